@@ -1,0 +1,143 @@
+"""Every exception this project raises, drawn once.
+
+::
+
+    PaimonIndexError
+    ├── CorruptFileError            bytes are not what their format says
+    │   ├── CorruptIndexError       a file index, deletion vector file or hash index
+    │   └── CorruptMetadataError    a snapshot, schema, manifest list, manifest or index manifest
+    ├── UnsupportedFormatError      a well-formed file of a version or kind that this release cannot read
+    ├── RequestError                the caller erred
+    │   ├── FilterError             a filter, literal, key or partition does not fit the table
+    │   ├── LimitExceededError      the request is larger than the operator allows
+    │   └── PageTokenError          a page token that is forged or belongs to another request
+    ├── NotFoundError               warehouse, database, table, snapshot, tag, branch or file
+    │   └── SnapshotExpiredError    the snapshot went away while it was read
+    ├── PathNotAllowedError         a path leaves its warehouse, or lies outside the external roots
+    └── StorageError                storage failed after retries
+        ├── FileMissingError        storage says that the file is not there
+        └── DeadlineExceededError   the request's time is used up
+
+Decoders know bytes, not paths: they raise with an offset, and whoever read the file adds the path with
+:meth:`CorruptFileError.at`.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+
+class PaimonIndexError(Exception):
+    """Root of every exception that this project raises on purpose."""
+
+
+class CorruptFileError(PaimonIndexError):
+    """Bytes that are not what their format says.
+
+    Attributes:
+        expectation: what should have been there and what was found instead.
+        offset: byte offset of the fact inside the file or payload, if one place is to blame.
+        path: the file, once somebody who knows it has added it.
+    """
+
+    def __init__(self, expectation: str, *, offset: int | None = None, path: str | None = None) -> None:
+        self.expectation = expectation
+        self.offset = offset
+        self.path = path
+        super().__init__(expectation)
+
+    def at(self, path: str, base_offset: int = 0) -> Self:
+        """The same error with the file's path, its offset moved by ``base_offset`` bytes."""
+        offset = None if self.offset is None else self.offset + base_offset
+        return type(self)(self.expectation, offset=offset, path=self.path or path)
+
+    def __str__(self) -> str:
+        where = self.path or "<bytes>"
+        place = "" if self.offset is None else f" at byte {self.offset}"
+        return f"{where}{place}: {self.expectation}"
+
+
+class CorruptIndexError(CorruptFileError):
+    """A file index, deletion vector file or hash index that cannot be decoded."""
+
+
+class CorruptMetadataError(CorruptFileError):
+    """A snapshot, schema, manifest list, manifest or index manifest that cannot be decoded."""
+
+
+class UnsupportedFormatError(PaimonIndexError):
+    """A well-formed file of a version or kind that this release cannot read."""
+
+
+class RequestError(PaimonIndexError):
+    """The caller erred; the message says how to ask instead."""
+
+
+class FilterError(RequestError):
+    """A filter, literal, key or partition that does not fit the table.
+
+    Attributes:
+        column: the column in question, if there is one.
+        position: 0-based character offset in the filter's text, if it has one.
+    """
+
+    def __init__(self, message: str, *, column: str | None = None, position: int | None = None) -> None:
+        self.column = column
+        self.position = position
+        super().__init__(message)
+
+
+class LimitExceededError(RequestError):
+    """A request larger than the operator allows.
+
+    Attributes:
+        limit: the allowed maximum.
+    """
+
+    def __init__(self, message: str, *, limit: int) -> None:
+        self.limit = limit
+        super().__init__(message)
+
+
+class PageTokenError(RequestError):
+    """A page token that is forged, damaged or belongs to another request."""
+
+
+class NotFoundError(PaimonIndexError):
+    """A warehouse, database, table, snapshot, tag, branch or file that does not exist."""
+
+
+class SnapshotExpiredError(NotFoundError):
+    """A snapshot whose files went away while they were read; asking again reads a newer one."""
+
+
+class PathNotAllowedError(PaimonIndexError):
+    """A path that leaves its warehouse or lies outside the allowed external roots.
+
+    Attributes:
+        path: the refused path.
+    """
+
+    def __init__(self, message: str, *, path: str) -> None:
+        self.path = path
+        super().__init__(message)
+
+
+class StorageError(PaimonIndexError):
+    """Storage failed, after retries.
+
+    Attributes:
+        path: the file that was asked for.
+    """
+
+    def __init__(self, message: str, *, path: str | None = None) -> None:
+        self.path = path
+        super().__init__(message)
+
+
+class FileMissingError(StorageError):
+    """Storage says that the file is not there."""
+
+
+class DeadlineExceededError(StorageError):
+    """The time that the request was given is used up."""

@@ -1,0 +1,174 @@
+"""The bound predicate: what planning and every index evaluate.
+
+A *bound* predicate names fields by id and type, carries literals in the in-memory form of their type
+(:mod:`app.types.values`) and is in *negation normal form*: NOT has been pushed down to the leaves, so that
+"unknown" (SQL's NULL) and "false" both mean "the row is not in the answer" and need no telling apart. The
+readers (:mod:`app.predicates.json_reader`, :mod:`app.predicates.sql_reader`) give the unbound form of
+:mod:`app.predicates.unbound`; :mod:`app.predicates.binding` makes the bound one. The types differ, so that
+an unbound predicate cannot be evaluated by mistake.
+
+What binding guarantees of a leaf: no literal is NULL; IN and NOT_IN have at least one literal, distinct and
+ascending in SQL's order; BETWEEN has its bounds in order; NOT BETWEEN is gone (it is two comparisons);
+integer and decimal literals fit the type (a comparison with one that does not was decided or rewritten);
+no literal of STARTS_WITH, ENDS_WITH, CONTAINS and LIKE belongs to a column that is not a string.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeAlias
+
+from app.types import to_json
+
+if TYPE_CHECKING:
+    from app.types import DataField, Value
+
+
+class Operator(StrEnum):
+    """What a leaf tests; the values are the names in Paimon's predicate JSON."""
+
+    EQUAL = "EQUAL"
+    NOT_EQUAL = "NOT_EQUAL"
+    LESS_THAN = "LESS_THAN"
+    LESS_OR_EQUAL = "LESS_OR_EQUAL"
+    GREATER_THAN = "GREATER_THAN"
+    GREATER_OR_EQUAL = "GREATER_OR_EQUAL"
+    IN = "IN"
+    NOT_IN = "NOT_IN"
+    BETWEEN = "BETWEEN"
+    IS_NULL = "IS_NULL"
+    IS_NOT_NULL = "IS_NOT_NULL"
+    STARTS_WITH = "STARTS_WITH"
+    ENDS_WITH = "ENDS_WITH"
+    CONTAINS = "CONTAINS"
+    LIKE = "LIKE"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundLeaf:
+    """One test of one field.
+
+    Attributes:
+        operator: the test.
+        field: the column (or map key, named ``column[key]``) with the id and type of the schema that the
+            predicate is bound to.
+        literals: none for the NULL tests, two for BETWEEN, one or more for IN and NOT_IN, else one. The
+            literal of LIKE is the SQL pattern, with backslash as its escape.
+    """
+
+    operator: Operator
+    field: DataField
+    literals: tuple[Value, ...] = ()
+
+    def __str__(self) -> str:
+        name, shown = self.field.name, [_show(value, self.field) for value in self.literals]
+        match self.operator:
+            case Operator.IS_NULL:
+                return f"{name} IS NULL"
+            case Operator.IS_NOT_NULL:
+                return f"{name} IS NOT NULL"
+            case Operator.IN | Operator.NOT_IN:
+                listed = ", ".join(shown[:_SHOWN_LITERALS]) + (
+                    ", ..." if len(shown) > _SHOWN_LITERALS else ""
+                )
+                return f"{name} {self.operator.replace('_', ' ')} ({listed})"
+            case Operator.BETWEEN:
+                return f"{name} BETWEEN {shown[0]} AND {shown[1]}"
+            case _:
+                return f"{name} {_SYMBOLS.get(self.operator, self.operator.replace('_', ' '))} {shown[0]}"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundAnd:
+    """True where every child is; without children, true."""
+
+    children: tuple[BoundPredicate, ...]
+
+    def __str__(self) -> str:
+        return " AND ".join(
+            f"({child})" if isinstance(child, BoundOr) else str(child) for child in self.children
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BoundOr:
+    """True where any child is; without children, false."""
+
+    children: tuple[BoundPredicate, ...]
+
+    def __str__(self) -> str:
+        return " OR ".join(
+            f"({child})" if isinstance(child, BoundAnd) else str(child) for child in self.children
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """The same for every row. False also stands for SQL's NULL."""
+
+    value: bool
+
+    def __str__(self) -> str:
+        return str(self.value).upper()
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A part of the filter that nothing here can decide: it keeps every row.
+
+    Attributes:
+        text: the part as the caller wrote it.
+        field_ids: ids of the columns it reads, as far as they are known.
+    """
+
+    text: str
+    field_ids: frozenset[int] = frozenset()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+BoundPredicate: TypeAlias = BoundLeaf | BoundAnd | BoundOr | Constant | Unknown
+
+ALWAYS_TRUE = Constant(value=True)
+ALWAYS_FALSE = Constant(value=False)
+
+_SHOWN_LITERALS = 5
+_SYMBOLS = {
+    Operator.EQUAL: "=",
+    Operator.NOT_EQUAL: "<>",
+    Operator.LESS_THAN: "<",
+    Operator.LESS_OR_EQUAL: "<=",
+    Operator.GREATER_THAN: ">",
+    Operator.GREATER_OR_EQUAL: ">=",
+}
+
+
+def _show(value: Value, field: DataField) -> str:
+    shown = to_json(value, field.type)
+    return f"'{shown}'" if isinstance(shown, str) else str(shown)
+
+
+def conjuncts(predicate: BoundPredicate) -> tuple[BoundPredicate, ...]:
+    """The parts that are ANDed at the top, nested ANDs flattened; none for TRUE."""
+    match predicate:
+        case BoundAnd(children):
+            return tuple(part for child in children for part in conjuncts(child))
+        case Constant(value=True):
+            return ()
+        case _:
+            return (predicate,)
+
+
+def field_ids(predicate: BoundPredicate) -> frozenset[int]:
+    """Ids of every field that the predicate reads."""
+    match predicate:
+        case BoundLeaf(field=field):
+            return frozenset({field.id})
+        case BoundAnd(children) | BoundOr(children):
+            return frozenset[int]().union(*(field_ids(child) for child in children))
+        case Unknown(field_ids=ids):
+            return ids
+        case Constant():
+            return frozenset()

@@ -1,0 +1,17 @@
+"""Paimon's data types, the values they hold, and the order those stand in."""
+
+from app.types.data_types import DataField, DataType, TypeRoot, parse_type
+from app.types.json_values import Json, parse_json, to_json
+from app.types.values import Value, sql_key
+
+__all__ = [
+    "DataField",
+    "DataType",
+    "Json",
+    "TypeRoot",
+    "Value",
+    "parse_json",
+    "parse_type",
+    "sql_key",
+    "to_json",
+]

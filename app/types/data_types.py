@@ -1,0 +1,258 @@
+"""Paimon's data types and their text form.
+
+A schema file writes simple types as text (``DECIMAL(9, 2) NOT NULL``) and nested ones as JSON objects
+(``{"type": "MAP", "key": "STRING", "value": "INT"}``); the engine's ``toString`` writes nested ones as
+``MAP<STRING, INT>``. :func:`parse_type` reads all three.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from app.errors import RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class TypeRoot(StrEnum):
+    """The kind of a type, without parameters; the values are Paimon's own names."""
+
+    BOOLEAN = "BOOLEAN"
+    TINYINT = "TINYINT"
+    SMALLINT = "SMALLINT"
+    INT = "INT"
+    BIGINT = "BIGINT"
+    FLOAT = "FLOAT"
+    DOUBLE = "DOUBLE"
+    DECIMAL = "DECIMAL"
+    CHAR = "CHAR"
+    VARCHAR = "VARCHAR"
+    BINARY = "BINARY"
+    VARBINARY = "VARBINARY"
+    DATE = "DATE"
+    TIME = "TIME"
+    TIMESTAMP = "TIMESTAMP"
+    TIMESTAMP_LTZ = "TIMESTAMP_LTZ"
+    ARRAY = "ARRAY"
+    MULTISET = "MULTISET"
+    MAP = "MAP"
+    ROW = "ROW"
+    OTHER = "OTHER"
+    """A type this release has no values for (VARIANT, VECTOR, BLOB ...): never indexed, never compared."""
+
+
+INTEGER_BITS: Final = {TypeRoot.TINYINT: 8, TypeRoot.SMALLINT: 16, TypeRoot.INT: 32, TypeRoot.BIGINT: 64}
+"""Width in bits of the signed integer types."""
+
+STRING_ROOTS: Final = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})
+BINARY_ROOTS: Final = frozenset({TypeRoot.BINARY, TypeRoot.VARBINARY})
+FLOATING_ROOTS: Final = frozenset({TypeRoot.FLOAT, TypeRoot.DOUBLE})
+TIMESTAMP_ROOTS: Final = frozenset({TypeRoot.TIMESTAMP, TypeRoot.TIMESTAMP_LTZ})
+NESTED_ROOTS: Final = frozenset(
+    {TypeRoot.ARRAY, TypeRoot.MULTISET, TypeRoot.MAP, TypeRoot.ROW, TypeRoot.OTHER}
+)
+
+_MAX_LENGTH = 2**31 - 1
+_DEFAULT_DECIMAL = (10, 0)
+_DEFAULT_TIME_PRECISION = 0
+_DEFAULT_TIMESTAMP_PRECISION = 6
+_MAX_NESTING = 64
+_COMPACT_DECIMAL_PRECISION = 18
+_MILLISECOND_PRECISION = 3
+
+
+@dataclass(frozen=True, slots=True)
+class DataType:
+    """One data type.
+
+    Attributes:
+        root: the kind.
+        nullable: False for ``NOT NULL``.
+        precision: digits of DECIMAL; fraction digits of TIME and TIMESTAMP; length of CHAR, VARCHAR,
+            BINARY and VARBINARY; 0 elsewhere.
+        scale: fraction digits of DECIMAL; 0 elsewhere.
+        children: element of ARRAY and MULTISET; key and value of MAP; empty elsewhere (the fields of a
+            ROW take no part in any index).
+        text: the type as it was written, without ``NOT NULL``; used for messages and answers.
+    """
+
+    root: TypeRoot
+    nullable: bool = True
+    precision: int = 0
+    scale: int = 0
+    children: tuple[DataType, ...] = ()
+    text: str = ""
+
+    def __str__(self) -> str:
+        return (self.text or self.root.value) + ("" if self.nullable else " NOT NULL")
+
+    @property
+    def is_compact_decimal(self) -> bool:
+        """Whether this is a DECIMAL that fits 64 bits (at most 18 digits)."""
+        return self.root is TypeRoot.DECIMAL and self.precision <= _COMPACT_DECIMAL_PRECISION
+
+    @property
+    def is_compact_timestamp(self) -> bool:
+        """Whether this is a timestamp that is stored as milliseconds (at most 3 fraction digits)."""
+        return self.root in TIMESTAMP_ROOTS and self.precision <= _MILLISECOND_PRECISION
+
+    def same_kind(self, other: DataType) -> bool:
+        """Whether two types are equal up to nullability (of every level)."""
+        return (
+            self.root is other.root
+            and self.precision == other.precision
+            and self.scale == other.scale
+            and len(self.children) == len(other.children)
+            and all(
+                mine.same_kind(theirs) for mine, theirs in zip(self.children, other.children, strict=True)
+            )
+            and (self.root is not TypeRoot.OTHER or self.text == other.text)
+        )
+
+    def with_nullable(self, nullable: bool) -> DataType:  # noqa: FBT001 - the name says it
+        """The same type, nullable or not."""
+        return replace(self, nullable=nullable)
+
+
+@dataclass(frozen=True, slots=True)
+class DataField:
+    """A column: its permanent id, its present name and type.
+
+    A map key that has an index of its own is a field called ``column[key]`` with the map's value type and
+    the id of the map column.
+    """
+
+    id: int
+    name: str
+    type: DataType
+    description: str | None = None
+
+
+_SIMPLE = re.compile(r"\s*([A-Z_]+)\s*(?:\(\s*(\d+)\s*(?:,\s*(-?\d+)\s*)?\))?\s*", re.IGNORECASE)
+_NOT_NULL = re.compile(r"\s+(NOT\s+)?NULL\s*$", re.IGNORECASE)
+_LOCAL_ZONE = re.compile(r"WITH\s+LOCAL\s+TIME\s+ZONE\s*", re.IGNORECASE)
+_WITHOUT_ZONE = re.compile(r"WITHOUT\s+TIME\s+ZONE\s*", re.IGNORECASE)
+_NESTED = re.compile(r"\s*(ARRAY|MAP|MULTISET|ROW)\s*<(.*)>\s*$", re.IGNORECASE | re.DOTALL)
+
+_ALIASES = {
+    "INTEGER": "INT",
+    "STRING": "VARCHAR",
+    "BYTES": "VARBINARY",
+    "NUMERIC": "DECIMAL",
+    "DEC": "DECIMAL",
+}
+_UNBOUNDED = frozenset({"STRING", "BYTES"})
+
+
+def parse_type(written: str | Mapping[str, object]) -> DataType:
+    """Reads a type from its text or JSON form.
+
+    Raises:
+        RequestError: the text is not a type.
+    """
+    return _parse(written, 0)
+
+
+def _parse(written: object, depth: int) -> DataType:
+    if depth > _MAX_NESTING:
+        raise RequestError(f"type nested deeper than {_MAX_NESTING} levels")
+    if isinstance(written, str):
+        return _parse_text(written, depth)
+    if isinstance(written, dict):
+        return _parse_json(written, depth)
+    raise RequestError(f"a type is text or a JSON object, not {type(written).__name__}")
+
+
+def _parse_json(written: Mapping[str, object], depth: int) -> DataType:
+    name = written.get("type")
+    if not isinstance(name, str):
+        raise RequestError(f"type object without a 'type' name: {written!r:.100}")
+    nullable, base = _split_nullability(name)
+    match base.upper():
+        case "ARRAY" | "MULTISET" as root:
+            children: tuple[DataType, ...] = (_parse(written.get("element"), depth + 1),)
+        case "MAP" as root:
+            children = (_parse(written.get("key"), depth + 1), _parse(written.get("value"), depth + 1))
+        case "ROW" as root:
+            children = ()
+        case _:
+            return DataType(TypeRoot.OTHER, nullable, text=base)
+    inner = ", ".join(str(child) for child in children) or "..."
+    return DataType(TypeRoot(root), nullable, children=children, text=f"{root}<{inner}>")
+
+
+def _split_nullability(written: str) -> tuple[bool, str]:
+    """``(nullable, text without NULL or NOT NULL)``."""
+    found = _NOT_NULL.search(written)
+    if found is None:
+        return True, written.strip()
+    return found.group(1) is None, written[: found.start()].strip()
+
+
+def _parse_text(written: str, depth: int) -> DataType:
+    nullable, base = _split_nullability(written)
+    nested = _NESTED.match(base)
+    if nested is not None:
+        root = TypeRoot(nested.group(1).upper())
+        parts = () if root is TypeRoot.ROW else _split_arguments(nested.group(2))
+        if root is not TypeRoot.ROW and len(parts) != (2 if root is TypeRoot.MAP else 1):
+            raise RequestError(f"{root} has the wrong number of arguments: {written!r:.100}")
+        return DataType(root, nullable, children=tuple(_parse(part, depth + 1) for part in parts), text=base)
+    simple = _SIMPLE.match(base)
+    if simple is None:
+        raise RequestError(f"not a data type: {written!r:.100}")
+    return replace(_simple_type(simple, base), nullable=nullable, text=base)
+
+
+def _split_arguments(inner: str) -> list[str]:
+    """Splits at the commas that stand outside of any bracket."""
+    parts, depth, start = [], 0, 0
+    for at, char in enumerate(inner):
+        if char in "<(":
+            depth += 1
+        elif char in ">)":
+            depth -= 1
+        elif char == "," and depth == 0:
+            parts.append(inner[start:at])
+            start = at + 1
+    return [*parts, inner[start:]]
+
+
+def _simple_type(found: re.Match[str], base: str) -> DataType:
+    written_name = found.group(1).upper()
+    name = _ALIASES.get(written_name, written_name)
+    first, second, tail = found.group(2), found.group(3), base[found.end() :]
+    if name in ("TIMESTAMP", "TIMESTAMP_LTZ") or name == "TIME":
+        return _temporal_type(name, first, tail, base)
+    if tail.strip():
+        raise RequestError(f"unexpected text after the type: {base!r:.100}")
+    match name:
+        case "DECIMAL":
+            precision = int(first) if first else _DEFAULT_DECIMAL[0]
+            scale = int(second) if second else _DEFAULT_DECIMAL[1]
+            if not (1 <= precision <= 38 and 0 <= scale <= precision):  # noqa: PLR2004 - SQL's own bound
+                raise RequestError(f"DECIMAL takes 1 to 38 digits and a scale within them: {base!r:.100}")
+            return DataType(TypeRoot.DECIMAL, precision=precision, scale=scale)
+        case "CHAR" | "VARCHAR" | "BINARY" | "VARBINARY":
+            default = _MAX_LENGTH if written_name in _UNBOUNDED else 1
+            return DataType(TypeRoot(name), precision=int(first) if first else default)
+        case "BOOLEAN" | "TINYINT" | "SMALLINT" | "INT" | "BIGINT" | "FLOAT" | "DOUBLE" | "DATE":
+            return DataType(TypeRoot(name))
+        case _:
+            return DataType(TypeRoot.OTHER)
+
+
+def _temporal_type(name: str, digits: str | None, tail: str, base: str) -> DataType:
+    if name == "TIMESTAMP" and _LOCAL_ZONE.fullmatch(tail):
+        name = "TIMESTAMP_LTZ"
+    elif tail.strip() and not _WITHOUT_ZONE.fullmatch(tail):
+        raise RequestError(f"unexpected text after the type: {base!r:.100}")
+    default = _DEFAULT_TIME_PRECISION if name == "TIME" else _DEFAULT_TIMESTAMP_PRECISION
+    precision = int(digits) if digits else default
+    if precision > 9:  # noqa: PLR2004 - nanoseconds
+        raise RequestError(f"at most nine fraction digits: {base!r:.100}")
+    return DataType(TypeRoot(name), precision=precision)

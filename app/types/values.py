@@ -1,0 +1,83 @@
+"""How values of each type are held in memory, and in which order they stand.
+
+=====================================  ==========================================================
+type                                   held as
+=====================================  ==========================================================
+BOOLEAN                                ``bool``
+TINYINT, SMALLINT, INT, BIGINT         ``int``
+FLOAT, DOUBLE                          ``float`` (a FLOAT is a 32-bit value widened)
+DECIMAL(p, s)                          ``int``, the unscaled value at scale ``s``
+CHAR, VARCHAR, STRING                  ``bytes``, UTF-8 as stored, no padding added or removed
+BINARY, VARBINARY, BYTES               ``bytes``
+DATE                                   ``int``, days since 1970-01-01
+TIME                                   ``int``, milliseconds of the day
+TIMESTAMP, TIMESTAMP_LTZ               ``int``, nanoseconds since 1970-01-01T00:00 (wall clock, UTC)
+NULL of any type                       ``None``
+=====================================  ==========================================================
+
+With these forms Python's own order is SQL's order (bytes compare unsigned, which for UTF-8 is code point
+order), except for floating point: SQL holds NaN equal to itself and above everything, and -0.0 equal to
+0.0; :func:`sql_key` maps a value to a key that orders so.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS, DataType, TypeRoot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Value: TypeAlias = bool | int | float | bytes
+"""A non-null value in the form of the table above."""
+
+NANOS_PER_MILLI: Final = 1_000_000
+NANOS_PER_MICRO: Final = 1_000
+MILLIS_PER_DAY: Final = 86_400_000
+
+_FLOAT32 = struct.Struct("<f")
+
+
+def integer_range(data_type: DataType) -> tuple[int, int]:
+    """Smallest and largest value of an integer type."""
+    bits = INTEGER_BITS[data_type.root]
+    return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+
+
+def to_float32(value: float) -> float:
+    """The nearest 32-bit float, widened; values beyond its range become infinite."""
+    try:
+        return float(_FLOAT32.unpack(_FLOAT32.pack(value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def _floating_key(value: Value) -> tuple[bool, float]:
+    number = float(value)
+    return (True, 0.0) if math.isnan(number) else (False, number)
+
+
+def _identity(value: Value) -> Value:
+    return value
+
+
+def sql_key(data_type: DataType) -> Callable[[Value], tuple[bool, float] | Value]:
+    """A key function under which values of ``data_type`` compare as Spark SQL compares them."""
+    return _floating_key if data_type.root in FLOATING_ROOTS else _identity
+
+
+def is_comparable(data_type: DataType) -> bool:
+    """Whether values of the type can be literals, statistics or index entries at all."""
+    return data_type.root in _COMPARABLE
+
+
+_COMPARABLE = frozenset(TypeRoot) - {
+    TypeRoot.ARRAY,
+    TypeRoot.MULTISET,
+    TypeRoot.MAP,
+    TypeRoot.ROW,
+    TypeRoot.OTHER,
+}
