@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests import golden_tables
+
+if TYPE_CHECKING:
+    from tests.golden_tables import GoldenWarehouse
+
+
+@pytest.mark.parametrize("name", golden_tables.tables())
+def test_every_table_is_unpacked_with_its_expectations(golden: GoldenWarehouse, name: str) -> None:
+    assert (golden.table(name) / "schema" / "schema-0").is_file()
+    assert golden_tables.expected(name)["table"] == name
