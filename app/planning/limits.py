@@ -1,0 +1,43 @@
+"""How large a request may be, and how many bytes each cache may hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on one request.
+
+    Attributes:
+        filter_depth: nesting of AND, OR, NOT and parentheses.
+        filter_literals: literals in one filter.
+        files_named: data files or index files that a request may name.
+    """
+
+    filter_depth: int = 200
+    filter_literals: int = 100_000
+    files_named: int = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class CacheBytes:
+    """Capacity in bytes of each cache of decoded objects.
+
+    Attributes:
+        metadata: snapshots, schemas and manifest lists.
+        manifests: manifests and index manifests, with the indexes embedded in them.
+        file_indexes: ``.index`` side files.
+        deletion_vectors: roaring bitmaps of deleted positions.
+        hash_indexes: key hashes of dynamic buckets.
+        plans: recent plans, so that the further pages of one are not planned again.
+    """
+
+    metadata: int = 64 * _MIB
+    manifests: int = 512 * _MIB
+    file_indexes: int = 512 * _MIB
+    deletion_vectors: int = 256 * _MIB
+    hash_indexes: int = 256 * _MIB
+    plans: int = 64 * _MIB
