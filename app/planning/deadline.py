@@ -33,6 +33,6 @@ class Deadline:
         """
         if time.monotonic() > self.at:
             raise DeadlineExceededError(
-                f"the request was given {self.seconds:g} s and did not finish: ask for fewer files, or ask the "
-                "operator to raise the deadline"
+                f"the request was given {self.seconds:g} s and did not finish: ask for fewer files, "
+                "or ask the operator to raise the deadline"
             )
