@@ -14,6 +14,7 @@
     ├── NotFoundError               warehouse, database, table, snapshot, tag, branch or file
     │   └── SnapshotExpiredError    the snapshot went away while it was read
     ├── PathNotAllowedError         a path leaves its warehouse, or lies outside the external roots
+    ├── SettingsError               the operator's settings cannot be used; nothing starts
     └── StorageError                storage failed after retries
         ├── FileMissingError        storage says that the file is not there
         └── DeadlineExceededError   the request's time is used up
@@ -121,6 +122,10 @@ class PathNotAllowedError(PaimonIndexError):
     def __init__(self, message: str, *, path: str) -> None:
         self.path = path
         super().__init__(message)
+
+
+class SettingsError(PaimonIndexError):
+    """Settings that cannot be used; the message has one line per setting."""
 
 
 class StorageError(PaimonIndexError):

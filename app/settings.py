@@ -1,0 +1,149 @@
+"""What an operator can set: environment variables ``PAIMON_INDEX_*``, checked before the service starts.
+
+Arguments of :meth:`Settings.load` (the flags of the command line) win over the environment. Every field is
+described in ``docs/settings.md``; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Annotated, Self
+
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from app.errors import SettingsError
+from app.planning.limits import CacheBytes, Limits
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+ENVIRONMENT_PREFIX = "PAIMON_INDEX_"
+RESERVED_WAREHOUSES = frozenset({"config", "cache"})
+
+_WAREHOUSE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_MIB = 1 << 20
+_LIMITS = Limits()
+_CACHES = CacheBytes()
+# JSON nests twice per level of a filter, and the interpreter's own stack bounds how deep JSON may nest.
+_DEEPEST_FILTER = 400
+
+Positive = Annotated[int, Field(gt=0)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Bytes = Annotated[int, Field(ge=0)]
+
+
+class Settings(BaseSettings):
+    """The service's settings; attribute ``page_size`` is the variable ``PAIMON_INDEX_PAGE_SIZE``."""
+
+    model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX, frozen=True, extra="forbid")
+
+    warehouses: Annotated[dict[str, str], NoDecode] = {}
+    allow_external: Annotated[tuple[str, ...], NoDecode] = ()
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65_535)] = 8080
+    workers: Positive = 1
+    threads: Positive = 16
+
+    body_bytes: Positive = 32 * _MIB
+    body_seconds: Seconds = 30.0
+    deadline_seconds: Seconds = 30.0
+    concurrency: Positive = 256
+    filter_depth: Annotated[int, Field(gt=0, le=_DEEPEST_FILTER)] = _LIMITS.filter_depth
+    filter_literals: Positive = _LIMITS.filter_literals
+    files_named: Positive = _LIMITS.files_named
+    positions: Positive = 10_000_000
+    page_size: Positive = 10_000
+    page_size_max: Positive = 100_000
+    page_bytes: Positive = _MIB
+
+    cache_metadata_bytes: Bytes = _CACHES.metadata
+    cache_manifests_bytes: Bytes = _CACHES.manifests
+    cache_file_indexes_bytes: Bytes = _CACHES.file_indexes
+    cache_deletion_vectors_bytes: Bytes = _CACHES.deletion_vectors
+    cache_hash_indexes_bytes: Bytes = _CACHES.hash_indexes
+    cache_plans_bytes: Bytes = _CACHES.plans
+
+    @classmethod
+    def load(cls, **flags: object) -> Self:
+        """Settings from flags and environment; a flag that is None was not given.
+
+        Raises:
+            SettingsError: one line per setting that cannot be used.
+        """
+        given = {name: value for name, value in flags.items() if value is not None}
+        try:
+            return cls(**given)  # type: ignore[arg-type]
+        except ValidationError as error:
+            raise SettingsError("\n".join(_explain(fault) for fault in error.errors())) from error
+
+    @field_validator("warehouses", mode="before")
+    @classmethod
+    def _read_warehouses(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        try:
+            found = json.loads(value)
+        except ValueError as error:
+            raise ValueError(f'expected a JSON object such as {{"main": "file:///data"}}: {error}') from error
+        return found
+
+    @field_validator("warehouses")
+    @classmethod
+    def _check_names(cls, value: dict[str, str]) -> dict[str, str]:
+        for name, url in value.items():
+            if not _WAREHOUSE_NAME.fullmatch(name):
+                raise ValueError(
+                    f"{name!r} is no warehouse name: letters, digits, '.', '_' and '-' of one path segment"
+                )
+            if name in RESERVED_WAREHOUSES:
+                raise ValueError(f"{name!r} is reserved, since /v1/{name} is an endpoint")
+            if not url.strip():
+                raise ValueError(f"warehouse {name!r} has no URL")
+        return value
+
+    @field_validator("allow_external", mode="before")
+    @classmethod
+    def _read_roots(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        if not value.lstrip().startswith("["):
+            return tuple(root.strip() for root in value.split(",") if root.strip())
+        try:
+            found = json.loads(value)
+        except ValueError as error:
+            raise ValueError(f"expected a JSON list or a comma-separated list: {error}") from error
+        return tuple(found)
+
+    @field_validator("page_size_max")
+    @classmethod
+    def _check_page_sizes(cls, value: int, info: ValidationInfo) -> int:
+        if value < info.data.get("page_size", 1):
+            raise ValueError(f"is below the default page size of {info.data['page_size']}")
+        return value
+
+    @property
+    def limits(self) -> Limits:
+        """The planner's share of the limits."""
+        return Limits(self.filter_depth, self.filter_literals, self.files_named)
+
+    @property
+    def cache_bytes(self) -> CacheBytes:
+        """The capacity of each cache."""
+        return CacheBytes(
+            metadata=self.cache_metadata_bytes,
+            manifests=self.cache_manifests_bytes,
+            file_indexes=self.cache_file_indexes_bytes,
+            deletion_vectors=self.cache_deletion_vectors_bytes,
+            hash_indexes=self.cache_hash_indexes_bytes,
+            plans=self.cache_plans_bytes,
+        )
+
+
+def _explain(fault: ErrorDetails) -> str:
+    name, *rest = (str(part) for part in fault["loc"])
+    place = "".join(f"[{part}]" for part in rest)
+    message = fault["msg"].removeprefix("Value error, ")
+    return f"{ENVIRONMENT_PREFIX}{name.upper()}{place}: {message}"

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import pytest
+
+from app.errors import SettingsError
+from app.settings import Settings
+
+
+def test_defaults_are_those_of_the_contract() -> None:
+    settings = Settings.load()
+
+    assert settings.warehouses == {}
+    assert settings.body_bytes == 32 * 1024 * 1024
+    assert (settings.limits.filter_depth, settings.limits.filter_literals) == (200, 100_000)
+    assert settings.limits.files_named == 100_000
+    assert settings.deadline_seconds == 30
+    assert (settings.page_size, settings.page_size_max) == (10_000, 100_000)
+
+
+def test_warehouses_come_from_json_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAIMON_INDEX_WAREHOUSES", '{"main": "file:///data/warehouse", "cold": "s3://cold/w"}')
+
+    assert Settings.load().warehouses == {"main": "file:///data/warehouse", "cold": "s3://cold/w"}
+
+
+@pytest.mark.parametrize(
+    "text", ['["s3://a", "s3://b=file:///b"]', "s3://a, s3://b=file:///b", "s3://a,s3://b=file:///b,"]
+)
+def test_external_roots_come_as_json_or_with_commas(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("PAIMON_INDEX_ALLOW_EXTERNAL", text)
+
+    assert Settings.load().allow_external == ("s3://a", "s3://b=file:///b")
+
+
+def test_flags_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAIMON_INDEX_PORT", "1")
+    monkeypatch.setenv("PAIMON_INDEX_HOST", "0.0.0.0")  # noqa: S104 - a text that is only compared
+
+    settings = Settings.load(port=2, host=None)
+
+    assert (settings.port, settings.host) == (2, "0.0.0.0")  # noqa: S104 - likewise
+
+
+def test_cache_capacities_reach_the_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("metadata", "manifests", "file_indexes", "deletion_vectors", "hash_indexes", "plans")
+    for size, name in enumerate(names):
+        monkeypatch.setenv(f"PAIMON_INDEX_CACHE_{name.upper()}_BYTES", str(size))
+
+    capacities = Settings.load().cache_bytes
+
+    assert [getattr(capacities, name) for name in names] == list(range(len(names)))
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("WAREHOUSES", "{oops", "PAIMON_INDEX_WAREHOUSES: expected a JSON object"),
+        ("WAREHOUSES", '["file:///x"]', "PAIMON_INDEX_WAREHOUSES: "),
+        ("WAREHOUSES", '{"a/b": "file:///x"}', "'a/b' is no warehouse name"),
+        ("WAREHOUSES", '{"..": "file:///x"}', "'..' is no warehouse name"),
+        ("WAREHOUSES", '{"": "file:///x"}', "'' is no warehouse name"),
+        ("WAREHOUSES", '{"config": "file:///x"}', "'config' is reserved"),
+        ("WAREHOUSES", '{"cache": "file:///x"}', "'cache' is reserved"),
+        ("WAREHOUSES", '{"main": " "}', "warehouse 'main' has no URL"),
+        ("WAREHOUSES", '{"main": 7}', "PAIMON_INDEX_WAREHOUSES[main]: "),
+        ("ALLOW_EXTERNAL", '["s3://a"', "PAIMON_INDEX_ALLOW_EXTERNAL: expected a JSON list"),
+        ("PORT", "65536", "PAIMON_INDEX_PORT: "),
+        ("DEADLINE_SECONDS", "0", "PAIMON_INDEX_DEADLINE_SECONDS: "),
+        ("DEADLINE_SECONDS", "inf", "PAIMON_INDEX_DEADLINE_SECONDS: "),
+        ("PAGE_SIZE_MAX", "10", "is below the default page size of 10000"),
+        ("BODY_BYTES", "32 MiB", "PAIMON_INDEX_BODY_BYTES: "),
+    ],
+)
+def test_bad_settings_are_told_by_name(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, message: str
+) -> None:
+    monkeypatch.setenv(f"PAIMON_INDEX_{variable}", value)
+
+    with pytest.raises(SettingsError) as caught:
+        Settings.load()
+
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(f"PAIMON_INDEX_{variable}")
