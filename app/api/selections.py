@@ -1,0 +1,91 @@
+"""Sets of row positions as JSON: a roaring bitmap in base64, ranges, or positions.
+
+A bitmap travels in the portable roaring form: 32-bit, or 64-bit where the file has more than 2^31-1 rows.
+Work and memory follow the size of the answer, never the number of rows that a few bytes may stand for: ranges
+are found by set algebra, and lists of positions have a limit.
+"""
+
+from __future__ import annotations
+
+import binascii
+import struct
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from pyroaring import BitMap, BitMap64
+
+from app.errors import LimitExceededError
+from app.planning.requests import SelectionForm
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from app.planning.answers import Positions
+
+_LAST_ROW_OF_32_BITS = (1 << 31) - 1
+
+_ONE_BUCKET = struct.Struct("<QI")
+
+Encoded: TypeAlias = "str | NDArray[np.uint64 | np.uint32]"
+
+
+def encode_positions(positions: Positions, form: SelectionForm, limit: int) -> Encoded | None:
+    """The set in the form that was asked for; None where that form has no positions.
+
+    Returns:
+        Base64 text, an array of shape (ranges, 2) with ends exclusive, or an array of positions.
+
+    Raises:
+        LimitExceededError: more than ``limit`` positions were asked for one by one.
+    """
+    match form:
+        case SelectionForm.NONE | SelectionForm.COUNT:
+            return None
+        case SelectionForm.BITMAP:
+            return binascii.b2a_base64(positions.serialize(), newline=False).decode("ascii")
+        case SelectionForm.RANGES:
+            return _ranges(positions)
+        case SelectionForm.POSITIONS:
+            if len(positions) > limit:
+                raise LimitExceededError(
+                    f"{len(positions)} positions are more than the {limit} of one list: ask for ranges or a bitmap",
+                    limit=limit,
+                )
+            return _array(positions)
+
+
+def sized_for(positions: Positions, row_count: int) -> Positions:
+    """The set in 32 bits, or in 64 for a file of more than 2^31-1 rows; itself where it is so already."""
+    wide = row_count > _LAST_ROW_OF_32_BITS
+    if wide == isinstance(positions, BitMap64):
+        return positions
+    # The 64-bit form is a list of 32-bit ones: going through it costs bytes, not rows.
+    if wide:
+        return BitMap64.deserialize(_ONE_BUCKET.pack(1, 0) + positions.serialize())
+    if not positions:
+        return BitMap()
+    return (
+        positions if positions.max() >> 32 else BitMap.deserialize(positions.serialize()[_ONE_BUCKET.size :])
+    )
+
+
+def bitmap_format(positions: Positions, form: SelectionForm) -> str | None:
+    """``roaring32`` or ``roaring64``; None where the form is no bitmap."""
+    if form is not SelectionForm.BITMAP:
+        return None
+    return "roaring64" if isinstance(positions, BitMap64) else "roaring32"
+
+
+def _ranges(positions: Positions) -> NDArray[np.uint64]:
+    # A position begins a run when its left neighbour is missing, and ends one when its right neighbour is.
+    first = _array(positions.difference(positions.shift(1)))  # type: ignore[arg-type] # one width, not a mix
+    last = _array(positions.difference(positions.shift(-1)))  # type: ignore[arg-type] # likewise
+    ranges = np.empty((len(first), 2), np.uint64)
+    ranges[:, 0] = first
+    ranges[:, 1] = last
+    ranges[:, 1] += np.uint64(1)
+    return ranges
+
+
+def _array(positions: Positions) -> NDArray[np.uint64 | np.uint32]:
+    return np.asarray(positions.to_array())
