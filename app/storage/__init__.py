@@ -1,1 +1,16 @@
-"""."""
+"""Where the bytes come from: named warehouses, read with limits and retries; caches of decoded objects."""
+
+from app.storage.cache import ByteCache, CacheStatistics
+from app.storage.deadline import check_deadline, remaining_seconds, time_limit
+from app.storage.retry import RetryPolicy
+from app.storage.warehouse import Warehouse
+
+__all__ = [
+    "ByteCache",
+    "CacheStatistics",
+    "RetryPolicy",
+    "Warehouse",
+    "check_deadline",
+    "remaining_seconds",
+    "time_limit",
+]

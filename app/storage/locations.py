@@ -1,0 +1,131 @@
+"""Which places a path may name.
+
+A path is either relative to the warehouse (``db.db/t/snapshot/LATEST``) or an absolute URI, which metadata
+may hold for files outside of their table (``s3://bucket/x``, ``file:/x``). Both are text taken literally:
+``%2F`` in a partition directory is part of its name and never decoded.
+"""
+
+from __future__ import annotations
+
+import os.path
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import fsspec
+
+from app.errors import PathNotAllowedError
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
+_MAPPED = re.compile(r"=(?=[A-Za-z][A-Za-z0-9+.-]*:/)")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "local": "file"}
+
+_READ_ONLY_OPTIONS: dict[str, dict[str, Any]] = {
+    # Listings must be fresh: the newest snapshot is found by them. Calls are repeated above, so botocore
+    # need not.
+    "s3": {
+        "use_listings_cache": False,
+        "config_kwargs": {"connect_timeout": 5, "read_timeout": 20, "retries": {"total_max_attempts": 1}},
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A directory that may be read, with everything below it.
+
+    Attributes:
+        uri: the normal form of the URI that paths below it start with, ending in a slash.
+        filesystem: the library's filesystem that holds it.
+        directory: its path inside of ``filesystem``, without a slash at the end.
+    """
+
+    uri: str
+    filesystem: Any
+    directory: str
+
+    @classmethod
+    def open(cls, location: str, *, uri: str | None = None, options: dict[str, Any] | None = None) -> Root:
+        """A root at ``location``, known to paths as ``uri`` (``location`` itself unless given)."""
+        place = normal_uri(location)
+        protocol = place.partition(":")[0]
+        filesystem = fsspec.filesystem(
+            protocol, **{**_READ_ONLY_OPTIONS.get(protocol, {}), **(options or {})}
+        )
+        # A memory: path keeps its leading slash, an object store has none: each filesystem knows its own
+        # form.
+        directory = str(filesystem._strip_protocol(place)).rstrip("/")  # noqa: SLF001 - fsspec's way to do it
+        known_as = place if uri is None else normal_uri(uri)
+        return cls(known_as if known_as.endswith("/") else f"{known_as}/", filesystem, directory)
+
+    @classmethod
+    def external(cls, allowed: str, options: dict[str, Any] | None = None) -> Root:
+        """A root from an operator's ``URI`` or ``URI=LOCATION``; the latter serves a tree that was moved."""
+        parts = _MAPPED.split(allowed, maxsplit=1)
+        return cls.open(parts[-1], uri=parts[0], options=options)
+
+    def holds(self, uri: str) -> bool:
+        """Whether a normal URI lies below this root."""
+        return uri.startswith(self.uri) and uri != self.uri
+
+    def resolve(self, relative: str) -> str:
+        """The filesystem's own path of ``relative``, which :func:`check_segments` has passed.
+
+        Raises:
+            PathNotAllowedError: a symbolic link on the way leads out of the root.
+        """
+        path = f"{self.directory}/{relative}" if relative else self.directory or "/"
+        if self.uri_is_local:
+            real, home = os.path.realpath(path), os.path.realpath(self.directory or "/")
+            if os.path.commonpath((real, home)) != home:
+                raise PathNotAllowedError(f"{relative!r} is a link that leads out of its root", path=relative)
+        return path
+
+    @property
+    def uri_is_local(self) -> bool:
+        """Whether the files lie on this machine, where links can lead elsewhere."""
+        protocol = self.filesystem.protocol
+        return "file" in ((protocol,) if isinstance(protocol, str) else protocol)
+
+
+def is_absolute_uri(path: str) -> bool:
+    """Whether ``path`` is a URI rather than a path inside of the warehouse."""
+    return _SCHEME.match(path) is not None
+
+
+def normal_uri(location: str) -> str:
+    """One spelling per place: ``/x`` and ``file:/x`` become ``file:///x``, ``s3a:`` becomes ``s3:``.
+
+    Raises:
+        PathNotAllowedError: the text is no URI or path, or has ``..``, ``.`` or empty segments.
+    """
+    found = _SCHEME.match(location)
+    if found is None:
+        return f"file://{os.path.abspath(location)}"  # noqa: PTH100 - text in, text out
+    scheme = found.group(1).lower()
+    scheme = _SCHEME_ALIASES.get(scheme, scheme)
+    rest = location[found.end() :]
+    rest = rest.removeprefix("//")
+    if scheme == "file":
+        rest = rest.removeprefix("localhost") if rest.startswith("localhost/") else rest
+    path = rest.removeprefix("/").rstrip("/")
+    if path:
+        check_segments(path)
+    return f"{scheme}://{'/' if scheme == 'file' else ''}{path}"
+
+
+def check_segments(path: str) -> str:
+    """``path`` itself, if it can only name something below where it starts.
+
+    Raises:
+        PathNotAllowedError: it is empty or absolute, or has ``..``, ``.`` or empty segments, or control
+            characters.
+    """
+    if _CONTROL.search(path):
+        raise PathNotAllowedError("control characters are not allowed in paths", path=path)
+    if any(segment in ("", ".", "..") for segment in path.split("/")):
+        raise PathNotAllowedError(
+            f"{path!r} must be relative, without empty segments, '.' and '..'", path=path
+        )
+    return path

@@ -1,0 +1,75 @@
+"""Second chances for storage calls, and the one place where a library's exceptions become this project's.
+
+What storage libraries raise for a moment's trouble (resets, timeouts, throttling) is an ``OSError``; the
+kinds of ``OSError`` that state a fact are not worth asking again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import tenacity
+
+from app.errors import DeadlineExceededError, FileMissingError, PaimonIndexError, StorageError
+from app.storage.deadline import check_deadline, remaining_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Result = TypeVar("Result")
+
+_MISSING = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+_FINAL = (*_MISSING, PermissionError, FileExistsError)
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often and how patiently a storage call is repeated.
+
+    Attributes:
+        attempts: calls in all, the first one included.
+        first_wait_seconds: upper bound of the first wait; it doubles with every attempt, and the wait is
+            drawn evenly between zero and the bound, so that many callers do not come back at once.
+        max_wait_seconds: no bound grows beyond this.
+    """
+
+    attempts: int = 4
+    first_wait_seconds: float = 0.1
+    max_wait_seconds: float = 2.0
+
+    def call(self, path: str, operation: Callable[[], Result]) -> Result:
+        """The result of ``operation``, which reads ``path``.
+
+        Raises:
+            FileMissingError: storage says that there is no such file.
+            DeadlineExceededError: the request's time is used up, or would be before the next attempt.
+            StorageError: every attempt failed, or one failed for good.
+        """
+        check_deadline()
+        time_left = remaining_seconds()
+        stop: tenacity.stop.stop_base = tenacity.stop_after_attempt(self.attempts)
+        if time_left is not None:
+            stop |= tenacity.stop_before_delay(time_left)
+        retrying = tenacity.Retrying(
+            stop=stop,
+            wait=tenacity.wait_random_exponential(self.first_wait_seconds, self.max_wait_seconds),
+            retry=tenacity.retry_if_exception(_is_transient),
+            reraise=True,
+        )
+        try:
+            return retrying(operation)
+        except PaimonIndexError:
+            raise
+        except _MISSING as error:
+            raise FileMissingError(f"there is no file {path}", path=path) from error
+        except Exception as error:
+            made = retrying.statistics.get("attempt_number", 1)
+            if _is_transient(error) and made < self.attempts:
+                message = f"no time is left to read {path} again after: {error}"
+                raise DeadlineExceededError(message, path=path) from error
+            raise StorageError(f"cannot read {path}: {type(error).__name__}: {error}", path=path) from error
+
+
+def _is_transient(error: BaseException) -> bool:
+    return isinstance(error, OSError) and not isinstance(error, _FINAL)

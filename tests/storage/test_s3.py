@@ -1,0 +1,94 @@
+"""The warehouse against an S3 server on the loopback interface."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from moto.server import ThreadedMotoServer
+from s3fs import S3FileSystem
+
+from app.errors import FileMissingError, LimitExceededError, PathNotAllowedError, StorageError
+from app.storage import RetryPolicy, Warehouse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+KEYS = {
+    "warehouse/db.db/t/snapshot/LATEST": b"7",
+    "warehouse/db.db/t/snapshot/snapshot-7": b"0123456789",
+    "warehouse/db.db/t/dt=20%2F24/f#?+ é": b"odd",
+    "warehouse/db.db/t/empty": b"",
+    "elsewhere/data": b"external",
+}
+
+
+@pytest.fixture(scope="module")
+def options() -> Iterator[dict[str, Any]]:
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    _, port = server.get_host_and_port()
+    options = {"endpoint_url": f"http://127.0.0.1:{port}", "key": "key", "secret": "secret"}
+    files = S3FileSystem(**options)
+    files.mkdir("bucket")
+    for key, content in KEYS.items():
+        files.pipe_file(f"bucket/{key}", content)
+    yield options
+    server.stop()
+
+
+@pytest.fixture
+def warehouse(options: dict[str, Any]) -> Warehouse:
+    return Warehouse("w", "s3://bucket/warehouse", allow_external=["s3a://bucket/elsewhere"], options=options)
+
+
+@pytest.mark.parametrize("key", [key for key in KEYS if key.startswith("warehouse/")])
+def test_reading(warehouse: Warehouse, key: str) -> None:
+    assert warehouse.read(key.removeprefix("warehouse/")) == KEYS[key]
+
+
+def test_ranges_sizes_and_existence(warehouse: Warehouse) -> None:
+    path = "db.db/t/snapshot/snapshot-7"
+    assert warehouse.read_range(path, 2, 3) == b"234"
+    assert warehouse.read_range(path, 8, 5) == b"89"
+    assert warehouse.read_range(path, 10, 5) == b""
+    assert warehouse.size(path) == 10
+    assert warehouse.exists(path)
+    assert not warehouse.exists("db.db/t/snapshot/snapshot-8")
+
+
+def test_listing(warehouse: Warehouse) -> None:
+    assert warehouse.list_names("db.db/t/snapshot") == ["LATEST", "snapshot-7"]
+    assert warehouse.list_names("db.db") == ["t"]
+    assert warehouse.list_names("db.db/none") == []
+
+
+def test_a_listing_is_never_stale(warehouse: Warehouse, options: dict[str, Any]) -> None:
+    assert warehouse.list_names("db.db/growing") == []
+    S3FileSystem(**options).pipe_file("bucket/warehouse/db.db/growing/snapshot-1", b"1")
+    assert warehouse.list_names("db.db/growing") == ["snapshot-1"]
+    assert warehouse.exists("db.db/growing/snapshot-1")
+
+
+def test_a_missing_key(warehouse: Warehouse) -> None:
+    with pytest.raises(FileMissingError):
+        warehouse.read("db.db/t/none")
+
+
+def test_external_roots(warehouse: Warehouse) -> None:
+    assert warehouse.read("s3://bucket/elsewhere/data") == b"external"
+    with pytest.raises(PathNotAllowedError):
+        warehouse.read("s3://bucket/db.db/t")
+
+
+def test_the_byte_limit(options: dict[str, Any]) -> None:
+    warehouse = Warehouse("w", "s3://bucket/warehouse", options=options, max_file_bytes=9)
+    with pytest.raises(LimitExceededError):
+        warehouse.read("db.db/t/snapshot/snapshot-7")
+
+
+def test_a_server_that_is_not_there() -> None:
+    options = {"endpoint_url": "http://127.0.0.1:1", "key": "key", "secret": "secret"}
+    retry = RetryPolicy(attempts=1)
+    with pytest.raises(StorageError, match=r"cannot read db\.db/t"):
+        Warehouse("w", "s3://bucket/warehouse", options=options, retry=retry).read("db.db/t")
