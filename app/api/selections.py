@@ -48,7 +48,7 @@ def encode_positions(positions: Positions, form: SelectionForm, limit: int) -> E
         case SelectionForm.POSITIONS:
             if len(positions) > limit:
                 raise LimitExceededError(
-                    f"{len(positions)} positions are more than the {limit} of one list: ask for ranges or a bitmap",
+                    f"{len(positions)} positions do not fit a list of {limit}: ask for ranges or a bitmap",
                     limit=limit,
                 )
             return _array(positions)

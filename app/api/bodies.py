@@ -1,0 +1,253 @@
+"""What callers send: the JSON bodies of the contract, and the planner's requests made of them.
+
+Types are taken strictly (``"7"`` is no number, 1.0 no integer), a null is as good as an absent member, and a
+member that nobody knows is refused, since a misspelt one would otherwise change the question in silence.
+Literals, keys and partitions are read by the planner, which knows the types of their columns.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, FailFast, Field, model_validator
+
+from app.errors import RequestError
+from app.planning.requests import (
+    AssignRequest,
+    DeletionsRequest,
+    EvaluateRequest,
+    IndexFileRef,
+    LookupRequest,
+    PlanRequest,
+    SelectionForm,
+    SnapshotSelector,
+    SortKey,
+    TopN,
+)
+
+_INT32 = 1 << 31
+_LONG_MAX = (1 << 63) - 1
+
+Count = Annotated[int, Field(ge=0, le=_LONG_MAX)]
+Name = Annotated[str, Field(min_length=1)]
+Hash = Annotated[int, Field(ge=-_INT32, lt=_INT32)]
+Channels = Annotated[int, Field(ge=1, lt=_INT32)]
+FileNames = Annotated[list[str], FailFast()]
+TypedValues = dict[str, Any]
+Filter = Annotated[
+    str | dict[str, Any],
+    Field(
+        description="Spark SQL text as after WHERE, or the JSON form of a Paimon predicate.",
+        examples=["dt = '2025-08-01' AND score BETWEEN 60 AND 80"],
+    ),
+]
+Form = Literal["none", "count", "bitmap", "ranges", "positions"]
+
+
+class Body(BaseModel):
+    """A JSON object; null stands for an absent member."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, members: object) -> object:
+        if not isinstance(members, dict):
+            return members
+        return {name: value for name, value in members.items() if value is not None}
+
+
+class VersionedBody(Body):
+    """A body about one version of a table: at most one of the first three; none of them is the latest."""
+
+    snapshot_id: Count | None = None
+    tag: Name | None = None
+    timestamp_millis: Count | None = None
+    branch: Name | None = None
+
+    @model_validator(mode="after")
+    def _one_version(self) -> Self:
+        if sum(value is not None for value in (self.snapshot_id, self.tag, self.timestamp_millis)) > 1:
+            raise ValueError("at most one of snapshot_id, tag and timestamp_millis names the version")
+        return self
+
+    def selector(self) -> SnapshotSelector:
+        """The version that is asked for."""
+        return SnapshotSelector(self.snapshot_id, self.tag, self.timestamp_millis, self.branch)
+
+
+class PagedBody(VersionedBody):
+    """A body whose answer comes in pages."""
+
+    page_size: Annotated[int, Field(ge=1)] | None = None
+    page_token: str | None = None
+
+
+class SortKeyBody(Body):
+    """One key of ORDER BY."""
+
+    column: Name
+    direction: Literal["asc", "desc"] = "asc"
+    nulls: Literal["first", "last"] | None = Field(
+        None, description="As in Spark SQL: first where ascending, last where descending."
+    )
+
+    def to_request(self) -> SortKey:
+        """The planner's form."""
+        descending = self.direction == "desc"
+        return SortKey(
+            self.column, descending, not descending if self.nulls is None else self.nulls == "first"
+        )
+
+
+class TopNBody(Body):
+    """ORDER BY ... LIMIT."""
+
+    order_by: Annotated[list[SortKeyBody], Field(min_length=1)]
+    limit: Count
+
+    def to_request(self) -> TopN:
+        """The planner's form."""
+        return TopN(tuple(key.to_request() for key in self.order_by), self.limit)
+
+
+class PlanBody(PagedBody):
+    """Which files does a query read?"""
+
+    filter: Filter | None = None
+    selection: Form = "bitmap"
+    explain: bool = False
+    files: FileNames | None = Field(None, description="Decide only these data files.")
+    top_n: TopNBody | None = None
+    limit: Count | None = None
+
+    def to_request(self) -> PlanRequest:
+        """The planner's form."""
+        return PlanRequest(
+            selector=self.selector(),
+            filter=self.filter,
+            files=None if self.files is None else tuple(self.files),
+            top_n=None if self.top_n is None else self.top_n.to_request(),
+            limit=self.limit,
+            selection=SelectionForm(self.selection),
+            explain=self.explain,
+        )
+
+
+class DeletionsBody(PagedBody):
+    """Which rows of which files are deleted?"""
+
+    partition: TypedValues | None = None
+    files: FileNames | None = Field(None, description="Data file names; absent: every file with a vector.")
+    encoding: Literal["positions", "ranges", "bitmap", "count"] = "positions"
+
+    def to_request(self) -> DeletionsRequest:
+        """The planner's form."""
+        files = None if self.files is None else tuple(self.files)
+        return DeletionsRequest(self.selector(), self.partition, files, self.encoding == "count")
+
+
+class LookupBody(VersionedBody):
+    """Which buckets do these keys live in?"""
+
+    partition: TypedValues | None = None
+    keys: Annotated[list[TypedValues], FailFast()] | None = Field(
+        None, description="Objects over the primary key; partition columns may be left out."
+    )
+    hashes: Annotated[list[Hash], FailFast()] | None = None
+
+    @model_validator(mode="after")
+    def _keys_or_hashes(self) -> Self:
+        if (self.keys is None) == (self.hashes is None):
+            raise ValueError("exactly one of keys and hashes is expected")
+        return self
+
+    def to_lookup(self) -> LookupRequest:
+        """The planner's form."""
+        return LookupRequest(
+            self.selector(),
+            self.partition,
+            None if self.keys is None else tuple(self.keys),
+            None if self.hashes is None else tuple(self.hashes),
+        )
+
+
+class AssignBody(LookupBody):
+    """Which buckets would a writer assign?"""
+
+    assign_id: Annotated[int, Field(ge=0, lt=_INT32)] = 0
+    num_assigners: Channels = 1
+    num_channels: Channels = 1
+
+    def to_request(self) -> AssignRequest:
+        """The planner's form."""
+        return AssignRequest(self.to_lookup(), self.assign_id, self.num_assigners, self.num_channels)
+
+
+class IndexFileBody(Body):
+    """An index file: a path inside of the warehouse, or its bytes."""
+
+    path: Name | None = Field(None, description="Relative to the warehouse.")
+    content: str | None = Field(None, description="The file's bytes in base64.")
+    name: str | None = None
+
+    @model_validator(mode="after")
+    def _path_or_content(self) -> Self:
+        if (self.path is None) == (self.content is None):
+            raise ValueError("exactly one of path and content is expected")
+        return self
+
+    def to_request(self) -> IndexFileRef:
+        """The planner's form.
+
+        Raises:
+            RequestError: ``content`` is not base64.
+        """
+        if self.content is None:
+            return IndexFileRef(self.path, None, self.name)
+        try:
+            return IndexFileRef(None, base64.b64decode(self.content, validate=True), self.name)
+        except (binascii.Error, ValueError) as error:
+            raise RequestError(f"content is not base64: {error}") from error
+
+
+class ColumnBody(Body):
+    """A column of the data files that index files belong to."""
+
+    name: Name
+    type: str | dict[str, Any] = Field(examples=["DECIMAL(12, 2)"])
+
+
+class EvaluateBody(Body):
+    """What do these index files say about a filter?"""
+
+    columns: list[ColumnBody] = Field(alias="schema")
+    files: Annotated[list[IndexFileBody], FailFast()]
+    row_count: Count | None = None
+    filter: Filter | None = None
+    top_n: TopNBody | None = None
+    selection: Form = "bitmap"
+    explain: bool = False
+
+    def to_request(self) -> EvaluateRequest:
+        """The planner's form.
+
+        Raises:
+            RequestError: a ``content`` is not base64.
+        """
+        return EvaluateRequest(
+            schema=tuple((column.name, column.type) for column in self.columns),
+            files=tuple(file.to_request() for file in self.files),
+            row_count=self.row_count,
+            filter=self.filter,
+            top_n=None if self.top_n is None else self.top_n.to_request(),
+            explain=self.explain,
+        )
+
+
+class InspectBody(IndexFileBody):
+    """What is in this index file?"""
+
+    kind: Literal["file_index", "deletion_vectors", "hash"] | None = None

@@ -1,0 +1,219 @@
+"""The planner's answers as JSON objects; the same for HTTP and for the command line.
+
+Entries are plain dictionaries and frozen dataclasses, made for the files that are really sent and written by
+``orjson``: answers never pass through models, whose checking of our own values would cost more than planning.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyroaring import BitMap
+
+from app.api.problems import problem_of
+from app.api.selections import bitmap_format, encode_positions, sized_for
+from app.planning.answers import SkipStep
+from app.planning.requests import SelectionForm
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from app.api.paging import Window
+    from app.planning.answers import (
+        AssignAnswer,
+        BucketsAnswer,
+        DeletionsAnswer,
+        EvaluatedFile,
+        FileDeletions,
+        FilePlan,
+        LookupAnswer,
+        Plan,
+        PlanSummary,
+        Positions,
+    )
+    from app.types import Json
+
+Entry = dict[str, Any]
+NextToken = Callable[[int | None], str | None]
+
+_NO_ROWS = BitMap()
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How sets of positions are written.
+
+    Attributes:
+        selection: the form that was asked for.
+        positions: most positions in one list.
+    """
+
+    selection: SelectionForm
+    positions: int
+
+    def members(self, positions: Positions | None, row_count: int) -> Entry:
+        """``selection`` and ``selection_format`` for a file of ``row_count`` rows; None is every row."""
+        if positions is None:
+            return {"selection": None, "selection_format": None}
+        sized = sized_for(positions, row_count)
+        return {
+            "selection": encode_positions(sized, self.selection, self.positions),
+            "selection_format": bitmap_format(sized, self.selection),
+        }
+
+
+def encode_plan(plan: Plan, window: Window, form: Form, token: NextToken) -> Entry:
+    """One page of a plan; with ``explain`` the skipped files follow the kept ones in the same pages."""
+    started = time.perf_counter()
+    kept = len(plan.files)
+
+    def entry(index: int) -> Entry:
+        if index < kept:
+            return _file(plan.files[index], form, skipped=False)
+        return _file(plan.skipped_files[index - kept], form, skipped=True)
+
+    page = window.fill(kept + len(plan.skipped_files), entry)
+    kept_here = max(0, kept - window.offset)
+    answer: Entry = {
+        "snapshot_id": plan.snapshot_id,
+        "schema_id": plan.schema_id,
+        "files": page.entries[:kept_here],
+    }
+    if plan.skipped_files:
+        answer["skipped_files"] = page.entries[kept_here:]
+    return answer | {
+        "summary": _summary(plan.summary),
+        "warnings": plan.warnings,
+        "unknown_files": plan.unknown_files,
+        "timings_ms": {**plan.timings_ms, "encode": (time.perf_counter() - started) * 1000},
+        "next_page_token": token(page.next_offset),
+    }
+
+
+def encode_deletions(answer: DeletionsAnswer, window: Window, form: Form, token: NextToken) -> Entry:
+    """One page of deletions."""
+    page = window.fill(len(answer.deletions), lambda index: _file_deletions(answer.deletions[index], form))
+    return {
+        "snapshot_id": answer.snapshot_id,
+        "deletions": page.entries,
+        "unknown_files": answer.unknown_files,
+        "next_page_token": token(page.next_offset),
+    }
+
+
+def encode_index_files(
+    snapshot_id: int | None, entries: Sequence[Json], window: Window, token: NextToken
+) -> Entry:
+    """One page of the index manifest's live entries."""
+    page = window.fill(len(entries), lambda index: entries[index])
+    return {
+        "snapshot_id": snapshot_id,
+        "index_files": page.entries,
+        "next_page_token": token(page.next_offset),
+    }
+
+
+def encode_lookup(answer: LookupAnswer) -> Entry:
+    """Buckets of keys, in request order."""
+    entry: Entry = {
+        "snapshot_id": answer.snapshot_id,
+        "bucket_mode": answer.bucket_mode,
+        "buckets": answer.buckets,
+    }
+    return entry if answer.detail is None else entry | {"detail": answer.detail}
+
+
+def encode_buckets(answer: BucketsAnswer) -> Entry:
+    """Buckets and what they hold."""
+    return {
+        "snapshot_id": answer.snapshot_id,
+        "bucket_mode": answer.bucket_mode,
+        "buckets": answer.buckets,
+    }
+
+
+def encode_assignment(answer: AssignAnswer) -> Entry:
+    """Buckets that a writer would assign, in request order."""
+    return {
+        "snapshot_id": answer.snapshot_id,
+        "bucket_mode": answer.bucket_mode,
+        "buckets": answer.buckets,
+    }
+
+
+def encode_evaluation(
+    files: Sequence[EvaluatedFile], form: Form, row_count: int | None, instance: str
+) -> Entry:
+    """What index files say; ``instance`` names the request in the problem of a file that cannot be used."""
+    return {"results": [_evaluated(file, form, row_count or 0, instance) for file in files]}
+
+
+def _file(file: FilePlan, form: Form, *, skipped: bool) -> Entry:
+    entry = {
+        "path": file.path,
+        "file_name": file.file_name,
+        "format": file.format,
+        "file_size": file.file_size,
+        "row_count": file.row_count,
+        "schema_id": file.schema_id,
+        "level": file.level,
+        "partition": file.partition,
+        "bucket": file.bucket,
+        "total_buckets": file.total_buckets,
+        "min_sequence_number": file.min_sequence_number,
+        "max_sequence_number": file.max_sequence_number,
+        "raw_convertible": file.raw_convertible,
+        "merge_group": file.merge_group,
+        "residual": file.residual,
+        "deletion": file.deletion,
+        "decision_reason": file.reason.value,
+    }
+    if not skipped:
+        entry["selected_rows"] = file.selected_rows
+        entry |= form.members(file.selection, file.row_count)
+    if file.explain is not None:
+        entry["explain"] = file.explain
+    return entry
+
+
+def _summary(summary: PlanSummary) -> Entry:
+    skipped_by = {step.value: summary.skipped_by.get(step, 0) for step in SkipStep}
+    return asdict(summary) | {"skipped_by": skipped_by}
+
+
+def _file_deletions(file: FileDeletions, form: Form) -> Entry:
+    entry: Entry = {
+        "file_name": file.file_name,
+        "partition": file.partition,
+        "bucket": file.bucket,
+        "cardinality": file.cardinality,
+        "encoding": form.selection.value,
+    }
+    if form.selection is not SelectionForm.COUNT:
+        positions = file.positions or _NO_ROWS
+        # A vector knows no row count; its last position tells whether 32 bits hold it.
+        sized = sized_for(positions, positions.max() + 1 if positions else 0)
+        entry[form.selection.value] = encode_positions(sized, form.selection, form.positions)
+        if form.selection is SelectionForm.BITMAP:
+            entry["bitmap_format"] = bitmap_format(sized, form.selection)
+    return entry
+
+
+def _evaluated(file: EvaluatedFile, form: Form, row_count: int, instance: str) -> Entry:
+    # A null selection would mean every row, so a skipped file gets the empty set.
+    positions = _NO_ROWS if file.skip else file.selection
+    last = positions.max() + 1 if positions else 0
+    entry: Entry = {
+        "name": file.name,
+        "decision": "skip" if file.skip else "keep",
+        "selected_rows": None if positions is None else len(positions),
+        **form.members(positions, max(row_count, last)),
+    }
+    if file.explain is not None:
+        entry["explain"] = file.explain
+    if file.error is not None:
+        entry["error"] = problem_of(file.error, path_was_named=True).to_json(instance)
+    return entry

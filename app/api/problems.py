@@ -1,0 +1,137 @@
+"""Errors as HTTP answers: RFC 9457 problem details, told in one place.
+
+``type`` is a slug under ``urn:paimon-index:error:`` that stays the same over releases, ``instance`` the
+request id. What else is known has a member: ``column``, ``position``, ``path``, ``offset``, ``limit``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from starlette.responses import Response
+
+from app import errors
+from app.api.strict_json import write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from app.types import Json
+
+MEDIA_TYPE = "application/problem+json"
+TYPE_PREFIX = "urn:paimon-index:error:"
+
+_MEMBERS = ("column", "position", "path", "offset", "limit")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One problem answer.
+
+    Attributes:
+        slug: what follows ``urn:paimon-index:error:`` in ``type``.
+        members: extension members; those that are None are left out.
+        headers: of the response.
+    """
+
+    status: int
+    slug: str
+    title: str
+    detail: str
+    members: Mapping[str, Json] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self, request_id: str) -> dict[str, Json]:
+        """The problem object."""
+        return {
+            "type": TYPE_PREFIX + self.slug,
+            "title": self.title,
+            "status": self.status,
+            "detail": self.detail,
+            "instance": request_id,
+            **{name: value for name, value in self.members.items() if value is not None},
+        }
+
+    def response(self, request_id: str) -> Response:
+        """The HTTP answer."""
+        return Response(
+            write_json(self.to_json(request_id)), self.status, dict(self.headers), media_type=MEDIA_TYPE
+        )
+
+
+class ProblemError(Exception):
+    """Carries a problem that only HTTP knows to where problems are answered."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        super().__init__(problem.detail)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """How one class of exceptions is answered; ``named`` where the caller gave the path in question."""
+
+    error: type[Exception]
+    status: int
+    slug: str
+    title: str
+    named: int | None = None
+
+
+# The first line that fits decides, so a class stands before its bases.
+_KINDS = (
+    _Kind(errors.FilterError, 422, "filter", "The filter, key or partition does not fit"),
+    _Kind(errors.LimitExceededError, 422, "limit-exceeded", "The request is over a limit"),
+    _Kind(errors.PageTokenError, 400, "page-token", "The page token is not valid here"),
+    _Kind(errors.RequestError, 400, "malformed-request", "The request is malformed"),
+    _Kind(errors.SnapshotExpiredError, 409, "snapshot-expired", "The snapshot expired while it was read"),
+    _Kind(errors.NotFoundError, 404, "not-found", "Not found"),
+    _Kind(
+        errors.PathNotAllowedError, 424, "path-not-allowed", "A path outside of what may be read", named=400
+    ),
+    _Kind(errors.CorruptMetadataError, 424, "corrupt-metadata", "A metadata file is corrupt"),
+    _Kind(errors.CorruptFileError, 424, "corrupt-index", "An index file is corrupt"),
+    _Kind(errors.UnsupportedFormatError, 424, "unsupported-format", "A file that this release cannot read"),
+    _Kind(errors.FileMissingError, 424, "file-missing", "A file is missing from storage", named=404),
+    _Kind(errors.DeadlineExceededError, 504, "deadline-exceeded", "The request took too long"),
+    _Kind(errors.StorageError, 503, "storage-unavailable", "Storage failed"),
+)
+
+_STATUS_SLUGS = {
+    404: "not-found",
+    405: "method-not-allowed",
+    408: "request-timeout",
+    413: "body-too-large",
+    429: "too-many-requests",
+    503: "not-ready",
+}
+
+
+def problem_of(error: Exception, *, path_was_named: bool = False) -> Problem:
+    """The problem that an exception stands for; one that nobody raised on purpose is a bug.
+
+    Args:
+        error: what was raised.
+        path_was_named: the caller named the files of this request, so that a path which is refused or
+            missing is the caller's mistake and not the table's.
+    """
+    if isinstance(error, ProblemError):
+        return error.problem
+    for kind in _KINDS:
+        if isinstance(error, kind.error):
+            status = kind.named if path_was_named and kind.named else kind.status
+            members = {name: getattr(error, name, None) for name in _MEMBERS}
+            # The offset and path have members of their own, and need not be repeated in the text.
+            detail = error.expectation if isinstance(error, errors.CorruptFileError) else str(error)
+            return Problem(status, kind.slug, kind.title, detail, members)
+    return Problem(500, "internal", "A bug in the service", "The service erred; its log has the request id")
+
+
+def problem_of_status(
+    status: int, detail: str, *, headers: Mapping[str, str] | None = None, limit: int | None = None
+) -> Problem:
+    """A problem that HTTP itself has a name for."""
+    slug = _STATUS_SLUGS.get(status, "malformed-request" if status < 500 else "internal")  # noqa: PLR2004
+    return Problem(status, slug, HTTPStatus(status).phrase, detail, {"limit": limit}, headers or {})

@@ -1,0 +1,93 @@
+"""JSON in and out: strict where a lenient reading could change what is asked.
+
+Read strictly: UTF-8 without half surrogate pairs, no NaN or Infinity, no name twice in one object. Numbers
+keep every digit that was written, since a DECIMAL literal may have 38 of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, is_dataclass
+from decimal import Decimal
+from typing import Any, NoReturn
+
+import orjson
+
+from app.errors import RequestError
+
+_LONGEST_NUMBER = 4_300
+_OPTIONS = orjson.OPT_SERIALIZE_NUMPY
+
+
+def read_json(body: bytes) -> object:
+    """The value that ``body`` holds; a number with more digits than a double keeps is a ``Decimal``.
+
+    Raises:
+        RequestError: it is not JSON, or not of the strict kind.
+    """
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        raise RequestError(f"the body is not UTF-8: {error.reason} at byte {error.start}") from error
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_unique, parse_float=_exact, parse_constant=_refuse_constant
+        )
+    except RecursionError as error:
+        raise RequestError("the body nests too deeply") from error
+    except ArithmeticError as error:
+        raise RequestError("the body has a number whose exponent cannot be held") from error
+    except ValueError as error:
+        raise RequestError(f"the body is not JSON: {error}") from error
+    # Only an escape can bring in half a surrogate pair, and no answer that repeats it could be written.
+    if "\\ud" in text or "\\uD" in text:
+        _check_unicode(value)
+    return value
+
+
+def write_json(value: object) -> bytes:
+    """``value`` as JSON; numpy arrays become lists, and ``orjson.Fragment`` goes in as it stands."""
+    try:
+        return orjson.dumps(value, option=_OPTIONS)
+    except orjson.JSONEncodeError:
+        # Names on disk need not be UTF-8, and Python shows their other bytes as half surrogate pairs.
+        return orjson.dumps(_mend(value), option=_OPTIONS)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+        raise ValueError(f"{twice!r:.100} stands twice in one object")
+    return members
+
+
+def _exact(text: str) -> float | Decimal:
+    if len(text) > _LONGEST_NUMBER:
+        raise ValueError(f"a number of {len(text)} characters")
+    number, exact = float(text), Decimal(text)
+    return number if exact == Decimal(repr(number)) else exact
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no JSON number; write it as a string")
+
+
+def _check_unicode(value: object) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError as error:
+        raise RequestError("the body has an escape for half a surrogate pair") from error
+
+
+def _mend(value: object) -> object:
+    match value:
+        case str():
+            return value.encode(errors="replace").decode()
+        case dict():
+            return {_mend(name): _mend(member) for name, member in value.items()}
+        case list() | tuple():
+            return [_mend(item) for item in value]
+        case _:
+            return _mend(asdict(value)) if is_dataclass(value) and not isinstance(value, type) else value
