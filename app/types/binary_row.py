@@ -1,0 +1,238 @@
+"""BinaryRow: one row as bytes, the form of partitions, keys and statistics, and what keys are hashed from.
+
+A *row* (all little endian; ``B = 8 * ((fields + 71) // 64)``):
+
+==============  =========  ==========================================================================
+offset          width      meaning
+==============  =========  ==========================================================================
+0               1          row kind; 0 in everything that is stored, and not looked at
+1               B - 1      null bits: field ``i`` is bit ``i + 8``; bit ``n`` is byte ``n >> 3``,
+                           mask ``1 << (n & 7)``
+B               8 a field  slots
+B + 8 * fields             variable part in field order, each piece padded to 8 bytes with zeros
+==============  =========  ==========================================================================
+
+A *serialized row*, which is what manifests hold, puts the number of fields as i32 **big** endian in front.
+Offsets inside a row count from its own start, behind that number. Slots, unused bytes 0:
+
+===================================  ================================================================
+type                                 slot
+===================================  ================================================================
+BOOLEAN, TINYINT                     1 byte
+SMALLINT                             2 bytes
+INT, DATE, TIME, FLOAT               4 bytes, without sign extension
+BIGINT, DOUBLE                       8 bytes
+DECIMAL, at most 18 digits           i64 unscaled value
+timestamps, at most 3 digits         i64 milliseconds
+strings, binaries up to 7 bytes      the bytes, zeros, and 0x80 + length as last byte
+longer strings, binaries             i32 length, i32 offset
+DECIMAL, more than 18 digits         i32 length, i32 offset; always 16 bytes of variable part: unscaled
+                                     value as shortest two's complement, big endian, zeros behind
+timestamps, more than 3 digits       i32 nanoseconds of the millisecond, i32 offset of i64 milliseconds
+===================================  ================================================================
+
+The last two are fixed-length in the engine, so that they can be updated in place: their **nulls** keep both
+the offset and the (zeroed) variable bytes, and therefore hash otherwise than nulls of other types, which are
+a zero slot.
+
+The hash of a row is Murmur3 (32 bits, seed 42) over the row without the number of fields.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import mmh3
+
+from app.errors import CorruptMetadataError
+from app.types.data_types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, DataType, TypeRoot
+from app.types.values import NANOS_PER_MILLI, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+_ARITY: Final = struct.Struct(">i")
+_LONG: Final = struct.Struct("<q")
+_PIECE: Final = struct.Struct("<ii")
+_SLOTS: Final = {
+    TypeRoot.BOOLEAN: struct.Struct("<?7x"),
+    TypeRoot.TINYINT: struct.Struct("<b7x"),
+    TypeRoot.SMALLINT: struct.Struct("<h6x"),
+    TypeRoot.INT: struct.Struct("<i4x"),
+    TypeRoot.BIGINT: _LONG,
+    TypeRoot.FLOAT: struct.Struct("<f4x"),
+    TypeRoot.DOUBLE: struct.Struct("<d"),
+    TypeRoot.DATE: struct.Struct("<i4x"),
+    TypeRoot.TIME: struct.Struct("<i4x"),
+}
+
+_SLOT_BYTES: Final = 8
+_ZERO_SLOT: Final = bytes(_SLOT_BYTES)
+_INLINE_MARK: Final = 0x80
+_INLINE_BYTES: Final = 7
+_DECIMAL_BYTES: Final = 16
+_HASH_SEED: Final = 42
+
+
+def row_hash(row: Buffer) -> int:
+    """The engine's hash of a row without its number of fields, as a signed 32-bit integer."""
+    return mmh3.hash(bytes(row), _HASH_SEED, signed=True)
+
+
+def read_row(buffer: Buffer, types: Sequence[DataType]) -> tuple[Value | None, ...]:
+    """Reads a serialized row, number of fields included.
+
+    Args:
+        buffer: exactly one serialized row.
+        types: one type per field. Fields of types that have no values here (ARRAY, MAP, ROW, ...) read as
+            None whatever they hold.
+
+    Raises:
+        CorruptMetadataError: another number of fields, or a value that does not lie inside the row.
+    """
+    row = read_row_bytes(buffer, len(types))
+    null_bits = int.from_bytes(row[: _null_bytes(len(types))], "little") >> 8
+    at = _null_bytes(len(types))
+    values: list[Value | None] = []
+    for data_type in types:
+        reader = None if null_bits & 1 else _READERS.get(data_type.root)
+        values.append(None if reader is None else reader(row, at, data_type))
+        null_bits >>= 1
+        at += _SLOT_BYTES
+    return tuple(values)
+
+
+def read_row_bytes(buffer: Buffer, fields: int) -> bytes:
+    """The row inside a serialized row, checked to have ``fields`` fields and a slot for each.
+
+    Raises:
+        CorruptMetadataError: another number of fields, or bytes that end before the last slot.
+    """
+    if len(buffer) < _ARITY.size:
+        raise CorruptMetadataError(
+            f"a row needs 4 bytes for its number of fields, found {len(buffer)}", offset=0
+        )
+    (arity,) = _ARITY.unpack_from(buffer)
+    if arity != fields:
+        raise CorruptMetadataError(f"expected a row of {fields} fields, found {arity}", offset=0)
+    needed = _null_bytes(fields) + _SLOT_BYTES * fields
+    row = bytes(buffer[_ARITY.size :])
+    if len(row) < needed:
+        raise CorruptMetadataError(
+            f"a row of {fields} fields takes at least {needed} bytes, found {len(row)}", offset=_ARITY.size
+        )
+    return row
+
+
+def serialize_row(values: Sequence[Value | None], types: Sequence[DataType]) -> bytes:
+    """A serialized row, as manifests hold it: the number of fields, then :func:`write_row`."""
+    return _ARITY.pack(len(types)) + write_row(values, types)
+
+
+def write_row(values: Sequence[Value | None], types: Sequence[DataType]) -> bytes:
+    """A row without its number of fields, byte for byte as the engine writes it.
+
+    Args:
+        values: one value or None per type, each in the range of its type; None where the type has no values.
+        types: one type per field.
+    """
+    slots_at = _null_bytes(len(types))
+    row = bytearray(slots_at + _SLOT_BYTES * len(types))
+    for index, (value, data_type) in enumerate(zip(values, types, strict=True)):
+        if value is None:
+            bit = index + 8
+            row[bit >> 3] |= 1 << (bit & 7)
+        slot, piece = _encode(value, data_type, len(row))
+        at = slots_at + _SLOT_BYTES * index
+        row[at : at + _SLOT_BYTES] = slot
+        row += piece
+    return bytes(row)
+
+
+def _null_bytes(fields: int) -> int:
+    return (fields + 71) // 64 * 8
+
+
+def _encode(value: Value | None, data_type: DataType, end: int) -> tuple[bytes, bytes]:
+    """``(slot, variable bytes)`` of one value in a row that is ``end`` bytes long so far."""
+    root = data_type.root
+    if root is TypeRoot.DECIMAL and not data_type.is_compact_decimal:
+        unscaled = b"" if value is None else _shortest_twos_complement(int(value))
+        return _PIECE.pack(len(unscaled), end), unscaled.ljust(_DECIMAL_BYTES, b"\0")
+    if root in TIMESTAMP_ROOTS and not data_type.is_compact_timestamp:
+        millis, nanos = divmod(0 if value is None else int(value), NANOS_PER_MILLI)
+        return _PIECE.pack(nanos, end), _LONG.pack(millis)
+    if value is None:
+        return _ZERO_SLOT, b""
+    if isinstance(value, bytes):
+        return _encode_bytes(value, end)
+    if root in TIMESTAMP_ROOTS:
+        return _LONG.pack(int(value) // NANOS_PER_MILLI), b""
+    return _SLOTS.get(root, _LONG).pack(value), b""
+
+
+def _encode_bytes(value: bytes, end: int) -> tuple[bytes, bytes]:
+    if len(value) <= _INLINE_BYTES:
+        return value.ljust(_INLINE_BYTES, b"\0") + bytes((_INLINE_MARK | len(value),)), b""
+    return _PIECE.pack(len(value), end), value + bytes(-len(value) % _SLOT_BYTES)
+
+
+def _shortest_twos_complement(number: int) -> bytes:
+    magnitude = number if number >= 0 else ~number
+    return number.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
+
+
+def _read_slot(row: bytes, at: int, data_type: DataType) -> Value:
+    value: bool | int | float = _SLOTS[data_type.root].unpack_from(row, at)[0]
+    return value
+
+
+def _read_bytes(row: bytes, at: int, _: DataType) -> bytes:
+    mark = row[at + _INLINE_BYTES]
+    if mark & _INLINE_MARK:
+        length = mark & ~_INLINE_MARK
+        if length > _INLINE_BYTES:
+            raise _corrupt(f"a value inside its slot has at most {_INLINE_BYTES} bytes, found {length}", at)
+        return row[at : at + length]
+    length, offset = _PIECE.unpack_from(row, at)
+    return _piece(row, offset, length, at)
+
+
+def _read_decimal(row: bytes, at: int, data_type: DataType) -> int:
+    if data_type.is_compact_decimal:
+        return int(_LONG.unpack_from(row, at)[0])
+    length, offset = _PIECE.unpack_from(row, at)
+    if not 1 <= length <= _DECIMAL_BYTES:
+        raise _corrupt(f"{data_type} takes 1 to {_DECIMAL_BYTES} bytes, found {length}", at)
+    return int.from_bytes(_piece(row, offset, length, at), "big", signed=True)
+
+
+def _read_timestamp(row: bytes, at: int, data_type: DataType) -> int:
+    if data_type.is_compact_timestamp:
+        return int(_LONG.unpack_from(row, at)[0]) * NANOS_PER_MILLI
+    nanos, offset = _PIECE.unpack_from(row, at)
+    if not 0 <= nanos < NANOS_PER_MILLI:
+        raise _corrupt(f"a millisecond has nanoseconds 0 to 999999, found {nanos}", at)
+    (millis,) = _LONG.unpack(_piece(row, offset, _LONG.size, at))
+    return int(millis) * NANOS_PER_MILLI + int(nanos)
+
+
+def _piece(row: bytes, offset: int, length: int, slot: int) -> bytes:
+    if offset < 0 or length < 0 or offset + length > len(row):
+        raise _corrupt(f"{length} bytes at {offset} do not lie inside a row of {len(row)} bytes", slot)
+    return row[offset : offset + length]
+
+
+def _corrupt(expectation: str, slot: int) -> CorruptMetadataError:
+    return CorruptMetadataError(expectation, offset=_ARITY.size + slot)
+
+
+_READERS: Final[dict[TypeRoot, Callable[[bytes, int, DataType], Value]]] = {
+    **dict.fromkeys(_SLOTS, _read_slot),
+    **dict.fromkeys(STRING_ROOTS | BINARY_ROOTS, _read_bytes),
+    **dict.fromkeys(TIMESTAMP_ROOTS, _read_timestamp),
+    TypeRoot.DECIMAL: _read_decimal,
+}
