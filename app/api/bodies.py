@@ -11,7 +11,7 @@ import base64
 import binascii
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, FailFast, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.errors import RequestError
 from app.planning.requests import (
@@ -34,7 +34,7 @@ Count = Annotated[int, Field(ge=0, le=_LONG_MAX)]
 Name = Annotated[str, Field(min_length=1)]
 Hash = Annotated[int, Field(ge=-_INT32, lt=_INT32)]
 Channels = Annotated[int, Field(ge=1, lt=_INT32)]
-FileNames = Annotated[list[str], FailFast()]
+FileNames = Annotated[list[str], Field(fail_fast=True)]
 TypedValues = dict[str, Any]
 Filter = Annotated[
     str | dict[str, Any],
@@ -153,10 +153,10 @@ class LookupBody(VersionedBody):
     """Which buckets do these keys live in?"""
 
     partition: TypedValues | None = None
-    keys: Annotated[list[TypedValues], FailFast()] | None = Field(
+    keys: Annotated[list[TypedValues], Field(fail_fast=True)] | None = Field(
         None, description="Objects over the primary key; partition columns may be left out."
     )
-    hashes: Annotated[list[Hash], FailFast()] | None = None
+    hashes: Annotated[list[Hash], Field(fail_fast=True)] | None = None
 
     @model_validator(mode="after")
     def _keys_or_hashes(self) -> Self:
@@ -224,7 +224,7 @@ class EvaluateBody(Body):
     """What do these index files say about a filter?"""
 
     columns: list[ColumnBody] = Field(alias="schema")
-    files: Annotated[list[IndexFileBody], FailFast()]
+    files: Annotated[list[IndexFileBody], Field(fail_fast=True)]
     row_count: Count | None = None
     filter: Filter | None = None
     top_n: TopNBody | None = None

@@ -65,7 +65,7 @@ class Form:
         }
 
 
-def encode_plan(plan: Plan, window: Window, form: Form, token: NextToken) -> Entry:
+def encode_plan(plan: Plan, window: Window, form: Form, token: NextToken, *, explain: bool) -> Entry:
     """One page of a plan; with ``explain`` the skipped files follow the kept ones in the same pages."""
     started = time.perf_counter()
     kept = len(plan.files)
@@ -82,7 +82,7 @@ def encode_plan(plan: Plan, window: Window, form: Form, token: NextToken) -> Ent
         "schema_id": plan.schema_id,
         "files": page.entries[:kept_here],
     }
-    if plan.skipped_files:
+    if explain:
         answer["skipped_files"] = page.entries[kept_here:]
     return answer | {
         "summary": _summary(plan.summary),

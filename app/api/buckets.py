@@ -1,0 +1,57 @@
+"""``.../buckets``: which bucket does a key live in, what do buckets hold, where would a writer put a key?"""
+
+from dataclasses import replace
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.api.bodies import AssignBody, LookupBody
+from app.api.documents import AssignmentAnswer, BucketList, BucketLookup
+from app.api.encoding import Entry, NextToken, encode_assignment, encode_buckets, encode_lookup
+from app.api.json_body import JsonBody
+from app.api.openapi import operation
+from app.api.paging import Window
+from app.api.paths import TABLE, Table
+from app.api.queries import BucketsQuery
+from app.api.runtime import Shared
+from app.api.versioned import Question
+from app.planning.requests import SnapshotSelector
+
+router = APIRouter(tags=["buckets"])
+
+
+@router.post(TABLE + "/buckets/lookup", **operation(BucketLookup, LookupBody))
+async def lookup(
+    request: Request,
+    table: Table,
+    body: Annotated[LookupBody, Depends(JsonBody(LookupBody))],
+    runtime: Shared,
+) -> Response:
+    """Look up the buckets of keys, in request order."""
+    question = Question(runtime, table, "lookup", body, request.headers.getlist("if-none-match"))
+    asked = body.to_lookup()
+
+    def compute(selector: SnapshotSelector, _window: Window, _token: NextToken) -> Entry:
+        return encode_lookup(runtime.service.lookup(table, replace(asked, selector=selector)))
+
+    return await runtime.run(lambda: question.answer(compute))
+
+
+@router.get(TABLE + "/buckets", **operation(BucketList))
+async def buckets(table: Table, asked: Annotated[BucketsQuery, Query()], runtime: Shared) -> Response:
+    """List buckets with their index files and how full they are."""
+    partition = asked.partition_values()
+    return await runtime.answer(
+        lambda: encode_buckets(runtime.service.buckets(table, asked.selector(), partition))
+    )
+
+
+@router.post(TABLE + "/buckets/assign", **operation(AssignmentAnswer, AssignBody))
+async def assign(
+    table: Table, body: Annotated[AssignBody, Depends(JsonBody(AssignBody))], runtime: Shared
+) -> Response:
+    """Tell which buckets a writer would assign to keys; nothing is written."""
+    asked = body.to_request()
+    return await runtime.answer(lambda: encode_assignment(runtime.service.assign(table, asked)))

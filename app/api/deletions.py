@@ -1,0 +1,40 @@
+"""``POST .../deletions``: which rows of which files are deleted?"""
+
+from dataclasses import replace
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.api.bodies import DeletionsBody
+from app.api.documents import DeletionsPage
+from app.api.encoding import Entry, Form, NextToken, encode_deletions
+from app.api.json_body import JsonBody
+from app.api.openapi import operation
+from app.api.paging import Window
+from app.api.paths import TABLE, Table
+from app.api.runtime import Shared
+from app.api.versioned import Question
+from app.planning.requests import SelectionForm, SnapshotSelector
+
+router = APIRouter(tags=["deletions"])
+
+
+@router.post(TABLE + "/deletions", **operation(DeletionsPage, DeletionsBody))
+async def deletions(
+    request: Request,
+    table: Table,
+    body: Annotated[DeletionsBody, Depends(JsonBody(DeletionsBody))],
+    runtime: Shared,
+) -> Response:
+    """List the deleted positions of data files."""
+    question = Question(runtime, table, "deletions", body, request.headers.getlist("if-none-match"))
+    asked = body.to_request()
+    form = Form(SelectionForm(body.encoding), runtime.settings.positions)
+
+    def compute(selector: SnapshotSelector, window: Window, token: NextToken) -> Entry:
+        answer = runtime.service.deletions(table, replace(asked, selector=selector))
+        return encode_deletions(answer, window, form, token)
+
+    return await runtime.run(lambda: question.answer(compute))

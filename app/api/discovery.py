@@ -1,0 +1,109 @@
+"""What is there: warehouses, databases, tables and their versions and index files."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from app import __version__
+from app.api.discovery_documents import (
+    BranchList,
+    Configuration,
+    DatabaseList,
+    IndexFileList,
+    SnapshotList,
+    TableDescription,
+    TableList,
+    TagList,
+)
+from app.api.encoding import Entry, NextToken, encode_index_files
+from app.api.openapi import operation
+from app.api.paging import Window
+from app.api.paths import DATABASES, TABLE, TABLES, DatabaseName, Table, WarehouseName
+from app.api.queries import BranchQuery, IndexFilesQuery
+from app.api.runtime import Shared
+from app.api.strict_json import write_json
+from app.api.versioned import Question
+from app.planning.requests import SnapshotSelector
+
+router = APIRouter(tags=["discovery"])
+
+_CAPABILITIES = {
+    "filters": ["spark_sql", "paimon_json"],
+    "selections": ["none", "count", "bitmap", "ranges", "positions"],
+    "formats": ["application/json"],
+    "encodings": ["zstd", "gzip"],
+}
+
+
+@router.get("/v1/config", **operation(Configuration))
+async def config(runtime: Shared) -> Response:
+    """Tell the service's version, warehouses, limits and capabilities."""
+    settings = runtime.settings
+    answer = {
+        "service": "paimon-index",
+        "version": __version__,
+        "warehouses": sorted(runtime.service.warehouses),
+        "limits": {
+            "body_bytes": settings.body_bytes,
+            "filter_depth": settings.filter_depth,
+            "filter_literals": settings.filter_literals,
+            "files_named": settings.files_named,
+            "positions": settings.positions,
+            "page_size": settings.page_size,
+            "page_size_max": settings.page_size_max,
+            "page_bytes": settings.page_bytes,
+            "deadline_seconds": settings.deadline_seconds,
+            "concurrency": settings.concurrency,
+        },
+        "capabilities": _CAPABILITIES,
+    }
+    return Response(write_json(answer), media_type="application/json")
+
+
+@router.get(DATABASES, **operation(DatabaseList))
+async def databases(warehouse: WarehouseName, runtime: Shared) -> Response:
+    """List the databases of a warehouse."""
+    return await runtime.answer(lambda: {"databases": runtime.service.databases(warehouse)})
+
+
+@router.get(TABLES, **operation(TableList))
+async def tables(warehouse: WarehouseName, database: DatabaseName, runtime: Shared) -> Response:
+    """List the tables of a database."""
+    return await runtime.answer(lambda: {"tables": runtime.service.tables(warehouse, database)})
+
+
+@router.get(TABLE, **operation(TableDescription))
+async def describe(table: Table, asked: Annotated[BranchQuery, Query()], runtime: Shared) -> Response:
+    """Describe a table: its schema, keys, options, latest snapshot and indexes."""
+    return await runtime.answer(lambda: runtime.service.describe(table, asked.branch))
+
+
+@router.get(TABLE + "/snapshots", **operation(SnapshotList))
+async def snapshots(table: Table, asked: Annotated[BranchQuery, Query()], runtime: Shared) -> Response:
+    """List a table's snapshots."""
+    return await runtime.answer(lambda: {"snapshots": runtime.service.snapshots(table, asked.branch)})
+
+
+@router.get(TABLE + "/tags", **operation(TagList))
+async def tags(table: Table, asked: Annotated[BranchQuery, Query()], runtime: Shared) -> Response:
+    """List a table's tags."""
+    return await runtime.answer(lambda: {"tags": runtime.service.tags(table, asked.branch)})
+
+
+@router.get(TABLE + "/branches", **operation(BranchList))
+async def branches(table: Table, runtime: Shared) -> Response:
+    """List a table's branches."""
+    return await runtime.answer(lambda: {"branches": runtime.service.branches(table)})
+
+
+@router.get(TABLE + "/index-files", **operation(IndexFileList))
+async def index_files(table: Table, asked: Annotated[IndexFilesQuery, Query()], runtime: Shared) -> Response:
+    """List the live entries of a table's index manifest."""
+    question = Question(runtime, table, "index-files", asked)
+
+    def compute(selector: SnapshotSelector, window: Window, token: NextToken) -> Entry:
+        snapshot_id, entries = runtime.service.index_files(table, selector, asked.type)
+        return encode_index_files(snapshot_id, entries, window, token)
+
+    return await runtime.run(lambda: question.answer(compute))

@@ -1,0 +1,60 @@
+"""``/index-files``: index files on their own, without a table."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.api.bodies import EvaluateBody, InspectBody
+from app.api.discovery_documents import Inspection
+from app.api.documents import Evaluation
+from app.api.encoding import Form, encode_evaluation
+from app.api.json_body import JsonBody
+from app.api.openapi import operation
+from app.api.paths import WarehouseName
+from app.api.queries import InspectQuery
+from app.api.request_ids import request_id_of
+from app.api.runtime import Shared
+from app.planning.requests import SelectionForm
+
+
+async def _caller_names_paths(request: Request) -> None:
+    request.state.path_was_named = True
+
+
+router = APIRouter(
+    prefix="/v1/{warehouse}/index-files", tags=["index files"], dependencies=[Depends(_caller_names_paths)]
+)
+
+
+@router.post("/evaluate", **operation(Evaluation, EvaluateBody))
+async def evaluate(
+    request: Request,
+    warehouse: WarehouseName,
+    body: Annotated[EvaluateBody, Depends(JsonBody(EvaluateBody))],
+    runtime: Shared,
+) -> Response:
+    """Ask a filter of index files: which of their data files can be skipped, which rows can match?"""
+    form = Form(SelectionForm(body.selection), runtime.settings.positions)
+    instance = request_id_of(request)
+
+    def compute() -> object:
+        files = runtime.service.evaluate(warehouse, body.to_request())
+        return encode_evaluation(files, form, body.row_count, instance)
+
+    return await runtime.answer(compute)
+
+
+@router.post("/inspect", **operation(Inspection, InspectBody))
+async def inspect(
+    warehouse: WarehouseName,
+    asked: Annotated[InspectQuery, Query()],
+    body: Annotated[InspectBody, Depends(JsonBody(InspectBody))],
+    runtime: Shared,
+) -> Response:
+    """Show what is in an index file."""
+    types = asked.types()
+    return await runtime.answer(
+        lambda: runtime.service.inspect(warehouse, body.to_request(), body.kind, types)
+    )

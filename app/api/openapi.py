@@ -1,0 +1,123 @@
+"""The OpenAPI document: what FastAPI knows of the routes, with our bodies and problems added.
+
+Bodies are read by :mod:`app.api.json_body` and answers are written without models, so FastAPI sees neither:
+:func:`operation` tells it at each route, and :func:`document` adds the schemas.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fastapi.openapi.utils import get_openapi
+from pydantic.json_schema import models_json_schema
+
+from app import errors
+from app.api.bodies import (
+    AssignBody,
+    DeletionsBody,
+    EvaluateBody,
+    InspectBody,
+    LookupBody,
+    PlanBody,
+)
+from app.api.documents import ProblemDetails
+from app.api.problems import MEDIA_TYPE, problem_of, problem_of_status
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+    from pydantic import BaseModel
+
+_REFERENCE = "#/components/schemas/{model}"
+_ADDED = (PlanBody, DeletionsBody, LookupBody, AssignBody, EvaluateBody, InspectBody, ProblemDetails)
+
+_DESCRIPTION = """\
+Answers from Apache Paimon index files: which files of a table a query reads and which of their rows, which
+rows are deleted, and which bucket a key lives in.
+"""
+
+_TAGS = [
+    {"name": "planning", "description": "Which files and rows does a query read?"},
+    {"name": "deletions", "description": "Which rows are deleted?"},
+    {"name": "buckets", "description": "Which bucket does a key live in?"},
+    {"name": "index files", "description": "Index files on their own, without a table."},
+    {"name": "discovery", "description": "What is there?"},
+    {"name": "operations", "description": "Running the service."},
+]
+
+_ALWAYS = {429: "Too many requests are under way.", 503: "Not ready, shutting down, or storage failed."}
+_BODY = {
+    408: "The body did not arrive in time.",
+    413: "The body is over the limit.",
+}
+_WAREHOUSE = {
+    400: "The request is malformed.",
+    404: "Warehouse, database, table, snapshot, tag, branch or file not found.",
+    500: "A bug.",
+    504: "Storage or planning took too long.",
+}
+_TABLE = {
+    409: "The snapshot expired while it was read.",
+    422: "A filter, key or partition does not fit the table, or the request is over a limit.",
+    424: "An index or metadata file is corrupt.",
+}
+
+
+_EXAMPLES = {
+    problem.status: problem
+    for problem in (
+        problem_of(errors.RequestError("page_size: Input should be greater than or equal to 1")),
+        problem_of(errors.NotFoundError("warehouse 'main' has no table demo.event")),
+        problem_of_status(408, "the body did not arrive within 30 s"),
+        problem_of(errors.SnapshotExpiredError("snapshot 12 went away while it was read")),
+        problem_of_status(413, "the body is over the limit of 33554432 bytes", limit=33_554_432),
+        problem_of(errors.FilterError("the table has no column 'scor'", column="scor", position=0)),
+        problem_of(
+            errors.CorruptIndexError("magic 1, expected 1581511376", offset=1, path="t/index/index-7-0")
+        ),
+        problem_of_status(429, "256 requests are under way already", limit=256),
+        problem_of(ZeroDivisionError()),
+        problem_of_status(503, "the service is starting or shutting down"),
+        problem_of(errors.DeadlineExceededError("the request did not finish within 30 s")),
+    )
+}
+
+
+def operation(
+    answer: type[BaseModel], body: type[BaseModel] | None = None, *, storage: bool = True
+) -> dict[str, Any]:
+    """What a route says about itself.
+
+    Args:
+        answer: shape of the answer.
+        body: shape of the request's body, if it has one.
+        storage: the route reads the warehouse, which can fail in many ways.
+    """
+    problems = {**_ALWAYS, **(_WAREHOUSE | _TABLE if storage else {}), **(_BODY if body else {})}
+    responses: dict[int, dict[str, Any]] = {200: {"model": answer, "description": "The answer."}}
+    responses |= {status: _problem(status, text) for status, text in sorted(problems.items())}
+    if body is None:
+        return {"responses": responses}
+    schema = {"$ref": _REFERENCE.format(model=body.__name__)}
+    content = {"application/json": {"schema": schema}}
+    return {
+        "responses": responses,
+        "openapi_extra": {"requestBody": {"required": True, "content": content}},
+    }
+
+
+def document(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document of ``app``, made once."""
+    if app.openapi_schema is None:
+        made = get_openapi(
+            title=app.title, version=app.version, description=_DESCRIPTION, routes=app.routes, tags=_TAGS
+        )
+        _, added = models_json_schema([(model, "validation") for model in _ADDED], ref_template=_REFERENCE)
+        made["components"]["schemas"] |= added["$defs"]
+        app.openapi_schema = made
+    return app.openapi_schema
+
+
+def _problem(status: int, description: str) -> dict[str, Any]:
+    example = _EXAMPLES[status].to_json("6f1d2a0c5b7e4b0f9a3f1c2d4e5f6a7b")
+    schema = {"$ref": _REFERENCE.format(model=ProblemDetails.__name__)}
+    return {"description": description, "content": {MEDIA_TYPE: {"schema": schema, "example": example}}}

@@ -1,0 +1,40 @@
+"""Running the service: health and caches."""
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.api.discovery_documents import CacheStatistics, Health
+from app.api.openapi import operation
+from app.api.problems import ProblemError, problem_of_status
+from app.api.runtime import Shared
+from app.api.strict_json import write_json
+
+router = APIRouter(tags=["operations"])
+
+
+@router.get("/health/live", **operation(Health))
+async def live() -> Response:
+    """Tell that the process runs."""
+    return Response(b'{"status":"live"}', media_type="application/json")
+
+
+@router.get("/health/ready", **operation(Health))
+async def ready(request: Request) -> Response:
+    """Tell whether requests are answered: 503 while starting and shutting down."""
+    if request.app.state.runtime is None:
+        raise ProblemError(problem_of_status(503, "the service is starting or shutting down"))
+    return Response(b'{"status":"ready"}', media_type="application/json")
+
+
+@router.get("/v1/cache", **operation(CacheStatistics))
+async def cache(runtime: Shared) -> Response:
+    """Tell what each cache holds and how it does."""
+    return Response(write_json(runtime.service.cache_statistics()), media_type="application/json")
+
+
+@router.post("/v1/cache/clear", **operation(CacheStatistics))
+async def clear_caches(runtime: Shared) -> Response:
+    """Empty every cache; what is asked next is read from storage again."""
+    runtime.service.clear_caches()
+    return Response(write_json(runtime.service.cache_statistics()), media_type="application/json")

@@ -1,0 +1,87 @@
+"""What callers send as query parameters.
+
+Values are text and read as such; an unknown parameter is refused like an unknown member of a body.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from app.api.bodies import Name, PagedBody, VersionedBody
+from app.api.strict_json import read_json
+from app.errors import RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_LENIENT = ConfigDict(strict=False, extra="forbid", frozen=True)
+
+
+class BranchQuery(BaseModel):
+    """Which branch of a table."""
+
+    model_config = _LENIENT
+
+    branch: Name | None = None
+
+
+class IndexFilesQuery(PagedBody):
+    """Which index files of which version."""
+
+    model_config = _LENIENT
+
+    type: Name | None = Field(None, description="Only entries of this index type.", examples=["HASH"])
+
+
+class BucketsQuery(VersionedBody):
+    """Which buckets of which version."""
+
+    model_config = _LENIENT
+
+    partition: str | None = Field(
+        None, description="A JSON object by partition column.", examples=['{"dt": "2025-08-01"}']
+    )
+
+    def partition_values(self) -> Mapping[str, Any] | None:
+        """Typed JSON by partition column, or None for every partition.
+
+        Raises:
+            RequestError: the parameter is no JSON object.
+        """
+        return None if self.partition is None else _json_object("partition", self.partition)
+
+
+class InspectQuery(BaseModel):
+    """Which types the columns of an index file have."""
+
+    model_config = _LENIENT
+
+    columns: str | None = Field(
+        None,
+        alias="schema",
+        description="A JSON object of types by column name; without it only what needs no type is shown.",
+        examples=['{"id": "BIGINT", "name": "STRING"}'],
+    )
+
+    def types(self) -> Mapping[str, str]:
+        """Type texts by column name.
+
+        Raises:
+            RequestError: the parameter is no JSON object of texts.
+        """
+        types = {} if self.columns is None else _json_object("schema", self.columns)
+        if not all(isinstance(text, str) for text in types.values()):
+            raise RequestError("schema: expected a type text for each column name")
+        return types
+
+
+def _json_object(name: str, text: str) -> dict[str, Any]:
+    try:
+        value = read_json(text.encode(errors="surrogatepass"))
+    except RequestError as error:
+        raise RequestError(f"{name}: {str(error).replace('the body', 'the parameter')}") from error
+    if not isinstance(value, dict):
+        raise RequestError(f"{name}: expected a JSON object")
+    return value

@@ -1,0 +1,66 @@
+"""Every request has an id: the caller's own, if it looks like one, or a new one.
+
+The id goes out in ``X-Request-Id`` and as ``instance`` of problems, and into the log with what went wrong.
+This is the outermost layer, so it also turns what nobody expected into a problem answer.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import uuid
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+
+from app.api.problems import problem_of
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+HEADER = "x-request-id"
+
+_log = logging.getLogger("paimon_index")
+_ACCEPTABLE = re.compile(r"[A-Za-z0-9._:+/=@-]{1,128}")
+
+
+def request_id_of(request: Request) -> str:
+    """The id that this request was given."""
+    request_id: str = request.scope["state"]["request_id"]
+    return request_id
+
+
+class RequestIds:
+    """ASGI middleware that names requests and answers for bugs."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handles one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        asked = Headers(scope=scope).get(HEADER, "")
+        request_id = asked if _ACCEPTABLE.fullmatch(asked) else uuid.uuid4().hex
+        scope.setdefault("state", {})["request_id"] = request_id
+        begun = False
+
+        async def send_named(message: Message) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun = True
+                MutableHeaders(scope=message)[HEADER] = request_id
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_named)
+        except ClientDisconnect:
+            _log.info("request %s: the caller went away while sending", request_id)
+        except Exception as error:
+            _log.exception("request %s: %s %s", request_id, scope["method"], scope["path"])
+            if begun:
+                raise
+            await problem_of(error).response(request_id)(scope, receive, send_named)

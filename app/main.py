@@ -1,0 +1,112 @@
+"""The service as an ASGI application.
+
+``uvicorn app.main:app`` serves with settings from the environment; ``app`` is made when first asked for,
+so importing this module reads no environment.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from app import __version__
+from app.api import buckets, deletions, discovery, index_files, operations, planning
+from app.api.admission import Admission
+from app.api.compression import Compression
+from app.api.json_body import explain_faults
+from app.api.openapi import document
+from app.api.problems import ProblemError, problem_of, problem_of_status
+from app.api.request_ids import RequestIds, request_id_of
+from app.api.runtime import Runtime
+from app.errors import PaimonIndexError, RequestError, SettingsError
+from app.planning.service import IndexService
+from app.settings import ENVIRONMENT_PREFIX, Settings
+from app.storage import Warehouse
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+
+def __getattr__(name: str) -> FastAPI:
+    if name == "app":
+        return create_app()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def create_app(settings: Settings | None = None, service: IndexService | None = None) -> FastAPI:
+    """The application; it answers once it has been started.
+
+    Args:
+        settings: from the environment unless given.
+        service: made from the settings unless given.
+
+    Raises:
+        SettingsError: the settings cannot be used.
+    """
+    settings = settings or Settings.load()
+    service = service or create_service(settings)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        app.state.runtime = runtime = Runtime(settings, service)
+        yield
+        app.state.runtime = None
+        runtime.close()
+
+    app = FastAPI(
+        title="paimon-index", version=__version__, lifespan=lifespan, redoc_url=None, redirect_slashes=False
+    )
+    app.state.runtime = None
+    for module in (planning, deletions, buckets, discovery, index_files, operations):
+        app.include_router(module.router)
+    for kind in (PaimonIndexError, ProblemError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _answer_error)
+    # The last one added is the outermost.
+    app.add_middleware(Admission, concurrency=settings.concurrency)
+    app.add_middleware(Compression)
+    app.add_middleware(RequestIds)
+    app.openapi = lambda: document(app)  # type: ignore[method-assign] # FastAPI's documented way
+    return app
+
+
+def create_service(settings: Settings) -> IndexService:
+    """The service over the warehouses of ``settings``.
+
+    Raises:
+        SettingsError: there are no warehouses, or one of their URLs cannot be used.
+    """
+    if not settings.warehouses:
+        raise SettingsError(
+            f"no warehouse is configured: give --warehouse name=url or {ENVIRONMENT_PREFIX}WAREHOUSES="
+            """'{"name": "url"}'"""
+        )
+    warehouses = {
+        name: _open(name, url, settings.allow_external) for name, url in settings.warehouses.items()
+    }
+    return IndexService(warehouses, cache_bytes=settings.cache_bytes, limits=settings.limits)
+
+
+def _open(name: str, url: str, allow_external: tuple[str, ...]) -> Warehouse:
+    try:
+        return Warehouse(name, url, allow_external=allow_external)
+    except (PaimonIndexError, ValueError, ImportError, OSError) as error:
+        raise SettingsError(f"warehouse {name!r} cannot be opened: {error}") from error
+
+
+async def _answer_error(request: Request, error: Exception) -> Response:
+    match error:
+        case HTTPException():
+            problem = problem_of_status(error.status_code, error.detail, headers=error.headers)
+        case RequestValidationError():
+            problem = problem_of(RequestError(explain_faults(error.errors())))
+        case _:
+            named = getattr(request.state, "path_was_named", False)
+            problem = problem_of(error, path_was_named=named)
+    return problem.response(request_id_of(request))
