@@ -16,8 +16,8 @@ from starlette.exceptions import HTTPException
 from app import __version__
 from app.api import buckets, deletions, discovery, index_files, operations, planning
 from app.api.admission import Admission
+from app.api.bodies import explain_faults
 from app.api.compression import Compression
-from app.api.json_body import explain_faults
 from app.api.openapi import document
 from app.api.problems import ProblemError, problem_of, problem_of_status
 from app.api.request_ids import RequestIds, request_id_of

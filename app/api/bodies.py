@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from app.errors import RequestError
 from app.planning.requests import (
@@ -27,6 +27,10 @@ from app.planning.requests import (
     TopN,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_MOST_FAULTS = 5
 _INT32 = 1 << 31
 _LONG_MAX = (1 << 63) - 1
 
@@ -50,6 +54,20 @@ class Body(BaseModel):
     """A JSON object; null stands for an absent member."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    @classmethod
+    def read(cls, members: object) -> Self:
+        """The body that a JSON value stands for.
+
+        Raises:
+            RequestError: it does not; the message names the members at fault.
+        """
+        if not isinstance(members, dict):
+            raise RequestError("the body is not a JSON object")
+        try:
+            return cls.model_validate(members)
+        except ValidationError as error:
+            raise RequestError(explain_faults(error.errors(include_url=False))) from error
 
     @model_validator(mode="before")
     @classmethod
@@ -251,3 +269,13 @@ class InspectBody(IndexFileBody):
     """What is in this index file?"""
 
     kind: Literal["file_index", "deletion_vectors", "hash"] | None = None
+
+
+def explain_faults(faults: Sequence[Mapping[str, Any]]) -> str:
+    """One line that names the members at fault."""
+    return "; ".join(_explain(fault) for fault in faults[:_MOST_FAULTS])
+
+
+def _explain(fault: Mapping[str, Any]) -> str:
+    place = ".".join(str(part) for part in fault["loc"]) or "body"
+    return f"{place}: {fault['msg'].removeprefix('Value error, ')}"

@@ -36,7 +36,7 @@ _CAPABILITIES = {
 }
 
 
-@router.get("/v1/config", **operation(Configuration))
+@router.get("/v1/config", **operation(Configuration, storage=False))
 async def config(runtime: Shared) -> Response:
     """Tell the service's version, warehouses, limits and capabilities."""
     settings = runtime.settings

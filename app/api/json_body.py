@@ -1,22 +1,18 @@
 """Receives JSON bodies: bounded in bytes and in time, strict in form, documented in OpenAPI."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from pydantic import ValidationError
 from starlette.requests import Request
 
 from app.api.bodies import Body
 from app.api.problems import ProblemError, problem_of_status
 from app.api.strict_json import read_json
-from app.errors import RequestError
 
 BodyType = TypeVar("BodyType", bound=Body)
 
 # What is left of such a body would be taken for the next request on the connection.
 _CLOSE = {"Connection": "close"}
-_MOST_FAULTS = 5
 
 
 class JsonBody(Generic[BodyType]):
@@ -39,23 +35,7 @@ class JsonBody(Generic[BodyType]):
         except TimeoutError as error:
             detail = f"the body did not arrive within {settings.body_seconds:g} s"
             raise ProblemError(problem_of_status(408, detail, headers=_CLOSE)) from error
-        members = read_json(content)
-        if not isinstance(members, dict):
-            raise RequestError("the body is not a JSON object")
-        try:
-            return self._model.model_validate(members)
-        except ValidationError as error:
-            raise RequestError(explain_faults(error.errors(include_url=False))) from error
-
-
-def explain_faults(faults: Sequence[Mapping[str, Any]]) -> str:
-    """One line that names the members at fault."""
-    return "; ".join(_explain(fault) for fault in faults[:_MOST_FAULTS])
-
-
-def _explain(fault: Mapping[str, Any]) -> str:
-    place = ".".join(str(part) for part in fault["loc"]) or "body"
-    return f"{place}: {fault['msg'].removeprefix('Value error, ')}"
+        return self._model.read(read_json(content))
 
 
 async def _receive(request: Request, limit: int) -> bytes:

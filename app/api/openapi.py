@@ -44,23 +44,22 @@ _TAGS = [
     {"name": "operations", "description": "Running the service."},
 ]
 
-_ALWAYS = {429: "Too many requests are under way.", 503: "Not ready, shutting down, or storage failed."}
-_BODY = {
-    408: "The body did not arrive in time.",
-    413: "The body is over the limit.",
-}
-_WAREHOUSE = {
+_DESCRIPTIONS = {
     400: "The request is malformed.",
     404: "Warehouse, database, table, snapshot, tag, branch or file not found.",
-    500: "A bug.",
-    504: "Storage or planning took too long.",
-}
-_TABLE = {
+    408: "The body did not arrive in time.",
     409: "The snapshot expired while it was read.",
+    413: "The body is over the limit.",
     422: "A filter, key or partition does not fit the table, or the request is over a limit.",
     424: "An index or metadata file is corrupt.",
+    429: "Too many requests are under way.",
+    500: "A bug.",
+    503: "Not ready, shutting down, or storage failed.",
+    504: "Storage or planning took too long.",
 }
-
+_ALWAYS = {429, 500, 503}
+_STORAGE = {400, 404, 409, 422, 424, 504}
+_BODY = {408, 413}
 
 _EXAMPLES = {
     problem.status: problem
@@ -92,9 +91,9 @@ def operation(
         body: shape of the request's body, if it has one.
         storage: the route reads the warehouse, which can fail in many ways.
     """
-    problems = {**_ALWAYS, **(_WAREHOUSE | _TABLE if storage else {}), **(_BODY if body else {})}
+    statuses = _ALWAYS | (_STORAGE if storage else set()) | (_BODY if body else set())
     responses: dict[int, dict[str, Any]] = {200: {"model": answer, "description": "The answer."}}
-    responses |= {status: _problem(status, text) for status, text in sorted(problems.items())}
+    responses |= {status: {"description": _DESCRIPTIONS[status]} for status in sorted(statuses)}
     if body is None:
         return {"responses": responses}
     schema = {"$ref": _REFERENCE.format(model=body.__name__)}
@@ -113,11 +112,24 @@ def document(app: FastAPI) -> dict[str, Any]:
         )
         _, added = models_json_schema([(model, "validation") for model in _ADDED], ref_template=_REFERENCE)
         made["components"]["schemas"] |= added["$defs"]
+        made["components"]["responses"] = {f"Problem{status}": _problem(status) for status in _DESCRIPTIONS}
+        for path in made["paths"].values():
+            for described in path.values():
+                _refer_to_problems(described["responses"])
         app.openapi_schema = made
     return app.openapi_schema
 
 
-def _problem(status: int, description: str) -> dict[str, Any]:
-    example = _EXAMPLES[status].to_json("6f1d2a0c5b7e4b0f9a3f1c2d4e5f6a7b")
+def _refer_to_problems(responses: dict[str, Any]) -> None:
+    for status in responses:
+        if int(status) in _DESCRIPTIONS:
+            responses[status] = {"$ref": f"#/components/responses/Problem{status}"}
+
+
+def _problem(status: int) -> dict[str, Any]:
     schema = {"$ref": _REFERENCE.format(model=ProblemDetails.__name__)}
-    return {"description": description, "content": {MEDIA_TYPE: {"schema": schema, "example": example}}}
+    example = _EXAMPLES[status].to_json("6f1d2a0c5b7e4b0f9a3f1c2d4e5f6a7b")
+    return {
+        "description": _DESCRIPTIONS[status],
+        "content": {MEDIA_TYPE: {"schema": schema, "example": example}},
+    }

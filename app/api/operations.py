@@ -13,13 +13,13 @@ from app.api.strict_json import write_json
 router = APIRouter(tags=["operations"])
 
 
-@router.get("/health/live", **operation(Health))
+@router.get("/health/live", **operation(Health, storage=False))
 async def live() -> Response:
     """Tell that the process runs."""
     return Response(b'{"status":"live"}', media_type="application/json")
 
 
-@router.get("/health/ready", **operation(Health))
+@router.get("/health/ready", **operation(Health, storage=False))
 async def ready(request: Request) -> Response:
     """Tell whether requests are answered: 503 while starting and shutting down."""
     if request.app.state.runtime is None:
@@ -27,13 +27,13 @@ async def ready(request: Request) -> Response:
     return Response(b'{"status":"ready"}', media_type="application/json")
 
 
-@router.get("/v1/cache", **operation(CacheStatistics))
+@router.get("/v1/cache", **operation(CacheStatistics, storage=False))
 async def cache(runtime: Shared) -> Response:
     """Tell what each cache holds and how it does."""
     return Response(write_json(runtime.service.cache_statistics()), media_type="application/json")
 
 
-@router.post("/v1/cache/clear", **operation(CacheStatistics))
+@router.post("/v1/cache/clear", **operation(CacheStatistics, storage=False))
 async def clear_caches(runtime: Shared) -> Response:
     """Empty every cache; what is asked next is read from storage again."""
     runtime.service.clear_caches()

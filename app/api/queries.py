@@ -78,10 +78,7 @@ class InspectQuery(BaseModel):
 
 
 def _json_object(name: str, text: str) -> dict[str, Any]:
-    try:
-        value = read_json(text.encode(errors="surrogatepass"))
-    except RequestError as error:
-        raise RequestError(f"{name}: {str(error).replace('the body', 'the parameter')}") from error
+    value = read_json(text.encode(errors="surrogatepass"), f"parameter {name}")
     if not isinstance(value, dict):
         raise RequestError(f"{name}: expected a JSON object")
     return value

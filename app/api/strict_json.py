@@ -20,29 +20,33 @@ _LONGEST_NUMBER = 4_300
 _OPTIONS = orjson.OPT_SERIALIZE_NUMPY
 
 
-def read_json(body: bytes) -> object:
-    """The value that ``body`` holds; a number with more digits than a double keeps is a ``Decimal``.
+def read_json(content: bytes, what: str = "the body") -> object:
+    """The value that ``content`` holds; a number with more digits than a double keeps is a ``Decimal``.
+
+    Args:
+        content: JSON text.
+        what: names it in errors.
 
     Raises:
         RequestError: it is not JSON, or not of the strict kind.
     """
     try:
-        text = body.decode()
+        text = content.decode()
     except UnicodeDecodeError as error:
-        raise RequestError(f"the body is not UTF-8: {error.reason} at byte {error.start}") from error
+        raise RequestError(f"{what} is not UTF-8: {error.reason} at byte {error.start}") from error
     try:
         value = json.loads(
             text, object_pairs_hook=_unique, parse_float=_exact, parse_constant=_refuse_constant
         )
     except RecursionError as error:
-        raise RequestError("the body nests too deeply") from error
+        raise RequestError(f"{what} nests too deeply") from error
     except ArithmeticError as error:
-        raise RequestError("the body has a number whose exponent cannot be held") from error
+        raise RequestError(f"{what} has a number whose exponent cannot be held") from error
     except ValueError as error:
-        raise RequestError(f"the body is not JSON: {error}") from error
+        raise RequestError(f"{what} is not JSON: {error}") from error
     # Only an escape can bring in half a surrogate pair, and no answer that repeats it could be written.
     if "\\ud" in text or "\\uD" in text:
-        _check_unicode(value)
+        _check_unicode(value, what)
     return value
 
 
@@ -74,11 +78,11 @@ def _refuse_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is no JSON number; write it as a string")
 
 
-def _check_unicode(value: object) -> None:
+def _check_unicode(value: object, what: str) -> None:
     try:
         json.dumps(value, ensure_ascii=False, default=str).encode()
     except UnicodeEncodeError as error:
-        raise RequestError("the body has an escape for half a surrogate pair") from error
+        raise RequestError(f"{what} has an escape for half a surrogate pair") from error
 
 
 def _mend(value: object) -> object:

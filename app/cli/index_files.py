@@ -1,0 +1,125 @@
+"""``inspect`` and ``evaluate``: index files on their own, from this machine or from a warehouse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.api.bodies import EvaluateBody, InspectBody
+from app.api.encoding import Form, encode_evaluation
+from app.cli.options import (
+    AllowExternal,
+    ColumnsOption,
+    FilterOption,
+    JsonOption,
+    Opened,
+    WarehouseOption,
+    local_path,
+    parse_columns,
+    parse_filter,
+)
+from app.cli.output import plain, print_json, print_table
+from app.planning.requests import SelectionForm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_INSTANCE = "command-line"
+
+FileArgument = Annotated[
+    str, typer.Argument(metavar="FILE", help="A local file; with --warehouse a path in it.")
+]
+FileArguments = Annotated[
+    list[str], typer.Argument(metavar="FILE...", help="Local files; with --warehouse paths in it.")
+]
+
+
+def inspect(
+    file: FileArgument,
+    *,
+    warehouse: WarehouseOption = None,
+    allow_external: AllowExternal = None,
+    kind: Annotated[
+        str | None, typer.Option(help="file_index, deletion_vectors or hash; found out unless given.")
+    ] = None,
+    columns: ColumnsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what is in an index file."""
+    opened, (path,) = _open((file,), warehouse, allow_external)
+    body = InspectBody.read({"path": path, "name": file, "kind": kind})
+    answer = opened.service.inspect(opened.warehouse, body.to_request(), body.kind, parse_columns(columns))
+    if as_json:
+        print_json(answer)
+        return
+    print_table(("what", "value"), _flatten(plain(answer), ""))
+
+
+def evaluate(  # noqa: PLR0913 - one parameter per option
+    files: FileArguments,
+    *,
+    columns: ColumnsOption,
+    filter_text: FilterOption = None,
+    warehouse: WarehouseOption = None,
+    allow_external: AllowExternal = None,
+    row_count: Annotated[int | None, typer.Option(help="Rows of each data file, if known.")] = None,
+    selection: Annotated[
+        str, typer.Option(help="How rows are told: none, count, bitmap, ranges or positions.")
+    ] = "ranges",
+    explain: Annotated[bool, typer.Option("--explain", help="Tell what decided.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask a filter of index files: which data files can be skipped, which rows can match?"""
+    opened, paths = _open(files, warehouse, allow_external)
+    types = parse_columns(columns)
+    body = EvaluateBody.read(
+        {
+            "schema": [{"name": name, "type": data_type} for name, data_type in types.items()],
+            "files": [{"path": path, "name": name} for path, name in zip(paths, files, strict=True)],
+            "row_count": row_count,
+            "filter": parse_filter(filter_text),
+            "selection": selection,
+            "explain": explain,
+        }
+    )
+    answer = opened.service.evaluate(opened.warehouse, body.to_request())
+    form = Form(SelectionForm(body.selection), opened.settings.positions)
+    encoded = encode_evaluation(answer, form, body.row_count, _INSTANCE)
+    if as_json:
+        print_json(encoded)
+        return
+    print_table(
+        ("file", "decision", "rows", "selection", "error"),
+        (
+            (
+                result["name"],
+                result["decision"],
+                result["selected_rows"],
+                result["selection"],
+                result.get("error", {}).get("detail"),
+            )
+            for result in plain(encoded)["results"]
+        ),
+    )
+
+
+def _open(
+    files: Sequence[str], warehouse: str | None, allow_external: Sequence[str] | None
+) -> tuple[Opened, list[str]]:
+    if warehouse is not None:
+        return Opened.warehouse_of(warehouse, allow_external), list(files)
+    return Opened.local_files(), [local_path(Path(file)) for file in files]
+
+
+def _flatten(value: Any, place: str) -> Iterator[tuple[str, object]]:  # noqa: ANN401 - JSON
+    match value:
+        case dict() if value:
+            for name, member in value.items():
+                yield from _flatten(member, f"{place}.{name}" if place else name)
+        case [dict(), *_]:
+            for index, item in enumerate(value):
+                yield from _flatten(item, f"{place}[{index}]")
+        case _:
+            yield place, value

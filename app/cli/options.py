@@ -1,0 +1,143 @@
+"""Options that commands share, and the service that answers them without a server."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.api.strict_json import read_json
+from app.errors import RequestError, SettingsError
+from app.main import create_service
+from app.planning.requests import TableRef
+from app.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from app.planning.service import IndexService
+
+_NAMED = re.compile(r"([A-Za-z0-9._-]+)=(.+)")
+_UNNAMED = "warehouse"
+_LOCAL = "local"
+
+WarehouseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--warehouse",
+        help="name=url, a URL or a directory; or a name from the environment, which may be left out if it is "
+        "the only one.",
+    ),
+]
+AllowExternal = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-external", metavar="URL", help="Root of files outside of the warehouse; repeatable."
+    ),
+]
+TableArgument = Annotated[str, typer.Argument(metavar="DATABASE.TABLE")]
+FilterOption = Annotated[
+    str | None, typer.Option("--filter", help="Spark SQL as after WHERE, or Paimon predicate JSON.")
+]
+SnapshotOption = Annotated[int | None, typer.Option("--snapshot-id")]
+TagOption = Annotated[str | None, typer.Option("--tag")]
+TimestampOption = Annotated[
+    int | None, typer.Option("--timestamp-millis", help="The latest snapshot at that time.")
+]
+BranchOption = Annotated[str | None, typer.Option("--branch")]
+PartitionOption = Annotated[
+    str | None, typer.Option("--partition", help="A JSON object by partition column.")
+]
+FilesOption = Annotated[
+    list[str] | None, typer.Option("--file", help="Only this data file, by its name; repeatable.")
+]
+ColumnsOption = Annotated[
+    list[str] | None, typer.Option("--column", metavar="NAME=TYPE", help="Type of a column; repeatable.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the JSON that the service would answer.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A service in this process and the warehouse that the command is about."""
+
+    service: IndexService
+    settings: Settings
+    warehouse: str
+
+    @classmethod
+    def warehouse_of(cls, option: str | None, allow_external: Sequence[str] | None = None) -> Opened:
+        """Opens what ``--warehouse`` says.
+
+        Raises:
+            SettingsError: it says nothing that can be opened.
+        """
+        external = tuple(allow_external) if allow_external else None
+        configured = Settings.load(allow_external=external)
+        if option is None and len(configured.warehouses) == 1:
+            (option,) = configured.warehouses
+        if option is None:
+            raise SettingsError("--warehouse is missing: give name=url, a URL or a directory")
+        if option in configured.warehouses:
+            return cls(create_service(configured), configured, option)
+        name, url = parse_warehouse(option)
+        settings = Settings.load(allow_external=external, warehouses={name: url})
+        return cls(create_service(settings), settings, name)
+
+    @classmethod
+    def local_files(cls) -> Opened:
+        """Opens this machine's files as a warehouse; paths are absolute, without the first slash."""
+        settings = Settings.load(warehouses={_LOCAL: "file:///"})
+        return cls(create_service(settings), settings, _LOCAL)
+
+    def table(self, name: str) -> TableRef:
+        """The table that ``DATABASE.TABLE`` names.
+
+        Raises:
+            RequestError: the text has no such form.
+        """
+        database, dot, table = name.partition(".")
+        if not dot:
+            raise RequestError(f"{name!r} is no DATABASE.TABLE")
+        return TableRef(self.warehouse, database, table)
+
+
+def parse_warehouse(text: str) -> tuple[str, str]:
+    """Name and URL of ``name=url``, of a URL or of a directory."""
+    named = _NAMED.fullmatch(text)
+    name, url = named.groups() if named else (_UNNAMED, text)
+    return name, url
+
+
+def parse_columns(columns: Sequence[str] | None) -> dict[str, str]:
+    """Type texts by column name of ``NAME=TYPE`` options.
+
+    Raises:
+        RequestError: an option has no such form.
+    """
+    pairs = [column.partition("=") for column in columns or ()]
+    if not all(name and data_type for name, _, data_type in pairs):
+        raise RequestError("--column takes NAME=TYPE, such as id=BIGINT")
+    return {name: data_type for name, _, data_type in pairs}
+
+
+def parse_filter(text: str | None) -> Any:  # noqa: ANN401 - SQL text or JSON
+    """A filter's SQL text as it is, its JSON form read."""
+    return json_option("--filter", text) if text and text.lstrip().startswith("{") else text
+
+
+def json_option(name: str, text: str | None) -> Any:  # noqa: ANN401 - JSON
+    """The JSON value of an option; None where it was not given.
+
+    Raises:
+        RequestError: the text is not JSON.
+    """
+    return None if text is None else read_json(text.encode(errors="surrogateescape"), name)
+
+
+def local_path(file: Path) -> str:
+    """What :meth:`Opened.local_files` calls a file."""
+    return str(file.resolve()).removeprefix("/")

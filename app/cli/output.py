@@ -1,0 +1,60 @@
+"""Answers on the terminal: the service's JSON, or a table for people."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from app.api.strict_json import read_json, write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+# Wide enough that nothing is cut where the output goes into a file or a pipe.
+_PIPE_COLUMNS = 400
+
+
+def print_json(answer: object) -> None:
+    """The answer as the service writes it, on one line."""
+    sys.stdout.write(write_json(answer).decode() + "\n")
+
+
+def plain(answer: object) -> Any:  # noqa: ANN401 - JSON
+    """The answer as a caller of the service gets it, without fragments and arrays."""
+    return read_json(write_json(answer))
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Rows under a header; None is a dash."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        # Text, since a plain string would be read as markup.
+        table.add_row(*(Text(_text(cell)) for cell in row))
+    _console().print(table)
+
+
+def print_line(text: str) -> None:
+    """One line of text, taken literally."""
+    _console().print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _console() -> Console:
+    return Console(width=None if sys.stdout.isatty() else _PIPE_COLUMNS)
+
+
+def _text(cell: object) -> str:
+    match cell:
+        case None:
+            return "-"
+        case str():
+            return cell
+        case dict() | list():
+            return write_json(cell).decode()
+        case _:
+            return str(cell)

@@ -1,0 +1,74 @@
+"""``serve`` and ``openapi``: the HTTP service."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+import uvicorn
+import yaml
+
+from app.cli.options import AllowExternal, parse_warehouse
+from app.main import create_app, create_service
+from app.planning.service import IndexService
+from app.settings import ENVIRONMENT_PREFIX, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fastapi import FastAPI
+
+_GRACE_SECONDS = 10
+
+
+def serve(
+    warehouse: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=URL", help="A warehouse to serve; repeatable.")
+    ] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes.")] = None,
+    allow_external: AllowExternal = None,
+) -> None:
+    """Serve HTTP. Flags win over PAIMON_INDEX_* environment variables."""
+    settings = Settings.load(
+        warehouses=dict(parse_warehouse(text) for text in warehouse) if warehouse else None,
+        host=host,
+        port=port,
+        workers=workers,
+        allow_external=tuple(allow_external) if allow_external else None,
+    )
+    # Made before anything listens, so that settings which cannot be used end the command with their message.
+    service = create_service(settings)
+    application: FastAPI | str = create_app(settings, service)
+    if settings.workers > 1:
+        # Each process makes its own application, from an environment that repeats the flags.
+        os.environ.update(_environment(settings))
+        application = "app.main:create_app"
+    uvicorn.run(
+        application,
+        factory=isinstance(application, str),
+        host=settings.host,
+        port=settings.port,
+        workers=settings.workers,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+    )
+
+
+def openapi() -> None:
+    """Print the OpenAPI document."""
+    settings = Settings.load(warehouses={})
+    service = IndexService({}, cache_bytes=settings.cache_bytes, limits=settings.limits)
+    document = create_app(settings, service).openapi()
+    yaml.safe_dump(document, sys.stdout, sort_keys=False, allow_unicode=True, width=110)
+
+
+def _environment(settings: Settings) -> Mapping[str, str]:
+    given = settings.model_dump(mode="json", include=settings.model_fields_set)
+    return {
+        ENVIRONMENT_PREFIX + name.upper(): value if isinstance(value, str) else json.dumps(value)
+        for name, value in given.items()
+    }

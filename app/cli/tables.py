@@ -1,0 +1,231 @@
+"""``plan``, ``deletions`` and ``lookup``: questions about a table, answered without a server."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from app.api.bodies import DeletionsBody, LookupBody, PlanBody
+from app.api.encoding import Form, encode_deletions, encode_lookup, encode_plan
+from app.api.paging import Window
+from app.cli.options import (
+    AllowExternal,
+    BranchOption,
+    FilesOption,
+    FilterOption,
+    JsonOption,
+    Opened,
+    PartitionOption,
+    SnapshotOption,
+    TableArgument,
+    TagOption,
+    TimestampOption,
+    WarehouseOption,
+    json_option,
+    parse_filter,
+)
+from app.cli.output import plain, print_json, print_line, print_table
+from app.errors import RequestError
+from app.planning.requests import SelectionForm
+
+_EVERYTHING = Window(0, sys.maxsize, sys.maxsize)
+
+
+def _last_page(_next_offset: int | None) -> None:
+    return None
+
+
+def plan(  # noqa: PLR0913 - one parameter per option
+    table: TableArgument,
+    *,
+    warehouse: WarehouseOption = None,
+    allow_external: AllowExternal = None,
+    filter_text: FilterOption = None,
+    files: FilesOption = None,
+    order_by: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN[:asc|desc[:first|last]]", help="With --top; repeatable."),
+    ] = None,
+    top: Annotated[int | None, typer.Option(help="The first rows by --order-by.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Any so many rows.")] = None,
+    selection: Annotated[
+        str, typer.Option(help="How rows are told: none, count, bitmap, ranges or positions.")
+    ] = "ranges",
+    explain: Annotated[bool, typer.Option("--explain", help="Tell what decided, for every file.")] = False,
+    snapshot_id: SnapshotOption = None,
+    tag: TagOption = None,
+    timestamp_millis: TimestampOption = None,
+    branch: BranchOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell which files of a table a query reads, and which of their rows."""
+    opened = Opened.warehouse_of(warehouse, allow_external)
+    if (top is None) != (not order_by):
+        raise RequestError("--top and --order-by go together")
+    body = PlanBody.read(
+        {
+            "filter": parse_filter(filter_text),
+            "files": files,
+            "top_n": None
+            if top is None
+            else {"order_by": [_sort_key(key) for key in order_by or ()], "limit": top},
+            "limit": limit,
+            "selection": selection,
+            "explain": explain,
+            "snapshot_id": snapshot_id,
+            "tag": tag,
+            "timestamp_millis": timestamp_millis,
+            "branch": branch,
+        }
+    )
+    request = body.to_request()
+    answer = opened.service.plan(opened.table(table), request)
+    form = Form(request.selection, opened.settings.positions)
+    encoded = encode_plan(answer, _EVERYTHING, form, _last_page, explain=explain)
+    if as_json:
+        print_json(encoded)
+    else:
+        _print_plan(plain(encoded))
+
+
+def deletions(  # noqa: PLR0913 - one parameter per option
+    table: TableArgument,
+    *,
+    warehouse: WarehouseOption = None,
+    allow_external: AllowExternal = None,
+    partition: PartitionOption = None,
+    files: FilesOption = None,
+    encoding: Annotated[
+        str, typer.Option(help="How positions are told: positions, ranges, bitmap or count.")
+    ] = "ranges",
+    snapshot_id: SnapshotOption = None,
+    tag: TagOption = None,
+    timestamp_millis: TimestampOption = None,
+    branch: BranchOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell which rows of which files are deleted."""
+    opened = Opened.warehouse_of(warehouse, allow_external)
+    body = DeletionsBody.read(
+        {
+            "partition": json_option("--partition", partition),
+            "files": files,
+            "encoding": encoding,
+            "snapshot_id": snapshot_id,
+            "tag": tag,
+            "timestamp_millis": timestamp_millis,
+            "branch": branch,
+        }
+    )
+    answer = opened.service.deletions(opened.table(table), body.to_request())
+    form = Form(SelectionForm(encoding), opened.settings.positions)
+    encoded = encode_deletions(answer, _EVERYTHING, form, _last_page)
+    if as_json:
+        print_json(encoded)
+        return
+    found = plain(encoded)
+    print_table(
+        ("file", "partition", "bucket", "deleted", encoding),
+        (
+            (
+                entry["file_name"],
+                entry["partition"],
+                entry["bucket"],
+                entry["cardinality"],
+                entry.get(encoding),
+            )
+            for entry in found["deletions"]
+        ),
+    )
+    _print_unknown(found)
+
+
+def lookup(  # noqa: PLR0913 - one parameter per option
+    table: TableArgument,
+    *,
+    warehouse: WarehouseOption = None,
+    allow_external: AllowExternal = None,
+    partition: PartitionOption = None,
+    keys: Annotated[
+        list[str] | None, typer.Option("--key", help="A JSON object over the primary key; repeatable.")
+    ] = None,
+    hashes: Annotated[
+        list[int] | None, typer.Option("--hash", help="A key's hash, in place of the key; repeatable.")
+    ] = None,
+    snapshot_id: SnapshotOption = None,
+    tag: TagOption = None,
+    timestamp_millis: TimestampOption = None,
+    branch: BranchOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell which buckets keys live in."""
+    opened = Opened.warehouse_of(warehouse, allow_external)
+    body = LookupBody.read(
+        {
+            "partition": json_option("--partition", partition),
+            "keys": [json_option("--key", key) for key in keys] if keys else None,
+            "hashes": hashes or None,
+            "snapshot_id": snapshot_id,
+            "tag": tag,
+            "timestamp_millis": timestamp_millis,
+            "branch": branch,
+        }
+    )
+    encoded = encode_lookup(opened.service.lookup(opened.table(table), body.to_lookup()))
+    if as_json:
+        print_json(encoded)
+        return
+    found = plain(encoded)
+    print_line(f"bucket mode {found['bucket_mode']}, snapshot {found['snapshot_id']}")
+    asked = keys or hashes or ()
+    print_table(
+        ("key", "hash", "bucket"),
+        (
+            (key, entry["key_hash"], entry["bucket"])
+            for key, entry in zip(asked, found["buckets"], strict=False)
+        ),
+    )
+    if "detail" in found:
+        print_line(found["detail"])
+
+
+def _sort_key(text: str) -> dict[str, Any]:
+    column, *rest = text.split(":")
+    return {"column": column} | dict(zip(("direction", "nulls"), rest, strict=False))
+
+
+def _print_plan(found: dict[str, Any]) -> None:
+    summary = found["summary"]
+    print_line(
+        f"snapshot {found['snapshot_id']}: {summary['files_kept']} of {summary['files_total']} files, "
+        f"{summary['rows_selected']} of {summary['rows_total']} rows"
+    )
+    print_table(
+        ("file", "partition", "bucket", "rows", "selected", "reason", "selection"),
+        (
+            (
+                file["file_name"],
+                file["partition"],
+                file["bucket"],
+                file["row_count"],
+                file.get("selected_rows", 0),
+                file["decision_reason"],
+                file.get("selection"),
+            )
+            for file in (*found["files"], *found.get("skipped_files", ()))
+        ),
+    )
+    for file in (*found["files"], *found.get("skipped_files", ())):
+        for step in file.get("explain") or ():
+            known = (step["step"], step["column"], step["index"], step["predicate"], step["outcome"])
+            print_line(f"{file['file_name']}: " + " ".join(part for part in known if part))
+    for warning in found["warnings"]:
+        print_line(f"warning: {warning}")
+    _print_unknown(found)
+
+
+def _print_unknown(found: dict[str, Any]) -> None:
+    for name in found["unknown_files"]:
+        print_line(f"not in the snapshot: {name}")
