@@ -1,0 +1,165 @@
+"""The portable serialization of 32-bit Roaring bitmaps, as found in files that nobody vouches for.
+
+The bytes carry no length, and a decoder that is handed too many takes what it needs in silence; so the
+extent is worked out here, against the bytes that are there, before anything is decoded. All integers are
+little endian; ``n`` is the number of containers.
+
+======================  =======================  =====================================================
+width                   present if               meaning
+======================  =======================  =====================================================
+u32                     always                   cookie: 12346, or ``12347 | (n - 1) << 16``
+u32                     cookie 12346             n, at most 65536
+(n + 7) / 8 bytes       cookie 12347             bit i: container i is stored as runs
+n x (u16, u16)          always                   key (high 16 bits of the values), cardinality - 1
+n x u32                 cookie 12346, or n >= 4  offsets of the containers; redundant, not looked at
+n containers            always                   see below, back to back
+======================  =======================  =====================================================
+
+=========  ==========================  ===============================================
+container  chosen if                   bytes
+=========  ==========================  ===============================================
+runs       its run bit is set          u16 number of runs r, then r x (u16, u16)
+bits       cardinality > 4096          8192
+array      otherwise                   2 for each value
+=========  ==========================  ===============================================
+
+Specified in the RoaringFormatSpec of the Roaring project.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
+
+from pyroaring import BitMap
+
+from app.errors import CorruptIndexError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Buffer: TypeAlias = "bytes | memoryview"
+
+_COOKIE_WITHOUT_RUNS = 12346
+_COOKIE_WITH_RUNS = 12347
+_MAX_CONTAINERS = 1 << 16
+_FEWEST_WITH_OFFSETS = 4
+"""With runs, shorter bitmaps go without the offsets."""
+_MAX_ARRAY_VALUES = 4096
+_BITS_BYTES = 8192
+
+_U16 = struct.Struct("<H")
+_U32 = struct.Struct("<I")
+
+
+def read_bitmap(
+    buffer: Buffer, offset: int = 0, length: int | None = None, *, row_count: int | None = None
+) -> tuple[BitMap, int]:
+    """Decodes and validates the bitmap at ``offset``.
+
+    Args:
+        buffer: bytes that hold the bitmap, and possibly more behind it.
+        offset: where it starts.
+        length: how many bytes it must occupy, where the format around it says so.
+        row_count: all positions must lie below this, where the format around it says so.
+
+    Returns:
+        The bitmap, and the number of bytes that it occupies.
+
+    Raises:
+        CorruptIndexError: the bytes are no bitmap, or one that breaks these bounds.
+    """
+    size = bitmap_size(buffer, offset)
+    if length is not None and size != length:
+        raise CorruptIndexError(f"expected a roaring bitmap of {length} bytes, found {size}", offset=offset)
+    try:
+        bitmap = BitMap.deserialize(bytes(buffer[offset : offset + size]))
+    except ValueError as error:
+        raise CorruptIndexError(
+            "expected a valid roaring bitmap, found broken containers", offset=offset
+        ) from error
+    if row_count is not None and bitmap and bitmap.max() >= row_count:
+        raise CorruptIndexError(
+            f"expected positions below {row_count} in the roaring bitmap, found {bitmap.max()}", offset=offset
+        )
+    return bitmap, size
+
+
+def bitmap_size(buffer: Buffer, offset: int = 0) -> int:
+    """Bytes that the bitmap at ``offset`` occupies; its containers are measured, not validated.
+
+    Raises:
+        CorruptIndexError: there is no bitmap, or it reaches beyond the buffer.
+    """
+    if not 0 <= offset <= len(buffer):
+        raise CorruptIndexError(f"expected a roaring bitmap within {len(buffer)} bytes", offset=offset)
+    at, containers, run_flags = _read_cookie(buffer, offset)
+    end_of_keys = at + 4 * containers
+    if end_of_keys > len(buffer):
+        _truncated(buffer, offset)
+    cardinalities = struct.unpack_from(f"<{2 * containers}H", buffer, at)[1::2]
+    at = end_of_keys
+    if run_flags is None or containers >= _FEWEST_WITH_OFFSETS:
+        at += 4 * containers
+    if run_flags is None:
+        at += sum(map(_plain_bytes, cardinalities))
+    else:
+        at = _end_of_containers(buffer, at, cardinalities, run_flags, offset)
+    if at > len(buffer):
+        _truncated(buffer, offset)
+    return at - offset
+
+
+def _read_cookie(buffer: Buffer, offset: int) -> tuple[int, int, bytes | None]:
+    """``(where the keys start, number of containers, run flags if there are any)``."""
+    cookie = _read_u32(buffer, offset, offset)
+    at = offset + _U32.size
+    if cookie & 0xFFFF == _COOKIE_WITH_RUNS:
+        containers = (cookie >> 16) + 1
+        end_of_flags = at + (containers + 7) // 8
+        if end_of_flags > len(buffer):
+            _truncated(buffer, offset)
+        return end_of_flags, containers, bytes(buffer[at:end_of_flags])
+    if cookie != _COOKIE_WITHOUT_RUNS:
+        raise CorruptIndexError(
+            f"expected the cookie of a roaring bitmap ({_COOKIE_WITHOUT_RUNS} or {_COOKIE_WITH_RUNS}), "
+            f"found {cookie}",
+            offset=offset,
+        )
+    containers = _read_u32(buffer, at, offset)
+    if containers > _MAX_CONTAINERS:
+        raise CorruptIndexError(
+            f"expected at most {_MAX_CONTAINERS} containers, found {containers}", offset=at
+        )
+    return at + _U32.size, containers, None
+
+
+def _read_u32(buffer: Buffer, at: int, start: int) -> int:
+    if at + _U32.size > len(buffer):
+        _truncated(buffer, start)
+    value: int = _U32.unpack_from(buffer, at)[0]
+    return value
+
+
+def _plain_bytes(cardinality_less_one: int) -> int:
+    values = cardinality_less_one + 1
+    return _BITS_BYTES if values > _MAX_ARRAY_VALUES else 2 * values
+
+
+def _end_of_containers(
+    buffer: Buffer, at: int, cardinalities: Sequence[int], run_flags: bytes, start: int
+) -> int:
+    for container, cardinality in enumerate(cardinalities):
+        if run_flags[container >> 3] >> (container & 7) & 1:
+            if at + _U16.size > len(buffer):
+                _truncated(buffer, start)
+            at += _U16.size + 4 * _U16.unpack_from(buffer, at)[0]
+        else:
+            at += _plain_bytes(cardinality)
+    return at
+
+
+def _truncated(buffer: Buffer, start: int) -> NoReturn:
+    raise CorruptIndexError(
+        f"expected a whole roaring bitmap, found only {len(buffer) - start} bytes of one", offset=start
+    )
