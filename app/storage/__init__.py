@@ -2,12 +2,14 @@
 
 from app.storage.cache import ByteCache, CacheStatistics
 from app.storage.deadline import check_deadline, remaining_seconds, time_limit
+from app.storage.readers import Readers
 from app.storage.retry import RetryPolicy
 from app.storage.warehouse import Warehouse
 
 __all__ = [
     "ByteCache",
     "CacheStatistics",
+    "Readers",
     "RetryPolicy",
     "Warehouse",
     "check_deadline",

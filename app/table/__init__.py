@@ -1,1 +1,20 @@
-"""."""
+"""Tables on disk: which versions there are, what files a version has, and what is known of them.
+
+Decoders take bytes (``TableSchema.parse``, ``Snapshot.parse``, ``ManifestList.parse``, ``Manifest.parse``,
+``IndexManifest.parse``); only :class:`Table`, :class:`Catalog` and what they are made of read files.
+"""
+
+from app.table.catalog import Catalog
+from app.table.schema import BucketMode, TableSchema
+from app.table.snapshot import Snapshot
+from app.table.table import ResolvedSnapshot, Table, TableReader
+
+__all__ = [
+    "BucketMode",
+    "Catalog",
+    "ResolvedSnapshot",
+    "Snapshot",
+    "Table",
+    "TableReader",
+    "TableSchema",
+]

@@ -1,0 +1,167 @@
+"""Avro object container files, as manifests and their lists are stored.
+
+======== ============= =====================================================================
+offset   type          meaning
+======== ============= =====================================================================
+0        4 bytes       ``Obj`` and 0x01
+4        map<bytes>    ``avro.schema``: the records' schema; ``avro.codec``: ``null`` if absent
+..       16 bytes      sync marker
+..       blocks        until the end of the file
+======== ============= =====================================================================
+
+A block is ``long`` count of records, ``long`` length in bytes, the (compressed) records, and the sync
+marker again. A ``long`` is a zigzag number of seven bits a byte; a map is a series of ``long`` count and
+that many pairs of string and bytes, ended by a count of 0, where a negative count is followed by the
+``long`` length of its pairs.
+
+Blocks are expanded here, with a bound (:mod:`app.table.avro_codecs`); a library decodes the records in
+them, by the schema that the file names, once that is found harmless (:mod:`app.table.avro_schema`).
+"""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+import fastavro
+
+from app.errors import CorruptMetadataError, UnsupportedFormatError
+from app.table.avro_codecs import expand
+from app.table.avro_schema import reading_schema
+
+if TYPE_CHECKING:
+    from app.table.avro_schema import RecordOf
+
+MAGIC = b"Obj\x01"
+MAX_BLOCK_BYTES = 64 << 20
+"""No block may expand to more: writers close a block after 64 kB and one record."""
+
+_SYNC_BYTES = 16
+_MAX_LONG_BYTES = 10
+_MAX_HEADER_PAIRS = 100
+_OTHER_FORMATS = {b"ORC": "orc", b"PAR1": "parquet"}
+# Together the blocks may expand to this multiple of the file, or to this many bytes if that is more.
+_MAX_EXPANSION = 64
+_ALWAYS_ALLOWED_BYTES = 256 << 20
+
+
+def read_records(data: bytes, expected: RecordOf) -> list[dict[str, Any]]:
+    """All records of a file, as dictionaries by field name.
+
+    Fields of ``expected`` have the Python type of their Avro type; nullable ones may be absent.
+
+    Args:
+        data: the whole file.
+        expected: the fields that every record must have.
+
+    Raises:
+        CorruptMetadataError: the bytes are not such a file.
+        UnsupportedFormatError: the file is of another format, or compressed by an unknown codec.
+    """
+    cursor = _Cursor(data)
+    _check_magic(cursor)
+    header = _read_header(cursor)
+    sync = cursor.take(_SYNC_BYTES, "a sync marker")
+    codec = header.get("avro.codec", b"null").decode(errors="replace")
+    schema = reading_schema(header.get("avro.schema", b""), expected)
+    room = max(_ALWAYS_ALLOWED_BYTES, _MAX_EXPANSION * len(data))
+    records: list[dict[str, Any]] = []
+    while cursor.left:
+        start = cursor.at
+        count, length = cursor.long(), cursor.long()
+        # Every record names a file of its own, which no codec can shrink below a byte.
+        if not 0 <= count <= len(data) - len(records):
+            raise CorruptMetadataError(f"a block of {count} records in a file this small", offset=start)
+        block = cursor.take(length, "a block")
+        if cursor.take(_SYNC_BYTES, "a sync marker") != sync:
+            raise CorruptMetadataError("expected the file's sync marker after a block", offset=cursor.at - 16)
+        try:
+            expanded = expand(codec, block, min(room, MAX_BLOCK_BYTES))
+            records += _decode(expanded, count, schema)
+        except CorruptMetadataError as error:
+            raise CorruptMetadataError(error.expectation, offset=start) from error
+        room -= len(expanded)
+    return records
+
+
+def _check_magic(cursor: _Cursor) -> None:
+    for magic, name in _OTHER_FORMATS.items():
+        if cursor.data.startswith(magic):
+            raise UnsupportedFormatError(
+                f"written with manifest.format={name}; only avro can be read: a full compaction under "
+                f"manifest.format=avro rewrites it"
+            )
+    found = cursor.take(len(MAGIC), "an Avro file")
+    if found != MAGIC:
+        raise CorruptMetadataError(
+            f"expected an Avro file to begin with {MAGIC!r}, found {found!r}", offset=0
+        )
+
+
+def _read_header(cursor: _Cursor) -> dict[str, bytes]:
+    header: dict[str, bytes] = {}
+    while count := cursor.long():
+        if count < 0:
+            count = -count
+            cursor.long()
+        if len(header) + count > _MAX_HEADER_PAIRS:
+            raise CorruptMetadataError(f"a header of {count} entries", offset=cursor.at)
+        for _ in range(count):
+            key = cursor.take(cursor.long(), "a header key").decode(errors="replace")
+            header[key] = cursor.take(cursor.long(), "a header value")
+    return header
+
+
+def _decode(expanded: bytes, count: int, schema: Any) -> Any:  # noqa: ANN401 - untyped library
+    if count > len(expanded):
+        raise CorruptMetadataError(f"{count} records in a block of {len(expanded)} bytes")
+    # An Avro array is a count, that many items, and a count of 0: one call decodes the block as an array.
+    array = io.BytesIO(_zigzag(count) + expanded + (b"\x00" if count else b""))
+    try:
+        records: Any = fastavro.schemaless_reader(array, schema, None)
+    except Exception as error:
+        raise CorruptMetadataError(f"a record cannot be decoded: {type(error).__name__}: {error}") from error
+    if array.tell() != array.getbuffer().nbytes:
+        raise CorruptMetadataError(f"{count} records do not fill their block of {len(expanded)} bytes")
+    return records
+
+
+def _zigzag(number: int) -> bytes:
+    """A count as an Avro long."""
+    encoded, rest = bytearray(), number << 1
+    while rest > 0x7F:  # noqa: PLR2004 - seven bits a byte
+        encoded.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    encoded.append(rest)
+    return bytes(encoded)
+
+
+class _Cursor:
+    """A position in the file; every step is checked against what is left."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+
+    @property
+    def left(self) -> int:
+        return len(self.data) - self.at
+
+    def take(self, length: int, what: str) -> bytes:
+        if not 0 <= length <= self.left:
+            raise CorruptMetadataError(
+                f"expected {what} of {length} bytes, found {self.left} to the end", offset=self.at
+            )
+        taken = self.data[self.at : self.at + length]
+        self.at += length
+        return taken
+
+    def long(self) -> int:
+        value = 0
+        for position in range(min(_MAX_LONG_BYTES, self.left)):
+            byte = self.data[self.at + position]
+            value |= (byte & 0x7F) << (7 * position)
+            if byte < 0x80:  # noqa: PLR2004 - the continuation bit
+                self.at += position + 1
+                return (value >> 1) ^ -(value & 1)
+        raise CorruptMetadataError("expected a number of at most ten bytes", offset=self.at)

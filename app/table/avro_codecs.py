@@ -1,0 +1,125 @@
+"""Compressed blocks of Avro files, expanded no further than allowed.
+
+========== ======================================================================
+codec      block
+========== ======================================================================
+null       as it is
+deflate    raw deflate stream (no zlib header)
+snappy     raw snappy, then the CRC-32 of the expanded bytes, big endian
+zstandard  one zstd frame
+bzip2, xz  one stream of that name
+========== ======================================================================
+
+A block of a few kilobytes can claim to expand to gigabytes, so every codec stops at the limit instead of
+trusting it.
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import struct
+import sys
+import zlib
+from typing import TYPE_CHECKING, Protocol
+
+import cramjam
+
+from app.errors import CorruptMetadataError, UnsupportedFormatError
+
+if sys.version_info >= (3, 14):
+    from compression.zstd import ZstdDecompressor, ZstdError
+else:
+    from backports.zstd import ZstdDecompressor, ZstdError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_CRC = struct.Struct(">I")
+# A snappy copy of three bytes yields at most 64.
+_SNAPPY_MAX_EXPANSION = 22
+_RAW_DEFLATE = -15
+_XZ_MEMORY_BYTES = 128 << 20
+
+
+class _Decompressor(Protocol):
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+_STREAMS: dict[str, Callable[[], _Decompressor]] = {
+    "deflate": lambda: zlib.decompressobj(_RAW_DEFLATE),
+    "zstandard": ZstdDecompressor,
+    "bzip2": bz2.BZ2Decompressor,
+    "xz": lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY_BYTES),
+}
+
+
+def expand(codec: str, block: bytes, limit: int) -> bytes:
+    """The block without its compression.
+
+    Args:
+        codec: Avro's name of it.
+        block: as it stands in the file.
+        limit: most bytes that may come out.
+
+    Raises:
+        CorruptMetadataError: the block is damaged, or expands to more than ``limit`` bytes.
+        UnsupportedFormatError: the codec is not in the table above.
+    """
+    match codec:
+        case "null":
+            return _within(block, limit)
+        case "snappy":
+            return _expand_snappy(block, limit)
+        case _ if codec in _STREAMS:
+            return _expand_stream(codec, block, limit)
+        case _:
+            raise UnsupportedFormatError(f"Avro codec {codec!r} is not supported")
+
+
+def _within(expanded: bytes, limit: int) -> bytes:
+    if len(expanded) > limit:
+        raise CorruptMetadataError(f"a block expands to more than {limit} bytes")
+    return expanded
+
+
+def _expand_stream(codec: str, block: bytes, limit: int) -> bytes:
+    decompressor = _STREAMS[codec]()
+    try:
+        expanded = decompressor.decompress(block, limit + 1)
+    except (zlib.error, ZstdError, lzma.LZMAError, OSError, EOFError, ValueError) as error:
+        raise CorruptMetadataError(f"expected a {codec} block, found damage: {error}") from error
+    _within(expanded, limit)
+    if not decompressor.eof or decompressor.unused_data:
+        raise CorruptMetadataError(f"a {codec} stream does not end where its block ends")
+    return expanded
+
+
+def _expand_snappy(block: bytes, limit: int) -> bytes:
+    if len(block) <= _CRC.size:
+        raise CorruptMetadataError(f"a snappy block of {len(block)} bytes has no room for its checksum")
+    packed, (checksum,) = block[: -_CRC.size], _CRC.unpack(block[-_CRC.size :])
+    claimed = _snappy_claim(packed)
+    if claimed > min(limit, _SNAPPY_MAX_EXPANSION * len(packed)):
+        raise CorruptMetadataError(f"{len(packed)} bytes of snappy claim to expand to {claimed}")
+    try:
+        expanded = bytes(cramjam.snappy.decompress_raw(packed))
+    except cramjam.DecompressionError as error:
+        raise CorruptMetadataError(f"expected a snappy block, found damage: {error}") from error
+    if zlib.crc32(expanded) != checksum:
+        raise CorruptMetadataError("a snappy block does not have the checksum it states")
+    return expanded
+
+
+def _snappy_claim(packed: bytes) -> int:
+    """The expanded length that raw snappy starts with: seven bits a byte, lowest first."""
+    claimed = 0
+    for at, byte in enumerate(packed[:5]):
+        claimed |= (byte & 0x7F) << (7 * at)
+        if byte < 0x80:  # noqa: PLR2004 - the continuation bit
+            return claimed
+    raise CorruptMetadataError("a snappy block does not start with a length")

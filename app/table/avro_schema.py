@@ -1,0 +1,153 @@
+"""What a reader expects of an Avro file's records, held against the schema that the file was written with.
+
+An Avro file names its own schema, and a decoder does what that says: a record that contains itself recurses
+without reading a byte, an array of nulls yields as many items as it claims. So the schema is judged before
+it is used: every expected field must have the expected type (it may be absent if it is nullable, since
+older writers omit what they did not know), and no part of it, expected or not, may take no room in an array
+or refer to itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import fastavro
+import orjson
+
+from app.errors import CorruptMetadataError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Nullable:
+    """A union with null."""
+
+    inner: Expected
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayOf:
+    """An array."""
+
+    items: Expected
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordOf:
+    """A record with at least these fields, save nullable ones."""
+
+    fields: Mapping[str, Expected]
+
+
+Expected: TypeAlias = "str | Nullable | ArrayOf | RecordOf"
+
+_PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+_WIDENED = {"long": "int", "double": "float"}
+_MAX_NODES = 2_000
+_MAX_DEPTH = 32
+_MAX_TEXT_BYTES = 1 << 20
+
+
+@lru_cache(maxsize=64)
+def reading_schema(text: bytes, expected: RecordOf) -> Any:  # noqa: ANN401 - the library's own form
+    """A schema to decode *an array of* the records with, once theirs is found harmless and as expected.
+
+    Raises:
+        CorruptMetadataError: the text is no schema, is dangerous, or lacks what is expected.
+    """
+    if len(text) > _MAX_TEXT_BYTES:
+        raise CorruptMetadataError(f"an Avro schema of {len(text)} bytes")
+    try:
+        written = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise CorruptMetadataError(f"the Avro schema is not JSON: {error}") from error
+    plain = _Plainer().plain(written, 0)
+    _check(plain, expected, "record")
+    try:
+        return fastavro.parse_schema({"type": "array", "items": plain})
+    except Exception as error:
+        raise CorruptMetadataError(f"the Avro schema cannot be used: {error}") from error
+
+
+class _Plainer:
+    """Rewrites a schema without what is not needed to decode: logical types, defaults, aliases, comments."""
+
+    def __init__(self) -> None:
+        self._nodes = 0
+
+    def plain(self, written: object, depth: int) -> Any:  # noqa: ANN401 - Avro schemas are JSON
+        self._nodes += 1
+        if self._nodes > _MAX_NODES or depth > _MAX_DEPTH:
+            raise CorruptMetadataError("the Avro schema is too large or nested too deeply")
+        match written:
+            # A name that is no primitive refers to a record seen before, perhaps to one that encloses it.
+            case str() if written in _PRIMITIVES:
+                return written
+            case list():
+                return [self.plain(branch, depth + 1) for branch in written]
+            case {"type": "record", "fields": [*fields]}:
+                # Names of records matter to nobody here; fresh ones cannot clash.
+                return {
+                    "type": "record",
+                    "name": f"record_{self._nodes}",
+                    "fields": [self._field(field, depth) for field in fields],
+                }
+            case {"type": "array", "items": items}:
+                plain_items = self.plain(items, depth + 1)
+                if _may_be_empty(plain_items):
+                    raise CorruptMetadataError("the Avro schema has an array of items that take no bytes")
+                return {"type": "array", "items": plain_items}
+            case {"type": inner} if inner not in ("enum", "fixed", "map"):
+                return self.plain(inner, depth + 1)
+            case _:
+                raise CorruptMetadataError(f"the Avro schema has an unexpected type {written!r:.100}")
+
+    def _field(self, field: object, depth: int) -> dict[str, Any]:
+        match field:
+            case {"name": str(name), "type": written}:
+                return {"name": name, "type": self.plain(written, depth + 1)}
+            case _:
+                raise CorruptMetadataError(
+                    f"the Avro schema has a field without name or type: {field!r:.100}"
+                )
+
+
+def _may_be_empty(plain: object) -> bool:
+    """Whether a value can take no bytes at all; a union always has its branch number."""
+    match plain:
+        case "null":
+            return True
+        case {"type": "record", "fields": [*fields]}:
+            return all(_may_be_empty(field["type"]) for field in fields)
+        case _:
+            return False
+
+
+def _check(written: object, expected: Expected, path: str) -> None:
+    match expected, written:
+        case Nullable(inner), list():
+            for branch in written:
+                if branch != "null":
+                    _check(branch, inner, path)
+        case Nullable(inner), _:
+            _check(written, inner, path)
+        case ArrayOf(expected_items), {"type": "array", "items": items}:
+            _check(items, expected_items, f"{path}[]")
+        case RecordOf(expected_fields), {"type": "record", "fields": [*fields]}:
+            _check_fields({field["name"]: field["type"] for field in fields}, expected_fields, path)
+        case str(), _ if written in (expected, _WIDENED.get(expected)):
+            return
+        case _:
+            raise CorruptMetadataError(f"expected {path} to be {expected}, found {written!r:.100}")
+
+
+def _check_fields(written: Mapping[str, object], expected: Mapping[str, Expected], path: str) -> None:
+    for name, field_type in expected.items():
+        if name in written:
+            _check(written[name], field_type, f"{path}.{name}")
+        elif not isinstance(field_type, Nullable):
+            raise CorruptMetadataError(f"expected a field {path}.{name}, found none")

@@ -1,0 +1,90 @@
+"""How bounds follow a column whose type was changed.
+
+A cast of bounds must be monotone, so that they stay bounds, and must lose nothing, so that they mean for
+old files what a reader will see in them:
+
+=====================  ==============================================================================
+from                   to
+=====================  ==============================================================================
+integers               wider integers; DECIMAL with enough digits; FLOAT and DOUBLE that hold them all
+FLOAT                  DOUBLE
+DECIMAL                DECIMAL with at least as many digits before and behind the point
+CHAR, VARCHAR          either, not shorter
+BINARY, VARBINARY      either, not shorter
+DATE                   TIMESTAMP
+TIME, timestamps       the same kind with at least as many fraction digits
+=====================  ==============================================================================
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from app.types.data_types import (
+    BINARY_ROOTS,
+    INTEGER_BITS,
+    STRING_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataType,
+    TypeRoot,
+)
+from app.types.values import MILLIS_PER_DAY, NANOS_PER_MILLI
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from app.types import Value
+
+Cast: TypeAlias = "Callable[[Value], Value]"
+
+# Digits that hold every integer of the type; integers that a floating type holds without a gap.
+_INTEGER_DIGITS = {TypeRoot.TINYINT: 3, TypeRoot.SMALLINT: 5, TypeRoot.INT: 10, TypeRoot.BIGINT: 19}
+_EXACT_BITS = {TypeRoot.FLOAT: 25, TypeRoot.DOUBLE: 54}
+
+
+def bounds_cast(written: DataType, present: DataType) -> Cast | None:
+    """The function that turns a bound of one type into one of the other; None if there is no safe one."""
+    if written.same_kind(present):
+        return _unchanged
+    if written.root in INTEGER_BITS:
+        return _cast_integer(written, present)
+    if written.root in STRING_ROOTS or written.root in BINARY_ROOTS:
+        alike = STRING_ROOTS if written.root in STRING_ROOTS else BINARY_ROOTS
+        return _unchanged if present.root in alike and present.precision >= written.precision else None
+    if written.root in TIMESTAMP_ROOTS or written.root is TypeRoot.TIME:
+        same = present.root is written.root and present.precision >= written.precision
+        return _unchanged if same else None
+    match written.root, present.root:
+        case TypeRoot.FLOAT, TypeRoot.DOUBLE:
+            return _unchanged
+        case TypeRoot.DECIMAL, TypeRoot.DECIMAL:
+            shift = present.scale - written.scale
+            fits = shift >= 0 and present.precision - present.scale >= written.precision - written.scale
+            return _scaled(shift) if fits else None
+        case TypeRoot.DATE, TypeRoot.TIMESTAMP:
+            return lambda days: int(days) * MILLIS_PER_DAY * NANOS_PER_MILLI
+        case _:
+            return None
+
+
+def _cast_integer(written: DataType, present: DataType) -> Cast | None:
+    bits = INTEGER_BITS[written.root]
+    if present.root in INTEGER_BITS:
+        return _unchanged if INTEGER_BITS[present.root] >= bits else None
+    if present.root in _EXACT_BITS:
+        return float if _EXACT_BITS[present.root] >= bits else None
+    if (
+        present.root is TypeRoot.DECIMAL
+        and present.precision - present.scale >= _INTEGER_DIGITS[written.root]
+    ):
+        return _scaled(present.scale)
+    return None
+
+
+def _scaled(digits: int) -> Cast:
+    factor = 10**digits
+    return lambda unscaled: int(unscaled) * factor
+
+
+def _unchanged(bound: Value) -> Value:
+    return bound

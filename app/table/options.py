@@ -1,0 +1,158 @@
+"""Table options that decide how a table is read; the rest concerns writers.
+
+====================================  ========================  ===========================================
+option                                default                   meaning
+====================================  ========================  ===========================================
+bucket                                -1                        fixed number of buckets; -1 dynamic or none;
+                                                                -2 postponed
+bucket-key                            primary key               columns that are hashed, comma separated
+bucket-function.type                  default                   ``default``, ``mod`` or ``hive``
+merge-engine                          deduplicate               how versions of one key become one row
+deletion-vectors.enabled              false                     deleted positions are listed, not merged
+file-index.read.enabled               true                      whether file indexes may be used
+partition.default-name                __DEFAULT_PARTITION__     directory of null and blank values
+partition.legacy-name                 true                      text of values in partition directories
+data-file.path-directory              none                      directory that partitions lie below
+index-file-in-data-file-dir           false                     hash and deletion vector files lie in buckets
+dynamic-bucket.target-row-num         200000                    keys in a bucket before it counts as full
+dynamic-bucket.max-buckets            -1                        most buckets of a partition; -1 unlimited
+data-evolution.enabled                false                     one row may be spread over several files
+====================================  ========================  ===========================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from app.errors import CorruptMetadataError, UnsupportedFormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+UNBOUNDED_BUCKETS = -1
+POSTPONED_BUCKETS = -2
+
+_INT32 = 1 << 31
+_INT64 = 1 << 63
+
+
+class MergeEngine(StrEnum):
+    """How the versions of one key become one row; the values are the option's."""
+
+    DEDUPLICATE = "deduplicate"
+    PARTIAL_UPDATE = "partial-update"
+    AGGREGATION = "aggregation"
+    FIRST_ROW = "first-row"
+
+
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """The options of one schema.
+
+    Every property raises ``CorruptMetadataError`` if what stands there does not have its form.
+
+    Attributes:
+        values: all options as written.
+    """
+
+    values: Mapping[str, str]
+
+    @property
+    def bucket(self) -> int:
+        """The fixed number of buckets, or -1 or -2."""
+        return self._integer("bucket", UNBOUNDED_BUCKETS, _INT32)
+
+    @property
+    def bucket_key(self) -> tuple[str, ...]:
+        """The columns that are hashed; empty if the option is not set."""
+        names = (name.strip() for name in self.values.get("bucket-key", "").split(","))
+        return tuple(name for name in names if name)
+
+    @property
+    def bucket_function(self) -> str:
+        """``default``, ``mod``, ``hive``, or whatever stands there."""
+        return self.values.get("bucket-function.type", "default").strip().lower()
+
+    @property
+    def merge_engine(self) -> MergeEngine:
+        """The merge engine of a primary key table.
+
+        Raises:
+            UnsupportedFormatError: it is none that this release knows.
+        """
+        written = self.values.get("merge-engine", MergeEngine.DEDUPLICATE)
+        try:
+            return MergeEngine(written.strip().lower())
+        except ValueError as error:
+            raise UnsupportedFormatError(f"merge engine {written!r} is not supported") from error
+
+    @property
+    def deletion_vectors(self) -> bool:
+        """Whether deletion vectors are in force."""
+        return self._boolean("deletion-vectors.enabled", default=False)
+
+    @property
+    def file_index_read(self) -> bool:
+        """Whether file indexes may be used."""
+        return self._boolean("file-index.read.enabled", default=True)
+
+    @property
+    def data_evolution(self) -> bool:
+        """Whether several files may hold columns of the same rows."""
+        return self._boolean("data-evolution.enabled", default=False)
+
+    @property
+    def default_partition(self) -> str:
+        """The directory name of null and blank partition values."""
+        return self.values.get("partition.default-name", "__DEFAULT_PARTITION__")
+
+    @property
+    def legacy_partition_names(self) -> bool:
+        """Whether partition directories show Java's internal values rather than SQL text."""
+        return self._boolean("partition.legacy-name", default=True)
+
+    @property
+    def data_directory(self) -> str | None:
+        """The directory of the table that partitions and buckets lie below, without slashes around it."""
+        return self.values.get("data-file.path-directory", "").strip("/") or None
+
+    @property
+    def index_files_beside_data(self) -> bool:
+        """Whether hash and deletion vector files lie in bucket directories."""
+        return self._boolean("index-file-in-data-file-dir", default=False)
+
+    @property
+    def target_bucket_rows(self) -> int:
+        """Keys that a dynamic bucket takes before it counts as full."""
+        return self._integer("dynamic-bucket.target-row-num", 200_000, _INT64)
+
+    @property
+    def max_buckets(self) -> int:
+        """Most dynamic buckets of a partition, -1 for no bound."""
+        return self._integer("dynamic-bucket.max-buckets", UNBOUNDED_BUCKETS, _INT32)
+
+    def _boolean(self, name: str, *, default: bool) -> bool:
+        written = self.values.get(name)
+        if written is None:
+            return default
+        match written.strip().lower():
+            case "true":
+                return True
+            case "false":
+                return False
+            case _:
+                raise CorruptMetadataError(f"option {name} must be true or false, found {written!r:.100}")
+
+    def _integer(self, name: str, default: int, bound: int) -> int:
+        written = self.values.get(name)
+        if written is None:
+            return default
+        try:
+            number = int(written)
+        except ValueError as error:
+            raise CorruptMetadataError(f"option {name} must be a number, found {written!r:.100}") from error
+        if not -bound <= number < bound:
+            raise CorruptMetadataError(f"option {name} is out of range: {number}")
+        return number

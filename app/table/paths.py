@@ -1,0 +1,82 @@
+"""Where the files of a table lie.
+
+::
+
+    <table>/[<data-file.path-directory>/][<partition>/]bucket-<n>/<data file>, <its extra files>
+    <table>/index/<index file>, or beside the data under index-file-in-data-file-dir
+
+A file with an external path lies exactly there, and its extra files beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from app.errors import CorruptMetadataError
+from app.table.partition import partition_path
+
+if TYPE_CHECKING:
+    from app.table.index_manifest import IndexEntry
+    from app.table.manifest import ManifestEntry
+    from app.table.schema import TableSchema
+
+POSTPONED_BUCKET = -2
+
+_FILE_INDEX_SUFFIX = ".index"
+
+
+@dataclass(frozen=True, slots=True)
+class TablePaths:
+    """Paths relative to the warehouse, or URIs of external files.
+
+    Every method that takes an entry raises :class:`CorruptMetadataError` if its partition row does not fit
+    the schema.
+
+    Attributes:
+        directory: the table's, without a slash at the end.
+        schema: whose partition columns and options name directories: the one the plan is made with.
+    """
+
+    directory: str
+    schema: TableSchema
+
+    def bucket_directory(self, partition: bytes, bucket: int) -> str:
+        """The directory of a bucket, without a slash at the end."""
+        name = "bucket-postpone" if bucket == POSTPONED_BUCKET else f"bucket-{bucket}"
+        parts = (
+            self.directory,
+            self.schema.options.data_directory,
+            partition_path(partition, self.schema),
+            name,
+        )
+        return "/".join(part for part in parts if part)
+
+    def data_file(self, entry: ManifestEntry) -> str:
+        """The data file."""
+        if entry.file.external_path is not None:
+            return entry.file.external_path
+        return f"{self.bucket_directory(entry.partition, entry.bucket)}/{entry.file.file_name}"
+
+    def side_index(self, entry: ManifestEntry) -> str | None:
+        """The file that holds the data file's index, None if there is no such file.
+
+        Raises:
+            CorruptMetadataError: more than one extra file claims to be it.
+        """
+        candidates = [name for name in entry.file.extra_files if name.endswith(_FILE_INDEX_SUFFIX)]
+        if len(candidates) > 1:
+            raise CorruptMetadataError(
+                f"{entry.file.file_name} has more than one index file: {candidates!r:.200}"
+            )
+        if not candidates:
+            return None
+        return f"{self.data_file(entry).rpartition('/')[0]}/{candidates[0]}"
+
+    def index_file(self, entry: IndexEntry) -> str:
+        """A hash index or deletion vector file."""
+        if entry.external_path is not None:
+            return entry.external_path
+        if self.schema.options.index_files_beside_data:
+            return f"{self.bucket_directory(entry.partition, entry.bucket)}/{entry.file_name}"
+        return f"{self.directory}/index/{entry.file_name}"

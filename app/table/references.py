@@ -1,0 +1,214 @@
+"""What names a version of a table: snapshot numbers, the hints, tags, points in time, and schema numbers.
+
+::
+
+    snapshot/snapshot-<id>, LATEST, EARLIEST      the hints are numbers as text
+    tag/tag-<name>                                a copy of a snapshot, which may itself be gone
+    schema/schema-<id>
+    branch/branch-<name>/{snapshot,tag,schema}    the same once more
+
+Hints may be stale: LATEST counts only if the snapshot behind the one it names does not exist, and
+directories are listed otherwise. Nothing here is cached, since all of it changes.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from typing import TYPE_CHECKING, TypeVar
+
+from app.errors import (
+    CorruptMetadataError,
+    FileMissingError,
+    NotFoundError,
+    SnapshotExpiredError,
+    UnsupportedFormatError,
+)
+from app.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from app.storage import Readers
+    from app.table.storage import Storage
+
+Parsed = TypeVar("Parsed")
+
+_HINT = re.compile(rb"\s*(\d{1,18})\s*")
+_NUMBER = re.compile(r"\d{1,18}")
+
+
+def decode(path: str, data: bytes, parse: Callable[[bytes], Parsed]) -> Parsed:
+    """What ``parse`` makes of a file's bytes; its errors say which file it was."""
+    try:
+        return parse(data)
+    except CorruptMetadataError as error:
+        raise error.at(path) from error
+    except UnsupportedFormatError as error:
+        raise UnsupportedFormatError(f"{path}: {error}") from error
+
+
+class References:
+    """The versions that one directory of metadata names.
+
+    Args:
+        storage: the warehouse.
+        directory: of a table or of one of its branches, without a slash at the end.
+        what: names the table or branch in messages.
+    """
+
+    def __init__(self, storage: Storage, directory: str, what: str) -> None:
+        self._storage = storage
+        self._directory = directory
+        self._what = what
+
+    def schema_ids(self) -> list[int]:
+        """Numbers of the schemas, ascending.
+
+        Raises:
+            NotFoundError: there is none, and so no such table or branch.
+        """
+        ids = self._numbered("schema", "schema-")
+        if not ids:
+            raise NotFoundError(f"there is no {self._what}")
+        return ids
+
+    def schema_path(self, schema_id: int) -> str:
+        """The file of a schema."""
+        return f"{self._directory}/schema/schema-{schema_id}"
+
+    def snapshot_ids(self) -> list[int]:
+        """Numbers of the snapshots that are there, ascending."""
+        return self._numbered("snapshot", "snapshot-")
+
+    def latest(self) -> Snapshot | None:
+        """The newest snapshot; None if the table never had one.
+
+        Raises:
+            SnapshotExpiredError: snapshots went away faster than they could be read.
+            CorruptMetadataError: there are none any more, though the hint names one.
+        """
+        hinted = self._latest_hint()
+        if hinted is not None:
+            try:
+                return self._read_snapshot(hinted)
+            except FileMissingError:
+                # A hint that runs ahead, or a rollback: what is there decides.
+                pass
+        ids = self.snapshot_ids()
+        if not ids:
+            if hinted is None:
+                return None
+            raise CorruptMetadataError(
+                f"LATEST names snapshot {hinted} of {self._what}, which has no snapshots"
+            )
+        try:
+            return self._read_snapshot(ids[-1])
+        except FileMissingError as error:
+            raise SnapshotExpiredError(
+                f"snapshot {ids[-1]} of {self._what} went away while it was read"
+            ) from error
+
+    def snapshot(self, snapshot_id: int) -> Snapshot:
+        """One snapshot.
+
+        Raises:
+            NotFoundError: it is not there, or not any more; the message tells which ones are.
+        """
+        try:
+            return self._read_snapshot(snapshot_id)
+        except FileMissingError as error:
+            raise NotFoundError(f"{self._what} has no snapshot {snapshot_id}: {self._range()}") from error
+
+    def existing_snapshots(self, readers: Readers) -> list[Snapshot]:
+        """Every snapshot, oldest first, without those that expire while they are read."""
+
+        def read(snapshot_id: int) -> Snapshot | None:
+            try:
+                return self._read_snapshot(snapshot_id)
+            except FileMissingError:
+                return None
+
+        found = readers.map(read, self.snapshot_ids())
+        return [snapshot for snapshot in found if snapshot is not None]
+
+    def at_time(self, millis: int) -> Snapshot:
+        """The newest snapshot that was committed at ``millis`` or before; tags do not count.
+
+        Raises:
+            NotFoundError: every snapshot is younger, or there is none.
+            SnapshotExpiredError: a snapshot went away while it was read.
+        """
+        ids = self.snapshot_ids()
+        try:
+            # Commit times grow with numbers, so a few reads find it.
+            behind = bisect_right(ids, millis, key=lambda number: self._read_snapshot(number).time_millis)
+            if behind:
+                return self._read_snapshot(ids[behind - 1])
+        except FileMissingError as error:
+            raise SnapshotExpiredError(f"a snapshot of {self._what} went away while it was read") from error
+        raise NotFoundError(f"{self._what} has no snapshot as old as {millis} ms: {self._range()}")
+
+    def tag(self, name: str) -> Snapshot:
+        """The snapshot that a tag holds.
+
+        Raises:
+            NotFoundError: there is no such tag.
+        """
+        missing = NotFoundError(f"{self._what} has no tag {name!r}")
+        if any(part in ("", ".", "..") for part in name.split("/")) or not name.isprintable():
+            raise missing
+        try:
+            path = f"{self._directory}/tag/tag-{name}"
+            return decode(path, self._storage.read(path), Snapshot.parse)
+        except FileMissingError as error:
+            raise missing from error
+
+    def tags(self) -> dict[str, Snapshot]:
+        """All tags by name, as a listing sees them: those with a slash in their name are not seen."""
+        found = {}
+        for name in self._names("tag", "tag-"):
+            try:
+                found[name] = self.tag(name)
+            except NotFoundError:
+                # Deleted since it was listed, or the directory of a tag with a slash.
+                continue
+        return found
+
+    def branches(self) -> list[str]:
+        """Names of the branches, without the main one."""
+        return self._names("branch", "branch-")
+
+    def _latest_hint(self) -> int | None:
+        """The number in LATEST, unless a later snapshot shows it to be stale."""
+        path = f"{self._directory}/snapshot"
+        try:
+            written = _HINT.fullmatch(self._storage.read(f"{path}/LATEST"))
+        except FileMissingError:
+            return None
+        if written is None:
+            return None
+        hinted = int(written.group(1))
+        return None if self._storage.exists(f"{path}/snapshot-{hinted + 1}") else hinted
+
+    def _read_snapshot(self, snapshot_id: int) -> Snapshot:
+        path = f"{self._directory}/snapshot/snapshot-{snapshot_id}"
+        snapshot = decode(path, self._storage.read(path), Snapshot.parse)
+        if snapshot.id != snapshot_id:
+            raise CorruptMetadataError(f"expected snapshot {snapshot_id}, found {snapshot.id}", path=path)
+        return snapshot
+
+    def _range(self) -> str:
+        ids = self.snapshot_ids()
+        if ids:
+            return f"there are snapshots {ids[0]} to {ids[-1]}"
+        self.schema_ids()
+        return "there are no snapshots"
+
+    def _numbered(self, directory: str, prefix: str) -> list[int]:
+        names = self._names(directory, prefix)
+        return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
+
+    def _names(self, directory: str, prefix: str) -> list[str]:
+        names = self._storage.list_names(f"{self._directory}/{directory}")
+        return [name.removeprefix(prefix) for name in names if name.startswith(prefix)]

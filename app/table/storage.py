@@ -1,0 +1,30 @@
+"""What tables ask of storage; :class:`app.storage.Warehouse` gives it, and so may a dictionary in a test."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Storage(Protocol):
+    """Read access to one warehouse.
+
+    Paths are relative to its root, or absolute URIs of external files.
+    """
+
+    @property
+    def name(self) -> str:
+        """What tells this warehouse from others."""
+
+    def read(self, path: str) -> bytes:
+        """The whole file.
+
+        Raises:
+            FileMissingError: there is none.
+            StorageError: it cannot be read.
+        """
+
+    def list_names(self, directory: str) -> list[str]:
+        """Names right below a directory, sorted; none if it is not there. ``""`` is the root."""
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file or directory."""

@@ -1,0 +1,291 @@
+"""One table: which version a caller means, and what that version consists of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from app.errors import (
+    CorruptMetadataError,
+    FileMissingError,
+    NotFoundError,
+    RequestError,
+    SnapshotExpiredError,
+)
+from app.table.digest import content_digest
+from app.table.index_manifest import IndexManifest
+from app.table.live_files import live_files
+from app.table.manifest import Manifest
+from app.table.manifest_list import ManifestList
+from app.table.paths import TablePaths
+from app.table.references import References, decode
+from app.table.schema import TableSchema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from app.storage import ByteCache, Readers
+    from app.table.index_manifest import IndexEntry
+    from app.table.manifest import ManifestEntry
+    from app.table.manifest_list import ManifestFile
+    from app.table.snapshot import Snapshot
+    from app.table.storage import Storage
+
+MAIN_BRANCH = "main"
+
+Parsed = TypeVar("Parsed")
+
+
+@dataclass(frozen=True, slots=True)
+class TableReader:
+    """What every table of a warehouse reads with.
+
+    Attributes:
+        storage: the warehouse.
+        metadata: keeps schemas and manifest lists.
+        manifests: keeps manifests and index manifests.
+        readers: threads that read manifests side by side.
+    """
+
+    storage: Storage
+    metadata: ByteCache[Any]
+    manifests: ByteCache[Any]
+    readers: Readers
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedSnapshot:
+    """A version of a table, and the schema that filters on it are about.
+
+    Attributes:
+        snapshot: None for a table or branch that has never been written to.
+        schema: the newest schema of the table or branch; that of the snapshot where an older version was
+            asked for.
+        branch: None for the main branch.
+        tag: the tag that was asked for, None otherwise.
+        directory: of the metadata: the table's, or the branch's.
+        identity: changes with anything that could change an answer: a snapshot number means something else
+            after a rollback, or when the table was dropped and made anew; so does a schema number.
+    """
+
+    snapshot: Snapshot | None
+    schema: TableSchema
+    branch: str | None
+    tag: str | None
+    directory: str
+    identity: str
+
+
+class Table:
+    """Reads one table. What a snapshot consists of is cached; which snapshots there are is asked every time.
+
+    Args:
+        reader: storage and caches.
+        database: its name, without ``.db``.
+        name: the table's.
+        directory: relative to the warehouse, without a slash at the end.
+    """
+
+    def __init__(self, reader: TableReader, database: str, name: str, directory: str) -> None:
+        self.database = database
+        self.name = name
+        self.directory = directory
+        self._reader = reader
+        self._storage = reader.storage
+
+    def resolve(
+        self,
+        *,
+        snapshot_id: int | None = None,
+        tag: str | None = None,
+        timestamp_millis: int | None = None,
+        branch: str | None = None,
+        schema_id: int | None = None,
+    ) -> ResolvedSnapshot:
+        """The version that a caller means; without arguments the latest.
+
+        Args:
+            snapshot_id: a snapshot by its number.
+            tag: a snapshot by the name of its tag.
+            timestamp_millis: the newest snapshot that was committed then or before.
+            branch: of this branch rather than the main one.
+            schema_id: filters are about this schema, as they were on an earlier page of the same answer.
+
+        Raises:
+            NotFoundError: there is no such table, branch, snapshot, tag or schema.
+            SnapshotExpiredError: the snapshot went away while it was read.
+            RequestError: more than one of the first three.
+        """
+        if sum(way is not None for way in (snapshot_id, tag, timestamp_millis)) > 1:
+            raise RequestError("name at most one of snapshot_id, tag and timestamp_millis")
+        directory, references = self._references(branch)
+        snapshot: Snapshot | None
+        if snapshot_id is not None:
+            snapshot = references.snapshot(snapshot_id)
+        elif tag is not None:
+            snapshot = references.tag(tag)
+        elif timestamp_millis is not None:
+            snapshot = references.at_time(timestamp_millis)
+        else:
+            snapshot = references.latest()
+        if schema_id is None:
+            time_travel = snapshot is not None and (snapshot_id, tag, timestamp_millis) != (None, None, None)
+            schema_id = snapshot.schema_id if snapshot and time_travel else references.schema_ids()[-1]
+        schema = self._read_schema(references, schema_id)
+        facts = (self._storage.name, directory, snapshot.digest if snapshot else "", schema.digest)
+        identity = content_digest(*(fact.encode() for fact in facts))
+        return ResolvedSnapshot(snapshot, schema, branch, tag, directory, identity)
+
+    def latest_schema(self, branch: str | None = None) -> TableSchema:
+        """The newest schema.
+
+        Raises:
+            NotFoundError: there is no such table or branch.
+        """
+        _, references = self._references(branch)
+        return self._read_schema(references, references.schema_ids()[-1])
+
+    def snapshots(self, branch: str | None = None) -> list[Snapshot]:
+        """The snapshots that are there, oldest first.
+
+        Raises:
+            NotFoundError: there is no such table or branch.
+        """
+        _, references = self._references(branch)
+        references.schema_ids()
+        return references.existing_snapshots(self._reader.readers)
+
+    def tags(self, branch: str | None = None) -> dict[str, Snapshot]:
+        """The tags by name.
+
+        Raises:
+            NotFoundError: there is no such table or branch.
+        """
+        _, references = self._references(branch)
+        references.schema_ids()
+        return references.tags()
+
+    def branches(self) -> list[str]:
+        """Names of the branches, without the main one.
+
+        Raises:
+            NotFoundError: there is no such table.
+        """
+        _, references = self._references(None)
+        references.schema_ids()
+        return references.branches()
+
+    def schema(self, resolved: ResolvedSnapshot, schema_id: int) -> TableSchema:
+        """The schema that a file of a snapshot was written with.
+
+        Raises:
+            SnapshotExpiredError: the schema is gone.
+        """
+        if schema_id == resolved.schema.id:
+            return resolved.schema
+        _, references = self._references(resolved.branch)
+        # After a rollback a schema number may come again, but not for the files of a snapshot that is still
+        # there.
+        key = (self._storage.name, "schema", resolved.directory, schema_id, resolved.identity)
+        try:
+            schema: TableSchema = self._reader.metadata.get_or_load(
+                key, lambda: self._read_schema(references, schema_id)
+            )
+        except NotFoundError as error:
+            raise SnapshotExpiredError(f"schema {schema_id} of {self._what} is gone") from error
+        return schema
+
+    def paths(self, resolved: ResolvedSnapshot) -> TablePaths:
+        """Where the files of a version lie; those of a branch lie with the table's."""
+        return TablePaths(self.directory, resolved.schema)
+
+    def manifest_files(self, resolved: ResolvedSnapshot) -> tuple[ManifestFile, ...]:
+        """The manifests of a version: what it had before its commit, then what that changed.
+
+        Raises:
+            SnapshotExpiredError: the snapshot went away.
+        """
+        snapshot = resolved.snapshot
+        if snapshot is None:
+            return ()
+        names = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
+        lists = self._reader.readers.map(self._manifest_list, names)
+        return tuple(manifest for each in lists for manifest in each.manifests)
+
+    def manifest(self, file: ManifestFile) -> Manifest:
+        """One manifest.
+
+        Raises:
+            SnapshotExpiredError: the snapshot went away.
+        """
+        path = f"{self.directory}/manifest/{file.file_name}"
+        return self._cached(self._reader.manifests, path, file.file_size, Manifest.parse)
+
+    def live_files(self, resolved: ResolvedSnapshot) -> tuple[ManifestEntry, ...]:
+        """The data files of a version, in the order of its manifests; merged anew by every call.
+
+        Raises:
+            SnapshotExpiredError: the snapshot went away.
+        """
+        return live_files(self._reader.readers.map(self.manifest, self.manifest_files(resolved)))
+
+    def index_entries(self, resolved: ResolvedSnapshot) -> tuple[IndexEntry, ...]:
+        """The hash indexes, deletion vector files and other index files of a version.
+
+        Raises:
+            SnapshotExpiredError: the snapshot went away.
+        """
+        if resolved.snapshot is None or resolved.snapshot.index_manifest is None:
+            return ()
+        path = f"{self.directory}/manifest/{resolved.snapshot.index_manifest}"
+        return self._cached(self._reader.manifests, path, None, IndexManifest.parse).entries
+
+    @property
+    def _what(self) -> str:
+        return f"table {self.database}.{self.name}"
+
+    def _references(self, branch: str | None) -> tuple[str, References]:
+        """The directory of the metadata of the main branch or another, and the versions it names."""
+        if branch is None or branch == MAIN_BRANCH:
+            return self.directory, References(self._storage, self.directory, self._what)
+        what = f"branch {branch!r} of {self._what}"
+        if not is_name(branch):
+            raise NotFoundError(f"there is no {what}")
+        directory = f"{self.directory}/branch/branch-{branch}"
+        return directory, References(self._storage, directory, what)
+
+    def _read_schema(self, references: References, schema_id: int) -> TableSchema:
+        path = references.schema_path(schema_id)
+        try:
+            data = self._storage.read(path)
+        except FileMissingError as error:
+            raise NotFoundError(f"{self._what} has no schema {schema_id}") from error
+        schema: TableSchema = self._reader.metadata.get_or_load(
+            ("schema", content_digest(data)), lambda: decode(path, data, TableSchema.parse)
+        )
+        if schema.id != schema_id:
+            raise CorruptMetadataError(f"expected schema {schema_id}, found {schema.id}", path=path)
+        return schema
+
+    def _manifest_list(self, name: str) -> ManifestList:
+        path = f"{self.directory}/manifest/{name}"
+        return self._cached(self._reader.metadata, path, None, ManifestList.parse)
+
+    def _cached(
+        self, cache: ByteCache[Any], path: str, size: int | None, parse: Callable[[bytes], Parsed]
+    ) -> Parsed:
+        """A file that is written once under a name of its own, decoded."""
+
+        def load() -> Parsed:
+            try:
+                return decode(path, self._storage.read(path), parse)
+            except FileMissingError as error:
+                raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired") from error
+
+        parsed: Parsed = cache.get_or_load((self._storage.name, path, size), load)
+        return parsed
+
+
+def is_name(text: str) -> bool:
+    """Whether a caller's text can be the name of a database, table or branch: one printable path segment."""
+    return text not in ("", ".", "..") and "/" not in text and text.isprintable()

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from app.storage import ByteCache, Readers, Warehouse
+from app.table.catalog import Catalog
+from app.table.table import TableReader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from app.table.storage import Storage
+    from tests.golden_tables import GoldenWarehouse
+
+
+@pytest.fixture(scope="session")
+def reader_of() -> Iterator[Callable[[Storage], TableReader]]:
+    """Makes readers with caches of their own."""
+    threads = Readers(4)
+
+    def cache(name: str) -> ByteCache[Any]:
+        return ByteCache(name, 1 << 24, lambda item: item.nbytes)
+
+    yield lambda storage: TableReader(storage, cache("metadata"), cache("manifests"), threads)
+    threads.close()
+
+
+@pytest.fixture(scope="session")
+def golden_catalog(golden: GoldenWarehouse, reader_of: Callable[[Storage], TableReader]) -> Catalog:
+    warehouse = Warehouse("golden", str(golden.root), allow_external=golden.allow_external())
+    return Catalog(reader_of(warehouse))

@@ -1,0 +1,255 @@
+"""The metadata of every golden table, in every version, against what the engine says is in it."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from app.table.index_manifest import DELETION_VECTORS
+from app.table.partition import partition_path, partition_values
+from app.table.statistics import key_range, value_statistics
+from app.types import Value, parse_json, to_json
+from tests import golden_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from app.table.catalog import Catalog
+    from app.table.index_manifest import IndexEntry
+    from app.table.manifest import ManifestEntry
+    from app.table.schema import TableSchema
+    from app.table.table import ResolvedSnapshot, Table
+    from app.types import DataField
+
+
+def _versions() -> Iterator[Any]:
+    for name in golden_tables.tables():
+        for version in golden_tables.expected(name)["versions"]:
+            at = version["at"]
+            label = "-".join(f"{key}={value}" for key, value in at.items() if value is not None)
+            yield pytest.param(name, version, id=f"{name}-{label or 'latest'}")
+
+
+DELETION = ("path", "offset", "length", "cardinality")
+VERSIONS = tuple(_versions())
+
+
+def row_form(values: Sequence[Value | None], fields: Sequence[DataField]) -> dict[str, Any]:
+    return {field.name: to_json(value, field.type) for value, field in zip(values, fields, strict=True)}
+
+
+def answer_form(recorded: dict[str, Any], fields: Mapping[str, DataField]) -> dict[str, Any]:
+    """Recorded values as answers write them: the documents have other text for some types."""
+    types = {name: fields[name].type for name in recorded}
+    return {name: to_json(parse_json(value, types[name]), types[name]) for name, value in recorded.items()}
+
+
+class Version:
+    """One version of one table, decoded into the form of its expected document."""
+
+    def __init__(self, catalog: Catalog, name: str, at: dict[str, Any]) -> None:
+        self.table: Table = catalog.table(golden_tables.DATABASE, name)
+        self.resolved: ResolvedSnapshot = self.table.resolve(**at)
+        self._prefix = f"{self.table.directory}/"
+
+    def partition(self, partition: bytes) -> dict[str, Any]:
+        schema = self.resolved.schema
+        return row_form(partition_values(partition, schema), schema.partition_fields)
+
+    def path(self, path: str) -> str:
+        return path.removeprefix(self._prefix)
+
+    def file(self, entry: ManifestEntry, deletions: dict[Any, Any]) -> dict[str, Any]:
+        file, schema = entry.file, self.table.schema(self.resolved, entry.file.schema_id)
+        directory = partition_path(entry.partition, self.resolved.schema)
+        described = {
+            "file": file.file_name,
+            "path": self.path(self.table.paths(self.resolved).data_file(entry)),
+            "partition": self.partition(entry.partition),
+            "partition_path": f"{directory}/" if directory else "",
+            "bucket": entry.bucket,
+            "total_buckets": entry.total_buckets,
+            "level": file.level,
+            "row_count": file.row_count,
+            "delete_row_count": file.delete_row_count,
+            "file_size": file.file_size,
+            "schema_id": file.schema_id,
+            "min_sequence": file.min_sequence_number,
+            "max_sequence": file.max_sequence_number,
+            "file_source": None if file.file_source is None else file.file_source.name,
+            "extra_files": list(file.extra_files),
+            "external_path": file.external_path,
+            "first_row_id": file.first_row_id,
+            "write_cols": _listed(file.write_columns),
+            "embedded_index": _embedded(file.embedded_index),
+            "value_stats_cols": _listed(file.value_statistics_columns),
+            "value_stats": _told(_statistics(entry, schema)),
+            "deletion": deletions.get((entry.partition, entry.bucket, file.file_name)),
+        }
+        if schema.primary_keys:
+            low, high = key_range(file, schema)
+            described["min_key"] = row_form(low, schema.trimmed_primary_keys)
+            described["max_key"] = row_form(high, schema.trimmed_primary_keys)
+        return described
+
+    def index(self, entry: IndexEntry) -> dict[str, Any]:
+        deletion_vectors = entry.index_type == DELETION_VECTORS
+        return {
+            "kind": entry.kind.name,
+            "partition": self.partition(entry.partition),
+            "bucket": entry.bucket,
+            "index_type": entry.index_type,
+            "file_name": entry.file_name,
+            "path": self.path(self.table.paths(self.resolved).index_file(entry)),
+            "file_size": entry.file_size,
+            "row_count": entry.row_count,
+            "external_path": entry.external_path,
+            "dv_ranges": [
+                {
+                    "data_file": each.data_file,
+                    "offset": each.offset,
+                    "length": each.length,
+                    "cardinality": each.cardinality,
+                }
+                for each in entry.ranges
+            ]
+            if deletion_vectors
+            else None,
+        }
+
+    def recorded_file(self, recorded: dict[str, Any]) -> dict[str, Any]:
+        """A file of the expected document, in the form of :meth:`file`."""
+        fields = self.table.schema(self.resolved, recorded["schema_id"]).by_name
+        bounds = {
+            bound: answer_form(
+                {name: column[bound] for name, column in recorded["value_stats"].items()}, fields
+            )
+            for bound in ("min", "max")
+        }
+        described = {key: value for key, value in recorded.items() if key != "visible"}
+        described["value_stats"] = {
+            name: {"min": bounds["min"][name], "max": bounds["max"][name], "nulls": column["nulls"]}
+            for name, column in recorded["value_stats"].items()
+        }
+        for row in {"partition", "min_key", "max_key"} & set(recorded):
+            described[row] = answer_form(recorded[row], fields)
+        if recorded["deletion"] is not None:
+            described["deletion"] = {key: recorded["deletion"][key] for key in DELETION}
+        return described
+
+    def recorded_index(self, recorded: dict[str, Any]) -> dict[str, Any]:
+        """An entry of the expected document, in the form of :meth:`index`."""
+        return {**recorded, "partition": answer_form(recorded["partition"], self.resolved.schema.by_name)}
+
+    def deletions(self) -> dict[Any, Any]:
+        paths = self.table.paths(self.resolved)
+        return {
+            (entry.partition, entry.bucket, each.data_file): dict(
+                zip(
+                    DELETION,
+                    (self.path(paths.index_file(entry)), each.offset, each.length, each.cardinality),
+                    strict=True,
+                )
+            )
+            for entry in self.table.index_entries(self.resolved)
+            for each in entry.ranges
+        }
+
+
+def _listed(names: Sequence[str] | None) -> list[str] | None:
+    return None if names is None else list(names)
+
+
+def _embedded(index: bytes | None) -> dict[str, Any] | None:
+    return None if index is None else {"length": len(index), "sha256": hashlib.sha256(index).hexdigest()}
+
+
+def _statistics(entry: ManifestEntry, schema: TableSchema) -> dict[str, Any]:
+    known = value_statistics(entry.file, schema, schema)
+    return {
+        column.name: {
+            "min": to_json(known[column.id].min, column.type),
+            "max": to_json(known[column.id].max, column.type),
+            "nulls": known[column.id].null_count,
+        }
+        for column in schema.fields
+    }
+
+
+def _unknown(column: dict[str, Any]) -> bool:
+    return all(column[fact] is None for fact in ("min", "max", "nulls"))
+
+
+def _told(statistics: dict[str, Any]) -> dict[str, Any]:
+    """Without columns that nothing is known of, which the documents leave out."""
+    return {name: column for name, column in statistics.items() if not _unknown(column)}
+
+
+@pytest.mark.parametrize(("name", "version"), VERSIONS)
+def test_files(golden_catalog: Catalog, name: str, version: dict[str, Any]) -> None:
+    decoded = Version(golden_catalog, name, version["at"])
+    deletions = decoded.deletions() if decoded.resolved.schema.options.deletion_vectors else {}
+    found = [decoded.file(entry, deletions) for entry in decoded.table.live_files(decoded.resolved)]
+
+    def key(described: dict[str, Any]) -> tuple[str, int]:
+        return described["path"], described["level"]
+
+    expected = [decoded.recorded_file(each) for each in version["files"]]
+    assert sorted(found, key=key) == sorted(expected, key=key)
+
+
+@pytest.mark.parametrize(("name", "version"), VERSIONS)
+def test_index_entries(golden_catalog: Catalog, name: str, version: dict[str, Any]) -> None:
+    decoded = Version(golden_catalog, name, version["at"])
+    found = [decoded.index(entry) for entry in decoded.table.index_entries(decoded.resolved)]
+
+    def key(described: dict[str, Any]) -> str:
+        return str(described["path"])
+
+    expected = [decoded.recorded_index(each) for each in version["index_entries"]]
+    assert sorted(found, key=key) == sorted(expected, key=key)
+
+
+@pytest.mark.parametrize(("name", "version"), VERSIONS)
+def test_snapshot_and_schema(golden_catalog: Catalog, name: str, version: dict[str, Any]) -> None:
+    resolved = golden_catalog.table(golden_tables.DATABASE, name).resolve(**version["at"])
+    assert resolved.schema.id == version["schema_id_used"]
+    if version["snapshot"] is None:
+        assert resolved.snapshot is None
+        return
+    assert resolved.snapshot is not None
+    assert resolved.snapshot.id == version["snapshot"]["id"]
+    assert resolved.snapshot.time_millis == version["snapshot"]["timeMillis"]
+    assert resolved.snapshot.total_record_count == version["snapshot"]["totalRecordCount"]
+
+
+@pytest.mark.parametrize("name", golden_tables.tables())
+def test_schema_of_the_table(golden_catalog: Catalog, name: str) -> None:
+    expected = golden_tables.expected(name)
+    schema = golden_catalog.table(golden_tables.DATABASE, name).latest_schema()
+    assert schema.id == expected["schema"]["id"]
+    assert [field.name for field in schema.fields] == [
+        field["name"] for field in expected["schema"]["fields"]
+    ]
+    assert list(schema.partition_keys) == expected["partition_keys"]
+    assert list(schema.primary_keys) == expected["primary_keys"]
+    assert [key.name for key in schema.trimmed_primary_keys] == expected["trimmed_primary_keys"]
+    assert schema.bucket_mode == expected["bucket_mode"]
+    assert schema.merge_engine == expected["merge_engine"]
+    assert schema.options.deletion_vectors == expected["deletion_vectors"]
+
+
+@pytest.mark.parametrize("name", golden_tables.tables())
+def test_listings(golden_catalog: Catalog, name: str) -> None:
+    expected = golden_tables.expected(name)
+    table = golden_catalog.table(golden_tables.DATABASE, name)
+    assert [each.id for each in table.snapshots()] == [each["id"] for each in expected["snapshots"]]
+    assert {tag: each.id for tag, each in table.tags().items()} == expected["tags"]
+    assert table.branches() == sorted(expected["branches"])
+
+
+def test_databases_and_tables(golden_catalog: Catalog) -> None:
+    assert golden_catalog.databases() == [golden_tables.DATABASE]
+    assert golden_catalog.tables(golden_tables.DATABASE) == sorted(golden_tables.tables())
