@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: env test lint check demo bench openapi clean
+.PHONY: env test lint openapi check-openapi demo clean
 
 env: $(STAMP)
 
@@ -21,6 +21,16 @@ lint: env
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+openapi: env
+	$(BIN)/paimon-index openapi > openapi.yaml
+
+check-openapi: env
+	$(BIN)/paimon-index openapi | diff -u openapi.yaml - || (echo 'openapi.yaml is not current: run make openapi'; exit 1)
+
+# make demo ONCE=1 stops after the answers; PORT=8080 takes that port instead of a free one.
+demo: env
+	$(BIN)/python demo/demo.py $(if $(ONCE),--once) $(if $(PORT),--port $(PORT))
 
 clean:
 	rm -rf $(VENV) build dist
