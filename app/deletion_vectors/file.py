@@ -1,0 +1,204 @@
+"""Deletion vector files: vectors of several data files, one after the other, each with its checksum.
+
+Integers are big endian.
+
+======  =====  ==================================================
+offset  width  meaning
+======  =====  ==================================================
+0       i8     version 1
+1              records, back to back; none in an empty file
+======  =====  ==================================================
+
+======  =====  ===========================================================================================
+record  width  meaning
+======  =====  ===========================================================================================
+0       i32    size S of the data
+4       S      data: a 32-bit or a 64-bit vector, told apart by its magic; one file may hold both
+4 + S   i32    CRC-32 of the data
+======  =====  ===========================================================================================
+
+The index manifest names the range of each record: ``offset`` points at its size, and ``length`` is **S for
+a 32-bit vector but S + 8 for a 64-bit one**. So whoever fetches one record must fetch ``length`` and
+:data:`RECORD_MARGIN_BYTES` more (or to the end of the file); what stands behind the record is ignored.
+
+The engine never verifies the checksum; here a record that fails it is an error, since a smaller vector would
+let deleted rows reappear. Like the engine, reading accepts a file that ends without the checksum of its last
+record: there is nothing to verify it with.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from app.deletion_vectors import vector32, vector64
+from app.errors import CorruptIndexError, UnsupportedFormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from app.deletion_vectors.vector64 import Positions
+
+VERSION: Final = 1
+RECORD_MARGIN_BYTES: Final = 8
+"""Bytes of a 32-bit record that its ``length`` leaves out: size and checksum."""
+
+_SIZE: Final = struct.Struct(">i")
+_CRC: Final = struct.Struct(">I")
+_VERSION_BYTES: Final = 1
+_MAGIC_BYTES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionVector:
+    """The deleted rows of one data file.
+
+    Attributes:
+        positions: 0-based row positions; shared between requests, so never changed in place.
+        is64: whether it is stored as a 64-bit vector.
+        nbytes: size of the record, without a checksum that is missing.
+    """
+
+    positions: Positions
+    is64: bool
+    nbytes: int
+
+    @property
+    def cardinality(self) -> int:
+        """Number of deleted rows."""
+        return len(self.positions)
+
+    @property
+    def highest(self) -> int | None:
+        """The highest deleted position; None if no row is deleted."""
+        return self.positions.max() if self.positions else None
+
+
+@dataclass(frozen=True, slots=True)
+class VectorRange:
+    """Where a record was written, as the index manifest has to say it.
+
+    Attributes:
+        offset: byte offset of the record's size.
+        length: size of the data, plus 8 for a 64-bit vector.
+    """
+
+    offset: int
+    length: int
+
+
+def read_vector(buffer: bytes | memoryview, *, offset: int = 0, length: int | None = None) -> DeletionVector:
+    """Reads one record.
+
+    Args:
+        buffer: bytes that hold the record, its checksum and possibly more.
+        offset: where in ``buffer`` the record starts.
+        length: what the index manifest says; None skips that comparison.
+
+    Raises:
+        CorruptIndexError: the record is not whole, of another length, fails its checksum, or holds no vector.
+    """
+    data, end = _read_data(memoryview(buffer), offset)
+    magic = bytes(data[:_MAGIC_BYTES])
+    is64 = magic == vector64.MAGIC
+    if not is64 and magic != vector32.MAGIC:
+        raise CorruptIndexError(
+            f"expected the magic {vector32.MAGIC.hex()} or {vector64.MAGIC.hex()}, found {magic.hex()}",
+            offset=offset + _SIZE.size,
+        )
+    stated = len(data) + (RECORD_MARGIN_BYTES if is64 else 0)
+    if length is not None and stated != length:
+        raise CorruptIndexError(f"expected a vector of length {length}, found {stated}", offset=offset)
+    try:
+        positions: Positions = vector64.read(data) if is64 else vector32.read(data)
+    except CorruptIndexError as error:
+        inner = 0 if error.offset is None else error.offset
+        raise CorruptIndexError(error.expectation, offset=offset + _SIZE.size + inner) from error
+    return DeletionVector(positions, is64, end - offset)
+
+
+def read_vectors(buffer: bytes | memoryview, ranges: Iterable[tuple[int, int]]) -> list[DeletionVector]:
+    """Reads some records of a whole file.
+
+    Args:
+        buffer: the file.
+        ranges: offset and length of each record, as the index manifest says them.
+
+    Raises:
+        CorruptIndexError: as :func:`read_vector`.
+        UnsupportedFormatError: the file is of another version.
+    """
+    _check_version(buffer)
+    return [read_vector(buffer, offset=offset, length=length) for offset, length in ranges]
+
+
+def read_file(buffer: bytes | memoryview) -> list[DeletionVector]:
+    """Reads all records of a whole file, in order.
+
+    Raises:
+        CorruptIndexError: as :func:`read_vector`, or the last record is followed by something else.
+        UnsupportedFormatError: the file is of another version.
+    """
+    _check_version(buffer)
+    vectors = []
+    at = _VERSION_BYTES
+    while at < len(buffer):
+        vector = read_vector(buffer, offset=at)
+        vectors.append(vector)
+        at += vector.nbytes
+    return vectors
+
+
+def write_record(data: bytes) -> bytes:
+    """A record around what ``vector32.write`` or ``vector64.write`` gave."""
+    return _SIZE.pack(len(data)) + data + _CRC.pack(zlib.crc32(data))
+
+
+def write_file(vectors: Iterable[bytes]) -> tuple[bytes, tuple[VectorRange, ...]]:
+    """A whole file around what ``vector32.write`` or ``vector64.write`` gave, and its records' ranges."""
+    content = bytearray((VERSION,))
+    ranges = []
+    for data in vectors:
+        margin = RECORD_MARGIN_BYTES if data.startswith(vector64.MAGIC) else 0
+        ranges.append(VectorRange(len(content), len(data) + margin))
+        content += write_record(data)
+    return bytes(content), tuple(ranges)
+
+
+def _check_version(buffer: bytes | memoryview) -> None:
+    if len(buffer) == 0:
+        raise CorruptIndexError(
+            "expected the version of a deletion vector file, found an empty file", offset=0
+        )
+    if buffer[0] != VERSION:
+        raise UnsupportedFormatError(
+            f"expected a deletion vector file of version {VERSION}, found version {buffer[0]}"
+        )
+
+
+def _read_data(buffer: memoryview, offset: int) -> tuple[memoryview, int]:
+    """``(data of the record at offset, checksum verified; where the record ends)``."""
+    start = offset + _SIZE.size
+    if not 0 <= offset <= len(buffer) - _SIZE.size:
+        raise CorruptIndexError(f"expected a vector within {len(buffer)} bytes", offset=offset)
+    (size,) = _SIZE.unpack_from(buffer, offset)
+    if not _MAGIC_BYTES <= size <= len(buffer) - start:
+        raise CorruptIndexError(
+            f"expected a vector of {_MAGIC_BYTES} to {len(buffer) - start} bytes, found size {size}",
+            offset=offset,
+        )
+    end = start + size
+    data = buffer[start:end]
+    if end == len(buffer):
+        return data, end
+    if end + _CRC.size > len(buffer):
+        raise CorruptIndexError(f"expected a checksum, found {len(buffer) - end} bytes", offset=end)
+    (expected,) = _CRC.unpack_from(buffer, end)
+    found = zlib.crc32(data)
+    if found != expected:
+        raise CorruptIndexError(
+            f"expected data with checksum {expected:08x}, found {found:08x}", offset=start
+        )
+    return data, end + _CRC.size

@@ -1,0 +1,54 @@
+"""The 32-bit deletion vector: which rows of one data file are deleted, below position 2^31.
+
+======  =====  ==========================================================================
+offset  width  meaning
+======  =====  ==========================================================================
+0       i32    magic 1581511376 (5E 43 F2 D0), big endian
+4       rest   one 32-bit roaring bitmap of 0-based row positions, to the end of the data
+======  =====  ==========================================================================
+
+Size and checksum around it are the file's matter, see :mod:`app.deletion_vectors.file`.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Final
+
+from app.errors import RequestError
+from app.types.roaring import read_bitmap
+
+if TYPE_CHECKING:
+    from pyroaring import BitMap
+
+MAGIC: Final = struct.pack(">i", 1581511376)
+MAX_POSITION: Final = 2**31 - 1
+
+
+def read(data: memoryview) -> BitMap:
+    """The deleted positions.
+
+    Args:
+        data: a whole vector, magic included.
+
+    Raises:
+        CorruptIndexError: behind the magic stands no bitmap of exactly that length, or one with positions
+            above :data:`MAX_POSITION`.
+    """
+    positions, _ = read_bitmap(data, len(MAGIC), len(data) - len(MAGIC), row_count=MAX_POSITION + 1)
+    return positions
+
+
+def write(positions: BitMap) -> bytes:
+    """The vector, byte for byte as the engine writes it: runs wherever they are shorter.
+
+    Raises:
+        RequestError: a position above :data:`MAX_POSITION`; only a 64-bit vector can hold it.
+    """
+    if positions and positions.max() > MAX_POSITION:
+        raise RequestError(
+            f"a 32-bit deletion vector holds positions up to {MAX_POSITION}, not {positions.max()}"
+        )
+    optimised = positions.copy()
+    optimised.run_optimize()
+    return MAGIC + optimised.serialize()

@@ -1,0 +1,133 @@
+"""The 64-bit deletion vector: which rows of one data file are deleted, at any position.
+
+Integers are little endian.
+
+======  =====  ====================================================================================
+offset  width  meaning
+======  =====  ====================================================================================
+0       i32    magic 1681511377 (D1 D3 39 64)
+4       i64    number of bitmaps n
+12             n x (i32 key, 32-bit roaring bitmap): high and low halves of positions, keys ascending
+======  =====  ====================================================================================
+
+The engine writes every key from 0 to the highest, with empty bitmaps in the gaps; readers take gaps too. An
+empty vector has n = 0, or n = 1 with an empty bitmap where it was widened from an empty 32-bit one.
+
+Together with size and checksum (see :mod:`app.deletion_vectors.file`) this is the ``deletion-vector-v1`` blob
+of Iceberg's Puffin files.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, TypeAlias
+
+from pyroaring import BitMap, BitMap64
+
+from app.errors import CorruptIndexError, RequestError
+from app.types.roaring import bitmap_size, read_bitmap
+
+Positions: TypeAlias = BitMap | BitMap64
+"""Row positions: a ``BitMap`` while all are below 2^32, which in practice they are."""
+
+MAGIC: Final = struct.pack("<i", 1681511377)
+MAX_POSITION: Final = 9223372030412324864
+_MAX_KEY: Final = 2**31 - 2
+
+_COUNT: Final = struct.Struct("<q")
+_KEY: Final = struct.Struct("<i")
+_SHORTEST_ENTRY_BYTES: Final = _KEY.size + 8
+"""A key and an empty bitmap."""
+
+
+def read(data: memoryview) -> Positions:
+    """The deleted positions.
+
+    Args:
+        data: a whole vector, magic included.
+
+    Raises:
+        CorruptIndexError: a wrong count, keys that do not ascend, a broken bitmap, or bytes left over.
+    """
+    count = _read_count(data)
+    narrow = BitMap()
+    is_wide = False
+    last_key = -1
+    at = len(MAGIC) + _COUNT.size
+    for _ in range(count):
+        key, positions, next_at = _read_entry(data, at)
+        if not last_key < key <= _MAX_KEY:
+            raise CorruptIndexError(
+                f"expected a key from {last_key + 1} to {_MAX_KEY}, found {key}", offset=at
+            )
+        if key == 0:
+            narrow = positions
+        is_wide |= key > 0 and bool(positions)
+        last_key, at = key, next_at
+    if at != len(data):
+        raise CorruptIndexError(
+            f"expected the last of {count} bitmaps to end the vector, found {len(data) - at} more bytes",
+            offset=at,
+        )
+    if not is_wide:
+        return narrow
+    # Every part has been validated by now, and keys ascend: this is the portable form of 64-bit Roaring.
+    return BitMap64.deserialize(bytes(data[len(MAGIC) :]))
+
+
+def write(positions: Positions) -> bytes:
+    """The vector, byte for byte as the engine writes it.
+
+    A ``BitMap`` is widened as the engine widens 32-bit vectors: it has its one key even when empty.
+
+    Raises:
+        RequestError: a position above :data:`MAX_POSITION`.
+    """
+    optimised = positions.copy()
+    optimised.run_optimize()
+    if isinstance(optimised, BitMap):
+        return MAGIC + _COUNT.pack(1) + _KEY.pack(0) + optimised.serialize()
+    if optimised and optimised.max() > MAX_POSITION:
+        raise RequestError(
+            f"a 64-bit deletion vector holds positions up to {MAX_POSITION}, not {optimised.max()}"
+        )
+    return MAGIC + _fill_gaps(optimised.serialize())
+
+
+def _read_count(data: memoryview) -> int:
+    start = len(MAGIC)
+    room = len(data) - start - _COUNT.size
+    if room < 0:
+        raise CorruptIndexError(
+            f"expected the number of bitmaps, found {len(data) - start} bytes", offset=start
+        )
+    (count,) = _COUNT.unpack_from(data, start)
+    if not 0 <= count <= room // _SHORTEST_ENTRY_BYTES:
+        raise CorruptIndexError(
+            f"expected at most {room // _SHORTEST_ENTRY_BYTES} bitmaps in {room} bytes, found {count}",
+            offset=start,
+        )
+    return int(count)
+
+
+def _read_entry(data: memoryview, at: int) -> tuple[int, BitMap, int]:
+    """``(key, low halves, where the next entry starts)``."""
+    if at + _KEY.size > len(data):
+        raise CorruptIndexError("expected another bitmap, found the end of the vector", offset=at)
+    (key,) = _KEY.unpack_from(data, at)
+    positions, size = read_bitmap(data, at + _KEY.size)
+    return key, positions, at + _KEY.size + size
+
+
+def _fill_gaps(portable: bytes) -> bytes:
+    """The portable form of 64-bit Roaring, which leaves empty keys out, with every key put in."""
+    empty = BitMap().serialize()
+    entries: list[bytes] = []
+    at = _COUNT.size
+    while at < len(portable):
+        (key,) = _KEY.unpack_from(portable, at)
+        end = at + _KEY.size + bitmap_size(portable, at + _KEY.size)
+        entries += (_KEY.pack(missing) + empty for missing in range(len(entries), key))
+        entries.append(portable[at:end])
+        at = end
+    return _COUNT.pack(len(entries)) + b"".join(entries)
