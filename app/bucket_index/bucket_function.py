@@ -1,0 +1,152 @@
+"""Which of a fixed number of buckets a row belongs to, by its bucket key.
+
+=========  ============================================================================================
+function   bucket of n
+=========  ============================================================================================
+default    ``|hash % n|`` of the key's row hash, the remainder truncated towards zero
+mod        the value modulo n, never negative; one key column of type INT or BIGINT
+hive       ``(h & 0x7fffffff) % n`` where h starts at 0 and is ``31 * h + hash(field)`` per field
+=========  ============================================================================================
+
+Hash of one field under ``hive``, in wrapping 32-bit arithmetic; a null of any type hashes to 0:
+
+===============================  ======================================================================
+type                             hash
+===============================  ======================================================================
+BOOLEAN                          1 or 0
+TINYINT, SMALLINT, INT           the value
+DATE, TIME                       days, milliseconds
+BIGINT                           low half XOR high half
+FLOAT, DOUBLE                    the bits (DOUBLE: as BIGINT), -0.0 as 0.0, every NaN alike
+strings, binaries                h from 0, then ``31 * h + byte`` per signed byte
+DECIMAL                          without trailing zeros in its fraction: ``31 * hash(unscaled) + scale``,
+                                 where an unscaled value hashes as Java's BigInteger does
+timestamps                       none: the engine refuses them
+===============================  ======================================================================
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, assert_never
+
+from app.bucket_index.key_hash import key_hash
+from app.errors import FilterError
+from app.types import TypeRoot
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from app.types import DataType, Value
+
+_MASK32: Final = 0xFFFFFFFF
+_MASK31: Final = 0x7FFFFFFF
+_FLOAT: Final = struct.Struct(">f")
+_DOUBLE: Final = struct.Struct(">d")
+
+
+class BucketFunction(StrEnum):
+    """The values of the option ``bucket-function.type``."""
+
+    DEFAULT = "default"
+    MOD = "mod"
+    HIVE = "hive"
+
+
+def bucket_of(
+    function: BucketFunction, key: Sequence[Value | None], types: Sequence[DataType], buckets: int
+) -> int:
+    """The bucket of a bucket key.
+
+    Args:
+        function: the table's bucket function.
+        key: one value per bucket key column.
+        types: their types.
+        buckets: number of buckets, at least 1; that of the data file's entry, since it may have changed.
+
+    Raises:
+        FilterError: the function does not take keys of these types.
+    """
+    match function:
+        case BucketFunction.DEFAULT:
+            return abs(key_hash(key, types)) % buckets
+        case BucketFunction.MOD:
+            return _mod(key, types) % buckets
+        case BucketFunction.HIVE:
+            return _hive(key, types) % buckets
+        case _:
+            assert_never(function)
+
+
+def _mod(key: Sequence[Value | None], types: Sequence[DataType]) -> int:
+    if len(types) != 1:
+        raise FilterError(f"the mod bucket function takes one key column, not {len(types)}")
+    if types[0].root not in (TypeRoot.INT, TypeRoot.BIGINT):
+        raise FilterError(f"the mod bucket function takes a key of type INT or BIGINT, not {types[0]}")
+    return int(key[0] or 0)
+
+
+def _hive(key: Sequence[Value | None], types: Sequence[DataType]) -> int:
+    total = 0
+    for value, data_type in zip(key, types, strict=True):
+        total = (31 * total + (0 if value is None else _hive_field(value, data_type))) & _MASK32
+    return total & _MASK31
+
+
+def _hive_field(value: Value, data_type: DataType) -> int:
+    """The hash of one value, correct in its low 32 bits."""
+    if isinstance(value, bytes):
+        return _hive_bytes(value)
+    match data_type.root:
+        case (
+            TypeRoot.BOOLEAN
+            | TypeRoot.TINYINT
+            | TypeRoot.SMALLINT
+            | TypeRoot.INT
+            | TypeRoot.DATE
+            | TypeRoot.TIME
+        ):
+            return int(value)
+        case TypeRoot.BIGINT:
+            return _fold(int(value))
+        case TypeRoot.FLOAT:
+            return int.from_bytes(_FLOAT.pack(_canonical(float(value))), "big")
+        case TypeRoot.DOUBLE:
+            return _fold(int.from_bytes(_DOUBLE.pack(_canonical(float(value))), "big"))
+        case TypeRoot.DECIMAL:
+            return _hive_decimal(int(value), data_type.scale)
+        case _:
+            raise FilterError(f"the hive bucket function does not take keys of type {data_type}")
+
+
+def _fold(bits: int) -> int:
+    return (bits ^ (bits >> 32)) & _MASK32
+
+
+def _canonical(number: float) -> float:
+    return math.nan if math.isnan(number) else number + 0.0
+
+
+def _hive_bytes(value: bytes) -> int:
+    total = 0
+    for byte in value:
+        total = (31 * total + (byte ^ 0x80) - 0x80) & _MASK32
+    return total
+
+
+def _hive_decimal(unscaled: int, scale: int) -> int:
+    while scale > 0 and unscaled % 10 == 0:
+        unscaled //= 10
+        scale -= 1
+    return 31 * _big_integer_hash(unscaled) + scale
+
+
+def _big_integer_hash(number: int) -> int:
+    """Hash of a Java BigInteger: 32-bit words of the magnitude, highest first, and the sign."""
+    magnitude = abs(number)
+    total = 0
+    for shift in range((magnitude.bit_length() - 1) // 32 * 32, -1, -32):
+        total = (31 * total + (magnitude >> shift & _MASK32)) & _MASK32
+    return total if number >= 0 else -total

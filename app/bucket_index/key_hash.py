@@ -1,0 +1,29 @@
+"""The hash by which dynamic buckets know a key.
+
+It is taken of the *trimmed* primary key (the primary key without the partition columns, in primary key
+order) as a binary row, so it depends on the columns' types as well as on the values.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from app.types.binary_row import row_hash, write_row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from app.bucket_index.hash_index import Hashes
+    from app.types import DataType, Value
+
+
+def key_hash(key: Sequence[Value | None], types: Sequence[DataType]) -> int:
+    """The signed 32-bit hash of one trimmed primary key."""
+    return row_hash(write_row(key, types))
+
+
+def key_hashes(keys: Iterable[Sequence[Value | None]], types: Sequence[DataType]) -> Hashes:
+    """The hashes of many trimmed primary keys, in order."""
+    return np.fromiter((key_hash(key, types) for key in keys), dtype=np.int32)
