@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import struct
+import zlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyroaring import BitMap, BitMap64
+
+from app.deletion_vectors import RECORD_MARGIN_BYTES, read_file, read_vector, read_vectors, vector32, vector64
+from app.deletion_vectors.file import write_file, write_record
+from app.errors import CorruptIndexError, UnsupportedFormatError
+
+NARROW = st.sets(st.integers(0, vector32.MAX_POSITION)) | st.builds(
+    range, st.integers(0, 2**20), st.integers(2**20, 2**21), st.integers(1, 5000)
+)
+# Keys stay small: every key below the highest is written.
+WIDE = st.sets(st.integers(0, 2**35))
+DATA = NARROW.map(lambda positions: vector32.write(BitMap(positions))) | WIDE.map(
+    lambda positions: vector64.write(BitMap64(positions))
+)
+
+
+def record_with_checksum_of(data: bytes) -> bytes:
+    return struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data))
+
+
+@settings(deadline=None)
+@given(NARROW)
+def test_32_bit_vectors_read_back(positions: set[int] | range) -> None:
+    vector = read_vector(write_record(vector32.write(BitMap(positions))))
+    assert vector.positions == BitMap(positions)
+    assert not vector.is64
+
+
+@settings(deadline=None)
+@given(WIDE)
+def test_64_bit_vectors_read_back(positions: set[int]) -> None:
+    vector = read_vector(write_record(vector64.write(BitMap64(positions))))
+    assert list(vector.positions) == sorted(positions)
+    assert vector.cardinality == len(positions)
+    assert vector.is64
+    assert isinstance(vector.positions, BitMap) == all(position < 2**32 for position in positions)
+
+
+@settings(deadline=None)
+@given(st.lists(DATA, max_size=5))
+def test_files_read_in_order_and_by_range(datas: list[bytes]) -> None:
+    content, ranges = write_file(datas)
+    expected = [read_vector(write_record(data)) for data in datas]
+    assert read_file(content) == expected
+    shuffled = list(reversed(ranges))
+    assert read_vectors(content, [(r.offset, r.length) for r in shuffled]) == list(reversed(expected))
+    for place, vector in zip(ranges, expected, strict=True):
+        fetched = content[place.offset : place.offset + place.length + RECORD_MARGIN_BYTES]
+        assert read_vector(fetched, length=place.length) == vector
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(DATA, min_size=1, max_size=3), st.data())
+def test_one_changed_byte_is_always_found(datas: list[bytes], data: st.DataObject) -> None:
+    content, ranges = write_file(datas)
+    damaged = bytearray(content)
+    damaged[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
+    with pytest.raises((CorruptIndexError, UnsupportedFormatError)):
+        read_vectors(bytes(damaged), [(place.offset, place.length) for place in ranges])
+
+
+@settings(deadline=None, max_examples=500)
+@given(DATA, st.data())
+def test_damage_under_a_right_checksum_reads_as_positions_or_as_corrupt(
+    vector: bytes, data: st.DataObject
+) -> None:
+    damaged = bytearray(vector)
+    for _ in range(data.draw(st.integers(1, 4))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    del damaged[data.draw(st.integers(0, len(damaged))) :]
+    try:
+        found = read_vector(record_with_checksum_of(bytes(damaged)))
+    except CorruptIndexError:
+        return
+    assert (found.highest or 0) < (2**63 if found.is64 else 2**31)
+    assert len(list(found.positions)) == found.cardinality
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=80))
+def test_arbitrary_bytes_are_corrupt(content: bytes) -> None:
+    with pytest.raises(CorruptIndexError):
+        read_vector(content)
+
+
+def test_a_failed_checksum_is_an_error_although_the_engine_never_looks_at_it() -> None:
+    # apache/paimon #9992, #10070
+    record = bytearray(write_record(vector32.write(BitMap([3, 4]))))
+    assert read_vector(bytes(record)).cardinality == 2
+    record[-5] ^= 1
+    with pytest.raises(CorruptIndexError, match="checksum"):
+        read_vector(bytes(record))
+
+
+@pytest.mark.parametrize("missing", [1, 2, 3])
+def test_half_a_checksum_is_an_error(missing: int) -> None:
+    record = write_record(vector32.write(BitMap([3, 4])))
+    with pytest.raises(CorruptIndexError, match="checksum"):
+        read_vector(record[:-missing])
+
+
+def test_a_file_may_end_without_its_last_checksum() -> None:
+    content, (first, second) = write_file([vector32.write(BitMap([1])), vector64.write(BitMap64([2]))])
+    cut = content[:-4]
+    assert [list(vector.positions) for vector in read_file(cut)] == [[1], [2]]
+    assert list(read_vector(cut, offset=second.offset, length=second.length).positions) == [2]
+    assert list(read_vector(cut, offset=first.offset, length=first.length).positions) == [1]
+
+
+def test_length_leaves_out_size_and_checksum_for_32_bits_only() -> None:
+    # apache/paimon #3313
+    content, (narrow, wide) = write_file([vector32.write(BitMap([1])), vector64.write(BitMap64([1]))])
+    assert wide.offset == narrow.offset + narrow.length + RECORD_MARGIN_BYTES
+    assert wide.offset + wide.length == len(content)
+    for place, wrong in ((narrow, narrow.length + 8), (wide, wide.length - 8), (narrow, 0)):
+        with pytest.raises(CorruptIndexError, match="length"):
+            read_vector(content, offset=place.offset, length=wrong)
+
+
+@pytest.mark.parametrize("offset", [-1, 27, 2**31])
+def test_offsets_outside_of_the_file_are_corrupt(offset: int) -> None:
+    content, _ = write_file([vector32.write(BitMap([1]))])
+    with pytest.raises(CorruptIndexError):
+        read_vector(content, offset=offset)
+
+
+@pytest.mark.parametrize("size", [-1, 0, 3, 23, 2**31 - 1])
+def test_sizes_beyond_the_bytes_are_corrupt(size: int) -> None:
+    record = write_record(vector32.write(BitMap([1])))
+    with pytest.raises(CorruptIndexError, match="size"):
+        read_vector(struct.pack(">i", size) + record[4:-4])
+
+
+def test_an_empty_file_has_no_version() -> None:
+    with pytest.raises(CorruptIndexError, match="version"):
+        read_file(b"")
+
+
+def test_bytes_behind_the_last_record_are_corrupt() -> None:
+    content, _ = write_file([vector32.write(BitMap([1]))])
+    with pytest.raises(CorruptIndexError):
+        read_file(content + b"\0\0")
+
+
+def test_errors_tell_where_in_the_buffer_the_fault_lies() -> None:
+    whole = vector32.write(BitMap([1]))
+    content, (_, broken) = write_file([whole, whole[:4] + b"\x3a\x30\x00\x01" + whole[8:]])
+    with pytest.raises(CorruptIndexError) as caught:
+        read_file(content)
+    assert caught.value.offset == broken.offset + 4 + len(vector32.MAGIC)
