@@ -30,7 +30,7 @@ Hashes = npt.NDArray[np.int32]
 _STORED: Final = np.dtype(">i4")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class HashIndex:
     """The key hashes of one bucket.
 

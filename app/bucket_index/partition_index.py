@@ -26,7 +26,7 @@ UNKNOWN: Final = -1
 """Stands for the bucket of a hash that no file holds."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PartitionIndex:
     """What the hash index files of one partition say; shared between requests.
 

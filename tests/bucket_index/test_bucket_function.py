@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.bucket_index import BucketFunction, bucket_of, key_hash, key_hashes
+from app.errors import FilterError
+from app.types import parse_json, parse_type
+from tests import golden_unit
+
+KEYS = golden_unit.document("hash-index", "keys")["keys"]
+
+
+def error_or_bucket(
+    function: BucketFunction, key: tuple[Any, ...], types: list[Any], buckets: int
+) -> int | None:
+    try:
+        return bucket_of(function, key, types, buckets)
+    except FilterError:
+        return None
+
+
+@pytest.mark.parametrize("group", KEYS, ids=lambda group: ",".join(group["types"][:4]))
+def test_hashes_and_buckets_are_those_of_the_engine(group: dict[str, Any]) -> None:
+    types = [parse_type(text) for text in group["types"]]
+    keys = [
+        tuple(parse_json(value, kind) for value, kind in zip(row["values"], types, strict=True))
+        for row in group["rows"]
+    ]
+    assert key_hashes(keys, types).tolist() == [row["hash"] for row in group["rows"]]
+    for key, row in zip(keys, group["rows"], strict=True):
+        for buckets, expected in row["buckets"].items():
+            found = {
+                function.value: error_or_bucket(function, key, types, int(buckets))
+                for function in BucketFunction
+            }
+            assert found == {
+                name: None if isinstance(bucket, dict) else bucket for name, bucket in expected.items()
+            }, (row["values"], buckets)
+
+
+@pytest.mark.parametrize(
+    ("function", "types", "key", "complaint"),
+    [
+        (BucketFunction.MOD, ["INT", "INT"], (1, 2), "one key column, not 2"),
+        (BucketFunction.MOD, ["STRING"], (b"a",), "INT or BIGINT, not STRING"),
+        (BucketFunction.HIVE, ["TIMESTAMP(3)"], (0,), r"keys of type TIMESTAMP\(3\)"),
+    ],
+)
+def test_refusals_name_the_function_and_the_type(
+    function: BucketFunction, types: list[str], key: tuple[Any, ...], complaint: str
+) -> None:
+    with pytest.raises(FilterError, match=f"the {function} bucket function.*{complaint}"):
+        bucket_of(function, key, [parse_type(text) for text in types], 4)
+
+
+def test_the_lowest_hash_has_a_bucket_though_its_magnitude_exceeds_32_bits() -> None:
+    types, key = [parse_type("BIGINT")], (-9003943502026899456,)
+    assert key_hash(key, types) == -(2**31)
+    assert bucket_of(BucketFunction.DEFAULT, key, types, 7) == 2**31 % 7
