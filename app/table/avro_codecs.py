@@ -40,6 +40,8 @@ _CRC = struct.Struct(">I")
 _SNAPPY_MAX_EXPANSION = 22
 _RAW_DEFLATE = -15
 _XZ_MEMORY_BYTES = 128 << 20
+# Some writers make raw deflate of a zlib stream, and leave of its checksum what they forget to cut off.
+_TOLERATED_TAIL = {"deflate": 4}
 
 
 class _Decompressor(Protocol):
@@ -94,7 +96,7 @@ def _expand_stream(codec: str, block: bytes, limit: int) -> bytes:
     except (zlib.error, ZstdError, lzma.LZMAError, OSError, EOFError, ValueError) as error:
         raise CorruptMetadataError(f"expected a {codec} block, found damage: {error}") from error
     _within(expanded, limit)
-    if not decompressor.eof or decompressor.unused_data:
+    if not decompressor.eof or len(decompressor.unused_data) > _TOLERATED_TAIL.get(codec, 0):
         raise CorruptMetadataError(f"a {codec} stream does not end where its block ends")
     return expanded
 

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import pytest
+
+from app.errors import CorruptMetadataError
+from app.table.index_manifest import HASH, IndexEntry
+from app.table.manifest import FileKind
+from app.table.options import TableOptions
+from app.table.paths import TablePaths
+from app.table.schema import TableSchema
+from app.types import DataField, parse_type
+from app.types.binary_row import serialize_row
+from tests.table.entries import EMPTY_ROW, entry
+
+STRING = parse_type("STRING")
+DAY = serialize_row([b"a/b"], [STRING])
+
+
+def paths(options: dict[str, str] | None = None, *, partitioned: bool = False) -> TablePaths:
+    keys = ("dt",) if partitioned else ()
+    schema = TableSchema(0, (DataField(0, "dt", STRING),), keys, options=TableOptions(options or {}))
+    return TablePaths("db.db/t", schema)
+
+
+def index_entry(external_path: str | None = None) -> IndexEntry:
+    return IndexEntry(FileKind.ADD, DAY, 3, HASH, "index-1", 12, 3, external_path=external_path)
+
+
+def test_data_files() -> None:
+    assert paths().data_file(entry()) == "db.db/t/bucket-0/data-1.parquet"
+    assert (
+        paths(partitioned=True).data_file(entry(partition=DAY)) == "db.db/t/dt=a%2Fb/bucket-0/data-1.parquet"
+    )
+    assert paths().data_file(entry(bucket=-2)) == "db.db/t/bucket-postpone/data-1.parquet"
+    below = paths({"data-file.path-directory": "/in/side/"})
+    assert below.bucket_directory(EMPTY_ROW, 7) == "db.db/t/in/side/bucket-7"
+    assert paths().data_file(entry(external_path="s3://b/x/data-1.parquet")) == "s3://b/x/data-1.parquet"
+
+
+@pytest.mark.parametrize(
+    ("extra_files", "external_path", "expected"),
+    [
+        ((), None, None),
+        (("data-1.changelog",), None, None),
+        (("x", "data-1.parquet.index"), None, "db.db/t/bucket-0/data-1.parquet.index"),
+        (("data-1.parquet.index",), "s3://b/x/data-1.parquet", "s3://b/x/data-1.parquet.index"),
+    ],
+)
+def test_side_indexes(extra_files: tuple[str, ...], external_path: str | None, expected: str | None) -> None:
+    assert paths().side_index(entry(extra_files=extra_files, external_path=external_path)) == expected
+
+
+def test_two_side_indexes_are_an_error() -> None:
+    with pytest.raises(CorruptMetadataError, match="more than one"):
+        paths().side_index(entry(extra_files=("a.index", "b.index")))
+
+
+def test_index_files() -> None:
+    assert paths(partitioned=True).index_file(index_entry()) == "db.db/t/index/index-1"
+    beside = paths({"index-file-in-data-file-dir": "true"}, partitioned=True)
+    assert beside.index_file(index_entry()) == "db.db/t/dt=a%2Fb/bucket-3/index-1"
+    assert beside.index_file(index_entry("s3://b/index-1")) == "s3://b/index-1"

@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.errors import CorruptMetadataError, NotFoundError, PaimonIndexError, SnapshotExpiredError
+from app.storage import Readers
+from app.table.references import References
+from app.table.snapshot import Snapshot
+from tests.memory_storage import MemoryStorage
+
+SNAPSHOT: dict[str, Any] = {
+    "version": 3,
+    "id": 7,
+    "schemaId": 1,
+    "baseManifestList": "manifest-list-a-0",
+    "deltaManifestList": "manifest-list-a-1",
+    "commitUser": "user",
+    "commitIdentifier": 9223372036854775807,
+    "commitKind": "APPEND",
+    "timeMillis": 700,
+    "totalRecordCount": 5,
+    "unknown": {"x": []},
+}
+
+
+def snapshot_file(number: int, **changes: Any) -> bytes:
+    members = {**SNAPSHOT, "id": number, "timeMillis": 100 * number, **changes}
+    return json.dumps({key: value for key, value in members.items() if value is not ...}).encode()
+
+
+def storage_of(*numbers: int, latest: bytes | None = None) -> MemoryStorage:
+    files = {f"t/snapshot/snapshot-{number}": snapshot_file(number) for number in numbers}
+    files["t/schema/schema-0"] = b"{}"
+    if latest is not None:
+        files["t/snapshot/LATEST"] = latest
+    return MemoryStorage(files)
+
+
+def references(storage: MemoryStorage) -> References:
+    return References(storage, "t", "table db.t")
+
+
+class TestSnapshot:
+    def test_members(self) -> None:
+        snapshot = Snapshot.parse(snapshot_file(7, indexManifest="index-manifest-a-0", nextRowId=3))
+        assert (snapshot.id, snapshot.schema_id, snapshot.time_millis) == (7, 1, 700)
+        assert (snapshot.base_manifest_list, snapshot.delta_manifest_list) == (
+            "manifest-list-a-0",
+            "manifest-list-a-1",
+        )
+        assert (snapshot.index_manifest, snapshot.next_row_id) == ("index-manifest-a-0", 3)
+        assert (snapshot.commit_user, snapshot.commit_kind) == ("user", "APPEND")
+        assert snapshot.commit_identifier == 9223372036854775807
+
+    def test_absent_members_are_null(self) -> None:
+        snapshot = Snapshot.parse(snapshot_file(7, totalRecordCount=..., indexManifest=None))
+        assert (snapshot.index_manifest, snapshot.total_record_count, snapshot.next_row_id) == (
+            None,
+            None,
+            None,
+        )
+
+    def test_contents_tell_snapshots_apart(self) -> None:
+        digests = {
+            Snapshot.parse(snapshot_file(7, deltaManifestList=name)).digest for name in ("a", "b", "a")
+        }
+        assert len(digests) == 2
+
+    @pytest.mark.parametrize(
+        "member", ["id", "schemaId", "baseManifestList", "deltaManifestList", "timeMillis"]
+    )
+    def test_what_must_be_there(self, member: str) -> None:
+        absent_or_wrong: list[Any] = [..., [], None, 1.5]
+        for wrong in absent_or_wrong:
+            with pytest.raises(CorruptMetadataError, match=member):
+                Snapshot.parse(snapshot_file(7, **{member: wrong}))
+
+    @settings(deadline=None, max_examples=300)
+    @given(st.data())
+    def test_damage_raises_nothing_but_our_errors(self, data: st.DataObject) -> None:
+        damaged = bytearray(snapshot_file(7))
+        for _ in range(data.draw(st.integers(1, 3))):
+            damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+        with contextlib.suppress(PaimonIndexError):
+            Snapshot.parse(bytes(damaged))
+
+
+class TestLatest:
+    @pytest.mark.parametrize(
+        ("numbers", "hint", "latest"),
+        [
+            ((1, 2, 3), b"3", 3),
+            ((1, 2, 3), b" 3\n", 3),
+            ((1, 2, 3, 4), b"3", 4),
+            ((3, 6), b"3", 3),
+            ((3, 4, 6), b"3", 6),
+            ((9, 10), None, 10),
+            ((9, 10), b"", 10),
+            ((9, 10), b"ten", 10),
+            ((9, 10), b"-1", 10),
+            ((9, 10), b"9" * 40, 10),
+            ((1, 2), b"5", 2),
+        ],
+    )
+    def test_hints(self, numbers: tuple[int, ...], hint: bytes | None, latest: int) -> None:
+        found = references(storage_of(*numbers, latest=hint)).latest()
+        assert found is not None
+        assert found.id == latest
+
+    def test_a_good_hint_spares_the_listing(self) -> None:
+        storage = storage_of(1, 2, 3, latest=b"3")
+        references(storage).latest()
+        assert storage.reads == ["t/snapshot/LATEST", "t/snapshot/snapshot-3"]
+
+    def test_a_table_that_was_never_written_to(self) -> None:
+        assert references(storage_of()).latest() is None
+
+    def test_a_table_that_lost_its_snapshots_is_not_empty(self) -> None:
+        with pytest.raises(CorruptMetadataError, match="LATEST names snapshot 3"):
+            references(storage_of(latest=b"3")).latest()
+
+    def test_strange_files_beside_snapshots_do_not_matter(self) -> None:
+        storage = storage_of(1)
+        storage.files["t/snapshot/snapshot-x"] = b""
+        storage.files["t/snapshot/.snapshot-9.uuid.tmp"] = b""
+        assert references(storage).snapshot_ids() == [1]
+
+    def test_a_file_under_the_wrong_number(self) -> None:
+        storage = storage_of(1)
+        storage.files["t/snapshot/snapshot-2"] = snapshot_file(5)
+        with pytest.raises(CorruptMetadataError, match="expected snapshot 2, found 5"):
+            references(storage).latest()
+
+    def test_a_snapshot_that_goes_away_between_listing_and_reading(self) -> None:
+        storage = storage_of(1)
+        storage.files["t/snapshot/snapshot-2/x"] = b""
+        with pytest.raises(SnapshotExpiredError):
+            references(storage).latest()
+
+
+class TestTimeTravel:
+    def test_by_number(self) -> None:
+        assert references(storage_of(5, 6)).snapshot(6).id == 6
+
+    @pytest.mark.parametrize("number", [4, 7, -1, 10**30])
+    def test_a_missing_number_names_what_there_is(self, number: int) -> None:
+        with pytest.raises(NotFoundError, match="there are snapshots 5 to 6"):
+            references(storage_of(5, 6)).snapshot(number)
+
+    def test_an_empty_table_has_no_snapshots(self) -> None:
+        with pytest.raises(NotFoundError, match="there are no snapshots"):
+            references(storage_of()).snapshot(1)
+        with pytest.raises(NotFoundError, match=r"there is no table db\.t"):
+            references(MemoryStorage()).snapshot(1)
+
+    @pytest.mark.parametrize(("millis", "number"), [(500, 5), (599, 5), (600, 6), (10**15, 9)])
+    def test_by_time(self, millis: int, number: int) -> None:
+        assert references(storage_of(5, 6, 7, 8, 9)).at_time(millis).id == number
+
+    def test_before_the_first_snapshot(self) -> None:
+        with pytest.raises(NotFoundError, match="as old as 499 ms: there are snapshots 5 to 6"):
+            references(storage_of(5, 6)).at_time(499)
+
+
+class TestTags:
+    STORAGE = storage_of(5)
+    STORAGE.files |= {
+        "t/tag/tag-v1": snapshot_file(1, tagCreateTime=[2024, 1, 1, 0, 0], tagTimeRetained="PT1H"),
+        "t/tag/tag-rel 2024": snapshot_file(2),
+        "t/tag/tag-a/b": snapshot_file(3),
+        "t/tag/other": b"",
+    }
+
+    def test_a_tag_outlives_its_snapshot(self) -> None:
+        assert references(self.STORAGE).tag("v1").id == 1
+
+    def test_a_listing_does_not_see_tags_with_a_slash(self) -> None:
+        found = references(self.STORAGE)
+        assert {name: tag.id for name, tag in found.tags().items()} == {"v1": 1, "rel 2024": 2}
+        assert found.tag("a/b").id == 3
+
+    @pytest.mark.parametrize("name", ["none", "", ".", "..", "../../x", "a//b", "/v1", "v1\x00"])
+    def test_other_names(self, name: str) -> None:
+        with pytest.raises(NotFoundError, match="has no tag"):
+            references(self.STORAGE).tag(name)
+
+
+def test_snapshots_that_expire_during_a_listing_are_left_out() -> None:
+    storage, readers = storage_of(1, 2, 3), Readers(2)
+    storage.files["t/snapshot/snapshot-4/x"] = b""
+    assert [snapshot.id for snapshot in references(storage).existing_snapshots(readers)] == [1, 2, 3]
+    readers.close()
