@@ -126,7 +126,7 @@ class TableOptions:
     @property
     def target_bucket_rows(self) -> int:
         """Keys that a dynamic bucket takes before it counts as full."""
-        return self._integer("dynamic-bucket.target-row-num", 200_000, _INT64)
+        return self._integer("dynamic-bucket.target-row-num", 2_000_000, _INT64)
 
     @property
     def max_buckets(self) -> int:
