@@ -14,7 +14,7 @@ from typing import Any
 
 import fsspec
 
-from app.errors import PathNotAllowedError
+from app.errors import PathNotAllowedError, SettingsError
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 _MAPPED = re.compile(r"=(?=[A-Za-z][A-Za-z0-9+.-]*:/)")
@@ -47,14 +47,20 @@ class Root:
 
     @classmethod
     def open(cls, location: str, *, uri: str | None = None, options: dict[str, Any] | None = None) -> Root:
-        """A root at ``location``, known to paths as ``uri`` (``location`` itself unless given)."""
+        """A root at ``location``, known to paths as ``uri`` (``location`` itself unless given).
+
+        Raises:
+            SettingsError: there is no library for such locations.
+            PathNotAllowedError: the location has ``..``, ``.`` or empty segments.
+        """
         place = normal_uri(location)
         protocol = place.partition(":")[0]
-        filesystem = fsspec.filesystem(
-            protocol, **{**_READ_ONLY_OPTIONS.get(protocol, {}), **(options or {})}
-        )
-        # A memory: path keeps its leading slash, an object store has none: each filesystem knows its own
-        # form.
+        settings = {**_READ_ONLY_OPTIONS.get(protocol, {}), **(options or {})}
+        try:
+            filesystem = fsspec.filesystem(protocol, **settings)
+        except (ValueError, ImportError) as error:
+            raise SettingsError(f"cannot open {location}: {error}") from error
+        # Some filesystems want a leading slash and some none: each knows its own form.
         directory = str(filesystem._strip_protocol(place)).rstrip("/")  # noqa: SLF001 - fsspec's way to do it
         known_as = place if uri is None else normal_uri(uri)
         return cls(known_as if known_as.endswith("/") else f"{known_as}/", filesystem, directory)

@@ -6,7 +6,7 @@ import fsspec
 import pytest
 from fsspec.implementations.local import LocalFileSystem
 
-from app.errors import FileMissingError, LimitExceededError, PathNotAllowedError, StorageError
+from app.errors import FileMissingError, LimitExceededError, PathNotAllowedError, SettingsError, StorageError
 from app.storage import RetryPolicy, Warehouse
 
 if TYPE_CHECKING:
@@ -172,6 +172,12 @@ def test_the_byte_limit(root: Path) -> None:
         tight.read_range("db.db/t/file", 0, 10)
     with pytest.raises(StorageError):
         tight.read_range("db.db/t/file", -1, 5)
+
+
+def test_a_protocol_that_nothing_reads(root: Path) -> None:
+    for arguments in ({"url": "gopher://host/x"}, {"url": str(root), "allow_external": ["gopher://host/x"]}):
+        with pytest.raises(SettingsError, match="cannot open gopher://host/x"):
+            Warehouse("w", **arguments)  # type: ignore[arg-type]
 
 
 def test_memory() -> None:
