@@ -61,7 +61,13 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         runtime.close()
 
     app = FastAPI(
-        title="paimon-index", version=__version__, lifespan=lifespan, redoc_url=None, redirect_slashes=False
+        title="paimon-index",
+        version=__version__,
+        lifespan=lifespan,
+        redoc_url=None,
+        redirect_slashes=False,
+        # Clients are generated with these names.
+        generate_unique_id_function=lambda route: route.name,
     )
     app.state.runtime = None
     for module in (planning, deletions, buckets, discovery, index_files, operations):

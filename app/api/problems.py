@@ -99,6 +99,7 @@ _KINDS = (
     _Kind(errors.StorageError, 503, "storage-unavailable", "Storage failed"),
 )
 
+_INTERNAL = "internal"
 _STATUS_SLUGS = {
     404: "not-found",
     405: "method-not-allowed",
@@ -107,6 +108,8 @@ _STATUS_SLUGS = {
     429: "too-many-requests",
     503: "not-ready",
 }
+
+SLUGS = frozenset({_INTERNAL, *_STATUS_SLUGS.values(), *(kind.slug for kind in _KINDS)})
 
 
 def problem_of(error: Exception, *, path_was_named: bool = False) -> Problem:
@@ -126,12 +129,12 @@ def problem_of(error: Exception, *, path_was_named: bool = False) -> Problem:
             # The offset and path have members of their own, and need not be repeated in the text.
             detail = error.expectation if isinstance(error, errors.CorruptFileError) else str(error)
             return Problem(status, kind.slug, kind.title, detail, members)
-    return Problem(500, "internal", "A bug in the service", "The service erred; its log has the request id")
+    return Problem(500, _INTERNAL, "A bug in the service", "The service erred; its log has the request id")
 
 
 def problem_of_status(
     status: int, detail: str, *, headers: Mapping[str, str] | None = None, limit: int | None = None
 ) -> Problem:
     """A problem that HTTP itself has a name for."""
-    slug = _STATUS_SLUGS.get(status, "malformed-request" if status < 500 else "internal")  # noqa: PLR2004
+    slug = _STATUS_SLUGS.get(status, "malformed-request" if status < 500 else _INTERNAL)  # noqa: PLR2004
     return Problem(status, slug, HTTPStatus(status).phrase, detail, {"limit": limit}, headers or {})

@@ -1,0 +1,59 @@
+"""A real server on the loopback interface, asked over HTTP only."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+import httpx
+import pytest
+import uvicorn
+
+from app.main import create_app
+from app.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+    from tests.golden_tables import GoldenWarehouse
+
+_START_SECONDS = 20
+
+
+class Serve(Protocol):
+    """Starts a server of its own with these settings on top of the common ones, for the time of a block."""
+
+    def __call__(self, **settings: object) -> AbstractContextManager[httpx.Client]: ...
+
+
+@pytest.fixture(scope="session")
+def serve(golden: GoldenWarehouse) -> Serve:
+    common = {"warehouses": {"main": str(golden.root)}, "allow_external": tuple(golden.allow_external())}
+
+    @contextmanager
+    def start(**settings: object) -> Iterator[httpx.Client]:
+        application = create_app(Settings.load(**{**common, **settings}))
+        server = uvicorn.Server(uvicorn.Config(application, port=0, log_config=None, lifespan="on"))
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        try:
+            give_up = time.monotonic() + _START_SECONDS
+            while not server.started and thread.is_alive() and time.monotonic() < give_up:
+                thread.join(0.01)
+            port = server.servers[0].sockets[0].getsockname()[1]
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+                yield client
+        finally:
+            server.should_exit = True
+            thread.join()
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def client(serve: Serve) -> Iterator[httpx.Client]:
+    with serve() as started:
+        yield started

@@ -1,0 +1,348 @@
+"""Every endpoint answers in the shape that the OpenAPI document describes, with what the tables hold."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyroaring import BitMap
+
+from app.api import discovery_documents, documents
+from tests import golden_tables
+
+if TYPE_CHECKING:
+    import httpx
+    from pydantic import BaseModel
+
+    from tests.golden_tables import GoldenWarehouse
+
+TABLES = "/v1/main/databases/golden/tables"
+
+
+def get(client: httpx.Client, path: str, shape: type[BaseModel], **query: object) -> Any:
+    response = client.get(path, params={name: str(value) for name, value in query.items()})
+    assert response.status_code == 200, response.text
+    shape.model_validate(response.json(), strict=True)
+    return response.json()
+
+
+def post(client: httpx.Client, path: str, shape: type[BaseModel], body: object) -> Any:
+    response = client.post(path, json=body)
+    assert response.status_code == 200, response.text
+    shape.model_validate(response.json(), strict=True)
+    return response.json()
+
+
+def latest_files(table: str) -> list[dict[str, Any]]:
+    """The data files of a golden table's latest version, as the engine tells them."""
+    for version in golden_tables.expected(table)["versions"]:
+        if set(version["at"].values()) == {None}:
+            files: list[dict[str, Any]] = version["files"]
+            return files
+    raise AssertionError(f"{table} has no latest version")
+
+
+def positions(runs: list[Any]) -> list[int]:
+    """Positions of a golden document, whose longer runs are [first, last]."""
+    return [
+        position
+        for run in runs
+        for position in (range(run[0], run[1] + 1) if isinstance(run, list) else (run,))
+    ]
+
+
+def test_config_tells_warehouses_and_limits(client: httpx.Client) -> None:
+    answer = get(client, "/v1/config", discovery_documents.Configuration)
+
+    assert answer["service"] == "paimon-index"
+    assert answer["warehouses"] == ["main"]
+    assert answer["limits"]["body_bytes"] == 32 * 1024 * 1024
+    assert answer["limits"]["filter_depth"] == 200
+
+
+def test_databases_and_tables_are_listed(client: httpx.Client) -> None:
+    assert get(client, "/v1/main/databases", discovery_documents.DatabaseList) == {"databases": ["golden"]}
+    tables = get(client, TABLES, discovery_documents.TableList)["tables"]
+    assert tables == sorted(golden_tables.tables())
+
+
+@pytest.mark.parametrize("name", golden_tables.tables())
+def test_every_table_is_described(client: httpx.Client, name: str) -> None:
+    expected = golden_tables.expected(name)
+
+    answer = get(client, f"{TABLES}/{name}", discovery_documents.TableDescription)
+
+    assert [field["name"] for field in answer["schema"]["fields"]] == [
+        field["name"] for field in expected["schema"]["fields"]
+    ]
+    assert answer["partition_keys"] == expected["schema"]["partitionKeys"]
+    assert answer["primary_keys"] == expected["schema"]["primaryKeys"]
+    assert answer["bucket_mode"] == expected["bucket_mode"].lower()
+
+
+@pytest.mark.parametrize("name", golden_tables.tables())
+def test_snapshots_tags_and_branches_are_listed(client: httpx.Client, name: str) -> None:
+    expected = golden_tables.expected(name)
+
+    snapshots = get(client, f"{TABLES}/{name}/snapshots", discovery_documents.SnapshotList)["snapshots"]
+    tags = get(client, f"{TABLES}/{name}/tags", discovery_documents.TagList)["tags"]
+    branches = get(client, f"{TABLES}/{name}/branches", discovery_documents.BranchList)["branches"]
+
+    assert [found["id"] for found in snapshots] == [known["id"] for known in expected["snapshots"]]
+    assert {found["name"]: found["snapshot_id"] for found in tags} == expected["tags"]
+    assert sorted(found["name"] for found in branches) == sorted(expected["branches"])
+
+
+@pytest.mark.parametrize("name", golden_tables.tables())
+def test_index_files_are_listed(client: httpx.Client, name: str) -> None:
+    expected = next(
+        version
+        for version in golden_tables.expected(name)["versions"]
+        if set(version["at"].values()) == {None}
+    )
+
+    found = get(client, f"{TABLES}/{name}/index-files", discovery_documents.IndexFileList)["index_files"]
+
+    known = [
+        (entry["file_name"], entry["file_size"], entry["row_count"]) for entry in expected["index_entries"]
+    ]
+    assert sorted((entry["file_name"], entry["file_size"], entry["row_count"]) for entry in found) == sorted(
+        known
+    )
+
+
+def test_index_files_of_one_type_and_version(client: httpx.Client) -> None:
+    path = f"{TABLES}/append_dv32/index-files"
+
+    first = get(client, path, discovery_documents.IndexFileList, snapshot_id=1)
+    hashes = get(client, path, discovery_documents.IndexFileList, type="HASH")
+
+    assert (first["snapshot_id"], first["index_files"]) == (1, [])
+    assert hashes["index_files"] == []
+
+
+def test_a_plan_selects_rows(client: httpx.Client) -> None:
+    body = {"filter": "rank_no = 4956", "selection": "positions"}
+
+    answer = post(client, f"{TABLES}/append_sidecar/plan", documents.PlanAnswer, body)
+
+    (file,) = answer["files"]
+    assert file["file_name"] == "data-59c0f0da-4dbd-4b78-8ab7-35e61872058d-0.parquet"
+    assert (file["selected_rows"], file["selection"], file["selection_format"]) == (1, [12], None)
+    assert answer["summary"]["files_total"] == 10
+    assert answer["summary"]["files_kept"] == 1
+    assert sum(answer["summary"]["skipped_by"].values()) == answer["summary"]["files_skipped"] == 9
+    assert set(answer["timings_ms"]) == {"resolve", "load", "evaluate", "encode"}
+    assert "skipped_files" not in answer
+
+
+def test_a_plan_selects_the_same_rows_in_every_form(client: httpx.Client) -> None:
+    def select(form: str) -> dict[str, Any]:
+        body = {"filter": "fee = 58.43", "selection": form}
+        answer = post(client, f"{TABLES}/append_sidecar/plan", documents.PlanAnswer, body)
+        return {file["file_name"]: file for file in answer["files"]}
+
+    listed, ranges, bitmaps, counts, nothing = map(select, ("positions", "ranges", "bitmap", "count", "none"))
+
+    assert len(listed) == 3
+    assert set(nothing) == set(listed)
+    for name, file in listed.items():
+        rows = file["selection"]
+        assert [row for start, end in ranges[name]["selection"] for row in range(start, end)] == rows
+        assert list(BitMap.deserialize(base64.b64decode(bitmaps[name]["selection"]))) == rows
+        assert bitmaps[name]["selection_format"] == "roaring32"
+        assert (counts[name]["selection"], counts[name]["selected_rows"]) == (None, len(rows))
+        assert nothing[name]["selection"] is None
+
+
+def test_an_explained_plan_tells_what_decided_for_every_file(client: httpx.Client) -> None:
+    body = {"filter": "rank_no = 4956", "explain": True}
+
+    answer = post(client, f"{TABLES}/append_sidecar/plan", documents.PlanAnswer, body)
+
+    assert len(answer["files"]) + len(answer["skipped_files"]) == answer["summary"]["files_total"]
+    assert all(file["explain"] for file in answer["files"] + answer["skipped_files"])
+    assert {step["outcome"] for file in answer["skipped_files"] for step in file["explain"][-1:]} == {"skip"}
+
+
+def test_an_explained_plan_that_skips_nothing_says_so(client: httpx.Client) -> None:
+    answer = post(client, f"{TABLES}/append_sidecar/plan", documents.PlanAnswer, {"explain": True})
+
+    assert answer["skipped_files"] == []
+
+
+def test_a_plan_decides_only_the_named_files(client: httpx.Client) -> None:
+    name = latest_files("append_sidecar")[0]["file"]
+    body = {"files": [name, "data-unknown.parquet"]}
+
+    answer = post(client, f"{TABLES}/append_sidecar/plan", documents.PlanAnswer, body)
+
+    assert [file["file_name"] for file in answer["files"]] == [name]
+    assert answer["unknown_files"] == ["data-unknown.parquet"]
+    assert answer["summary"]["files_total"] == 1
+
+
+def test_a_plan_of_an_empty_table_is_empty(client: httpx.Client) -> None:
+    answer = post(client, f"{TABLES}/empty/plan", documents.PlanAnswer, {})
+
+    assert (answer["snapshot_id"], answer["files"]) == (None, [])
+
+
+def test_nulls_are_as_good_as_absent_members(client: httpx.Client) -> None:
+    body = dict.fromkeys(
+        ("filter", "snapshot_id", "selection", "explain", "files", "top_n", "limit", "page_token", "branch")
+    )
+
+    answer = post(client, f"{TABLES}/append_sidecar/plan", documents.PlanAnswer, body)
+
+    assert len(answer["files"]) == 10
+
+
+@pytest.mark.parametrize("encoding", ["positions", "ranges", "bitmap", "count"])
+def test_deletions_in_every_encoding(client: httpx.Client, encoding: str) -> None:
+    deleted = {file["file"]: file["deletion"] for file in latest_files("append_dv32") if file["deletion"]}
+
+    answer = post(client, f"{TABLES}/append_dv32/deletions", documents.DeletionsPage, {"encoding": encoding})
+
+    found = {entry["file_name"]: entry for entry in answer["deletions"]}
+    assert set(found) == set(deleted)
+    for name, entry in found.items():
+        rows = positions(deleted[name]["positions"])
+        assert (entry["cardinality"], entry["encoding"]) == (len(rows), encoding)
+        match encoding:
+            case "positions":
+                assert entry["positions"] == rows
+            case "ranges":
+                assert [row for start, end in entry["ranges"] for row in range(start, end)] == rows
+            case "bitmap":
+                assert list(BitMap.deserialize(base64.b64decode(entry["bitmap"]))) == rows
+            case _:
+                assert not {"positions", "ranges", "bitmap"} & set(entry)
+
+
+def test_deletions_of_named_files(client: httpx.Client) -> None:
+    whole = next(file["file"] for file in latest_files("append_dv32") if not file["deletion"])
+    body = {"files": [whole, "data-unknown.parquet"]}
+
+    answer = post(client, f"{TABLES}/append_dv32/deletions", documents.DeletionsPage, body)
+
+    (entry,) = answer["deletions"]
+    assert (entry["file_name"], entry["cardinality"], entry["positions"]) == (whole, 0, [])
+    assert answer["unknown_files"] == ["data-unknown.parquet"]
+
+
+def test_buckets_of_keys_and_of_hashes_in_request_order(client: httpx.Client) -> None:
+    known = [
+        key
+        for key in golden_tables.expected("dyn_bucket")["dynamic_bucket"]["keys"]
+        if key["partition"] == {"dte": "2024-01-01"}
+    ][::-1]
+    expected = [{"key_hash": key["hash"], "bucket": key["bucket"]} for key in known]
+    path, partition = f"{TABLES}/dyn_bucket/buckets/lookup", {"dte": "2024-01-01"}
+
+    by_keys = post(
+        client,
+        path,
+        documents.BucketLookup,
+        {"partition": partition, "keys": [key["key"] for key in known]},
+    )
+    by_hashes = post(
+        client,
+        path,
+        documents.BucketLookup,
+        {"partition": partition, "hashes": [key["hash"] for key in known]},
+    )
+
+    assert by_keys["bucket_mode"] == "hash_dynamic"
+    assert by_keys["buckets"] == by_hashes["buckets"] == expected
+
+
+def test_a_new_key_has_no_bucket(client: httpx.Client) -> None:
+    body = {"partition": {"dte": "2024-01-01"}, "keys": [{"uid": 5}]}
+
+    answer = post(client, f"{TABLES}/dyn_bucket/buckets/lookup", documents.BucketLookup, body)
+
+    assert answer["buckets"][0]["bucket"] is None
+
+
+def test_buckets_are_listed_with_their_index(client: httpx.Client) -> None:
+    known = golden_tables.expected("dyn_bucket")["dynamic_bucket"]["buckets"]
+
+    everything = get(client, f"{TABLES}/dyn_bucket/buckets", documents.BucketList)
+    one = get(client, f"{TABLES}/dyn_bucket/buckets", documents.BucketList, partition='{"dte": "2024-01-02"}')
+
+    assert sorted(
+        (bucket["partition"]["dte"], bucket["bucket"], bucket["index_rows"])
+        for bucket in everything["buckets"]
+    ) == sorted((bucket["partition"]["dte"], bucket["bucket"], bucket["row_count"]) for bucket in known)
+    assert {bucket["partition"]["dte"] for bucket in one["buckets"]} == {"2024-01-02"}
+
+
+def test_new_keys_are_assigned_as_the_engine_does(client: httpx.Client) -> None:
+    settings = golden_tables.expected("dyn_bucket")["dynamic_bucket"]
+    new = [key for key in settings["new_keys"] if key["partition"] == {"dte": "2024-01-01"}]
+    body = {"partition": {"dte": "2024-01-01"}, "keys": [key["key"] for key in new]}
+
+    answer = post(client, f"{TABLES}/dyn_bucket/buckets/assign", documents.AssignmentAnswer, body)
+
+    assert [found["bucket"] for found in answer["buckets"]] == [key["bucket"] for key in new]
+    assert {found["strategy"] for found in answer["buckets"]} <= {"existing", "non_full", "new", "random"}
+
+
+def sidecar(golden: GoldenWarehouse) -> str:
+    """The path of a side file below the warehouse."""
+    file = min(golden.table("append_sidecar").glob("bucket-0/*.index"))
+    return str(file.relative_to(golden.root))
+
+
+def test_index_files_are_evaluated_by_path_and_by_content(
+    client: httpx.Client, golden: GoldenWarehouse
+) -> None:
+    path = sidecar(golden)
+    content = base64.b64encode((golden.root / path).read_bytes()).decode()
+    body = {
+        "schema": [{"name": "rank_no", "type": "INT"}, {"name": "grade", "type": "INT"}],
+        "files": [{"path": path}, {"content": content, "name": "mine"}, {"content": "AAAA", "name": "bad"}],
+        "filter": "rank_no = -123456789",
+        "selection": "positions",
+        "explain": True,
+    }
+
+    answer = post(client, "/v1/main/index-files/evaluate", documents.Evaluation, body)
+
+    by_path, by_content, damaged = answer["results"]
+    assert (by_path["decision"], by_path["selected_rows"], by_path["selection"]) == ("skip", 0, [])
+    assert by_content == {**by_path, "name": "mine"}
+    assert damaged["decision"] == "keep"
+    assert damaged["error"]["status"] == 424
+
+
+@pytest.mark.parametrize("types", [None, '{"rank_no": "INT", "session_no": "STRING"}'])
+def test_an_index_file_is_inspected(client: httpx.Client, golden: GoldenWarehouse, types: str | None) -> None:
+    response = client.post(
+        "/v1/main/index-files/inspect",
+        params={} if types is None else {"schema": types},
+        json={"path": sidecar(golden)},
+    )
+
+    assert response.status_code == 200, response.text
+    discovery_documents.Inspection.model_validate(response.json(), strict=True)
+    assert "rank_no" in response.text
+
+
+def test_health_and_caches(client: httpx.Client) -> None:
+    assert get(client, "/health/live", discovery_documents.Health) == {"status": "live"}
+    assert get(client, "/health/ready", discovery_documents.Health) == {"status": "ready"}
+    client.post(f"{TABLES}/append_sidecar/plan", json={})
+    filled = get(client, "/v1/cache", discovery_documents.CacheStatistics)
+    assert any(cache["entries"] for cache in filled.values())
+
+    emptied = client.post("/v1/cache/clear").json()
+
+    assert all(cache["entries"] == 0 and cache["bytes"] == 0 for cache in emptied.values())
+
+
+def test_the_api_describes_itself(client: httpx.Client) -> None:
+    assert client.get("/docs").headers["content-type"].startswith("text/html")
+    assert "/v1/config" in client.get("/openapi.json").json()["paths"]

@@ -1,0 +1,313 @@
+"""Each status of the contract, as a problem that names what is wrong."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import threading
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import httpx
+import pytest
+
+from app.api.documents import ProblemDetails
+from app.main import create_app
+from app.settings import Settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.api.conftest import Serve
+    from tests.golden_tables import GoldenWarehouse
+
+TABLES = "/v1/main/databases/golden/tables"
+PLAN = f"{TABLES}/append_sidecar/plan"
+LOOKUP = f"{TABLES}/dyn_bucket/buckets/lookup"
+EVALUATE = "/v1/main/index-files/evaluate"
+INSPECT = "/v1/main/index-files/inspect"
+
+
+def problem(response: httpx.Response, status: int, slug: str) -> dict[str, Any]:
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    found: dict[str, Any] = response.json()
+    ProblemDetails.model_validate(found, strict=True)
+    assert found["type"] == f"urn:paimon-index:error:{slug}"
+    assert found["status"] == status
+    assert found["instance"] == response.headers["x-request-id"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "named"),
+    [
+        (PLAN, b"", "not JSON"),
+        (PLAN, b"{", "not JSON"),
+        (PLAN, b"[]", "not a JSON object"),
+        (PLAN, b'{"limit": NaN}', "NaN"),
+        (PLAN, b'{"limit": 1, "limit": 2}', "'limit' stands twice"),
+        (PLAN, b'{"filter": ' + b"[" * 100_000, "nests too deeply"),
+        (PLAN, b'{"limit": "1"}', "limit:"),
+        (PLAN, b'{"limit": 1.0}', "limit:"),
+        (PLAN, b'{"limit": -1}', "limit:"),
+        (PLAN, b'{"limit": 100000000000000000000}', "limit:"),
+        (PLAN, b'{"explain": 1}', "explain:"),
+        (PLAN, b'{"selection": "bits"}', "selection:"),
+        (PLAN, b'{"filter": 7}', "filter"),
+        (PLAN, b'{"files": ["a", 7]}', "files.1:"),
+        (PLAN, b'{"snapshotid": 7}', "snapshotid:"),
+        (PLAN, b'{"snapshot_id": 1, "tag": "a"}', "at most one of"),
+        (PLAN, b'{"page_size": 0}', "page_size:"),
+        (PLAN, b'{"page_size": 100001}', "page_size"),
+        (PLAN, b'{"top_n": {"order_by": [], "limit": 1}}', "top_n.order_by:"),
+        (LOOKUP, b'{"partition": {}}', "exactly one of keys and hashes"),
+        (LOOKUP, b'{"keys": [], "hashes": []}', "exactly one of keys and hashes"),
+        (LOOKUP, b'{"hashes": [2147483648]}', "hashes.0:"),
+        (LOOKUP, b'{"keys": [7]}', "keys.0:"),
+        (EVALUATE, b'{"files": []}', "schema:"),
+        (EVALUATE, b'{"schema": [], "files": [{}]}', "exactly one of path and content"),
+        (EVALUATE, b'{"schema": [], "files": [{"content": "?"}]}', "not base64"),
+        (INSPECT, b'{"content": "AAAA", "kind": "magic"}', "kind:"),
+    ],
+)
+def test_malformed_bodies(client: httpx.Client, path: str, body: bytes, named: str) -> None:
+    assert named in problem(client.post(path, content=body), 400, "malformed-request")["detail"]
+
+
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [
+        (f"{TABLES}/append_dv32/index-files?snapshot_id=x", "snapshot_id"),
+        (f"{TABLES}/append_dv32/index-files?snapshot=1", "snapshot"),
+        (f"{TABLES}/append_dv32/index-files?snapshot_id=1&tag=a", "at most one of"),
+        (f"{TABLES}/dyn_bucket/buckets?partition=7", "partition"),
+        (f"{TABLES}/dyn_bucket/buckets?partition=%7B", "partition"),
+        (f"{TABLES}/dyn_bucket/snapshots?branch=", "branch"),
+    ],
+)
+def test_malformed_parameters(client: httpx.Client, path: str, named: str) -> None:
+    assert named in problem(client.get(path), 400, "malformed-request")["detail"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/v1",
+        "/v1/main",
+        "/v1/main/databases/",
+        "/v1/nowhere/databases",
+        "/v1/main/databases/nowhere/tables",
+        f"{TABLES}/nowhere",
+        f"{TABLES}/nowhere/snapshots",
+        f"{TABLES}/append_dv32/index-files?snapshot_id=4711",
+        f"{TABLES}/append_dv32/index-files?tag=nowhere",
+        f"{TABLES}/append_dv32/index-files?branch=nowhere",
+        f"{TABLES}/append_dv32/index-files?timestamp_millis=1",
+    ],
+)
+def test_what_is_not_there(client: httpx.Client, path: str) -> None:
+    problem(client.get(path), 404, "not-found")
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/nowhere/index-files/inspect", {"content": "AAAA"}),
+        (f"{TABLES}/nowhere/plan", {}),
+        (PLAN, {"snapshot_id": 4711}),
+        (PLAN, {"tag": "nowhere"}),
+        (PLAN, {"branch": "nowhere"}),
+        (PLAN, {"timestamp_millis": 1}),
+        (f"{TABLES}/append_dv32/deletions", {"snapshot_id": 4711}),
+    ],
+)
+def test_what_is_not_there_to_ask_about(client: httpx.Client, path: str, body: object) -> None:
+    problem(client.post(path, json=body), 404, "not-found")
+
+
+def test_an_index_file_that_is_not_there(client: httpx.Client) -> None:
+    problem(client.post(INSPECT, json={"path": "golden.db/nowhere.index"}), 404, "file-missing")
+
+
+def test_a_method_that_an_endpoint_does_not_have(client: httpx.Client) -> None:
+    response = client.delete(PLAN)
+
+    problem(response, 405, "method-not-allowed")
+    assert response.headers["allow"] == "POST"
+
+
+@pytest.mark.parametrize(
+    ("body", "column"),
+    [
+        ({"filter": "nowhere = 1"}, "nowhere"),
+        ({"filter": "grade = 'many'"}, "grade"),
+        ({"filter": "day = '2025-13-45'"}, "day"),
+        ({"filter": {"kind": "LEAF", "transform": {"name": "FIELD_REF", "fieldRef": {"name": "grade"}},
+                     "function": "EQUAL", "literals": ["many"]}}, "grade"),
+        ({"top_n": {"order_by": [{"column": "nowhere"}], "limit": 1}}, "nowhere"),
+    ],
+)  # fmt: skip
+def test_filters_that_do_not_fit(client: httpx.Client, body: object, column: str) -> None:
+    assert problem(client.post(PLAN, json=body), 422, "filter")["column"] == column
+
+
+@pytest.mark.parametrize("text", ["grade =", "grade = 1 AND", "(grade = 1", "grade = 1; DROP TABLE x", ""])
+def test_filters_that_are_no_condition(client: httpx.Client, text: str) -> None:
+    problem(client.post(PLAN, json={"filter": text}), 422, "filter")
+
+
+def test_a_filter_names_the_place_of_its_fault(client: httpx.Client) -> None:
+    text = "grade = 1 AND nowhere = 2"
+
+    assert problem(client.post(PLAN, json={"filter": text}), 422, "filter")["position"] == text.index(
+        "nowhere"
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"partition": {"dte": "2024-01-01"}, "keys": [{"uid": "many"}]},
+        {"partition": {"dte": "2024-01-01"}, "keys": [{}]},
+        {"partition": {"dte": "2024-01-01"}, "keys": [{"uid": 1, "dte": "2024-01-02"}]},
+        {"partition": {"nowhere": 1}, "keys": [{"uid": 1}]},
+        {"partition": {}, "keys": [{"uid": 1}]},
+    ],
+)
+def test_keys_and_partitions_that_do_not_fit(client: httpx.Client, body: object) -> None:
+    problem(client.post(LOOKUP, json=body), 422, "filter")
+
+
+def test_limits_are_told(serve: Serve) -> None:
+    with serve(filter_depth=5, filter_literals=10, files_named=3, positions=4, body_bytes=10_000) as client:
+        deep = client.post(PLAN, json={"filter": "NOT (" * 20 + "grade = 1" + ")" * 20})
+        long = client.post(PLAN, json={"filter": f"grade IN ({', '.join(map(str, range(11)))})"})
+        many = client.post(PLAN, json={"files": ["a", "b", "c", "d"]})
+        rows = client.post(f"{TABLES}/append_dv32/deletions", json={"encoding": "positions"})
+        large = client.post(PLAN, json={"filter": " " * 10_000})
+        pieces = client.post(PLAN, content=(b" " * 1000 for _ in range(11)))
+
+    assert problem(deep, 422, "limit-exceeded")["limit"] == 5
+    assert problem(long, 422, "limit-exceeded")["limit"] == 10
+    assert problem(many, 422, "limit-exceeded")["limit"] == 3
+    assert problem(rows, 422, "limit-exceeded")["limit"] == 4
+    assert problem(large, 413, "body-too-large")["limit"] == 10_000
+    assert problem(pieces, 413, "body-too-large")["limit"] == 10_000
+
+
+def test_the_deadline_is_kept(serve: Serve) -> None:
+    with serve(deadline_seconds=1e-9) as client:
+        problem(client.post(PLAN, json={}), 504, "deadline-exceeded")
+        assert client.get("/health/ready").status_code == 200
+
+
+def test_a_body_that_does_not_arrive(serve: Serve) -> None:
+    with serve(body_seconds=0.2) as client:
+        address = (client.base_url.host, client.base_url.port or 0)
+        with socket.create_connection(address, timeout=20) as connection:
+            connection.sendall(f"POST {PLAN} HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{{".encode())
+            answer = b"".join(iter(lambda: connection.recv(65_536), b""))
+
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b"urn:paimon-index:error:request-timeout" in answer
+
+
+def test_requests_over_the_concurrency_are_turned_away(serve: Serve) -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def slow_body() -> Any:
+        yield b"{"
+        entered.set()
+        leave.wait(20)
+        yield b"}"
+
+    with serve(concurrency=1) as client:
+        answers: list[httpx.Response] = []
+        waiting = threading.Thread(target=lambda: answers.append(client.post(PLAN, content=slow_body())))
+        waiting.start()
+        entered.wait(20)
+        refused = client.get("/v1/config")
+        while refused.status_code != 429:
+            # The first request is on its way, but perhaps not there yet.
+            refused = client.get("/v1/config")
+        health = client.get("/health/ready")
+        leave.set()
+        waiting.join()
+        after = client.get("/v1/config")
+
+    problem(refused, 429, "too-many-requests")
+    assert refused.headers["retry-after"] == "1"
+    assert [health.status_code, answers[0].status_code, after.status_code] == [200, 200, 200]
+
+
+async def _ask_before_start(golden: GoldenWarehouse) -> list[httpx.Response]:
+    application = create_app(Settings.load(warehouses={"main": str(golden.root)}))
+    transport = httpx.ASGITransport(app=application)
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        return [await client.get(path) for path in ("/health/live", "/health/ready", "/v1/config")]
+
+
+def test_nothing_is_answered_before_the_start(golden: GoldenWarehouse) -> None:
+    live, ready, config = anyio.run(_ask_before_start, golden)
+
+    assert live.status_code == 200
+    problem(ready, 503, "not-ready")
+    problem(config, 503, "not-ready")
+
+
+@pytest.fixture
+def damaged(golden: GoldenWarehouse, tmp_path: Path) -> Path:
+    """A warehouse of one table, to be damaged."""
+    shutil.copytree(golden.table("append_dv32"), tmp_path / "golden.db" / "append_dv32")
+    return tmp_path / "golden.db" / "append_dv32"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "slug"),
+    [
+        ("snapshot/snapshot-7", "corrupt-metadata"),
+        ("schema/schema-0", "corrupt-metadata"),
+        ("manifest/manifest-list-*", "corrupt-metadata"),
+        ("manifest/manifest-[0-9a-f]*", "corrupt-metadata"),
+        ("manifest/index-manifest-*", "corrupt-metadata"),
+        ("index/index-*", "corrupt-index"),
+    ],
+)
+def test_damaged_files_are_named(serve: Serve, damaged: Path, pattern: str, slug: str) -> None:
+    for file in damaged.glob(pattern):
+        file.write_bytes(b"\x00" + file.read_bytes()[1:-7])
+
+    with serve(warehouses={"main": str(damaged.parent.parent)}) as client:
+        found = problem(client.post(f"{TABLES}/append_dv32/deletions", json={}), 424, slug)
+
+    assert "golden.db/append_dv32/" in found["path"]
+
+
+def test_a_table_without_a_manifest_is_broken(serve: Serve, damaged: Path) -> None:
+    for file in damaged.glob("manifest/manifest-[0-9a-f]*"):
+        file.unlink()
+
+    with serve(warehouses={"main": str(damaged.parent.parent)}) as client:
+        response = client.post(f"{TABLES}/append_dv32/plan", json={})
+
+    assert response.status_code in (409, 424), response.text
+
+
+def test_a_bug_is_answered_without_its_details(golden: GoldenWarehouse) -> None:
+    application = create_app(Settings.load(warehouses={"main": str(golden.root)}))
+
+    @application.get("/bug")
+    async def bug() -> None:
+        raise ZeroDivisionError("secret")
+
+    async def ask() -> httpx.Response:
+        transport = httpx.ASGITransport(app=application)
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            return await client.get("/bug")
+
+    response = anyio.run(ask)
+
+    problem(response, 500, "internal")
+    assert "secret" not in response.text

@@ -1,0 +1,302 @@
+"""Whatever is sent, no answer is a 500, and no path leads out of the warehouse."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import httpx
+
+    from tests.api.conftest import Serve
+    from tests.golden_tables import GoldenWarehouse
+
+TABLES = "/v1/main/databases/golden/tables"
+POSTS = {
+    f"{TABLES}/append_sidecar/plan": (
+        "filter",
+        "snapshot_id",
+        "tag",
+        "timestamp_millis",
+        "branch",
+        "selection",
+        "explain",
+        "files",
+        "top_n",
+        "limit",
+        "page_size",
+        "page_token",
+    ),
+    f"{TABLES}/pk_merge/plan": ("filter", "files", "top_n", "limit", "explain"),
+    f"{TABLES}/append_dv32/deletions": (
+        "snapshot_id",
+        "partition",
+        "files",
+        "encoding",
+        "page_size",
+        "page_token",
+    ),
+    f"{TABLES}/dyn_bucket/buckets/lookup": ("partition", "keys", "hashes", "snapshot_id"),
+    f"{TABLES}/dyn_bucket/buckets/assign": (
+        "partition",
+        "keys",
+        "hashes",
+        "assign_id",
+        "num_assigners",
+        "num_channels",
+    ),
+    "/v1/main/index-files/evaluate": ("schema", "files", "row_count", "filter", "top_n", "selection"),
+    "/v1/main/index-files/inspect": ("path", "content", "kind", "name"),
+}
+
+WORDS = st.sampled_from(
+    [
+        "",
+        "..",
+        "grade",
+        "rank_no = 1",
+        "score > 0 AND",
+        "data-1.parquet",
+        "bitmap",
+        "INT",
+        "ARRAY<INT>",
+        "EQUAL",
+        "FIELD_REF",
+        "LEAF",
+        "COMPOUND",
+        "AND",
+        "golden.db/append_sidecar/snapshot/LATEST",
+        "AAAA",
+        "\x00",
+        "uid",
+        "dte",
+    ]
+)
+NAMES = st.sampled_from(
+    [
+        "kind",
+        "function",
+        "children",
+        "transform",
+        "fieldRef",
+        "name",
+        "index",
+        "type",
+        "literals",
+        "column",
+        "limit",
+        "order_by",
+        "direction",
+        "nulls",
+        "path",
+        "content",
+        "uid",
+        "dte",
+        "$ms",
+        "$hex",
+        "a",
+    ]
+)
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(-3, 9)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=12)
+    | WORDS
+)
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(NAMES | st.text(max_size=5), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+PREDICATES = st.recursive(
+    st.fixed_dictionaries(
+        {
+            "kind": st.just("LEAF"),
+            "transform": st.fixed_dictionaries(
+                {
+                    "name": st.just("FIELD_REF"),
+                    "fieldRef": st.fixed_dictionaries(
+                        {
+                            "name": st.sampled_from(
+                                ["grade", "rank_no", "fee", "logged", "temp", "day", "memo", "uid"]
+                            )
+                        }
+                    ),
+                }
+            ),
+            "function": st.sampled_from(
+                [
+                    "EQUAL",
+                    "NOT_EQUAL",
+                    "LESS_THAN",
+                    "IS_NULL",
+                    "IN",
+                    "NOT_IN",
+                    "BETWEEN",
+                    "LIKE",
+                    "TRUE",
+                    "ODD",
+                ]
+            ),
+            "literals": st.lists(LEAVES, max_size=3) | LEAVES,
+        }
+    ),
+    lambda inner: st.fixed_dictionaries(
+        {
+            "kind": st.just("COMPOUND"),
+            "function": st.sampled_from(["AND", "OR", "NOT"]),
+            "children": st.lists(inner, max_size=3) | VALUES,
+        }
+    ),
+    max_leaves=6,
+)
+EXPECTED = {200, 400, 404, 409, 422, 424}
+
+
+@pytest.mark.parametrize("path", POSTS)
+@given(data=st.data())
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_json_gets_an_answer(client: httpx.Client, path: str, data: st.DataObject) -> None:
+    members = st.dictionaries(st.sampled_from(POSTS[path]), VALUES | PREDICATES, max_size=4)
+    body: Any = data.draw(members | VALUES)
+
+    response = client.post(path, json=body)
+
+    assert response.status_code in EXPECTED, response.text
+
+
+@pytest.mark.parametrize("path", POSTS)
+@given(content=st.binary(max_size=200))
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_bytes_get_an_answer(client: httpx.Client, path: str, content: bytes) -> None:
+    response = client.post(path, content=content)
+
+    assert response.status_code == 400, response.text
+
+
+@given(text=st.text(max_size=60) | st.lists(WORDS, max_size=8).map(" ".join))
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_filter_text_gets_an_answer(client: httpx.Client, text: str) -> None:
+    response = client.post(f"{TABLES}/append_sidecar/plan", json={"filter": text})
+
+    assert response.status_code in (200, 422), response.text
+
+
+@given(predicate=PREDICATES)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_predicate_gets_an_answer(client: httpx.Client, predicate: object) -> None:
+    response = client.post(f"{TABLES}/append_sidecar/plan", json={"filter": predicate})
+
+    assert response.status_code in (200, 422), response.text
+
+
+LEAVING = [
+    "..",
+    "../secret",
+    "golden.db/../../secret",
+    "/etc/passwd",
+    "//etc/passwd",
+    "file:///etc/passwd",
+    "file:/etc/passwd",
+    "s3://elsewhere/x",
+    "memory://x",
+    "http://127.0.0.1/x",
+    "golden.db//append_sidecar",
+    "./golden.db",
+    "golden.db\x00/x",
+    "golden.db/link/secret",
+]
+
+
+@pytest.fixture(scope="module")
+def fenced(serve: Serve, golden: GoldenWarehouse, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A server on a warehouse beside a secret, with a link that leads there."""
+    root: Path = tmp_path_factory.mktemp("fenced")
+    (root / "secret").write_text("secret")
+    (root / "outside").mkdir()
+    (root / "outside" / "secret").write_text("secret")
+    shutil.copytree(golden.table("append_sidecar"), root / "warehouse" / "golden.db" / "append_sidecar")
+    shutil.copytree(golden.table("append_sidecar"), root / "outside" / "table")
+    (root / "warehouse" / "golden.db" / "link").symlink_to(root / "outside")
+    (root / "warehouse" / "golden.db" / "linked_table").symlink_to(root / "outside" / "table")
+    with serve(warehouses={"main": str(root / "warehouse")}, allow_external=()) as client:
+        yield client
+
+
+@pytest.mark.parametrize("path", LEAVING)
+def test_paths_of_index_files_stay_in_the_warehouse(fenced: httpx.Client, path: str) -> None:
+    inspected = fenced.post("/v1/main/index-files/inspect", json={"path": path})
+    evaluated = fenced.post(
+        "/v1/main/index-files/evaluate", json={"schema": [], "files": [{"path": path}], "filter": None}
+    )
+
+    assert inspected.status_code == 400, inspected.text
+    assert inspected.json()["type"] == "urn:paimon-index:error:path-not-allowed"
+    assert evaluated.json()["results"][0]["error"]["status"] == 400, evaluated.text
+    assert "root:" not in inspected.text + evaluated.text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "..",
+        "%2e%2e",
+        "..%2f..",
+        "%2e%2e%2fsecret",
+        "golden.db%2f..",
+        "%2fetc",
+        "%00",
+        "link",
+        "a%0ab",
+        "%5c..",
+        ".",
+    ],
+)
+def test_names_in_urls_are_never_paths(fenced: httpx.Client, name: str) -> None:
+    paths = [
+        f"/v1/{name}/databases",
+        f"/v1/main/databases/{name}/tables",
+        f"/v1/main/databases/golden/tables/{name}",
+        f"/v1/main/databases/{name}/tables/append_sidecar/snapshots",
+    ]
+
+    answers = {path: fenced.get(path).status_code for path in paths}
+
+    assert set(answers.values()) <= {400, 404}, answers
+
+
+@pytest.mark.parametrize("name", ["..", "../..", "/etc", "a/../../b", "a\x00b", "%2e%2e"])
+def test_branches_and_tags_are_never_paths(fenced: httpx.Client, name: str) -> None:
+    plan = "/v1/main/databases/golden/tables/append_sidecar/plan"
+
+    answers = [fenced.post(plan, json={member: name}).status_code for member in ("branch", "tag")]
+
+    assert set(answers) <= {400, 404}, answers
+
+
+def test_a_table_that_is_a_link_out_of_the_warehouse_is_refused(fenced: httpx.Client) -> None:
+    response = fenced.post("/v1/main/databases/golden/tables/linked_table/plan", json={})
+
+    assert response.status_code in (404, 424), response.text
+
+
+def test_external_files_need_the_operators_leave(serve: Serve) -> None:
+    with serve(allow_external=()) as client:
+        response = client.post(f"{TABLES}/index_external/plan", json={"filter": "1 = 1"})
+        deleted = client.get(f"{TABLES}/external_data/index-files")
+
+    assert response.status_code in (200, 424), response.text
+    assert deleted.status_code in (200, 424), deleted.text
+    if response.status_code == 424:
+        assert "--allow-external" in response.json()["detail"]

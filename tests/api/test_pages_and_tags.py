@@ -1,0 +1,215 @@
+"""Pages never mix versions, and a tag that is still good saves the work."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests import golden_tables
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import httpx
+
+    from tests.api.conftest import Serve
+    from tests.golden_tables import GoldenWarehouse
+
+TABLES = "/v1/main/databases/golden/tables"
+PLAN = f"{TABLES}/append_dv32/plan"
+
+
+def pages(
+    client: httpx.Client, path: str, body: dict[str, Any], token: str | None = None
+) -> list[dict[str, Any]]:
+    """All pages of an answer, from ``token`` on."""
+    found: list[dict[str, Any]] = []
+    while not found or token:
+        response = client.post(path, json={**body, "page_token": token})
+        assert response.status_code == 200, response.text
+        found.append(response.json())
+        token = found[-1]["next_page_token"]
+    return found
+
+
+@pytest.fixture
+def growing(golden: GoldenWarehouse, tmp_path: Path) -> Path:
+    """A copy of a table whose latest snapshots are hidden; :func:`commit` brings one of them back."""
+    table = tmp_path / "golden.db" / "append_dv32"
+    shutil.copytree(golden.table("append_dv32"), table)
+    for file in table.glob("snapshot/snapshot-*"):
+        if int(file.name.removeprefix("snapshot-")) > 3:
+            file.rename(table / f"hidden-{file.name}")
+    (table / "snapshot" / "LATEST").write_text("3")
+    return table
+
+
+def commit(table: Path, snapshot_id: int) -> None:
+    (table / f"hidden-snapshot-{snapshot_id}").rename(table / "snapshot" / f"snapshot-{snapshot_id}")
+    (table / "snapshot" / "LATEST").write_text(str(snapshot_id))
+
+
+def test_pages_of_a_plan_together_are_the_whole_plan(client: httpx.Client) -> None:
+    body = {"filter": "score > 0", "explain": True}
+    (whole,) = pages(client, PLAN, body)
+
+    small = pages(client, PLAN, body | {"page_size": 2})
+
+    assert len(small) > 2
+    for member in ("files", "skipped_files"):
+        assert [file for page in small for file in page[member]] == whole[member]
+    assert all(len(page["files"]) + len(page["skipped_files"]) <= 2 for page in small)
+    assert all(page["summary"] == whole["summary"] for page in small)
+
+
+def test_a_page_may_end_early_to_stay_small(serve: Serve) -> None:
+    with serve(page_bytes=1) as client:
+        found = pages(client, PLAN, {})
+
+    assert [len(page["files"]) for page in found] == [1] * len(found)
+    assert len(found) == found[0]["summary"]["files_kept"]
+
+
+def test_pages_of_deletions_together_are_all_deletions(client: httpx.Client) -> None:
+    (whole,) = pages(client, f"{TABLES}/append_dv32/deletions", {})
+
+    small = pages(client, f"{TABLES}/append_dv32/deletions", {"page_size": 1})
+
+    assert [entry for page in small for entry in page["deletions"]] == whole["deletions"]
+    assert len(small) == len(whole["deletions"])
+
+
+def test_pages_of_index_files(client: httpx.Client) -> None:
+    path = f"{TABLES}/dyn_bucket/index-files"
+    whole = client.get(path).json()["index_files"]
+
+    first = client.get(path, params={"page_size": 2}).json()
+    second = client.get(path, params={"page_size": 2, "page_token": first["next_page_token"]}).json()
+
+    assert first["index_files"] + second["index_files"] == whole[:4]
+
+
+def test_a_page_stays_in_the_version_of_the_first_one(serve: Serve, growing: Path) -> None:
+    with serve(warehouses={"main": str(growing.parent.parent)}) as client:
+        before = pages(client, PLAN, {})[0]
+        first = client.post(PLAN, json={"page_size": 1}).json()
+        commit(growing, 4)
+        rest = pages(client, PLAN, {"page_size": 1}, first["next_page_token"])
+        after = client.post(PLAN, json={}).json()
+
+    assert [page["snapshot_id"] for page in rest] == [3] * len(rest)
+    assert [file["file_name"] for page in (first, *rest) for file in page["files"]] == [
+        file["file_name"] for file in before["files"]
+    ]
+    assert after["snapshot_id"] == 4
+
+
+def test_another_replica_goes_on_with_a_page(serve: Serve, growing: Path) -> None:
+    warehouses = {"main": str(growing.parent.parent)}
+    with serve(warehouses=warehouses) as one, serve(warehouses=warehouses) as other:
+        first = one.post(PLAN, json={"page_size": 1}).json()
+        second = other.post(PLAN, json={"page_size": 1, "page_token": first["next_page_token"]}).json()
+
+    assert second["snapshot_id"] == first["snapshot_id"]
+    assert second["files"] != first["files"]
+
+
+def test_a_page_of_an_expired_snapshot_is_gone(serve: Serve, growing: Path) -> None:
+    with serve(warehouses={"main": str(growing.parent.parent)}) as client:
+        first = client.post(PLAN, json={"page_size": 1}).json()
+        commit(growing, 4)
+        (growing / "snapshot" / "snapshot-3").unlink()
+        client.post("/v1/cache/clear")
+        response = client.post(PLAN, json={"page_size": 1, "page_token": first["next_page_token"]})
+
+    assert response.status_code == 409, response.text
+    assert response.json()["type"] == "urn:paimon-index:error:snapshot-expired"
+
+
+def test_a_token_is_good_for_its_own_request_only(client: httpx.Client) -> None:
+    body = {"filter": "score > 0", "page_size": 2}
+    token = client.post(PLAN, json=body).json()["next_page_token"]
+
+    other_size = client.post(PLAN, json=body | {"page_token": token, "page_size": 3})
+    other_filter = client.post(PLAN, json={"filter": "score > 1", "page_token": token})
+    other_table = client.post(f"{TABLES}/append_dv64/plan", json=body | {"page_token": token})
+    other_endpoint = client.post(f"{TABLES}/append_dv32/deletions", json={"page_token": token})
+    swapped = token[:20] + token[30:40] + token[20:30] + token[40:]
+    forged = client.post(PLAN, json=body | {"page_token": swapped})
+    nonsense = client.post(PLAN, json=body | {"page_token": "nonsense"})
+
+    assert swapped != token
+    assert other_size.status_code == 200
+    for refused in (other_filter, other_table, other_endpoint, forged, nonsense):
+        assert refused.status_code == 400, refused.text
+        assert refused.json()["type"] == "urn:paimon-index:error:page-token"
+
+
+ASKED = [
+    (PLAN, {"filter": "score > 0"}),
+    (f"{TABLES}/append_dv32/deletions", {}),
+    (f"{TABLES}/dyn_bucket/buckets/lookup", {"partition": {"dte": "2024-01-01"}, "hashes": [1]}),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), ASKED)
+@pytest.mark.parametrize("coding", ["identity", "gzip", "zstd"])
+def test_a_known_tag_gives_304(client: httpx.Client, path: str, body: object, coding: str) -> None:
+    etag = client.post(path, json=body, headers={"Accept-Encoding": coding}).headers["etag"]
+
+    again = client.post(path, json=body, headers={"If-None-Match": f'"other", {etag}'})
+    changed = client.post(path, json={**body, "snapshot_id": 1}, headers={"If-None-Match": etag})  # type: ignore[dict-item] # JSON
+
+    assert (again.status_code, again.content) == (304, b"")
+    assert again.headers["etag"].strip('"') in etag
+    assert changed.status_code == 200
+    assert changed.headers["etag"] != etag
+
+
+def test_a_304_is_answered_without_the_work(serve: Serve) -> None:
+    with serve() as client:
+        etag = client.post(PLAN, json={"filter": "score > 0"}).headers["etag"]
+        client.post("/v1/cache/clear")
+        client.post(PLAN, json={"filter": "score > 0"}, headers={"If-None-Match": etag})
+        caches = client.get("/v1/cache").json()
+
+    assert caches["manifests"]["entries"] == 0
+
+
+def test_a_new_snapshot_has_another_tag(serve: Serve, growing: Path) -> None:
+    with serve(warehouses={"main": str(growing.parent.parent)}) as client:
+        etag = client.post(PLAN, json={}).headers["etag"]
+        unchanged = client.post(PLAN, json={}, headers={"If-None-Match": etag})
+        commit(growing, 4)
+        changed = client.post(PLAN, json={}, headers={"If-None-Match": etag})
+
+    assert (unchanged.status_code, changed.status_code) == (304, 200)
+    assert changed.json()["snapshot_id"] == 4
+
+
+def test_a_table_that_was_made_again_has_other_tags(serve: Serve, growing: Path) -> None:
+    """paimon-cpp #267: snapshot ids start again, and cached answers of the old table were served."""
+    schema = growing / "schema" / "schema-0"
+    with serve(warehouses={"main": str(growing.parent.parent)}) as client:
+        old = client.post(PLAN, json={"page_size": 1})
+        document = json.loads(schema.read_text())
+        schema.write_text(json.dumps(document | {"timeMillis": document["timeMillis"] + 1}))
+        for file in growing.glob("snapshot/snapshot-*"):
+            snapshot = json.loads(file.read_text())
+            file.write_text(json.dumps(snapshot | {"timeMillis": snapshot["timeMillis"] + 1}))
+        tag = client.post(PLAN, json={"page_size": 1}, headers={"If-None-Match": old.headers["etag"]})
+        page = client.post(PLAN, json={"page_size": 1, "page_token": old.json()["next_page_token"]})
+
+    assert tag.status_code == 200
+    assert page.status_code == 400
+
+
+def test_versions_of_golden_tables_have_tags_of_their_own(client: httpx.Client) -> None:
+    snapshots = golden_tables.expected("append_dv32")["snapshots"]
+
+    tags = {client.post(PLAN, json={"snapshot_id": snapshot["id"]}).headers["etag"] for snapshot in snapshots}
+
+    assert len(tags) == len(snapshots)

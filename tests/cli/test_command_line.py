@@ -1,0 +1,184 @@
+"""The command line as its user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from app import __version__
+
+if TYPE_CHECKING:
+    from tests.golden_tables import GoldenWarehouse
+
+PROGRAM = Path(sys.executable).with_name("paimon-index")
+WAREHOUSE = Path(__file__).parents[2] / "demo" / "warehouse"
+FEE_FILES = [
+    "data-a5ef52ca-e60b-494e-bf0d-5b2b3907bf12-0.parquet",
+    "data-59c0f0da-4dbd-4b78-8ab7-35e61872058d-0.parquet",
+    "data-0c045eb1-3832-4e3a-95c7-820bb5d6e6ae-0.parquet",
+]
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603 - our own program
+        [PROGRAM, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={"PATH": os.environ["PATH"], "HOME": "", **environment},
+    )
+
+
+def test_plan_as_json_is_the_services_answer() -> None:
+    done = run(
+        "plan", "demo.sessions", "--warehouse", f"main={WAREHOUSE}", "--filter", "fee = 58.43", "--json"
+    )
+
+    answer = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(file["file_name"] for file in answer["files"]) == sorted(FEE_FILES)
+    assert answer["next_page_token"] is None
+
+
+def test_plan_as_a_table_names_every_file_whole() -> None:
+    done = run("plan", "demo.sessions", "--warehouse", str(WAREHOUSE), "--filter", "fee = 58.43")
+
+    assert done.returncode == 0, done.stderr
+    assert "3 of 10 files, 8 of" in done.stdout
+    assert all(name in done.stdout for name in FEE_FILES)
+
+
+def test_plan_takes_json_filters_and_explains() -> None:
+    leaf = {
+        "kind": "LEAF",
+        "transform": {"name": "FIELD_REF", "fieldRef": {"name": "fee", "type": "DECIMAL(12, 2)"}},
+        "function": "EQUAL",
+        "literals": ["58.43"],
+    }
+    options = ("--filter", json.dumps(leaf), "--explain", "--json")
+
+    answer = json.loads(run("plan", "demo.sessions", "--warehouse", f"file://{WAREHOUSE}", *options).stdout)
+
+    assert len(answer["files"]) == 3
+    assert len(answer["skipped_files"]) == 7
+
+
+def test_plan_takes_the_first_rows_of_an_order() -> None:
+    options = ("--order-by", "rank_no:desc:last", "--top", "1", "--json")
+
+    done = run("plan", "demo.sessions", "--warehouse", str(WAREHOUSE), *options)
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["summary"]["files_kept"] < 10
+
+
+def test_the_warehouse_may_come_from_the_environment() -> None:
+    configured = json.dumps({"main": str(WAREHOUSE)})
+
+    by_default = run("lookup", "demo.users", "--hash", "1", PAIMON_INDEX_WAREHOUSES=configured)
+    by_name = run("plan", "demo.sessions", "--warehouse", "main", PAIMON_INDEX_WAREHOUSES=configured)
+
+    assert by_default.returncode == 1
+    assert "partition" in by_default.stderr
+    assert by_name.returncode == 0, by_name.stderr
+
+
+def test_deletions() -> None:
+    options = ("--file", "data-2dc337a7-a232-4ec3-8b9a-eb986f9dbff1-0.parquet")
+
+    table = run("deletions", "demo.visits", "--warehouse", str(WAREHOUSE), *options)
+    answer = run("deletions", "demo.visits", "--warehouse", str(WAREHOUSE), *options, "--json")
+
+    assert "[[2,4],[14,15]," in table.stdout
+    assert json.loads(answer.stdout)["deletions"][0]["cardinality"] == 17
+
+
+def test_lookup() -> None:
+    options = (
+        "--partition",
+        '{"dte": "2024-01-01"}',
+        "--key",
+        '{"uid": 999999967}',
+        "--key",
+        '{"uid": 1000014967}',
+    )
+
+    table = run("lookup", "demo.users", "--warehouse", str(WAREHOUSE), *options)
+    answer = run("lookup", "demo.users", "--warehouse", str(WAREHOUSE), *options, "--json")
+
+    assert re.search(r'\{"uid": 999999967\} +210304340 +0', table.stdout)
+    assert re.search(r'\{"uid": 1000014967\} +2099020797 +-', table.stdout)
+    assert [found["bucket"] for found in json.loads(answer.stdout)["buckets"]] == [0, None]
+
+
+def test_index_files_are_inspected_and_evaluated_without_a_warehouse() -> None:
+    files = sorted(str(file) for file in (WAREHOUSE / "demo.db" / "sessions" / "bucket-0").glob("*.index"))
+
+    inspected = run("inspect", files[0], "--column", "rank_no=INT")
+    evaluated = run("evaluate", *files, "--column", "rank_no=INT", "--filter", "rank_no = 4956", "--json")
+
+    assert "rank_no" in inspected.stdout, inspected.stderr
+    results = json.loads(evaluated.stdout)["results"]
+    assert [result["name"] for result in results] == files
+    assert [result["selection"] for result in results if result["decision"] == "keep"] == [[[12, 13]]]
+
+
+def test_index_files_of_a_warehouse(golden: GoldenWarehouse) -> None:
+    file = min(golden.table("append_dv32").glob("index/index-*"))
+
+    done = run("inspect", str(file.relative_to(golden.root)), "--warehouse", str(golden.root), "--json")
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("plan", "demo.sessions"), "--warehouse is missing"),
+        (("plan", "sessions", "--warehouse", str(WAREHOUSE)), "no DATABASE.TABLE"),
+        (("plan", "demo.nowhere", "--warehouse", str(WAREHOUSE)), "nowhere"),
+        (("plan", "demo.sessions", "--warehouse", str(WAREHOUSE), "--filter", "nowhere = 1"), "nowhere"),
+        (("plan", "demo.sessions", "--warehouse", str(WAREHOUSE), "--filter", "{"), "--filter is not JSON"),
+        (("plan", "demo.sessions", "--warehouse", str(WAREHOUSE), "--selection", "bits"), "selection"),
+        (("plan", "demo.sessions", "--warehouse", str(WAREHOUSE), "--top", "1"), "--order-by"),
+        (("plan", "demo.sessions", "--warehouse", str(WAREHOUSE), "--snapshot-id", "4711"), "4711"),
+        (("lookup", "demo.users", "--warehouse", str(WAREHOUSE)), "keys and hashes"),
+        (("evaluate", "nowhere.index", "--column", "id"), "NAME=TYPE"),
+        (("inspect", "nowhere.index"), "nowhere.index"),
+        (("serve",), "no warehouse is configured"),
+        (("serve", "--warehouse", "config=/tmp"), "'config' is reserved"),
+        (("serve", "--warehouse", "main=nowhere://x"), "'main' cannot be opened"),
+        (("serve", "--warehouse", f"main={WAREHOUSE}", "--port", "70000"), "PAIMON_INDEX_PORT"),
+    ],
+)
+def test_errors_are_one_line(arguments: tuple[str, ...], message: str) -> None:
+    done = run(*arguments)
+
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert re.fullmatch(r"error: [^\n]*\n", done.stderr)
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [("plan",), ("nowhere",), ("plan", "a.b", "--nowhere"), ("plan", "a.b", "--limit", "x")]
+)
+def test_wrong_usage(arguments: tuple[str, ...]) -> None:
+    assert run(*arguments).returncode == 2
+
+
+def test_version() -> None:
+    assert run("--version").stdout == f"{__version__}\n"
+
+
+def test_openapi_prints_the_file_in_the_tree() -> None:
+    assert run("openapi").stdout == (WAREHOUSE.parents[1] / "openapi.yaml").read_text()

@@ -1,0 +1,54 @@
+"""Whatever a user can set, ask or run is described."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import typer.main
+from app.planning.service import IndexService
+
+from app.api import problems
+from app.cli import app as command_line
+from app.main import create_app
+from app.settings import ENVIRONMENT_PREFIX, Settings
+
+DOCS = Path(__file__).parent.parent / "docs"
+COMMANDS = sorted(typer.main.get_command(command_line).commands)  # type: ignore[attr-defined] # a click group
+
+
+@pytest.fixture(scope="module")
+def endpoints() -> set[str]:
+    settings = Settings.load(warehouses={})
+    service = IndexService({}, cache_bytes=settings.cache_bytes, limits=settings.limits)
+    paths = create_app(settings, service).openapi()["paths"]
+    return {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
+
+
+@pytest.mark.parametrize("name", Settings.model_fields)
+def test_every_setting_is_described_with_its_default(name: str) -> None:
+    page = (DOCS / "settings.md").read_text()
+    default = Settings.model_fields[name].default
+
+    row = next(line for line in page.splitlines() if f"`{ENVIRONMENT_PREFIX}{name.upper()}`" in line)
+
+    assert f"| `{default}` |" in row or (not default and "| none |" in row)
+
+
+def test_every_endpoint_is_described(endpoints: set[str]) -> None:
+    page = (DOCS / "api.md").read_text()
+
+    assert {endpoint for endpoint in endpoints if f"`{endpoint}`" not in page} == set()
+
+
+def test_every_problem_is_described() -> None:
+    page = (DOCS / "api.md").read_text()
+
+    assert {slug for slug in problems.SLUGS if f"`{slug}`" not in page} == set()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_is_described_with_its_own_options(command: str) -> None:
+    page = (DOCS / "command-line.md").read_text()
+
+    assert f"| `paimon-index {command}` |" in page
