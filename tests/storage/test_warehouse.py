@@ -177,7 +177,7 @@ def test_the_byte_limit(root: Path) -> None:
 def test_a_protocol_that_nothing_reads(root: Path) -> None:
     for arguments in ({"url": "gopher://host/x"}, {"url": str(root), "allow_external": ["gopher://host/x"]}):
         with pytest.raises(SettingsError, match="cannot open gopher://host/x"):
-            Warehouse("w", **arguments)  # type: ignore[arg-type]
+            Warehouse("w", **arguments)
 
 
 def test_memory() -> None:

@@ -159,7 +159,7 @@ def test_option_defaults() -> None:
     assert options.legacy_partition_names
     assert options.data_directory is None
     assert not options.index_files_beside_data
-    assert options.target_bucket_rows == 200_000
+    assert options.target_bucket_rows == 2_000_000
     assert options.max_buckets == -1
 
 
