@@ -14,7 +14,7 @@ partition.default-name                __DEFAULT_PARTITION__     directory of nul
 partition.legacy-name                 true                      text of values in partition directories
 data-file.path-directory              none                      directory that partitions lie below
 index-file-in-data-file-dir           false                     hash and deletion vector files lie in buckets
-dynamic-bucket.target-row-num         200000                    keys in a bucket before it counts as full
+dynamic-bucket.target-row-num         2000000                   keys in a bucket before it counts as full
 dynamic-bucket.max-buckets            -1                        most buckets of a partition; -1 unlimited
 data-evolution.enabled                false                     one row may be spread over several files
 ====================================  ========================  ===========================================
