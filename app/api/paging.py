@@ -2,18 +2,19 @@
 
 A token holds everything that a replica needs to go on, so any replica can:
 
-======  =====  ==============================================================
+======  =====  ==================================================================
 offset  bytes  meaning
-======  =====  ==============================================================
+======  =====  ==================================================================
 0       1      version of this layout
 1       8      snapshot id, big endian; -1 for a table without snapshots
 9       8      schema id
 17      8      entries that earlier pages held
-25      16     digest over all of this, the table's identity and the request
-======  =====  ==============================================================
+25      16     digest of the version's identity, see :class:`Version`
+41      16     digest of all of this and of the request
+======  =====  ==================================================================
 
-The digest is no secret: a token gives no right that its holder does not have. It makes sure that a token
-goes on with the request, the table and the snapshot that it began with, and with nothing else.
+The digests are no secret: a token gives no right that its holder does not have. They make sure that a token
+goes on with the request and the version that it began with, and with nothing else.
 """
 
 from __future__ import annotations
@@ -32,10 +33,19 @@ from app.errors import PageTokenError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_VERSION = 1
-_HEAD = struct.Struct(">Bqqq")
+_LAYOUT = 1
+_HEAD = struct.Struct(">Bqqq16s")
 _DIGEST_BYTES = 16
 _NO_SNAPSHOT = -1
+
+
+def digest(*parts: bytes) -> bytes:
+    """16 bytes that stand for ``parts`` in this order."""
+    hashed = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    for part in parts:
+        hashed.update(len(part).to_bytes(8, "big"))
+        hashed.update(part)
+    return hashed.digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,44 +53,29 @@ class Version:
     """What a versioned answer is about.
 
     Attributes:
-        identity: of the table; another table at the same path has another.
+        identity: a digest that changes with anything that could change the answer, so that another table
+            made at the same path is another version, whatever its numbers.
         snapshot_id: None for a table without snapshots.
     """
 
-    identity: str
+    identity: bytes
     snapshot_id: int | None
     schema_id: int
-
-    def digest(self, *parts: bytes) -> bytes:
-        """16 bytes that stand for this version and ``parts``."""
-        hashed = hashlib.blake2b(digest_size=_DIGEST_BYTES)
-        for part in (repr(self).encode(), *parts):
-            hashed.update(len(part).to_bytes(8, "big"))
-            hashed.update(part)
-        return hashed.digest()
 
 
 @dataclass(frozen=True, slots=True)
 class PageToken:
     """Where the next page goes on."""
 
-    snapshot_id: int | None
-    schema_id: int
+    version: Version
     offset: int
-    digest: bytes
 
     @classmethod
-    def after(cls, offset: int, version: Version, request: bytes) -> Self:
-        """The token for the entries from ``offset`` of ``request``, as asked of ``version``."""
-        digest = version.digest(request, offset.to_bytes(8, "big"))
-        return cls(version.snapshot_id, version.schema_id, offset, digest)
-
-    @classmethod
-    def read(cls, text: str) -> Self:
-        """The token in ``text``.
+    def read(cls, text: str, request: bytes) -> Self:
+        """The token in ``text``, which was given with a page of ``request``.
 
         Raises:
-            PageTokenError: no server wrote this.
+            PageTokenError: no server wrote this, or it was given with something else.
         """
         try:
             content = base64.b64decode(text, b"-_", validate=True)
@@ -88,29 +83,21 @@ class PageToken:
             raise PageTokenError(
                 "this is no page token: send next_page_token back as it was given"
             ) from error
-        if len(content) != _HEAD.size + _DIGEST_BYTES or content[0] != _VERSION:
+        if len(content) != _HEAD.size + _DIGEST_BYTES or content[0] != _LAYOUT:
             raise PageTokenError("this is no page token of this release: ask for the first page again")
-        _, snapshot_id, schema_id, offset = _HEAD.unpack_from(content)
+        _, snapshot_id, schema_id, offset, identity = _HEAD.unpack_from(content)
         snapshot = None if snapshot_id == _NO_SNAPSHOT else snapshot_id
-        token = cls(snapshot, schema_id, offset, content[_HEAD.size :])
-        if token.write() != text or offset <= 0:
-            raise PageTokenError("this page token was changed: send next_page_token back as it was given")
+        token = cls(Version(identity, snapshot, schema_id), offset)
+        if token.write(request) != text:
+            raise PageTokenError("the page token belongs to another request: send the same request with it")
         return token
 
-    def write(self) -> str:
-        """The token as text."""
-        snapshot_id = _NO_SNAPSHOT if self.snapshot_id is None else self.snapshot_id
-        head = _HEAD.pack(_VERSION, snapshot_id, self.schema_id, self.offset)
-        return base64.urlsafe_b64encode(head + self.digest).decode("ascii")
-
-    def check(self, version: Version, request: bytes) -> None:
-        """Makes sure that the token goes on with this request.
-
-        Raises:
-            PageTokenError: it was given for another table, snapshot or request, or was changed.
-        """
-        if self != PageToken.after(self.offset, version, request):
-            raise PageTokenError("the page token belongs to another request: send the same request with it")
+    def write(self, request: bytes) -> str:
+        """The token as text, good for ``request`` only."""
+        version = self.version
+        snapshot_id = _NO_SNAPSHOT if version.snapshot_id is None else version.snapshot_id
+        head = _HEAD.pack(_LAYOUT, snapshot_id, version.schema_id, self.offset, version.identity)
+        return base64.urlsafe_b64encode(head + digest(head, request)).decode("ascii")
 
 
 @dataclass(frozen=True, slots=True)

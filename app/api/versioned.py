@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from starlette.responses import Response
@@ -12,7 +11,7 @@ from starlette.responses import Response
 from app import __version__
 from app.api.bodies import PagedBody
 from app.api.etags import is_known
-from app.api.paging import PageToken, Version, Window
+from app.api.paging import PageToken, Version, Window, digest
 from app.api.strict_json import write_json
 from app.errors import NotFoundError, RequestError, SnapshotExpiredError
 from app.planning.requests import SnapshotSelector
@@ -54,55 +53,56 @@ class Question:
             SnapshotExpiredError: the snapshot that a page token goes on with is gone.
         """
         request = self._digest()
-        selector, version = self.body.selector(), self._resolve(self.body.selector())
-        token = self._token()
-        if token is not None:
-            asked, version = version, Version(version.identity, token.snapshot_id, token.schema_id)
-            token.check(version, request)
-            if version != asked:
-                selector = self._pin(selector, version)
-        window = self._window(token)
-        etag = f'"{version.digest(request, repr(window).encode(), __version__.encode()).hex()}"'
+        token = self._token(request)
+        version = self._resolve(self.body.selector()) if token is None else self._version_of(token)
+        window = self._window(0 if token is None else token.offset)
+        etag = f'"{digest(version.identity, request, repr(window).encode(), __version__.encode()).hex()}"'
         if is_known(etag, self.if_none_match):
             return Response(status_code=304, headers={"ETag": etag})
 
         def next_token(offset: int | None) -> str | None:
-            return None if offset is None else PageToken.after(offset, version, request).write()
+            return None if offset is None else PageToken(version, offset).write(request)
 
-        content = write_json(compute(selector, window, next_token))
+        content = write_json(compute(self._pin(version), window, next_token))
         return Response(content, media_type="application/json", headers={"ETag": etag})
 
-    def _token(self) -> PageToken | None:
+    def _token(self, request: bytes) -> PageToken | None:
         text = self.body.page_token if isinstance(self.body, PagedBody) else None
-        return None if text is None else PageToken.read(text)
+        return None if text is None else PageToken.read(text, request)
 
-    def _pin(self, selector: SnapshotSelector, version: Version) -> SnapshotSelector:
-        """Asks for the version that the first page had, which is no longer what ``selector`` means."""
-        pinned = SnapshotSelector(snapshot_id=version.snapshot_id, branch=selector.branch)
+    def _version_of(self, token: PageToken) -> Version:
         try:
-            found = self._resolve(pinned)
+            found = self._resolve(self._pin(token.version))
         except NotFoundError:
             found = None
-        if found != version:
+        if found != token.version:
             raise SnapshotExpiredError(
-                f"snapshot {version.snapshot_id}, which this page token goes on with, is gone: ask without it"
+                f"snapshot {token.version.snapshot_id}, which this page goes on with, is gone: ask without it"
             )
-        return pinned
+        return token.version
+
+    def _pin(self, version: Version) -> SnapshotSelector:
+        """Asks for exactly this version, whatever has been committed since it was resolved."""
+        asked = self.body.selector()
+        if asked.tag is not None or version.snapshot_id is None:
+            # A tag keeps its snapshot where no snapshot of that number is left.
+            return replace(asked, schema_id=version.schema_id)
+        return SnapshotSelector(version.snapshot_id, branch=asked.branch, schema_id=version.schema_id)
 
     def _resolve(self, selector: SnapshotSelector) -> Version:
         resolved = self.runtime.service.resolve(self.table, selector)
-        return Version(resolved.identity, resolved.snapshot_id, resolved.schema_id)
+        return Version(digest(resolved.identity.encode()), resolved.snapshot_id, resolved.schema_id)
 
     def _digest(self) -> bytes:
         members = self.body.model_dump(exclude=_PAGE_MEMBERS)
+        asked = [self.endpoint, asdict(self.table), members]
         # Numbers that a double cannot hold are Decimal, which stands for itself as text.
-        canonical = json.dumps([self.endpoint, members], sort_keys=True, separators=(",", ":"), default=str)
-        return hashlib.blake2b(canonical.encode(), digest_size=16).digest()
+        return digest(json.dumps(asked, sort_keys=True, separators=(",", ":"), default=str).encode())
 
-    def _window(self, token: PageToken | None) -> Window:
+    def _window(self, offset: int) -> Window:
         settings = self.runtime.settings
         asked = self.body.page_size if isinstance(self.body, PagedBody) else None
         size = settings.page_size if asked is None else asked
         if size > settings.page_size_max:
             raise RequestError(f"page_size is at most {settings.page_size_max}")
-        return Window(0 if token is None else token.offset, size, settings.page_bytes)
+        return Window(offset, size, settings.page_bytes)

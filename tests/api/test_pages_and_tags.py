@@ -204,7 +204,7 @@ def test_a_table_that_was_made_again_has_other_tags(serve: Serve, growing: Path)
         page = client.post(PLAN, json={"page_size": 1, "page_token": old.json()["next_page_token"]})
 
     assert tag.status_code == 200
-    assert page.status_code == 400
+    assert page.status_code == 409
 
 
 def test_versions_of_golden_tables_have_tags_of_their_own(client: httpx.Client) -> None:

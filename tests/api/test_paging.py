@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from app.api.paging import PageToken, Version, Window
 from app.errors import PageTokenError
 
-VERSION = Version("table-1", 7, 2)
+VERSION = Version(b"0123456789abcdef", 7, 2)
 REQUEST = b"request"
 
 
@@ -44,49 +44,37 @@ def test_an_entry_larger_than_a_page_goes_out_alone() -> None:
     assert page.next_offset == 4
 
 
-@pytest.mark.parametrize("version", [VERSION, Version("table-1", None, 0)])
+@pytest.mark.parametrize("version", [VERSION, Version(b"0123456789abcdef", None, 0)])
 def test_a_token_goes_on_with_its_own_request(version: Version) -> None:
-    token = PageToken.read(PageToken.after(500, version, REQUEST).write())
+    token = PageToken(version, 500)
 
-    token.check(version, REQUEST)
-    assert (token.snapshot_id, token.schema_id, token.offset) == (version.snapshot_id, version.schema_id, 500)
+    assert PageToken.read(token.write(REQUEST), REQUEST) == token
 
 
-@pytest.mark.parametrize(
-    ("version", "request_digest"),
-    [
-        (Version("table-2", 7, 2), REQUEST),
-        (Version("table-1", 8, 2), REQUEST),
-        (Version("table-1", 7, 3), REQUEST),
-        (VERSION, b"another request"),
-    ],
-)
-def test_a_token_of_something_else_is_refused(version: Version, request_digest: bytes) -> None:
+def test_a_token_of_another_request_is_refused() -> None:
     with pytest.raises(PageTokenError):
-        PageToken.after(500, VERSION, REQUEST).check(version, request_digest)
+        PageToken.read(PageToken(VERSION, 500).write(REQUEST), b"another request")
 
 
-@given(st.integers(0, 41 * 8 - 1))
+@given(st.integers(0, 57 * 8 - 1))
 def test_a_changed_bit_is_refused(bit: int) -> None:
-    content = bytearray(base64.urlsafe_b64decode(PageToken.after(500, VERSION, REQUEST).write()))
+    content = bytearray(base64.urlsafe_b64decode(PageToken(VERSION, 500).write(REQUEST)))
     content[bit // 8] ^= 1 << bit % 8
 
     with pytest.raises(PageTokenError):
-        PageToken.read(base64.urlsafe_b64encode(content).decode()).check(VERSION, REQUEST)
+        PageToken.read(base64.urlsafe_b64encode(content).decode(), REQUEST)
 
 
 @given(st.text(max_size=80))
 def test_text_that_is_no_token_is_refused(text: str) -> None:
     with pytest.raises(PageTokenError):
-        PageToken.read(text)
+        PageToken.read(text, REQUEST)
 
 
 def test_another_spelling_of_a_token_is_refused() -> None:
-    text = PageToken.after(500, VERSION, REQUEST).write()
-    head, last, padding = text[:-2], text[-2], text[-1]
-    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-    respelled = head + alphabet[alphabet.index(last) ^ 1] + padding
+    text = PageToken(VERSION, 500).write(REQUEST)
+    respelled = f"{text}\n"
 
     assert base64.urlsafe_b64decode(respelled) == base64.urlsafe_b64decode(text)
     with pytest.raises(PageTokenError):
-        PageToken.read(respelled)
+        PageToken.read(respelled, REQUEST)
