@@ -88,7 +88,7 @@ class PageToken:
         _, snapshot_id, schema_id, offset, identity = _HEAD.unpack_from(content)
         snapshot = None if snapshot_id == _NO_SNAPSHOT else snapshot_id
         token = cls(Version(identity, snapshot, schema_id), offset)
-        if token.write(request) != text:
+        if offset < 0 or token.write(request) != text:
             raise PageTokenError("the page token belongs to another request: send the same request with it")
         return token
 

@@ -94,9 +94,9 @@ class Question:
         return Version(digest(resolved.identity.encode()), resolved.snapshot_id, resolved.schema_id)
 
     def _digest(self) -> bytes:
-        members = self.body.model_dump(exclude=_PAGE_MEMBERS)
+        members = {name: value for name, value in self.body if name not in _PAGE_MEMBERS}
         asked = [self.endpoint, asdict(self.table), members]
-        # Numbers that a double cannot hold are Decimal, which stands for itself as text.
+        # Decimals (numbers that a double cannot hold) and inner models stand for themselves as text.
         return digest(json.dumps(asked, sort_keys=True, separators=(",", ":"), default=str).encode())
 
     def _window(self, offset: int) -> Window:

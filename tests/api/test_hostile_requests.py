@@ -201,6 +201,21 @@ def test_any_predicate_gets_an_answer(client: httpx.Client, predicate: object) -
     assert response.status_code in (200, 422), response.text
 
 
+@pytest.mark.parametrize("depth", [*range(50, 1000, 50), *range(930, 1001, 5), 5000])
+def test_any_depth_gets_an_answer(client: httpx.Client, depth: int) -> None:
+    path = f"{TABLES}/append_sidecar/plan"
+    leaf = '{"kind": "LEAF", "function": "TRUE", "transform": {"name": "TRUE"}, "literals": []}'
+    deep = '{"kind": "COMPOUND", "function": "AND", "children": [' * (depth // 2) + leaf + "]}" * (depth // 2)
+
+    nested = client.post(path, content=f'{{"filter": {{"a": {"[" * depth}{"]" * depth}}}}}')
+    compound = client.post(path, content=f'{{"filter": {deep}}}')
+    text = client.post(path, json={"filter": "(" * depth + "grade = 1" + ")" * depth})
+
+    assert nested.status_code in (400, 422), nested.text
+    assert compound.status_code in (200, 400, 422), compound.text
+    assert text.status_code in (200, 422), text.text
+
+
 LEAVING = [
     "..",
     "../secret",
