@@ -28,7 +28,25 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 _REFERENCE = "#/components/schemas/{model}"
-_ADDED = (PlanBody, DeletionsBody, LookupBody, AssignBody, EvaluateBody, InspectBody, ProblemDetails)
+
+_BODIES: dict[type[BaseModel], dict[str, Any]] = {
+    PlanBody: {"filter": "dt = '2025-08-01' AND score BETWEEN 60 AND 80", "selection": "ranges"},
+    DeletionsBody: {"partition": {"dt": "2025-08-01"}, "encoding": "positions"},
+    LookupBody: {"partition": {"dt": "2025-08-01"}, "keys": [{"id": 1}, {"id": 2}]},
+    AssignBody: {
+        "partition": {"dt": "2025-08-01"},
+        "keys": [{"id": 1}],
+        "num_assigners": 2,
+        "num_channels": 2,
+    },
+    EvaluateBody: {
+        "schema": [{"name": "score", "type": "INT"}],
+        "files": [{"path": "demo.db/events/bucket-0/data-1.parquet.index"}],
+        "filter": "score > 60",
+    },
+    InspectBody: {"path": "demo.db/events/bucket-0/data-1.parquet.index"},
+}
+"""Every kind of body, with an example."""
 
 _DESCRIPTION = """\
 Answers from Apache Paimon index files: which files of a table a query reads and which of their rows, which
@@ -97,7 +115,7 @@ def operation(
     if body is None:
         return {"responses": responses}
     schema = {"$ref": _REFERENCE.format(model=body.__name__)}
-    content = {"application/json": {"schema": schema}}
+    content = {"application/json": {"schema": schema, "example": _BODIES[body]}}
     return {
         "responses": responses,
         "openapi_extra": {"requestBody": {"required": True, "content": content}},
@@ -110,7 +128,10 @@ def document(app: FastAPI) -> dict[str, Any]:
         made = get_openapi(
             title=app.title, version=app.version, description=_DESCRIPTION, routes=app.routes, tags=_TAGS
         )
-        _, added = models_json_schema([(model, "validation") for model in _ADDED], ref_template=_REFERENCE)
+        added_models: tuple[type[BaseModel], ...] = (*_BODIES, ProblemDetails)
+        _, added = models_json_schema(
+            [(model, "validation") for model in added_models], ref_template=_REFERENCE
+        )
         made["components"]["schemas"] |= added["$defs"]
         made["components"]["responses"] = {f"Problem{status}": _problem(status) for status in _DESCRIPTIONS}
         for path in made["paths"].values():
