@@ -9,12 +9,12 @@ import typer.main
 from app.planning.service import IndexService
 
 from app.api import problems
-from app.cli import app as command_line
+from app.cli import program
 from app.main import create_app
 from app.settings import ENVIRONMENT_PREFIX, Settings
 
 DOCS = Path(__file__).parent.parent / "docs"
-COMMANDS = sorted(typer.main.get_command(command_line).commands)  # type: ignore[attr-defined] # a click group
+COMMANDS = sorted(typer.main.get_command(program).commands)  # type: ignore[attr-defined] # a click group
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,9 @@ from app import __version__
 from app.cli import index_files, serve, tables
 from app.errors import PaimonIndexError
 
-__all__ = ["main"]
+__all__ = ["main", "program"]
 
-app = typer.Typer(
+program = typer.Typer(
     name="paimon-index",
     help="Answers from Apache Paimon index files.",
     add_completion=False,
@@ -32,7 +32,7 @@ for command in (
     index_files.evaluate,
     serve.openapi,
 ):
-    app.command()(command)
+    program.command()(command)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
@@ -41,7 +41,7 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
         raise typer.Exit
 
 
-@app.callback()
+@program.callback()
 def _options(
     *,
     version: Annotated[
@@ -54,7 +54,7 @@ def _options(
 def main() -> None:
     """Runs the command line."""
     try:
-        app()
+        program()
     except PaimonIndexError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(1)
