@@ -12,6 +12,7 @@ import uvicorn
 import yaml
 
 from app.cli.options import AllowExternal, parse_warehouse
+from app.connections import PunctualProtocol
 from app.main import create_app, create_service
 from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
@@ -54,6 +55,7 @@ def serve(
         host=settings.host,
         port=settings.port,
         workers=settings.workers,
+        http=PunctualProtocol,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
 

@@ -11,6 +11,7 @@ import httpx
 import pytest
 import uvicorn
 
+from app.connections import PunctualProtocol
 from app.main import create_app
 from app.settings import Settings
 
@@ -36,7 +37,8 @@ def serve(golden: GoldenWarehouse) -> Serve:
     @contextmanager
     def start(**settings: object) -> Iterator[httpx.Client]:
         application = create_app(Settings.load(**{**common, **settings}))
-        server = uvicorn.Server(uvicorn.Config(application, port=0, log_config=None, lifespan="on"))
+        config = uvicorn.Config(application, port=0, log_config=None, lifespan="on", http=PunctualProtocol)
+        server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run)
         thread.start()
         try:
