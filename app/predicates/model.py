@@ -7,8 +7,8 @@ readers (:mod:`app.predicates.json_reader`, :mod:`app.predicates.sql_reader`) gi
 :mod:`app.predicates.unbound`; :mod:`app.predicates.binding` makes the bound one. The types differ, so that
 an unbound predicate cannot be evaluated by mistake.
 
-What binding guarantees of a leaf: no literal is NULL; IN and NOT_IN have at least one literal, distinct and
-ascending in SQL's order; BETWEEN has its bounds in order; NOT BETWEEN is gone (it is two comparisons);
+What binding guarantees of a leaf: no literal is NULL; IN and NOT_IN have at least two literals, distinct and
+ascending in SQL's order; BETWEEN has two distinct bounds in order; NOT BETWEEN is gone (it is two comparisons);
 integer and decimal literals fit the type (a comparison with one that does not was decided or rewritten);
 no literal of STARTS_WITH, ENDS_WITH, CONTAINS and LIKE belongs to a column that is not a string.
 """
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
-from app.types import to_json
+from app.types import TypeRoot, to_json
 
 if TYPE_CHECKING:
     from app.types import DataField, Value
@@ -53,7 +53,7 @@ class BoundLeaf:
         operator: the test.
         field: the column (or map key, named ``column[key]``) with the id and type of the schema that the
             predicate is bound to.
-        literals: none for the NULL tests, two for BETWEEN, one or more for IN and NOT_IN, else one. The
+        literals: none for the NULL tests, two for BETWEEN, two or more for IN and NOT_IN, else one. The
             literal of LIKE is the SQL pattern, with backslash as its escape.
     """
 
@@ -146,8 +146,16 @@ _SYMBOLS = {
 
 
 def _show(value: Value, field: DataField) -> str:
-    shown = to_json(value, field.type)
-    return f"'{shown}'" if isinstance(shown, str) else str(shown)
+    """The value as SQL text, near enough for people."""
+    match to_json(value, field.type):
+        case bool(truth):
+            return str(truth).upper()
+        case {"$hex": digits}:
+            return f"X'{digits}'"
+        case str(text) if field.type.root not in (TypeRoot.DECIMAL, TypeRoot.FLOAT, TypeRoot.DOUBLE):
+            return f"'{text}'"
+        case other:
+            return str(other)
 
 
 def conjuncts(predicate: BoundPredicate) -> tuple[BoundPredicate, ...]:

@@ -132,11 +132,12 @@ class DataField:
     description: str | None = None
 
 
-_SIMPLE = re.compile(r"\s*([A-Z_]+)\s*(?:\(\s*(\d+)\s*(?:,\s*(-?\d+)\s*)?\))?\s*", re.IGNORECASE)
-_NOT_NULL = re.compile(r"\s+(NOT\s+)?NULL\s*$", re.IGNORECASE)
-_LOCAL_ZONE = re.compile(r"WITH\s+LOCAL\s+TIME\s+ZONE\s*", re.IGNORECASE)
-_WITHOUT_ZONE = re.compile(r"WITHOUT\s+TIME\s+ZONE\s*", re.IGNORECASE)
-_NESTED = re.compile(r"\s*(ARRAY|MAP|MULTISET|ROW)\s*<(.*)>\s*$", re.IGNORECASE | re.DOTALL)
+_SIMPLE = re.compile(
+    r"([A-Z_]+)\s*(?:\(\s*(\d{1,10})\s*(?:,\s*(-?\d{1,10})\s*)?\)\s*)?", re.IGNORECASE | re.ASCII
+)
+_LOCAL_ZONE = re.compile(r"WITH\s+LOCAL\s+TIME\s+ZONE", re.IGNORECASE | re.ASCII)
+_WITHOUT_ZONE = re.compile(r"WITHOUT\s+TIME\s+ZONE", re.IGNORECASE | re.ASCII)
+_NESTED = re.compile(r"(ARRAY|MAP|MULTISET|ROW)\s*<(.*)>", re.IGNORECASE | re.ASCII | re.DOTALL)
 
 _ALIASES = {
     "INTEGER": "INT",
@@ -187,15 +188,18 @@ def _parse_json(written: Mapping[str, object], depth: int) -> DataType:
 
 def _split_nullability(written: str) -> tuple[bool, str]:
     """``(nullable, text without NULL or NOT NULL)``."""
-    found = _NOT_NULL.search(written)
-    if found is None:
-        return True, written.strip()
-    return found.group(1) is None, written[: found.start()].strip()
+    match written.rsplit(maxsplit=2):
+        case [base, last_but_one, last] if (last_but_one.upper(), last.upper()) == ("NOT", "NULL"):
+            return False, base.strip()
+        case [_, *_, last] if last.upper() == "NULL":
+            return True, written.rsplit(maxsplit=1)[0].strip()
+        case _:
+            return True, written.strip()
 
 
 def _parse_text(written: str, depth: int) -> DataType:
     nullable, base = _split_nullability(written)
-    nested = _NESTED.match(base)
+    nested = _NESTED.fullmatch(base)
     if nested is not None:
         root = TypeRoot(nested.group(1).upper())
         parts = () if root is TypeRoot.ROW else _split_arguments(nested.group(2))
@@ -226,9 +230,9 @@ def _simple_type(found: re.Match[str], base: str) -> DataType:
     written_name = found.group(1).upper()
     name = _ALIASES.get(written_name, written_name)
     first, second, tail = found.group(2), found.group(3), base[found.end() :]
-    if name in ("TIMESTAMP", "TIMESTAMP_LTZ") or name == "TIME":
+    if name in ("TIME", "TIMESTAMP", "TIMESTAMP_LTZ"):
         return _temporal_type(name, first, tail, base)
-    if tail.strip():
+    if tail and (name in TypeRoot.__members__ or not tail.startswith("<")):
         raise RequestError(f"unexpected text after the type: {base!r:.100}")
     match name:
         case "DECIMAL":
@@ -249,7 +253,7 @@ def _simple_type(found: re.Match[str], base: str) -> DataType:
 def _temporal_type(name: str, digits: str | None, tail: str, base: str) -> DataType:
     if name == "TIMESTAMP" and _LOCAL_ZONE.fullmatch(tail):
         name = "TIMESTAMP_LTZ"
-    elif tail.strip() and not _WITHOUT_ZONE.fullmatch(tail):
+    elif tail and not _WITHOUT_ZONE.fullmatch(tail):
         raise RequestError(f"unexpected text after the type: {base!r:.100}")
     default = _DEFAULT_TIME_PRECISION if name == "TIME" else _DEFAULT_TIMESTAMP_PRECISION
     precision = int(digits) if digits else default

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 import struct
+from fractions import Fraction
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS, DataType, TypeRoot
@@ -39,6 +40,8 @@ NANOS_PER_MICRO: Final = 1_000
 MILLIS_PER_DAY: Final = 86_400_000
 
 _FLOAT32 = struct.Struct("<f")
+_BITS32 = struct.Struct("<I")
+_SMALLEST_FLOAT32 = 2.0**-149
 
 
 def integer_range(data_type: DataType) -> tuple[int, int]:
@@ -53,6 +56,32 @@ def to_float32(value: float) -> float:
         return float(_FLOAT32.unpack(_FLOAT32.pack(value))[0])
     except OverflowError:
         return math.copysign(math.inf, value)
+
+
+def nearest_float32(number: Fraction) -> float:
+    """The 32-bit float nearest to an exact number, widened; rounded once, ties to even."""
+    try:
+        guess = to_float32(float(number))
+    except OverflowError:
+        return math.copysign(math.inf, number)
+    if math.isinf(guess):
+        return guess
+    # Rounding to 64 bits first can end on a tie that the number itself is not.
+    around = (guess, next_float32(guess, -math.inf), next_float32(guess, math.inf))
+    return min(
+        (each for each in around if math.isfinite(each)), key=lambda each: abs(Fraction(each) - number)
+    )
+
+
+def next_float32(value: float, towards: float) -> float:
+    """The 32-bit float next to a 32-bit ``value`` in the direction of plus or minus infinity."""
+    if value == towards or math.isnan(value):
+        return value
+    if value == 0:
+        return math.copysign(_SMALLEST_FLOAT32, towards)
+    bits = _BITS32.unpack(_FLOAT32.pack(value))[0]
+    away_from_zero = (value > 0) == (towards > 0)
+    return float(_FLOAT32.unpack(_BITS32.pack(bits + (1 if away_from_zero else -1)))[0])
 
 
 def _floating_key(value: Value) -> tuple[bool, float]:

@@ -1,0 +1,190 @@
+"""Reads the JSON form of a Paimon ``Predicate``, as the engine's own serializer writes it.
+
+=======================  =====================================================================================
+member                   meaning
+=======================  =====================================================================================
+``kind``                 ``"LEAF"`` or ``"COMPOUND"``
+``function`` (leaf)      the test, see ``_LITERALS``; any other function is unknown
+``transform`` (leaf)     ``{"name": "FIELD_REF", "fieldRef": {"index", "name", "type"}}``: the column, found
+                         by name alone; any other transform makes the leaf unknown
+``literals`` (leaf)      JSON values; may be absent where the function takes none
+``function`` (compound)  ``"AND"`` or ``"OR"``; any other function is unknown
+``children`` (compound)  one or more predicates
+=======================  =====================================================================================
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from app.errors import FilterError
+from app.predicates.limits import DEFAULT_LIMITS, FilterLimits, LiteralCount
+from app.predicates.model import Operator
+from app.predicates.unbound import (
+    And,
+    Column,
+    Constant,
+    Leaf,
+    Literal,
+    LiteralKind,
+    Not,
+    Or,
+    Unknown,
+    shorten,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from app.predicates.unbound import Predicate
+
+_ANY_NUMBER: Final = -1
+_NOT_BETWEEN: Final = "NOT_BETWEEN"
+_CONSTANTS: Final = {"TRUE": True, "FALSE": False}
+_LITERALS: Final = {
+    Operator.EQUAL: 1,
+    Operator.NOT_EQUAL: 1,
+    Operator.LESS_THAN: 1,
+    Operator.LESS_OR_EQUAL: 1,
+    Operator.GREATER_THAN: 1,
+    Operator.GREATER_OR_EQUAL: 1,
+    Operator.IN: _ANY_NUMBER,
+    Operator.NOT_IN: _ANY_NUMBER,
+    Operator.BETWEEN: 2,
+    Operator.IS_NULL: 0,
+    Operator.IS_NOT_NULL: 0,
+    Operator.STARTS_WITH: 1,
+    Operator.ENDS_WITH: 1,
+    Operator.CONTAINS: 1,
+    Operator.LIKE: 1,
+}
+"""How many literals each test takes; NOT_BETWEEN takes those of BETWEEN, TRUE and FALSE look at none."""
+
+
+def read_json(written: object, limits: FilterLimits = DEFAULT_LIMITS) -> Predicate:
+    """Reads a predicate from parsed JSON.
+
+    Args:
+        written: the JSON object.
+        limits: how deep compounds may nest and how many literals there may be.
+
+    Raises:
+        FilterError: the JSON does not have the shape of a predicate.
+        LimitExceededError: it is nested too deeply or has too many literals.
+    """
+    return _predicate(written, 0, LiteralCount(limits))
+
+
+def _predicate(written: object, depth: int, count: LiteralCount) -> Predicate:
+    match written:
+        case {"kind": "LEAF", **members}:
+            return _leaf(members, count)
+        case {"kind": "COMPOUND", "function": str(function), "children": [_, *_] as children}:
+            count.limits.check_depth(depth + 1)
+            # map, not a comprehension, which would be one more Python frame for each level of nesting.
+            read = tuple(map(partial(_predicate, depth=depth + 1, count=count), children))
+            return _compound(function, read)
+        case {"kind": "COMPOUND", **members}:
+            raise FilterError(
+                "a COMPOUND predicate has a function (AND or OR) and one or more children, "
+                f"not {shorten(repr(members.get('function')))} over {type(members.get('children')).__name__}"
+            )
+        case _:
+            raise FilterError(
+                f"expected a predicate object of kind LEAF or COMPOUND, found {_sketch(written)}"
+            )
+
+
+def _compound(function: str, children: tuple[Predicate, ...]) -> Predicate:
+    match function:
+        case "AND":
+            return And(children)
+        case "OR":
+            return Or(children)
+        case _:
+            return Unknown(f"{shorten(function)} of {len(children)} predicates", tuple(_columns_of(children)))
+
+
+def _columns_of(predicates: Sequence[Predicate]) -> Iterator[Column]:
+    pending = list(predicates)
+    while pending:
+        match pending.pop():
+            case Leaf(column=column):
+                yield column
+            case Unknown(columns=columns):
+                yield from columns
+            case And(children) | Or(children):
+                pending.extend(children)
+            case Not(child):
+                pending.append(child)
+            case _:
+                pass
+
+
+def _leaf(written: Mapping[object, object], count: LiteralCount) -> Predicate:
+    function = written.get("function")
+    if not isinstance(function, str):
+        raise FilterError("a LEAF predicate names its function, such as EQUAL")
+    if function in _CONSTANTS:
+        return Constant(_CONSTANTS[function])
+    transform = written.get("transform")
+    if not isinstance(transform, dict) or not isinstance(transform.get("name"), str):
+        raise FilterError(
+            'a LEAF predicate has a transform object, such as {"name": "FIELD_REF", "fieldRef": ...}'
+        )
+    literals = _literals(function, written.get("literals"), count)
+    if transform["name"] != "FIELD_REF":
+        columns = tuple(_referred(transform))
+        arguments = ", ".join(map(str, columns))
+        return Unknown(shorten(f"{function} of {transform['name']}({arguments})"), columns)
+    column = _column(transform.get("fieldRef"))
+    text = shorten(f"{function} of {column}")
+    if function == _NOT_BETWEEN:
+        return Not(Leaf(Operator.BETWEEN, column, literals, text))
+    if function not in _LITERALS:
+        return Unknown(text, (column,))
+    return Leaf(Operator(function), column, literals, text)
+
+
+def _literals(function: str, written: object, count: LiteralCount) -> tuple[Literal, ...]:
+    if written is None:
+        written = []
+    if not isinstance(written, list):
+        raise FilterError(f"the literals of {shorten(function)} are an array, not {_sketch(written)}")
+    wanted = _LITERALS.get(Operator.BETWEEN if function == _NOT_BETWEEN else function, _ANY_NUMBER)  # type: ignore[call-overload]
+    if wanted not in (_ANY_NUMBER, len(written)):
+        raise FilterError(f"{function} takes {wanted} literals, found {len(written)}")
+    count.add(len(written))
+    return tuple(Literal(LiteralKind.JSON, value) for value in written)
+
+
+def _column(written: object) -> Column:
+    match written:
+        case {"name": str(name)}:
+            return Column(name)
+        case _:
+            raise FilterError('a FIELD_REF transform has a fieldRef object with the column\'s "name"')
+
+
+def _referred(transform: Mapping[object, object]) -> Iterator[Column]:
+    """The columns that a transform other than FIELD_REF reads: field references wherever they stand in it."""
+    pending: list[object] = list(transform.values())
+    while pending:
+        match pending.pop():
+            case {"index": int(), "name": str(name)}:
+                yield Column(name)
+            case dict(members):
+                pending.extend(members.values())
+            case list(elements):
+                pending.extend(elements)
+            case _:
+                pass
+
+
+def _sketch(written: object) -> str:
+    return (
+        f"an object of kind {shorten(repr(written.get('kind')))}"
+        if isinstance(written, dict)
+        else (f"a JSON {type(written).__name__}")
+    )

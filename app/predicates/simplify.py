@@ -1,0 +1,96 @@
+"""AND and OR of bound predicates, without what adds nothing.
+
+Nested ANDs and ORs become flat, constants disappear, leaves that stand twice stand once, and equalities of
+one field in an OR become one IN (``<>`` in an AND one NOT_IN): an index answers a list in one pass.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from app.predicates.model import (
+    ALWAYS_FALSE,
+    ALWAYS_TRUE,
+    BoundAnd,
+    BoundLeaf,
+    BoundOr,
+    BoundPredicate,
+    Constant,
+    Operator,
+)
+from app.types import sql_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from app.types import DataField, Value
+
+
+def conjunction(parts: Sequence[BoundPredicate]) -> BoundPredicate:
+    """``parts`` joined by AND; TRUE if there are none."""
+    flat: list[BoundPredicate] = []
+    for part in parts:
+        match part:
+            case Constant(value=True):
+                pass
+            case Constant(value=False):
+                return ALWAYS_FALSE
+            case BoundAnd(children):
+                flat.extend(children)
+            case _:
+                flat.append(part)
+    merged = _merge_lists(flat, Operator.NOT_EQUAL, Operator.NOT_IN)
+    return merged[0] if len(merged) == 1 else BoundAnd(tuple(merged)) if merged else ALWAYS_TRUE
+
+
+def disjunction(parts: Sequence[BoundPredicate]) -> BoundPredicate:
+    """``parts`` joined by OR; FALSE if there are none."""
+    flat: list[BoundPredicate] = []
+    for part in parts:
+        match part:
+            case Constant(value=False):
+                pass
+            case Constant(value=True):
+                return ALWAYS_TRUE
+            case BoundOr(children):
+                flat.extend(children)
+            case _:
+                flat.append(part)
+    merged = _merge_lists(flat, Operator.EQUAL, Operator.IN)
+    return merged[0] if len(merged) == 1 else BoundOr(tuple(merged)) if merged else ALWAYS_FALSE
+
+
+def value_list(one: Operator, several: Operator, field: DataField, values: Iterable[Value]) -> BoundLeaf:
+    """``field = v`` or ``field IN (...)``, or their negations: over one or more values, in order."""
+    distinct = _distinct(field, values)
+    return BoundLeaf(one if len(distinct) == 1 else several, field, distinct)
+
+
+def _distinct(field: DataField, values: Iterable[Value]) -> tuple[Value, ...]:
+    key = sql_key(field.type)
+    by_key = {key(value): value for value in values}
+    return tuple(by_key[each] for each in sorted(by_key))
+
+
+def _merge_lists(parts: Sequence[BoundPredicate], one: Operator, several: Operator) -> list[BoundPredicate]:
+    """Joins the value lists of each field where its first one stands, and drops repeated leaves."""
+    values: dict[DataField, list[Value]] = {}
+    for part in parts:
+        if isinstance(part, BoundLeaf) and part.operator in (one, several):
+            values.setdefault(part.field, []).extend(part.literals)
+    return list(_without_repeats(parts, values, one, several))
+
+
+def _without_repeats(
+    parts: Sequence[BoundPredicate], values: dict[DataField, list[Value]], one: Operator, several: Operator
+) -> Iterator[BoundPredicate]:
+    seen: set[BoundLeaf] = set()
+    for part in parts:
+        if not isinstance(part, BoundLeaf):
+            yield part
+        elif part.operator in (one, several):
+            if part.field in values:
+                yield value_list(one, several, part.field, values.pop(part.field))
+        elif part not in seen:
+            seen.add(part)
+            yield part

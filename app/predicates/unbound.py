@@ -1,0 +1,148 @@
+"""The unbound predicate: a filter as it was written, before anything is known of the table.
+
+Columns are names, literals are raw and say where they come from, NOT is still there. The readers
+(:func:`app.predicates.json_reader.read_json`, :func:`app.predicates.sql_reader.read_sql`) make it,
+:func:`app.predicates.binding.bind` turns it into what can be evaluated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from app.predicates.model import Operator
+
+_SHOWN_CHARACTERS: Final = 200
+
+
+class LiteralKind(StrEnum):
+    """What a literal is before it meets a column."""
+
+    JSON = "JSON"
+    """``value`` is any JSON value; the column's type says how to read it."""
+    NULL = "NULL"
+    BOOLEAN = "BOOLEAN"
+    NUMBER = "NUMBER"
+    """Exact: an integer or decimal of SQL, as ``decimal.Decimal`` with the digits as written."""
+    FLOAT = "FLOAT"
+    """A 32-bit value, widened to ``float``."""
+    DOUBLE = "DOUBLE"
+    STRING = "STRING"
+    BINARY = "BINARY"
+    DATE = "DATE"
+    """Days since 1970-01-01."""
+    TIMESTAMP = "TIMESTAMP"
+    """Nanoseconds since 1970-01-01T00:00; in a UTC session wall clocks and instants are the same number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A literal.
+
+    Attributes:
+        kind: what ``value`` is.
+        value: the value in the form that ``kind`` names; None for NULL.
+        position: 0-based character in the filter's text, if it has one.
+        integer_digits: digits before the point that the type of a NUMBER has room for; 0 where the type is
+            just wide enough for the value.
+    """
+
+    kind: LiteralKind
+    value: object
+    position: int | None = None
+    integer_digits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column, or one key of a map column.
+
+    Attributes:
+        name: the name as written; JSON names a map key ``column[key]`` here.
+        key: the key of ``column['key']`` in SQL.
+        position: 0-based character in the filter's text, if it has one.
+    """
+
+    name: str
+    key: str | None = None
+    position: int | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.key is None else f"{self.name}[{self.key}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A test of one column by literals.
+
+    Attributes:
+        operator: the test.
+        column: what is tested.
+        literals: none for the NULL tests, two for BETWEEN, any number for IN and NOT_IN, else one.
+        text: the test as written.
+        null_safe: EQUAL is SQL's ``<=>``, which is false, not NULL, where the column is NULL.
+    """
+
+    operator: Operator
+    column: Column
+    literals: tuple[Literal, ...]
+    text: str
+    null_safe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A column that stands as a condition by itself; it must be BOOLEAN."""
+
+    column: Column
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """True where every child is; one or more children."""
+
+    children: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """True where any child is; one or more children."""
+
+    children: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """SQL's NOT: NULL stays NULL."""
+
+    child: Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """TRUE, FALSE or (None) SQL's NULL."""
+
+    value: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A valid part that nothing here can decide.
+
+    Attributes:
+        text: the part as written.
+        columns: the columns it reads, as far as they are known.
+    """
+
+    text: str
+    columns: tuple[Column, ...] = ()
+
+
+Predicate: TypeAlias = Leaf | Flag | And | Or | Not | Constant | Unknown
+
+
+def shorten(text: str) -> str:
+    """Text for people, cut where it would fill their screen."""
+    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 3] + "..."

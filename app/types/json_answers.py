@@ -1,0 +1,74 @@
+"""Values written as JSON: the one form that answers use, which is the first that the HTTP contract names.
+
+Dates outside of the years 1 to 9999 are ``{"$days": n}``, such timestamps ``{"$ms": n, "$nanos": n}``.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+from typing import TYPE_CHECKING, TypeAlias
+
+from app.types.civil_time import NANOS_PER_DAY, clock_text, date_text
+from app.types.data_types import DataType, TypeRoot
+from app.types.values import NANOS_PER_MILLI, Value, to_float32
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+
+_EXACT = decimal.Context(prec=100)
+_FLOAT32_DIGITS = 9
+"""With this many significant digits every 32-bit float reads back as itself."""
+
+
+def to_json(value: Value | None, data_type: DataType) -> Json:
+    """The answer form of one value."""
+    if value is None or isinstance(value, bool):
+        return value
+    match data_type.root:
+        case TypeRoot.FLOAT:
+            return _floating(_shortest_float32(float(value)))
+        case TypeRoot.DOUBLE:
+            return _floating(float(value))
+        case TypeRoot.DECIMAL:
+            return format(decimal.Decimal(int(value)).scaleb(-data_type.scale, _EXACT), "f")
+        case TypeRoot.DATE:
+            return date_text(int(value)) or {"$days": int(value)}
+        case TypeRoot.TIME:
+            return clock_text(int(value) * NANOS_PER_MILLI)
+        case TypeRoot.TIMESTAMP:
+            return _timestamp(int(value), "")
+        case TypeRoot.TIMESTAMP_LTZ:
+            return _timestamp(int(value), "Z")
+        case TypeRoot.BINARY | TypeRoot.VARBINARY if isinstance(value, bytes):
+            return {"$hex": value.hex()}
+        case _:
+            # Stored strings may hold any bytes; a reader of the answer still gets the rest of the text.
+            return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
+def _floating(number: float) -> float | str:
+    if math.isnan(number):
+        return "NaN"
+    if math.isinf(number):
+        return "Infinity" if number > 0 else "-Infinity"
+    if number == 0 and math.copysign(1, number) < 0:
+        return "-0.0"
+    return number
+
+
+def _shortest_float32(number: float) -> float:
+    """The double with the fewest digits that rounds to this 32-bit value."""
+    candidates = (float(f"{number:.{digits}g}") for digits in range(1, _FLOAT32_DIGITS + 1))
+    return next((each for each in candidates if to_float32(each) == number), number)
+
+
+def _timestamp(nanos: int, zone: str) -> Json:
+    days, clock = divmod(nanos, NANOS_PER_DAY)
+    day = date_text(days)
+    if day is None:
+        millis, rest = divmod(nanos, NANOS_PER_MILLI)
+        return {"$ms": millis, "$nanos": rest}
+    return f"{day}T{clock_text(clock)}{zone}"
