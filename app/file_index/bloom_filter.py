@@ -1,0 +1,122 @@
+"""``bloom-filter``: whether a value may be in the file at all.
+
+======  =======  ===================================================
+offset  type     meaning
+======  =======  ===================================================
+0       i32 BE   number of hash functions k
+4       bytes    bit set; bit n is byte ``n >> 3``, mask ``1 << (n & 7)``
+======  =======  ===================================================
+
+The bit set has ``m = 8 * bytes`` bits. A key's 64-bit hash (:mod:`app.file_index.fast_hash`) is cut into
+two 32-bit halves, ``h1`` (low) and ``h2`` (high); for i from 1 to k the bit ``c mod m`` is set, where ``c``
+is ``h1 + i * h2`` in wrapping signed 32-bit arithmetic, complemented if it is negative. Null rows leave no
+trace.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
+
+from app.errors import CorruptIndexError
+from app.file_index.conditions import Points
+from app.file_index.cursor import Cursor
+from app.file_index.fast_hash import hash_key
+from app.file_index.result import KEEP, SKIP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from app.file_index.conditions import Condition
+    from app.file_index.keys import Key, KeySpace
+    from app.file_index.result import Decision
+    from app.types import Value
+    from app.types.roaring import Buffer
+
+DEFAULT_ITEMS: Final = 1_000_000
+DEFAULT_FPP: Final = 0.1
+
+MAX_HASH_FUNCTIONS: Final = 1100
+"""More than the smallest positive probability of a false positive calls for."""
+
+_HASH_FUNCTIONS = struct.Struct(">i")
+_MASK = (1 << 32) - 1
+_SIGN = 1 << 31
+
+
+@dataclass(frozen=True, slots=True)
+class BloomFilter:
+    """A set that forgets which keys it holds, but not that it lacks one.
+
+    Attributes:
+        space: how values become keys.
+        hash_functions: bits that each key sets.
+        bits: the bit set.
+    """
+
+    space: KeySpace
+    hash_functions: int
+    bits: Buffer
+
+    @classmethod
+    def read(cls, buffer: Buffer, space: KeySpace) -> Self:
+        """Reads the head; the bit set stays where it is.
+
+        Raises:
+            CorruptIndexError: there are no bits, or no sensible number of hash functions.
+        """
+        cursor = Cursor(buffer)
+        hash_functions = cursor.i32("number of hash functions")
+        if not 1 <= hash_functions <= MAX_HASH_FUNCTIONS:
+            raise CorruptIndexError(
+                f"expected 1 to {MAX_HASH_FUNCTIONS} hash functions, found {hash_functions}",
+                offset=0,
+            )
+        if cursor.remaining == 0:
+            raise CorruptIndexError("expected the bits of a bloom filter, found none", offset=cursor.position)
+        return cls(space, hash_functions, cursor.take(cursor.remaining, "bits"))
+
+    def select(self, condition: Condition) -> Decision:
+        """``SKIP`` where no row can have one of the asked keys."""
+        match condition:
+            case Points(keys, negated=False) if not any(self.may_hold(key) for key in keys):
+                return SKIP
+            case _:
+                return KEEP
+
+    def may_hold(self, key: Key) -> bool:
+        """False only if no row has this key."""
+        bits = self.bits
+        tested = places(hash_key(key, self.space), self.hash_functions, 8 * len(bits))
+        return all(bits[at >> 3] >> (at & 7) & 1 for at in tested)
+
+
+def places(hashed: int, hash_functions: int, size_bits: int) -> Iterator[int]:
+    """The bits of one hash."""
+    step, at = hashed >> 32, hashed & _MASK
+    for _ in range(hash_functions):
+        at = (at + step) & _MASK
+        yield (at ^ _MASK if at & _SIGN else at) % size_bits
+
+
+def write(
+    values: Sequence[Value | None], space: KeySpace, items: int = DEFAULT_ITEMS, fpp: float = DEFAULT_FPP
+) -> bytes:
+    """The index of a column.
+
+    Args:
+        values: one for each row.
+        space: keys of the column's type.
+        items: number of distinct values that the size is made for.
+        fpp: wanted probability of a false positive.
+    """
+    wanted_bits = int(-items * math.log(fpp) / (math.log(2) ** 2))
+    size_bits = wanted_bits + 8 - wanted_bits % 8
+    hash_functions = max(1, math.floor(size_bits / items * math.log(2) + 0.5))
+    bits = bytearray(size_bits // 8)
+    for key in {space.key(value) for value in values if value is not None}:
+        for at in places(hash_key(key, space), hash_functions, size_bits):
+            bits[at >> 3] |= 1 << (at & 7)
+    return _HASH_FUNCTIONS.pack(hash_functions) + bytes(bits)

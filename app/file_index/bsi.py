@@ -1,0 +1,190 @@
+"""``bsi``: rows by the bits of their value, negative values apart by their absolute value.
+
+All integers are big endian, bitmaps are portable roaring, back to back and without stored lengths.
+
+=====  ======  ==================================================
+width  type    meaning
+=====  ======  ==================================================
+1      i8      version, 1
+4      i32     row count
+1      i8      1 if there are values >= 0; then their part follows
+1      i8      1 if there are values < 0; then their part follows
+=====  ======  ==================================================
+
+A part, of the absolute values:
+
+=====  ===========  ============================================================
+width  type         meaning
+=====  ===========  ============================================================
+1      i8           version, 1
+8      i64          min; the engine always writes 0
+8      i64          max
+       roaring      existence bitmap
+4      i32          number of slices: as many as max - min has bits
+       roaring ...  slices of value - min, least significant bit first
+=====  ===========  ============================================================
+
+-9223372036854775808 and decimals beyond 64 bits cannot be written. As literals they are in order here; the
+engine of 1.4 loses rows for the former and fails for the latter.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from pyroaring import BitMap
+
+from app.errors import CorruptIndexError
+from app.file_index.bit_slices import MAX_SLICES, BitSlices, Extent, slice_codes
+from app.file_index.cursor import Cursor
+from app.file_index.row_index import all_rows
+from app.types.roaring import bitmap_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from app.file_index.bit_slices import CodeSpan
+    from app.file_index.keys import Key, KeySpace
+    from app.types import Value
+    from app.types.roaring import Buffer
+
+VERSION = 1
+LARGEST_ABSOLUTE = (1 << 63) - 1
+
+_HEAD = struct.Struct(">bi")
+_PART_HEAD = struct.Struct(">bqq")
+_SLICES = struct.Struct(">i")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The rows of one sign.
+
+    Attributes:
+        low: absolute value of code 0.
+        high: largest absolute value.
+        slices: rows by absolute value, less ``low``.
+    """
+
+    low: int
+    high: int
+    slices: BitSlices
+
+    def rows_in(self, spans: Iterable[CodeSpan]) -> BitMap:
+        """Rows whose absolute value stands in one of ``spans``, which ascend."""
+        # No value lies above the largest; a span to the end of all codes spares the walk along its edge.
+        return self.slices.select(
+            (first - self.low, behind - self.low if behind <= self.high else 1 << MAX_SLICES)
+            for first, behind in spans
+            if first <= self.high
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BitSlicedIntegers:
+    """Rows by value.
+
+    Attributes:
+        row_count: rows of the data file.
+        positive: rows with values >= 0, if there are any.
+        negative: rows with values < 0, if there are any.
+    """
+
+    row_count: int
+    positive: Part | None
+    negative: Part | None
+
+    @classmethod
+    def read(cls, buffer: Buffer) -> Self:
+        """Reads the heads and measures the bitmaps, which are decoded when they are asked for.
+
+        Raises:
+            CorruptIndexError: a head contradicts itself or the bytes.
+        """
+        cursor = Cursor(buffer)
+        cursor.version("bsi", VERSION)
+        row_count = cursor.count("row count")
+        positive = _read_part(cursor, row_count) if cursor.flag("flag of values >= 0") else None
+        negative = _read_part(cursor, row_count) if cursor.flag("flag of values < 0") else None
+        return cls(row_count, positive, negative)
+
+    def null_rows(self) -> BitMap:
+        """Rows without a value."""
+        return all_rows(self.row_count) - self.value_rows()
+
+    def value_rows(self) -> BitMap:
+        """Rows with a value."""
+        return BitMap.union(
+            BitMap(), *(part.slices.existing_rows() for part in (self.positive, self.negative) if part)
+        )
+
+    def rows_with(self, keys: Sequence[Key]) -> BitMap:
+        """Rows that have one of ``keys``, which ascend."""
+        return self._rows_in([(int(key), int(key) + 1) for key in keys])
+
+    def rows_between(self, start: Key | None, stop: Key | None) -> BitMap:
+        """Rows with a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
+        first = -LARGEST_ABSOLUTE if start is None else int(start)
+        behind = LARGEST_ABSOLUTE + 1 if stop is None else int(stop)
+        return self._rows_in([(first, behind)])
+
+    def _rows_in(self, spans: Sequence[CodeSpan]) -> BitMap:
+        found = BitMap()
+        if self.positive:
+            found |= self.positive.rows_in((max(first, 0), behind) for first, behind in spans)
+        if self.negative:
+            found |= self.negative.rows_in(
+                (1 - min(behind, 0), 1 - first) for first, behind in reversed(spans) if first < 0
+            )
+        return found
+
+
+def _read_part(cursor: Cursor, row_count: int) -> Part:
+    start = cursor.position
+    cursor.version("part of a bsi", VERSION)
+    low, high = cursor.i64("smallest absolute value"), cursor.i64("largest absolute value")
+    existing = _measured(cursor)
+    slices = cursor.i32("number of slices")
+    if not 0 <= low <= high or not (high - low).bit_length() <= slices <= MAX_SLICES:
+        raise CorruptIndexError(
+            f"expected slices for values from {low} to {high} of a bsi, found {slices}", offset=start
+        )
+    extents = tuple(_measured(cursor) for _ in range(slices))
+    return Part(low, high, BitSlices(cursor.buffer, existing, extents, row_count))
+
+
+def _measured(cursor: Cursor) -> Extent:
+    """The extent of the bitmap that comes next."""
+    extent = Extent(cursor.position, bitmap_size(cursor.buffer, cursor.position))
+    cursor.position += extent.length
+    return extent
+
+
+def write(values: Sequence[Value | None], space: KeySpace) -> bytes:
+    """The index of a column, given one value for each row.
+
+    Raises:
+        OverflowError: a value has no absolute value of 63 bits.
+    """
+    keys = [(row, int(space.key(value))) for row, value in enumerate(values) if value is not None]
+    return b"".join(
+        [
+            _HEAD.pack(VERSION, len(values)),
+            _write_part([(row, key) for row, key in keys if key >= 0]),
+            _write_part([(row, -key) for row, key in keys if key < 0]),
+        ]
+    )
+
+
+def _write_part(rows: Sequence[tuple[int, int]]) -> bytes:
+    """Flag and part of ``(row, absolute value)`` pairs."""
+    if not rows:
+        return b"\0"
+    high = max(value for _, value in rows)
+    if high > LARGEST_ABSOLUTE:
+        raise OverflowError(f"bsi holds absolute values up to {LARGEST_ABSOLUTE}, not {high}")
+    existing, *slices = (bitmap.serialize() for bitmap in slice_codes(rows, high.bit_length()))
+    head = _PART_HEAD.pack(VERSION, 0, high)
+    return b"".join([b"\1", head, existing, _SLICES.pack(len(slices)), *slices])

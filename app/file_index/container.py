@@ -1,0 +1,204 @@
+"""The file index container: the indexes of the columns of one data file.
+
+All integers are big endian.
+
+======  ======  ==================================================================================
+offset  type    meaning
+======  ======  ==================================================================================
+0       i64     magic, 1493475289347502
+8       i32     version, 1
+12      i32     head length H, counted from offset 0
+16      i32     number of columns
+20              for each column: name, i32 number of indexes; for each of these: kind (a name),
+                i32 start, i32 length
+        i32     length of what later versions may add to the head, then these bytes
+H               payloads, back to back
+======  ======  ==================================================================================
+
+Names are modified UTF-8 (:mod:`app.file_index.modified_utf8`). ``start`` counts from offset 0. An index on a
+map key belongs to a column called ``map[key]``. A start of -1 with length 0 is an *empty entry*: no row of
+the file has a value of this map key. That the specification leaves out.
+"""
+
+from __future__ import annotations
+
+import struct
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Self
+
+from app.errors import CorruptIndexError
+from app.file_index.cursor import Cursor
+from app.file_index.index_kinds import open_index
+from app.file_index.modified_utf8 import read_name, write_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from app.file_index.index_kinds import AnyIndex, IndexKind
+    from app.types import DataType
+    from app.types.roaring import Buffer
+
+MAGIC: Final = 1493475289347502
+VERSION: Final = 1
+EMPTY_START: Final = -1
+
+_HEAD = struct.Struct(">qiii")
+_COUNT = struct.Struct(">i")
+_EXTENT = struct.Struct(">ii")
+_NAME_LENGTH_BYTES = 2
+_DECODED_HEADS_BYTES = 2_000
+"""About what the decoded heads of one index take in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One index of one column.
+
+    Attributes:
+        column: the column, or ``map[key]``.
+        kind: name of the index's kind, possibly one that nobody here knows.
+        start: offset of the payload in the file; -1 for an empty entry.
+        length: its bytes.
+    """
+
+    column: str
+    kind: str
+    start: int
+    length: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the entry says that no row has a value."""
+        return self.start == EMPTY_START and self.length == 0
+
+
+@dataclass(frozen=True, slots=True)
+class FileIndex:
+    """A container whose payloads are opened when they are first asked for.
+
+    Threads may share one: what they open at the same time is equal, and one of the copies stays.
+
+    Attributes:
+        buffer: the whole file.
+        entries: the indexes of each column.
+    """
+
+    buffer: memoryview
+    entries: Mapping[str, tuple[Entry, ...]]
+    _opened: dict[tuple[str, str, DataType], AnyIndex] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+
+    @classmethod
+    def read(cls, buffer: Buffer) -> Self:
+        """Reads the head.
+
+        Raises:
+            CorruptIndexError: the bytes are no container of version 1, or end within the head.
+        """
+        view = memoryview(buffer).cast("B")
+        cursor = Cursor(view)
+        magic = cursor.i64("magic")
+        if magic != MAGIC:
+            raise CorruptIndexError(f"expected the magic of a file index, {MAGIC}, found {magic}", offset=0)
+        version = cursor.i32("version")
+        if version != VERSION:
+            raise CorruptIndexError(
+                f"expected version {VERSION} of the file index, found {version}", offset=8
+            )
+        head_length = cursor.i32("head length")
+        if not _HEAD.size <= head_length <= len(view):
+            raise CorruptIndexError(
+                f"expected a head length from {_HEAD.size} to {len(view)}, found {head_length}", offset=12
+            )
+        return cls(view, _read_entries(Cursor(view[:head_length], cursor.position)))
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory this takes once every index is open."""
+        # Where keys vary in width, the start of each is kept as well: a fraction of the entry it stands for.
+        heads = sum(map(len, self.entries.values())) * _DECODED_HEADS_BYTES
+        return len(self.buffer) + len(self.buffer) // 3 + heads
+
+    def open(self, entry: Entry, kind: IndexKind, data_type: DataType) -> AnyIndex:
+        """The index of one entry, which must not be empty.
+
+        Raises:
+            CorruptIndexError: the payload is broken, or cannot belong to a column of this type.
+        """
+        key = (entry.column, entry.kind, data_type)
+        found = self._opened.get(key)
+        if found is None:
+            found = self._opened[key] = open_index(kind, self._payload(entry), data_type)
+        return found
+
+    def _payload(self, entry: Entry) -> memoryview:
+        end = entry.start + entry.length
+        if entry.start < _HEAD.size or entry.length < 0 or end > len(self.buffer):
+            raise CorruptIndexError(
+                f"expected a payload within {len(self.buffer)} bytes, found {entry.length} at {entry.start}"
+            )
+        return self.buffer[entry.start : end]
+
+
+@contextmanager
+def blame(entry: Entry) -> Iterator[None]:
+    """Adds to errors which index they are about, and turns their offsets into offsets of the file."""
+    try:
+        yield
+    except CorruptIndexError as error:
+        offset = None if error.offset is None else error.offset + max(0, entry.start)
+        where = f"{entry.kind} index of column {entry.column!r}"
+        raise CorruptIndexError(f"{where}: {error.expectation}", offset=offset, path=error.path) from error
+
+
+def _read_entries(cursor: Cursor) -> dict[str, tuple[Entry, ...]]:
+    entries: dict[str, tuple[Entry, ...]] = {}
+    for _ in range(cursor.count("number of columns", each_bytes=_NAME_LENGTH_BYTES + _COUNT.size)):
+        start = cursor.position
+        column = read_name(cursor, "name of a column")
+        listed = tuple(
+            _read_entry(cursor, column)
+            for _ in range(cursor.count("number of indexes", each_bytes=_NAME_LENGTH_BYTES + _EXTENT.size))
+        )
+        if column in entries or len({entry.kind for entry in listed}) < len(listed):
+            raise CorruptIndexError(f"expected one index of each kind for column {column!r}", offset=start)
+        entries[column] = listed
+    return entries
+
+
+def _read_entry(cursor: Cursor, column: str) -> Entry:
+    kind = read_name(cursor, "kind of an index")
+    return Entry(column, kind, cursor.i32("start of an index"), cursor.i32("length of an index"))
+
+
+def write(columns: Mapping[str, Sequence[tuple[str, bytes | None]]]) -> bytes:
+    """A container.
+
+    Args:
+        columns: kind and payload of each index of each column; None as a payload writes an empty entry.
+    """
+    names = {name: write_name(name) for name in columns}
+    kinds = {kind: write_name(kind) for listed in columns.values() for kind, _ in listed}
+    head_length = (
+        _HEAD.size
+        + _COUNT.size
+        + sum(
+            len(names[name]) + _COUNT.size + sum(len(kinds[kind]) + _EXTENT.size for kind, _ in listed)
+            for name, listed in columns.items()
+        )
+    )
+    head, payloads = [_HEAD.pack(MAGIC, VERSION, head_length, len(columns))], []
+    start = head_length
+    for name, listed in columns.items():
+        head += [names[name], _COUNT.pack(len(listed))]
+        for kind, payload in listed:
+            head.append(kinds[kind])
+            if payload is None:
+                head.append(_EXTENT.pack(EMPTY_START, 0))
+                continue
+            head.append(_EXTENT.pack(start, len(payload)))
+            payloads.append(payload)
+            start += len(payload)
+    return b"".join([*head, _COUNT.pack(0), *payloads])

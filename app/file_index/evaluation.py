@@ -1,0 +1,152 @@
+"""Evaluating a predicate with the indexes of one file.
+
+Each leaf asks the indexes of its column, cheapest first, until one of them settles it; what they say is
+combined as in :mod:`app.file_index.result`. A leaf that no index answers keeps every row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, assert_never
+
+from app.errors import CorruptIndexError
+from app.file_index.bloom_filter import BloomFilter
+from app.file_index.conditions import condition
+from app.file_index.container import blame
+from app.file_index.index_kinds import IndexKind
+from app.file_index.keys import key_space
+from app.file_index.result import KEEP, SKIP, Rows, both, either, rows
+from app.file_index.row_index import all_rows, select
+from app.file_index.trace import answered, unanswered
+from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Constant, Operator, Unknown, conjuncts
+
+if TYPE_CHECKING:
+    from app.file_index.conditions import Condition
+    from app.file_index.container import Entry, FileIndex
+    from app.file_index.result import Result
+    from app.file_index.trace import Step
+    from app.predicates.model import BoundPredicate
+
+_KINDS = {kind.value: kind for kind in IndexKind}
+_COST = {kind.value: cost for cost, kind in enumerate(IndexKind)}
+
+_FALSE_WITHOUT_VALUES = frozenset(
+    {
+        Operator.EQUAL,
+        Operator.LESS_THAN,
+        Operator.LESS_OR_EQUAL,
+        Operator.GREATER_THAN,
+        Operator.GREATER_OR_EQUAL,
+        Operator.IN,
+        Operator.IS_NOT_NULL,
+        Operator.STARTS_WITH,
+        Operator.ENDS_WITH,
+        Operator.CONTAINS,
+    }
+)
+"""What an empty entry decides, as in the engine. The other tests need a value too, but the engine keeps the
+file there, and an entry that should not be empty must not cost more rows here than it does there."""
+
+
+def evaluate(
+    predicate: BoundPredicate,
+    index: FileIndex,
+    *,
+    row_count: int | None = None,
+    trace: list[Step] | None = None,
+) -> Result:
+    """The rows of a file that can satisfy a predicate.
+
+    Args:
+        predicate: bound to the schema that the file was written with.
+        index: the file's indexes.
+        row_count: rows of the file, where they are known; every index must agree with it.
+        trace: if given, a step for every question asked is added.
+
+    Raises:
+        CorruptIndexError: an index that had to be asked is broken; the file has to be kept.
+    """
+    return _Evaluation(index, row_count, trace).answer(predicate)
+
+
+@dataclass(frozen=True, slots=True)
+class _Evaluation:
+    index: FileIndex
+    row_count: int | None
+    trace: list[Step] | None
+
+    def answer(self, predicate: BoundPredicate) -> Result:
+        match predicate:
+            case BoundLeaf():
+                return self._leaf(predicate)
+            case BoundAnd() | Constant(value=True):
+                return self._all_of(conjuncts(predicate))
+            case BoundOr(children):
+                return self._any_of(children)
+            case Constant():
+                return SKIP
+            case Unknown():
+                self._note_unanswered(None, predicate)
+                return KEEP
+            case _:
+                assert_never(predicate)
+
+    def _all_of(self, parts: tuple[BoundPredicate, ...]) -> Result:
+        if not parts:
+            return KEEP if self.row_count is None else rows(all_rows(self.row_count), exact=True)
+        result = self.answer(parts[0])
+        for part in parts[1:]:
+            if result is SKIP:
+                break
+            result = both(result, self.answer(part))
+        return result
+
+    def _any_of(self, parts: tuple[BoundPredicate, ...]) -> Result:
+        result: Result = SKIP
+        for part in parts:
+            result = either(result, self.answer(part))
+        return result
+
+    def _leaf(self, leaf: BoundLeaf) -> Result:
+        space = key_space(leaf.field.type)
+        asked = None if space is None else condition(leaf, space)
+        result: Result = KEEP
+        answers = 0
+        for entry in sorted(self.index.entries.get(leaf.field.name, ()), key=_cost):
+            found = self._ask(entry, leaf, asked)
+            if found is None:
+                continue
+            answers += 1
+            if self.trace is not None:
+                self.trace.append(answered(entry.column, entry.kind, str(leaf), found))
+            if found is SKIP or (isinstance(found, Rows) and found.exact):
+                return found
+            result = both(result, found)
+        if not answers:
+            self._note_unanswered(leaf.field.name, leaf)
+        return result
+
+    def _ask(self, entry: Entry, leaf: BoundLeaf, asked: Condition | None) -> Result | None:
+        """What one index says; None where it cannot be asked."""
+        if entry.is_empty:
+            return SKIP if leaf.operator in _FALSE_WITHOUT_VALUES else KEEP
+        kind = _KINDS.get(entry.kind)
+        if kind is None or asked is None:
+            return None
+        with blame(entry):
+            opened = self.index.open(entry, kind, leaf.field.type)
+            if isinstance(opened, BloomFilter):
+                return opened.select(asked)
+            if self.row_count not in (None, opened.row_count):
+                raise CorruptIndexError(
+                    f"expected the {self.row_count} rows of the data file, found {opened.row_count}"
+                )
+            return select(opened, asked)
+
+    def _note_unanswered(self, column: str | None, part: BoundPredicate) -> None:
+        if self.trace is not None:
+            self.trace.append(unanswered(column, str(part)))
+
+
+def _cost(entry: Entry) -> int:
+    return _COST.get(entry.kind, len(_COST))

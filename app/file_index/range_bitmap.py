@@ -1,0 +1,156 @@
+"""``range-bitmap``: distinct values get codes in their order, and the rows are kept by the bits of the code.
+
+All integers are big endian.
+
+===============  ======  ===========================================================================
+width            type    meaning
+===============  ======  ===========================================================================
+4                i32     head length after this field
+1                i8      version, 1
+4                i32     row count
+4                i32     number of distinct values c
+key, key                 smallest and largest value; absent where c is 0
+4                i32     length of the dictionary
+the length above         dictionary, see :mod:`app.file_index.dictionary`
+the rest                 bit-slice index, see :mod:`app.file_index.bit_slice_index`
+===============  ======  ===========================================================================
+
+The index answers every comparison exactly. The engine of 1.4 errs where c is 0: IS NULL gives it two rows
+only; here it is every row.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from app.errors import CorruptIndexError
+from app.file_index import bit_slice_index, dictionary
+from app.file_index.bit_slices import MAX_SLICES
+from app.file_index.cursor import Cursor
+from app.file_index.dictionary import Dictionary
+from app.file_index.row_index import all_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyroaring import BitMap
+
+    from app.file_index.bit_slices import BitSlices
+    from app.file_index.keys import Key, KeySpace
+    from app.types import Value
+    from app.types.roaring import Buffer
+
+VERSION = 1
+DEFAULT_CHUNK_BYTES = 16 * 1024
+
+_HEAD = struct.Struct(">bii")
+_LENGTH = struct.Struct(">i")
+
+
+@dataclass(frozen=True, slots=True)
+class RangeBitmap:
+    """Rows by the rank of their value.
+
+    Attributes:
+        row_count: rows of the data file.
+        cardinality: number of distinct values.
+        bounds: smallest and largest key; None where no row has a value.
+        dictionary: codes of the keys.
+        slices: rows by code.
+    """
+
+    row_count: int
+    cardinality: int
+    bounds: tuple[Key, Key] | None
+    dictionary: Dictionary
+    slices: BitSlices
+
+    @classmethod
+    def read(cls, buffer: Buffer, space: KeySpace) -> Self:
+        """Reads the heads; keys and bitmaps are decoded when they are asked for.
+
+        Raises:
+            CorruptIndexError: a head contradicts itself or the bytes.
+        """
+        cursor = Cursor(buffer)
+        head_length = cursor.count("head length of the range-bitmap", each_bytes=1)
+        head_end = cursor.position + head_length
+        cursor.version("range-bitmap", VERSION)
+        row_count = cursor.count("row count")
+        cardinality = cursor.count("number of distinct values")
+        bounds = None
+        if cardinality:
+            low, cursor.position = space.read(buffer, cursor.position)
+            high, cursor.position = space.read(buffer, cursor.position)
+            bounds = (low, high)
+        dictionary_length = cursor.count("length of the dictionary", each_bytes=1)
+        if cursor.position != head_end or cardinality > row_count:
+            raise CorruptIndexError(
+                f"expected a head of {cursor.position - _LENGTH.size} bytes, found {head_length}; "
+                f"expected at most {row_count} distinct values, found {cardinality}",
+                offset=0,
+            )
+        start, end = cursor.position, cursor.position + dictionary_length
+        keys = Dictionary.read(buffer[:end], start, space, cardinality)
+        slices = bit_slice_index.read(buffer, end, cardinality, row_count)
+        return cls(row_count, cardinality, bounds, keys, slices)
+
+    def null_rows(self) -> BitMap:
+        """Rows without a value."""
+        return all_rows(self.row_count) - self.slices.existing_rows()
+
+    def value_rows(self) -> BitMap:
+        """Rows with a value."""
+        return self.slices.existing_rows()
+
+    def rows_with(self, keys: Sequence[Key]) -> BitMap:
+        """Rows that have one of ``keys``, which ascend."""
+        codes = (self._code(key) for key in keys)
+        return self.slices.select((code, code + 1) for code in codes if code is not None)
+
+    def rows_between(self, start: Key | None, stop: Key | None) -> BitMap:
+        """Rows with a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
+        first = 0 if start is None else self._rank(start)
+        behind = self.cardinality if stop is None else self._rank(stop)
+        # No row has a code above the last one; a span to the end of all codes spares the walk along its edge.
+        return self.slices.select([(first, behind if behind < self.cardinality else 1 << MAX_SLICES)])
+
+    def _code(self, key: Key) -> int | None:
+        if self.bounds is None or not self.bounds[0] <= key <= self.bounds[1]:  # type: ignore[operator] # one type's keys
+            return None
+        code, found = self.dictionary.locate(key)
+        return code if found else None
+
+    def _rank(self, key: Key) -> int:
+        """Number of distinct keys below ``key``."""
+        if self.bounds is None or key <= self.bounds[0]:  # type: ignore[operator] # one type's keys
+            return 0
+        return self.cardinality if key > self.bounds[1] else self.dictionary.locate(key)[0]  # type: ignore[operator] # likewise
+
+
+def write(values: Sequence[Value | None], space: KeySpace, chunk_bytes: int = DEFAULT_CHUNK_BYTES) -> bytes:
+    """The index of a column.
+
+    Args:
+        values: one for each row.
+        space: keys of the column's type.
+        chunk_bytes: size of the dictionary's chunks; the engine takes 0 for BOOLEAN, TINYINT and SMALLINT.
+    """
+    row_keys = [None if value is None else space.key(value) for value in values]
+    keys = sorted({key for key in row_keys if key is not None})
+    code_of = {key: code for code, key in enumerate(keys)}
+    bounds = space.write(keys[0]) + space.write(keys[-1]) if keys else b""
+    head = _HEAD.pack(VERSION, len(values), len(keys)) + bounds
+    chunks = dictionary.write(keys, space, chunk_bytes)
+    codes = ((row, code_of[key]) for row, key in enumerate(row_keys) if key is not None)
+    return b"".join(
+        [
+            _LENGTH.pack(len(head)),
+            head,
+            _LENGTH.pack(len(chunks)),
+            chunks,
+            bit_slice_index.write(codes, len(keys)),
+        ]
+    )
