@@ -8,9 +8,10 @@ readers (:mod:`app.predicates.json_reader`, :mod:`app.predicates.sql_reader`) gi
 an unbound predicate cannot be evaluated by mistake.
 
 What binding guarantees of a leaf: no literal is NULL; IN and NOT_IN have at least two literals, distinct and
-ascending in SQL's order; BETWEEN has two distinct bounds in order; NOT BETWEEN is gone (it is two comparisons);
-integer and decimal literals fit the type (a comparison with one that does not was decided or rewritten);
-no literal of STARTS_WITH, ENDS_WITH, CONTAINS and LIKE belongs to a column that is not a string.
+ascending in SQL's order; BETWEEN has two distinct bounds in order; NOT BETWEEN is gone (it is two
+comparisons); integer and decimal literals fit the type (a comparison with one that does not was decided or
+rewritten); BOOLEAN columns are not tested by NOT_EQUAL and NOT_IN; only columns of strings are tested by
+STARTS_WITH, ENDS_WITH, CONTAINS and LIKE.
 """
 
 from __future__ import annotations
