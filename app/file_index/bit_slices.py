@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
 from pyroaring import BitMap
 
 from app.types.roaring import read_bitmap
@@ -84,6 +85,20 @@ class BitSlices:
                 tied = tied - ones if descending else tied & ones
         return sure, tied if wanted else BitMap()
 
+    def extreme(self, *, largest: bool) -> int | None:
+        """The smallest or the largest code of a row; None if no row has one."""
+        rows, code = self.existing_rows(), 0
+        if not rows:
+            return None
+        for level in reversed(range(len(self.slices))):
+            ones = rows & self._slice(level)
+            if len(ones) == len(rows) or (largest and ones):
+                code |= 1 << level
+                rows = ones
+            else:
+                rows -= ones
+        return code
+
     def _slice(self, level: int) -> BitMap:
         return self._read(self.slices[level])
 
@@ -132,15 +147,13 @@ def merge(spans: Iterable[CodeSpan]) -> list[CodeSpan]:
     return merged
 
 
-def slice_codes(codes: Iterable[tuple[int, int]], slices: int) -> list[BitMap]:
-    """The bitmaps of ``(row, code)`` pairs: first the rows that exist, then the slices."""
-    members: list[list[int]] = [[] for _ in range(slices + 1)]
-    for row, code in codes:
-        members[0].append(row)
-        for bit in range(code.bit_length()):
-            if code >> bit & 1:
-                members[bit + 1].append(row)
-    bitmaps = [BitMap(rows) for rows in members]
+def slice_codes(rows: Sequence[int], codes: Sequence[int], slices: int) -> list[BitMap]:
+    """The bitmaps of rows and their codes: first the rows that exist, then the slices."""
+    row_array, code_array = np.array(rows, np.uint32), np.array(codes, np.uint64)
+    members = [row_array] + [
+        row_array[code_array >> np.uint64(bit) & np.uint64(1) != 0] for bit in range(slices)
+    ]
+    bitmaps = [BitMap(member) for member in members]
     for bitmap in bitmaps:
         bitmap.run_optimize()
     return bitmaps

@@ -79,23 +79,54 @@ _INLINE_LENGTH = -1
 
 
 @dataclass(frozen=True, slots=True)
-class BitmapIndex:
-    """Rows by value.
+class BitmapHead:
+    """What a payload says before the first key.
 
     Attributes:
         version: 1 or 2.
         row_count: rows of the data file.
         cardinality: number of distinct values.
         nulls: rows without a value; None if every row has one.
-        entries: rows of each key.
-        body: where the bitmaps start.
-        buffer: the payload.
     """
 
     version: int
     row_count: int
     cardinality: int
     nulls: Reference | None
+
+    @classmethod
+    def read(cls, cursor: Cursor) -> Self:
+        """Reads the head; the cursor ends up behind it.
+
+        Raises:
+            CorruptIndexError: the head contradicts itself or the bytes.
+        """
+        version = cursor.version("bitmap index", VERSION_1, VERSION_2)
+        row_count = cursor.count("row count")
+        cardinality = cursor.count("number of distinct values", each_bytes=OFFSET.size)
+        if cardinality > row_count:
+            raise CorruptIndexError(
+                f"expected at most {row_count} distinct values, found {cardinality}", offset=0
+            )
+        if not cursor.flag("flag of null rows"):
+            return cls(version, row_count, cardinality, None)
+        offset = cursor.i32("offset of the null rows")
+        length = cursor.i32("length of the null rows") if version == VERSION_2 else None
+        return cls(version, row_count, cardinality, Reference(offset, length))
+
+
+@dataclass(frozen=True, slots=True)
+class BitmapIndex:
+    """Rows by value.
+
+    Attributes:
+        head: counts and null rows.
+        entries: rows of each key.
+        body: where the bitmaps start.
+        buffer: the payload.
+    """
+
+    head: BitmapHead
     entries: Entries
     body: int
     buffer: Buffer
@@ -108,28 +139,22 @@ class BitmapIndex:
             CorruptIndexError: the head contradicts itself or the bytes.
         """
         cursor = Cursor(buffer)
-        version = cursor.version("bitmap index", VERSION_1, VERSION_2)
-        row_count = cursor.count("row count")
-        cardinality = cursor.count("number of distinct values", each_bytes=OFFSET.size)
-        has_nulls = cursor.flag("flag of null rows")
-        if cardinality > row_count:
-            raise CorruptIndexError(
-                f"expected at most {row_count} distinct values, found {cardinality}", offset=0
-            )
-        nulls = None
-        if has_nulls:
-            offset = cursor.i32("offset of the null rows")
-            nulls = Reference(offset, cursor.i32("length of the null rows") if version == VERSION_2 else None)
+        head = BitmapHead.read(cursor)
         entries: Entries
-        if version == VERSION_1:
-            entries = PlainEntries.read(cursor, space, cardinality)
+        if head.version == VERSION_1:
+            entries = PlainEntries.read(cursor, space, head.cardinality)
         else:
             entries = BlockedEntries.read(cursor, space)
-        return cls(version, row_count, cardinality, nulls, entries, cursor.position, buffer)
+        return cls(head, entries, cursor.position, buffer)
+
+    @property
+    def row_count(self) -> int:
+        """Rows of the data file."""
+        return self.head.row_count
 
     def null_rows(self) -> BitMap:
         """Rows without a value."""
-        return self._union([] if self.nulls is None else [self.nulls])
+        return self._union([] if self.head.nulls is None else [self.head.nulls])
 
     def value_rows(self) -> BitMap:
         """Rows with a value."""
@@ -152,7 +177,7 @@ class BitmapIndex:
         """
         bitmaps: list[BitMap] = []
         single_rows: list[int] = []
-        bytes_left, references_left = len(self.buffer) - self.body, max(1, self.cardinality)
+        bytes_left, references_left = len(self.buffer) - self.body, max(1, self.head.cardinality)
         for reference in references:
             if reference.offset < 0:
                 single_rows.append(self._single_row(reference))

@@ -42,6 +42,9 @@ class Reference:
 class Entries(Protocol):
     """Keys and their sets of rows."""
 
+    def bounds(self) -> tuple[Key, Key] | None:
+        """The smallest and the largest key; None if there are none."""
+
     def find(self, key: Key) -> Reference | None:
         """The rows of one key; None if no row has it."""
 
@@ -115,6 +118,11 @@ class PlainEntries:
         by_key = sorted(positions, key=lambda at: space.read(cursor.buffer, at)[0])
         return cls(Records(cursor.buffer, space, array("q", by_key)))
 
+    def bounds(self) -> tuple[Key, Key] | None:
+        """The smallest and the largest key; None if there are none."""
+        positions = self.records.positions
+        return (self.records.key(positions[0]), self.records.key(positions[-1])) if positions else None
+
     def find(self, key: Key) -> Reference | None:
         """The rows of one key; None if no row has it."""
         at = self.records.below(key)
@@ -161,6 +169,14 @@ class BlockedEntries:
         cursor.take(size, "block area")
         return cls(Records(cursor.buffer, space, positions), area, cursor.position)
 
+    def bounds(self) -> tuple[Key, Key] | None:
+        """The smallest and the largest key; None if there are none."""
+        positions = self.blocks.positions
+        if not positions:
+            return None
+        last = self._entries(positions[-1])
+        return self.blocks.key(positions[0]), last.key(last.positions[-1])
+
     def find(self, key: Key) -> Reference | None:
         """The rows of one key; None if no row has it."""
         block = self.blocks.up_to(key) - 1
@@ -191,6 +207,8 @@ class BlockedEntries:
             )
         cursor = Cursor(buffer[: self.end], self.area + offset)
         count = cursor.count("number of entries of a block", each_bytes=OFFSET_AND_LENGTH.size)
+        if count == 0:
+            raise CorruptIndexError("expected a block with entries, found none", offset=self.area + offset)
         return Records(buffer, space, measure_records(cursor, space, count, OFFSET_AND_LENGTH.size))
 
 

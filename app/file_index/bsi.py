@@ -72,6 +72,11 @@ class Part:
     high: int
     slices: BitSlices
 
+    def ends(self) -> list[int]:
+        """The smallest and the largest absolute value that a row has; none if no row has one."""
+        codes = (self.slices.extreme(largest=False), self.slices.extreme(largest=True))
+        return [self.low + code for code in codes if code is not None]
+
     def rows_in(self, spans: Iterable[CodeSpan]) -> BitMap:
         """Rows whose absolute value stands in one of ``spans``, which ascend."""
         # No value lies above the largest; a span to the end of all codes spares the walk along its edge.
@@ -130,6 +135,15 @@ class BitSlicedIntegers:
         behind = LARGEST_ABSOLUTE + 1 if stop is None else int(stop)
         return self._rows_in([(first, behind)])
 
+    def bounds(self) -> tuple[int, int] | None:
+        """The smallest and the largest value; None where no row has one."""
+        ends = []
+        if self.negative:
+            ends += [-end for end in self.negative.ends()]
+        if self.positive:
+            ends += self.positive.ends()
+        return (min(ends), max(ends)) if ends else None
+
     def _rows_in(self, spans: Sequence[CodeSpan]) -> BitMap:
         found = BitMap()
         if self.positive:
@@ -182,9 +196,10 @@ def _write_part(rows: Sequence[tuple[int, int]]) -> bytes:
     """Flag and part of ``(row, absolute value)`` pairs."""
     if not rows:
         return b"\0"
-    high = max(value for _, value in rows)
+    positions, values = zip(*rows, strict=True)
+    high = max(values)
     if high > LARGEST_ABSOLUTE:
         raise OverflowError(f"bsi holds absolute values up to {LARGEST_ABSOLUTE}, not {high}")
-    existing, *slices = (bitmap.serialize() for bitmap in slice_codes(rows, high.bit_length()))
+    existing, *slices = (bitmap.serialize() for bitmap in slice_codes(positions, values, high.bit_length()))
     head = _PART_HEAD.pack(VERSION, 0, high)
     return b"".join([b"\1", head, existing, _SLICES.pack(len(slices)), *slices])

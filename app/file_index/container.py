@@ -130,10 +130,15 @@ class FileIndex:
         key = (entry.column, entry.kind, data_type)
         found = self._opened.get(key)
         if found is None:
-            found = self._opened[key] = open_index(kind, self._payload(entry), data_type)
+            found = self._opened[key] = open_index(kind, self.payload(entry), data_type)
         return found
 
-    def _payload(self, entry: Entry) -> memoryview:
+    def payload(self, entry: Entry) -> memoryview:
+        """The bytes of an entry, which must not be empty.
+
+        Raises:
+            CorruptIndexError: they lie outside of the file.
+        """
         end = entry.start + entry.length
         if entry.start < _HEAD.size or entry.length < 0 or end > len(self.buffer):
             raise CorruptIndexError(

@@ -5,7 +5,7 @@ All integers are big endian.
 ===============  ======  ===========================================================================
 width            type    meaning
 ===============  ======  ===========================================================================
-4                i32     head length after this field
+4                i32     head length: from behind this field to the dictionary
 1                i8      version, 1
 4                i32     row count
 4                i32     number of distinct values c
@@ -50,6 +50,38 @@ _LENGTH = struct.Struct(">i")
 
 
 @dataclass(frozen=True, slots=True)
+class RangeBitmapHead:
+    """What a payload says before the first key.
+
+    Attributes:
+        length: bytes of the head.
+        row_count: rows of the data file.
+        cardinality: number of distinct values.
+    """
+
+    length: int
+    row_count: int
+    cardinality: int
+
+    @classmethod
+    def read(cls, cursor: Cursor) -> Self:
+        """Reads these fields; the cursor ends up behind them.
+
+        Raises:
+            CorruptIndexError: they contradict each other or the bytes.
+        """
+        length = cursor.count("head length of the range-bitmap", each_bytes=1)
+        cursor.version("range-bitmap", VERSION)
+        row_count = cursor.count("row count")
+        cardinality = cursor.count("number of distinct values")
+        if cardinality > row_count:
+            raise CorruptIndexError(
+                f"expected at most {row_count} distinct values, found {cardinality}", offset=0
+            )
+        return cls(length, row_count, cardinality)
+
+
+@dataclass(frozen=True, slots=True)
 class RangeBitmap:
     """Rows by the rank of their value.
 
@@ -75,27 +107,21 @@ class RangeBitmap:
             CorruptIndexError: a head contradicts itself or the bytes.
         """
         cursor = Cursor(buffer)
-        head_length = cursor.count("head length of the range-bitmap", each_bytes=1)
-        head_end = cursor.position + head_length
-        cursor.version("range-bitmap", VERSION)
-        row_count = cursor.count("row count")
-        cardinality = cursor.count("number of distinct values")
+        head = RangeBitmapHead.read(cursor)
         bounds = None
-        if cardinality:
+        if head.cardinality:
             low, cursor.position = space.read(buffer, cursor.position)
             high, cursor.position = space.read(buffer, cursor.position)
             bounds = (low, high)
         dictionary_length = cursor.count("length of the dictionary", each_bytes=1)
-        if cursor.position != head_end or cardinality > row_count:
+        if cursor.position != _LENGTH.size + head.length:
             raise CorruptIndexError(
-                f"expected a head of {cursor.position - _LENGTH.size} bytes, found {head_length}; "
-                f"expected at most {row_count} distinct values, found {cardinality}",
-                offset=0,
+                f"expected a head of {cursor.position - _LENGTH.size} bytes, found {head.length}", offset=0
             )
         start, end = cursor.position, cursor.position + dictionary_length
-        keys = Dictionary.read(buffer[:end], start, space, cardinality)
-        slices = bit_slice_index.read(buffer, end, cardinality, row_count)
-        return cls(row_count, cardinality, bounds, keys, slices)
+        keys = Dictionary.read(buffer[:end], start, space, head.cardinality)
+        slices = bit_slice_index.read(buffer, end, head.cardinality, head.row_count)
+        return cls(head.row_count, head.cardinality, bounds, keys, slices)
 
     def null_rows(self) -> BitMap:
         """Rows without a value."""
@@ -142,15 +168,8 @@ def write(values: Sequence[Value | None], space: KeySpace, chunk_bytes: int = DE
     keys = sorted({key for key in row_keys if key is not None})
     code_of = {key: code for code, key in enumerate(keys)}
     bounds = space.write(keys[0]) + space.write(keys[-1]) if keys else b""
-    head = _HEAD.pack(VERSION, len(values), len(keys)) + bounds
     chunks = dictionary.write(keys, space, chunk_bytes)
-    codes = ((row, code_of[key]) for row, key in enumerate(row_keys) if key is not None)
-    return b"".join(
-        [
-            _LENGTH.pack(len(head)),
-            head,
-            _LENGTH.pack(len(chunks)),
-            chunks,
-            bit_slice_index.write(codes, len(keys)),
-        ]
-    )
+    head = _HEAD.pack(VERSION, len(values), len(keys)) + bounds + _LENGTH.pack(len(chunks))
+    rows = [row for row, key in enumerate(row_keys) if key is not None]
+    codes = [code_of[key] for key in row_keys if key is not None]
+    return b"".join([_LENGTH.pack(len(head)), head, chunks, bit_slice_index.write(rows, codes, len(keys))])

@@ -1,0 +1,102 @@
+"""The first rows of an order, by the range-bitmap of its first key.
+
+What is found is a superset of the answer's rows in this file: with a single key any choice among tied rows is
+right, with further keys every row that ties with the last place has to stay. The engine breaks ties of a
+single key in favour of the highest positions, and so does this; among null rows the lowest win.
+
+Narrowing is right only where the rows at hold are all in the answer to the filter: were some of them
+filtered out later, they would have taken the places of others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from app.errors import CorruptIndexError
+from app.file_index.container import blame
+from app.file_index.index_kinds import IndexKind
+from app.file_index.keys import FloatingKeys
+from app.file_index.range_bitmap import RangeBitmap
+from app.file_index.result import SKIP, Rows, rows
+
+if TYPE_CHECKING:
+    from pyroaring import BitMap
+
+    from app.file_index.container import FileIndex
+    from app.file_index.result import Result
+    from app.types import DataField
+
+
+def top_n(
+    index: FileIndex,
+    field: DataField,
+    *,
+    descending: bool,
+    nulls_first: bool,
+    limit: int,
+    strict: bool,
+    selection: Result,
+) -> Result:
+    """Narrows ``selection`` to the rows that can be among the first ``limit``.
+
+    Args:
+        index: the file's indexes.
+        field: the first sort key.
+        descending: whether large values come first.
+        nulls_first: whether null rows come first.
+        limit: how many rows are asked for.
+        strict: whether ``field`` is the only sort key.
+        selection: answer to the filter; without a filter, all rows as exact ones. Unless it is exact, or
+            where the field has no range-bitmap, it is returned as it is.
+
+    Raises:
+        CorruptIndexError: the range-bitmap is broken; the selection has to be kept.
+    """
+    if not isinstance(selection, Rows) or not selection.exact or len(selection.positions) <= limit:
+        return selection
+    if limit <= 0:
+        return SKIP
+    entries = index.entries.get(field.name, ())
+    entry = next((one for one in entries if one.kind == IndexKind.RANGE_BITMAP and not one.is_empty), None)
+    if entry is None:
+        return selection
+    with blame(entry):
+        ranges = index.open(entry, IndexKind.RANGE_BITMAP, field.type)
+        assert isinstance(ranges, RangeBitmap)  # noqa: S101 - what opening this kind gives
+        if selection.positions.max() >= ranges.row_count:
+            raise CorruptIndexError(
+                f"expected more than {selection.positions.max()} rows, found {ranges.row_count}"
+            )
+        valued = selection.positions & ranges.value_rows()
+        nulls = selection.positions - valued
+        if nulls_first:
+            places = limit - len(nulls)
+            found = _first_nulls(nulls, limit, strict=strict)
+            if places > 0:
+                found |= _first_values(ranges, valued, places, descending=descending, strict=strict)
+        else:
+            places = limit - len(valued)
+            found = _first_values(ranges, valued, limit, descending=descending, strict=strict)
+            if places > 0:
+                found |= _first_nulls(nulls, places, strict=strict)
+    return rows(found, exact=True)
+
+
+def _first_nulls(nulls: BitMap, limit: int, *, strict: bool) -> BitMap:
+    """Null rows tie with each other."""
+    return nulls[:limit] if strict else nulls.copy()
+
+
+def _first_values(
+    ranges: RangeBitmap, candidates: BitMap, limit: int, *, descending: bool, strict: bool
+) -> BitMap:
+    sure, tied = ranges.slices.first(candidates, limit, descending=descending)
+    if strict:
+        return sure | tied[len(tied) - min(len(tied), limit - len(sure)) :]
+    found = sure | tied
+    if isinstance(ranges.dictionary.space, FloatingKeys):
+        # The zeros are two keys of the index but tie in SQL.
+        zeros = candidates & ranges.rows_with(ranges.dictionary.space.equal_keys(0.0))
+        if not zeros.isdisjoint(found):
+            found |= zeros
+    return found
