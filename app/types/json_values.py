@@ -165,7 +165,7 @@ def _double(value: object, _: DataType) -> float:
     if isinstance(value, str):
         text = value.strip()
         return _SPECIAL_FLOATS[text] if text in _SPECIAL_FLOATS else float(_any_decimal(text))
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
         raise ValueError("not a number")  # noqa: TRY004 - turned into one error for all
     try:
         return float(value)
