@@ -346,3 +346,24 @@ def test_health_and_caches(client: httpx.Client) -> None:
 def test_the_api_describes_itself(client: httpx.Client) -> None:
     assert client.get("/docs").headers["content-type"].startswith("text/html")
     assert "/v1/config" in client.get("/openapi.json").json()["paths"]
+
+
+def literal(column: str, text: str) -> str:
+    """A body with the number just as it is written."""
+    return (
+        '{"selection": "positions", "filter": {"kind": "LEAF", "function": "EQUAL", "transform": '
+        f'{{"name": "FIELD_REF", "fieldRef": {{"name": "{column}"}}}}, "literals": [{text}]}}}}'
+    )
+
+
+@pytest.mark.parametrize("text", ["58.43", '"58.43"', "58.43000000000000000000", "5843e-2"])
+def test_decimals_are_compared_with_every_digit(client: httpx.Client, text: str) -> None:
+    files = client.post(f"{TABLES}/append_sidecar/plan", content=literal("fee", text)).json()["files"]
+
+    assert sorted(file["selection"] for file in files) == [[6, 87, 125], [11, 37], [21, 32, 81]]
+
+
+def test_doubles_may_be_written_with_too_many_digits(client: httpx.Client) -> None:
+    response = client.post(f"{TABLES}/append_dv32/plan", content=literal("score", "0.1234567890123456789012"))
+
+    assert response.status_code == 200, response.text
