@@ -136,6 +136,7 @@ ALWAYS_TRUE = Constant(value=True)
 ALWAYS_FALSE = Constant(value=False)
 
 _SHOWN_LITERALS = 5
+_SHOWN_CHARACTERS = 100
 _SYMBOLS = {
     Operator.EQUAL: "=",
     Operator.NOT_EQUAL: "<>",
@@ -154,7 +155,7 @@ def _show(value: Value, field: DataField) -> str:
         case {"$hex": digits}:
             return f"X'{digits}'"
         case str(text) if field.type.root not in (TypeRoot.DECIMAL, TypeRoot.FLOAT, TypeRoot.DOUBLE):
-            return f"'{text}'"
+            return f"'{text}'" if len(text) <= _SHOWN_CHARACTERS else f"'{text[:_SHOWN_CHARACTERS]}...'"
         case other:
             return str(other)
 

@@ -1,0 +1,182 @@
+"""Reads the sides of a comparison in Spark SQL: a column, a key of a map, a literal.
+
+::
+
+    operand  = "(" operand ")" | column | column "[" string "]" | literal
+    literal  = { "+" | "-" } number | string { string } | type string | TRUE | FALSE | NULL
+             | ( CAST | TRY_CAST ) "(" literal AS type [ "(" number [ "," number ] ")" ] ")"
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from app.predicates.sql_literals import (
+    cast_literal,
+    negate,
+    read_name,
+    read_number,
+    read_string,
+    typed_literal,
+)
+from app.predicates.sql_tokens import Token, TokenKind
+from app.predicates.unbound import Column, Literal, LiteralKind
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+
+Operand: TypeAlias = Column | Literal
+
+_WORD_LITERALS: Final = {"TRUE": True, "FALSE": False, "NULL": None}
+_FUNCTIONS_WITHOUT_PARENTHESES: Final = frozenset(
+    {"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER", "LOCALTIMESTAMP", "SESSION_USER"}
+)
+_NUMERIC: Final = frozenset({LiteralKind.NUMBER, LiteralKind.FLOAT, LiteralKind.DOUBLE, LiteralKind.NULL})
+_TYPE_ARGUMENT: Final = re.compile(r"[0-9]{1,3}")
+
+
+class OperandReader:
+    """Reads tokens from the left.
+
+    Args:
+        tokens: one or more tokens, END not among them.
+
+    Attributes:
+        literals: how many literals were read.
+    """
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._tokens = [*tokens, Token(TokenKind.END, "", tokens[-1].end, "")]
+        self._at = 0
+        self._casting = False
+        self.literals = 0
+
+    @property
+    def finished(self) -> bool:
+        """Whether every token is read."""
+        return self._tokens[self._at].kind is TokenKind.END
+
+    def take(self, word: str) -> bool:
+        """Steps over a keyword or symbol if it stands here."""
+        if self._tokens[self._at].word != word:
+            return False
+        self._at += 1
+        return True
+
+    def take_any(self, words: Container[str]) -> str | None:
+        """Steps over one of several keywords or symbols; tells which."""
+        word = self._tokens[self._at].word
+        if word not in words:
+            return None
+        self._at += 1
+        return word
+
+    def take_call(self, functions: Container[str]) -> str | None:
+        """Steps over the name of one of several functions and its parenthesis; tells which."""
+        word = self._tokens[self._at].word
+        if word not in functions or self._tokens[self._at + 1].word != "(":
+            return None
+        self._at += 2
+        return word
+
+    def operand(self) -> Operand | None:
+        """Reads a column or a literal, however many parentheses it stands in; None if it is neither."""
+        opened = 0
+        while self.take("("):
+            opened += 1
+        found = self._bare_operand()
+        closed = all(self.take(")") for _ in range(opened))
+        if isinstance(found, Literal):
+            self.literals += 1
+        return found if closed else None
+
+    def _bare_operand(self) -> Operand | None:
+        token, behind = self._tokens[self._at], self._tokens[min(self._at + 1, len(self._tokens) - 1)]
+        match token.kind:
+            case TokenKind.NUMBER:
+                self._at += 1
+                return read_number(token.text, token.start)
+            case TokenKind.STRING:
+                text = self._strings()
+                return None if text is None else Literal(LiteralKind.STRING, text, token.start)
+            case TokenKind.SYMBOL if token.word in ("+", "-"):
+                return self._signed()
+            case TokenKind.QUOTED:
+                return self._column(read_name(token.text))
+            case TokenKind.WORD if behind.kind is TokenKind.STRING:
+                self._at += 1
+                text = self._strings()
+                return None if text is None else typed_literal(token.word, text, token.start)
+            case TokenKind.WORD if behind.word == "(":
+                return self._cast() if token.word in ("CAST", "TRY_CAST") else None
+            case TokenKind.WORD if token.word in _WORD_LITERALS:
+                self._at += 1
+                value = _WORD_LITERALS[token.word]
+                return Literal(LiteralKind.NULL if value is None else LiteralKind.BOOLEAN, value, token.start)
+            case TokenKind.WORD if token.word not in _FUNCTIONS_WITHOUT_PARENTHESES:
+                return self._column(token.text)
+            case _:
+                return None
+
+    def _column(self, name: str) -> Column | None:
+        position = self._tokens[self._at].start
+        self._at += 1
+        key: str | None = None
+        if self.take("["):
+            if self._tokens[self._at].kind is not TokenKind.STRING:
+                return None
+            key = self._strings()
+            if key is None or not self.take("]"):
+                return None
+        # A dot leads to a field of a struct, a bracket into a nested value.
+        return None if self._tokens[self._at].word in (".", "[") else Column(name, key, position)
+
+    def _strings(self) -> str | None:
+        """Strings in a row are one; where they touch, Spark's versions disagree on what the quotes mean."""
+        parts: list[str] = []
+        while (token := self._tokens[self._at]).kind is TokenKind.STRING:
+            if parts and self._tokens[self._at - 1].end == token.start:
+                return None
+            parts.append(read_string(token.text, token.start))
+            self._at += 1
+        return "".join(parts)
+
+    def _signed(self) -> Literal | None:
+        negative = False
+        while (sign := self._tokens[self._at].word) in ("+", "-"):
+            negative ^= sign == "-"
+            self._at += 1
+        found = self._bare_operand()
+        if not isinstance(found, Literal) or found.kind not in _NUMERIC:
+            return None
+        return negate(found) if negative else found
+
+    def _cast(self) -> Literal | None:
+        start = self._tokens[self._at].start
+        if self._casting:
+            return None
+        self._casting = True
+        self._at += 2
+        found = self._bare_operand()
+        self._casting = False
+        if not isinstance(found, Literal) or not self.take("AS"):
+            return None
+        type_name = self._tokens[self._at].word
+        self._at += 1
+        arguments = self._type_arguments()
+        if arguments is None or not self.take(")"):
+            return None
+        return cast_literal(found, type_name, arguments, start)
+
+    def _type_arguments(self) -> tuple[int, ...] | None:
+        arguments: list[int] = []
+        if self.take("("):
+            while _TYPE_ARGUMENT.fullmatch(self._tokens[self._at].text):
+                arguments.append(int(self._tokens[self._at].text))
+                self._at += 1
+                if not self.take(","):
+                    break
+            if not self.take(")"):
+                return None
+        return tuple(arguments)
