@@ -214,8 +214,10 @@ def write(
         block_bytes: version 2: bound on the size of a block.
 
     Raises:
-        ValueError: an entry is longer than a block.
+        ValueError: an entry is longer than a block, or there is no such version.
     """
+    if version not in (VERSION_1, VERSION_2):
+        raise ValueError(f"there is no version {version} of the bitmap index")
     null_rows: list[int] = []
     rows_of: dict[Key, list[int]] = {}
     for row, value in enumerate(values):

@@ -180,7 +180,7 @@ def write(values: Sequence[Value | None], space: KeySpace) -> bytes:
     """The index of a column, given one value for each row.
 
     Raises:
-        OverflowError: a value has no absolute value of 63 bits.
+        ValueError: a value has no absolute value of 63 bits.
     """
     keys = [(row, int(space.key(value))) for row, value in enumerate(values) if value is not None]
     return b"".join(
@@ -199,7 +199,7 @@ def _write_part(rows: Sequence[tuple[int, int]]) -> bytes:
     positions, values = zip(*rows, strict=True)
     high = max(values)
     if high > LARGEST_ABSOLUTE:
-        raise OverflowError(f"bsi holds absolute values up to {LARGEST_ABSOLUTE}, not {high}")
+        raise ValueError(f"bsi holds absolute values up to {LARGEST_ABSOLUTE}, not {high}")
     existing, *slices = (bitmap.serialize() for bitmap in slice_codes(positions, values, high.bit_length()))
     head = _PART_HEAD.pack(VERSION, 0, high)
     return b"".join([b"\1", head, existing, _SLICES.pack(len(slices)), *slices])

@@ -250,7 +250,9 @@ class ByteKeys:
 def _read_fixed(form: struct.Struct, buffer: Buffer, at: int) -> tuple[int, int]:
     end = at + form.size
     if not 0 <= at <= end <= len(buffer):
-        raise CorruptIndexError(f"expected {form.size} bytes of a key within {len(buffer)} bytes", offset=at)
+        raise CorruptIndexError(
+            f"expected {form.size} bytes of a key within {len(buffer)} bytes, found it at {at}"
+        )
     number: int = form.unpack_from(buffer, at)[0]
     return number, end
 

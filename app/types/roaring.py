@@ -92,7 +92,7 @@ def bitmap_size(buffer: Buffer, offset: int = 0) -> int:
         CorruptIndexError: there is no bitmap, or it reaches beyond the buffer.
     """
     if not 0 <= offset <= len(buffer):
-        raise CorruptIndexError(f"expected a roaring bitmap within {len(buffer)} bytes", offset=offset)
+        raise CorruptIndexError(f"expected a roaring bitmap within {len(buffer)} bytes, found it at {offset}")
     at, containers, run_flags = _read_cookie(buffer, offset)
     end_of_keys = at + 4 * containers
     if end_of_keys > len(buffer):

@@ -1,0 +1,180 @@
+"""Bytes that are not what they should be: an answer or CorruptIndexError, in bounded time and memory."""
+
+from __future__ import annotations
+
+import random
+import struct
+import time
+import tracemalloc
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyroaring import BitMap
+
+from app.errors import CorruptIndexError
+from app.file_index import bitmap, bloom_filter, bsi, range_bitmap
+from app.file_index.container import FileIndex, write
+from app.file_index.evaluation import evaluate
+from app.file_index.index_kinds import IndexKind, takes
+from app.file_index.inspect import inspect
+from app.file_index.keys import key_space
+from app.file_index.result import Rows
+from app.file_index.top_n import top_n
+from app.predicates.model import ALWAYS_TRUE, BoundLeaf, Operator
+from app.types import DataField, parse_type
+from tests import golden_file_index
+
+if TYPE_CHECKING:
+    from app.types import DataType
+
+INT = parse_type("INT")
+STRING = parse_type("STRING")
+SAMPLES = [
+    name
+    for name in golden_file_index.names()
+    if name.startswith(("columns-", "bitmap1-", "bitmap2-", "bsi-", "range-", "bloom-"))
+]
+
+
+def _use(content: bytes, golden: golden_file_index.GoldenIndex) -> None:
+    """Asks everything there is to ask; what comes back must be positions of the file."""
+    index = FileIndex.read(content)
+    inspect(index, {field.name: field.type for field in golden.fields})
+    for check in golden.document["checks"][:12]:
+        try:
+            result = evaluate(golden.bind(check["predicate"]), index, row_count=golden.row_count)
+        except CorruptIndexError:
+            continue
+        if isinstance(result, Rows):
+            assert result.positions.max() < golden.row_count
+    everything = evaluate(ALWAYS_TRUE, index, row_count=golden.row_count)
+    for field in golden.fields:
+        top_n(index, field, descending=True, nulls_first=False, limit=3, strict=True, selection=everything)
+
+
+def _error_of(content: bytes, golden: golden_file_index.GoldenIndex) -> CorruptIndexError | None:
+    try:
+        _use(content, golden)
+    except CorruptIndexError as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_survives_damaged_files(name: str) -> None:
+    golden = golden_file_index.load(name)
+    chance = random.Random(name)  # noqa: S311 - repeatable damage, no secret
+
+    for _ in range(25):
+        damaged = bytearray(golden.content)
+        for _ in range(chance.randrange(1, 5)):
+            damaged[chance.randrange(len(damaged))] = chance.choice(
+                [0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)]
+            )
+        if chance.random() < 0.3:
+            del damaged[chance.randrange(len(damaged)) :]
+        error = _error_of(bytes(damaged), golden)
+        assert error is None or error.offset is None or 0 <= error.offset <= len(damaged)
+
+
+@pytest.mark.parametrize("kind", list(IndexKind))
+@given(payload=st.binary(max_size=200), wanted=st.sampled_from([INT, STRING]))
+def test_survives_any_payload(kind: IndexKind, payload: bytes, wanted: DataType) -> None:
+    typed = wanted if takes(kind, wanted) else INT
+    index = FileIndex.read(write({"c": [(kind.value, payload)]}))
+    field = DataField(0, "c", typed)
+    literal = b"a" if typed is STRING else 5
+
+    for operator in (Operator.EQUAL, Operator.GREATER_THAN, Operator.IS_NULL, Operator.NOT_EQUAL):
+        literals = () if operator is Operator.IS_NULL else (literal,)
+        try:
+            evaluate(BoundLeaf(operator, field, literals), index)
+        except CorruptIndexError:
+            continue
+
+
+@given(st.binary(max_size=300))
+def test_survives_any_file(content: bytes) -> None:
+    with pytest.raises(CorruptIndexError):
+        FileIndex.read(content)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        pytest.param(struct.pack(">bii", 1, 2**31 - 1, 2**31 - 1) + b"\0" * 20, id="entries"),
+        pytest.param(struct.pack(">biibii", 2, 2**31 - 1, 0, 0, 2**31 - 1, 0), id="blocks"),
+        pytest.param(struct.pack(">biibiii", 2, 9, 1, 0, 0, 2**31 - 1, 0), id="block area"),
+    ],
+)
+def test_believes_no_count_that_the_bytes_cannot_hold(payload: bytes) -> None:
+    _refuses_cheaply("bitmap", payload, BoundLeaf(Operator.EQUAL, DataField(0, "c", INT), (1,)))
+
+
+def test_bitmaps_that_overlap_cost_no_more_than_the_body() -> None:
+    space = key_space(INT)
+    assert space is not None
+    shared = BitMap(range(0, 100_000, 2)).serialize()
+    entries = b"".join(struct.pack(">ii", key, 0) for key in range(20_000))
+    payload = struct.pack(">biib", 1, 200_000, 20_000, 0) + entries + shared
+
+    _refuses_cheaply("bitmap", payload, BoundLeaf(Operator.GREATER_THAN, DataField(0, "c", INT), (-1,)))
+
+
+def test_blocks_that_overlap_cost_no_more_than_the_entries() -> None:
+    entries = b"".join(struct.pack(">iii", key, -1, -1) for key in range(4_000))
+    blocks = b"".join(struct.pack(">ii", 0, 0) for _ in range(4_000))
+    area = struct.pack(">i", 4_000) + entries
+    payload = struct.pack(">biibi", 2, 4_000, 4_000, 0, 4_000) + blocks + struct.pack(">i", len(area)) + area
+
+    _refuses_cheaply("bitmap", payload, BoundLeaf(Operator.GREATER_OR_EQUAL, DataField(0, "c", INT), (-1,)))
+
+
+def test_believes_no_number_of_hash_functions() -> None:
+    payload = struct.pack(">i", 2**31 - 1) + b"\xff" * 8
+
+    _refuses_cheaply("bloom-filter", payload, BoundLeaf(Operator.EQUAL, DataField(0, "c", INT), (1,)))
+
+
+def _refuses_cheaply(kind: str, payload: bytes, leaf: BoundLeaf) -> None:
+    index = FileIndex.read(write({"c": [(kind, payload)]}))
+    started = time.perf_counter()
+    tracemalloc.start()
+    try:
+        with pytest.raises(CorruptIndexError):
+            evaluate(leaf, index)
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert peak_bytes < 1_000_000 + 20 * len(payload)
+    assert time.perf_counter() - started < 5
+
+
+def test_refuses_positions_beyond_the_rows() -> None:
+    space = key_space(INT)
+    assert space is not None
+    field = DataField(0, "c", INT)
+    rows = [1, 1, 2, None, None]
+    for kind, payload, row_count_at in (
+        ("bitmap", bitmap.write(rows, space), 1),
+        ("range-bitmap", range_bitmap.write(rows, space), 5),
+        ("bsi", bsi.write(rows, space), 1),
+    ):
+        damaged = bytearray(payload)
+        struct.pack_into(">i", damaged, row_count_at, 2)
+        index = FileIndex.read(write({"c": [(kind, bytes(damaged))]}))
+
+        with pytest.raises(CorruptIndexError, match="below 2"):
+            evaluate(BoundLeaf(Operator.NOT_EQUAL, field, (1,)), index)
+
+
+def test_an_undamaged_bloom_filter_is_read_to_its_last_bit() -> None:
+    space = key_space(INT)
+    assert space is not None
+    payload = bloom_filter.write(list(range(50)), space, 50, 0.01)
+
+    for key in range(50):
+        assert bloom_filter.BloomFilter.read(payload, space).may_hold(key)

@@ -1,0 +1,172 @@
+"""Every index of random columns, asked random questions, against looking at every row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyroaring import BitMap
+
+from app.file_index import bitmap, bloom_filter, bsi, container, range_bitmap
+from app.file_index.container import FileIndex
+from app.file_index.evaluation import evaluate
+from app.file_index.index_kinds import IndexKind, takes
+from app.file_index.keys import key_space
+from app.file_index.result import KEEP, SKIP, Rows
+from app.file_index.top_n import top_n
+from app.predicates.model import ALWAYS_TRUE, BoundAnd, BoundOr, Operator
+from app.types import DataField, parse_type, sql_key
+from tests.brute_force import matching_rows
+from tests.file_index.strategies import TYPES, columns, leaves
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from app.file_index.result import Result
+    from app.predicates.model import BoundPredicate
+    from app.types import DataType, Value
+
+INDEXED = [(kind, data_type) for kind in IndexKind for data_type in TYPES if takes(kind, data_type)]
+RANGED = [data_type for kind, data_type in INDEXED if kind is IndexKind.RANGE_BITMAP]
+
+
+_INT = parse_type("INT")
+_NANOSECONDS = 9
+_TEXT_TESTS = (Operator.ENDS_WITH, Operator.CONTAINS, Operator.LIKE)
+
+
+@st.composite
+def payloads_of(draw: st.DrawFn, kind: IndexKind, rows: Sequence[Value | None], data_type: DataType) -> bytes:
+    """An index of the rows, written with whatever options there are."""
+    space = key_space(data_type)
+    assert space is not None
+    match kind:
+        case IndexKind.BLOOM_FILTER:
+            return bloom_filter.write(rows, space, items=20, fpp=0.05)
+        case IndexKind.BITMAP:
+            version, block_bytes = draw(st.sampled_from([1, 2])), draw(st.sampled_from([64, 16384]))
+            return bitmap.write(rows, space, version, block_bytes)
+        case IndexKind.RANGE_BITMAP:
+            return range_bitmap.write(rows, space, draw(st.sampled_from([0, 16, 16384])))
+        case IndexKind.BSI:
+            return bsi.write(rows, space)
+
+
+def indexes(
+    kind: IndexKind, rows: Sequence[Value | None], data_type: DataType
+) -> st.SearchStrategy[FileIndex]:
+    """A container with one index, on column ``c``."""
+    return payloads_of(kind, rows, data_type).map(
+        lambda payload: FileIndex.read(container.write({"c": [(kind.value, payload)]}))
+    )
+
+
+def _selected(result: Result, row_count: int) -> BitMap:
+    if isinstance(result, Rows):
+        return result.positions
+    return BitMap(range(row_count)) if result is KEEP else BitMap()
+
+
+@pytest.mark.parametrize(("kind", "data_type"), INDEXED, ids=str)
+@given(data=st.data())
+@settings(deadline=None, max_examples=20)
+def test_holds_every_match_and_nothing_else_where_it_is_exact(
+    kind: IndexKind, data_type: DataType, data: st.DataObject
+) -> None:
+    field = DataField(0, "c", data_type)
+    rows = data.draw(columns(data_type, least_integer=kind is not IndexKind.BSI))
+    index = data.draw(indexes(kind, rows, data_type))
+
+    for _ in range(8):
+        leaf = data.draw(leaves(field, rows))
+        result = evaluate(leaf, index, row_count=len(rows))
+        ours, truth = _selected(result, len(rows)), matching_rows(leaf, {"c": rows}, len(rows))
+        assert truth <= ours
+        is_exact = result is SKIP or (isinstance(result, Rows) and result.exact)
+        if is_exact:
+            assert ours == truth
+        if kind is not IndexKind.BLOOM_FILTER and leaf.operator not in _TEXT_TESTS:
+            assert is_exact or data_type.precision == _NANOSECONDS
+
+
+@given(data=st.data())
+@settings(deadline=None, max_examples=150)
+def test_combines_leaves_of_several_columns(data: st.DataObject) -> None:
+    row_count = data.draw(st.integers(0, 20))
+    kinds: dict[str, IndexKind | None] = {
+        "a": IndexKind.RANGE_BITMAP,
+        "b": IndexKind.BITMAP,
+        "c": IndexKind.BLOOM_FILTER,
+        "d": None,
+    }
+    rows = {
+        name: data.draw(st.lists(st.none() | st.integers(0, 3), min_size=row_count, max_size=row_count))
+        for name in kinds
+    }
+    payloads = {
+        name: [] if kind is None else [(kind.value, data.draw(payloads_of(kind, rows[name], _INT)))]
+        for name, kind in kinds.items()
+    }
+    fields = [DataField(at, name, _INT) for at, name in enumerate(kinds)]
+    leaf = st.sampled_from(fields).flatmap(lambda field: leaves(field, rows[field.name]))
+    predicates: st.SearchStrategy[BoundPredicate] = st.recursive(
+        leaf,
+        lambda parts: (
+            st.builds(BoundAnd, st.lists(parts, max_size=3).map(tuple))
+            | st.builds(BoundOr, st.lists(parts, max_size=3).map(tuple))
+        ),
+        max_leaves=8,
+    )
+    predicate = data.draw(predicates)
+
+    result = evaluate(predicate, FileIndex.read(container.write(payloads)), row_count=row_count)
+
+    ours, truth = _selected(result, row_count), matching_rows(predicate, rows, row_count)
+    assert truth <= ours
+    if isinstance(result, Rows) and result.exact:
+        assert ours == truth
+
+
+@pytest.mark.parametrize("data_type", RANGED, ids=str)
+@given(data=st.data())
+@settings(deadline=None, max_examples=30)
+def test_top_n_keeps_the_first_rows(data_type: DataType, data: st.DataObject) -> None:
+    field = DataField(0, "c", data_type)
+    rows = data.draw(columns(data_type))
+    index = data.draw(indexes(IndexKind.RANGE_BITMAP, rows, data_type))
+    filters: st.SearchStrategy[BoundPredicate] = st.just(ALWAYS_TRUE) | leaves(field, rows)
+    chosen = data.draw(filters)
+    descending, nulls_first, strict = (data.draw(st.booleans()) for _ in range(3))
+    limit = data.draw(st.integers(1, 12))
+    selection = evaluate(chosen, index, row_count=len(rows))
+
+    result = top_n(
+        index,
+        field,
+        descending=descending,
+        nulls_first=nulls_first,
+        limit=limit,
+        strict=strict,
+        selection=selection,
+    )
+
+    if not isinstance(selection, Rows) or not selection.exact:
+        assert result == selection
+        return
+    ours = _selected(result, len(rows))
+    key = sql_key(data_type)
+    nulls: list[tuple[Any, int]] = [(None, row) for row in selection.positions if rows[row] is None]
+    valued = [(key(value), row) for row in selection.positions if (value := rows[row]) is not None]
+    valued.sort(key=lambda one: one[0], reverse=descending)
+    ordered = nulls + valued if nulls_first else valued + nulls
+    last = ordered[:limit][-1][0]
+    before = BitMap([row for at, row in ordered[:limit] if at != last])
+    tied = BitMap([row for at, row in ordered if at == last])
+    assert ours <= before | tied
+    assert before <= ours
+    if strict:
+        assert len(ours) == min(limit, len(ordered))
+    else:
+        assert ours == before | tied
