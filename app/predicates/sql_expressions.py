@@ -17,6 +17,11 @@ from app.predicates.unbound import Column, Unknown, shorten
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+FUNCTIONS_WITHOUT_PARENTHESES: Final = frozenset(
+    {"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER", "LOCALTIMESTAMP", "SESSION_USER"}
+)
+"""Words that look like columns."""
+
 _MAX_CHARACTERS: Final = 100_000
 _MAX_NESTING: Final = 40
 """About so many levels of an expression fit the stack that sqlglot parses it on."""
@@ -97,7 +102,8 @@ def _offset(error: ParseError, text: str) -> int:
 def _columns(root: exp.Expr, start: int) -> Iterator[Column]:
     """The columns that an expression reads, those of other tables in sub-queries left out."""
     for node in root.find_all(exp.Column):
-        first = node.parts[0]
-        if isinstance(first, exp.Identifier) and node.find_ancestor(exp.Query) is None:
-            # What follows a dot is a field of a struct.
+        first = node.parts[0]  # what follows a dot is a field of a struct
+        if not isinstance(first, exp.Identifier) or node.find_ancestor(exp.Query) is not None:
+            continue
+        if first.quoted or first.name.upper() not in FUNCTIONS_WITHOUT_PARENTHESES:
             yield Column(first.name, position=start + first.meta.get("start", 0))

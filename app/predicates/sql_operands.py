@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from app.predicates.sql_expressions import FUNCTIONS_WITHOUT_PARENTHESES
 from app.predicates.sql_literals import (
     cast_literal,
     negate,
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
 Operand: TypeAlias = Column | Literal
 
 _WORD_LITERALS: Final = {"TRUE": True, "FALSE": False, "NULL": None}
-_FUNCTIONS_WITHOUT_PARENTHESES: Final = frozenset(
-    {"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER", "LOCALTIMESTAMP", "SESSION_USER"}
-)
 _NUMERIC: Final = frozenset({LiteralKind.NUMBER, LiteralKind.FLOAT, LiteralKind.DOUBLE, LiteralKind.NULL})
 _TYPE_ARGUMENT: Final = re.compile(r"[0-9]{1,3}")
 
@@ -56,6 +54,11 @@ class OperandReader:
     def finished(self) -> bool:
         """Whether every token is read."""
         return self._tokens[self._at].kind is TokenKind.END
+
+    @property
+    def position(self) -> int:
+        """Where the next token starts in the filter's text."""
+        return self._tokens[self._at].start
 
     def take(self, word: str) -> bool:
         """Steps over a keyword or symbol if it stands here."""
@@ -114,7 +117,7 @@ class OperandReader:
                 self._at += 1
                 value = _WORD_LITERALS[token.word]
                 return Literal(LiteralKind.NULL if value is None else LiteralKind.BOOLEAN, value, token.start)
-            case TokenKind.WORD if token.word not in _FUNCTIONS_WITHOUT_PARENTHESES:
+            case TokenKind.WORD if token.word not in FUNCTIONS_WITHOUT_PARENTHESES:
                 return self._column(token.text)
             case _:
                 return None

@@ -175,6 +175,8 @@ class _Reader:
                 if not opened or _BRACKETS[self._tokens[opened[-1]].word] != token.word:
                     raise FilterError(f"nothing is open that {token.word!r} closes", position=token.start)
                 partner[opened.pop()] = at
+            elif token.word == ";":
+                raise FilterError("a filter is a single condition", position=token.start)
         if opened:
             unclosed = self._tokens[opened[-1]]
             raise FilterError(f"{unclosed.word!r} is never closed", position=unclosed.start)

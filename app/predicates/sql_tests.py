@@ -95,7 +95,7 @@ def read_test(tokens: Sequence[Token], text: str, count: LiteralCount) -> Predic
         LimitExceededError: the filter has too many literals.
     """
     operands = OperandReader(tokens)
-    predicate = _TestReader(operands, shorten(text)).test()
+    predicate = _TestReader(operands, text).test()
     if predicate is None or not operands.finished:
         return None
     count.add(operands.literals)
@@ -107,6 +107,7 @@ class _TestReader:
 
     def __init__(self, operands: OperandReader, text: str) -> None:
         self._operands = operands
+        self._start = operands.position
         self._text = text
 
     def test(self) -> Predicate | None:
@@ -118,14 +119,14 @@ class _TestReader:
         if left is None:
             return None
         if self._operands.finished:
-            return _alone(left, self._text)
+            return _alone(left, shorten(self._text))
         symbol = self._operands.take_any(_COMPARISONS)
         if symbol is not None:
             right = self._operands.operand()
             return None if right is None else self._comparison(symbol, left, right)
         if self._operands.take("IS"):
             return self._is(left)
-        negated = self._operands.take("NOT")
+        negated = self._take_not()
         match self._operands.take_any(("IN", "BETWEEN", "LIKE")):
             case "IN":
                 found = self._listed(left)
@@ -136,6 +137,14 @@ class _TestReader:
             case _:
                 found = None
         return Not(found) if negated and found is not None else found
+
+    def _take_not(self) -> bool:
+        """Steps over NOT; the text of the test is from then on that of its opposite."""
+        start = self._operands.position
+        if not self._operands.take("NOT"):
+            return False
+        self._text = self._text[: start - self._start] + self._text[self._operands.position - self._start :]
+        return True
 
     def _call(self, operator: Operator) -> Predicate | None:
         column = self._operands.operand()
@@ -157,15 +166,15 @@ class _TestReader:
             case Literal() as literal, Column() as column:
                 return self._leaf(_MIRRORED.get(operator, operator), column, literal, null_safe=null_safe)
             case Literal() as one, Literal() as other:
-                return _fold(operator, one, other, self._text, null_safe=null_safe)
+                return _fold(operator, one, other, shorten(self._text), null_safe=null_safe)
             case _:
                 columns = tuple(each for each in (left, right) if isinstance(each, Column))
-                return Unknown(self._text, columns)
+                return Unknown(shorten(self._text), columns)
 
     def _leaf(self, operator: Operator, column: Column, *literals: Literal, null_safe: bool = False) -> Leaf:
         if null_safe and literals[0].kind is LiteralKind.NULL:
-            return Leaf(Operator.IS_NULL, column, (), self._text)
-        return Leaf(operator, column, literals, self._text, null_safe=null_safe)
+            return Leaf(Operator.IS_NULL, column, (), shorten(self._text))
+        return Leaf(operator, column, literals, shorten(self._text), null_safe=null_safe)
 
     def _is(self, left: Operand) -> Predicate | None:
         negated = self._operands.take("NOT")
@@ -188,6 +197,8 @@ class _TestReader:
         if not isinstance(left, Column) or not self._operands.take("("):
             return None
         listed: list[Literal] = []
+        if self._operands.take(")"):
+            raise FilterError("IN takes one or more values", position=left.position)
         while True:
             literal = self._operands.operand()
             if not isinstance(literal, Literal):
