@@ -1,1 +1,7 @@
-"""."""
+"""File indexes: which rows of a data file can satisfy a filter.
+
+:class:`app.file_index.container.FileIndex` reads a file; :func:`app.file_index.evaluation.evaluate`,
+:func:`app.file_index.top_n.top_n` and :func:`app.file_index.inspect.inspect` are what it is read for. A leaf
+of the filter becomes a condition (:mod:`app.file_index.conditions`) on keys (:mod:`app.file_index.keys`),
+which each kind of index answers in its own module; answers combine as :mod:`app.file_index.result` says.
+"""

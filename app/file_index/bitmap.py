@@ -55,7 +55,6 @@ from app.file_index.bitmap_entries import (
     OFFSET_AND_LENGTH,
     BlockedEntries,
     PlainEntries,
-    Reference,
 )
 from app.file_index.cursor import Cursor
 from app.file_index.row_index import all_rows
@@ -64,7 +63,7 @@ from app.types.roaring import read_bitmap
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from app.file_index.bitmap_entries import Entries
+    from app.file_index.bitmap_entries import Entries, Reference
     from app.file_index.keys import Key, KeySpace
     from app.types import Value
     from app.types.roaring import Buffer
@@ -112,7 +111,7 @@ class BitmapHead:
             return cls(version, row_count, cardinality, None)
         offset = cursor.i32("offset of the null rows")
         length = cursor.i32("length of the null rows") if version == VERSION_2 else None
-        return cls(version, row_count, cardinality, Reference(offset, length))
+        return cls(version, row_count, cardinality, (offset, length))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,28 +174,25 @@ class BitmapIndex:
         Each row has one key, so their bitmaps never overlap: a payload with more or longer ones than there
         is room for is corrupt, and must not cost more than reading it once.
         """
-        bitmaps: list[BitMap] = []
         single_rows: list[int] = []
+        bitmaps: list[BitMap] = []
         bytes_left, references_left = len(self.buffer) - self.body, max(1, self.head.cardinality)
-        for reference in references:
-            if reference.offset < 0:
-                single_rows.append(self._single_row(reference))
+        for offset, length in references:
+            if offset < 0:
+                single_rows.append(-1 - offset)
             else:
-                bitmap, size = read_bitmap(
-                    self.buffer, self.body + reference.offset, reference.length, row_count=self.row_count
-                )
+                bitmap, size = read_bitmap(self.buffer, self.body + offset, length, row_count=self.row_count)
                 bitmaps.append(bitmap)
                 bytes_left -= size
             references_left -= 1
             if bytes_left < 0 or references_left < 0:
                 raise CorruptIndexError("expected a bitmap of its own for each value", offset=self.body)
-        return BitMap.union(BitMap(single_rows), *bitmaps)
-
-    def _single_row(self, reference: Reference) -> int:
-        row = -1 - reference.offset
-        if row >= self.row_count:
-            raise CorruptIndexError(f"expected a row below {self.row_count}, found {row}", offset=self.body)
-        return row
+        singles = BitMap(single_rows)
+        if singles and singles.max() >= self.row_count:
+            raise CorruptIndexError(
+                f"expected rows below {self.row_count}, found {singles.max()}", offset=self.body
+            )
+        return BitMap.union(singles, *bitmaps)
 
 
 def write(

@@ -10,10 +10,12 @@ import struct
 from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from app.errors import CorruptIndexError
 from app.file_index.cursor import Cursor
+from app.file_index.keys import key_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,18 +27,9 @@ OFFSET = struct.Struct(">i")
 OFFSET_AND_LENGTH = struct.Struct(">ii")
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """A set of rows.
-
-    Attributes:
-        offset: offset of its bitmap from the start of the body; negative for a set of the one row
-            ``-1 - offset``.
-        length: bytes of the bitmap; None where the format does not tell.
-    """
-
-    offset: int
-    length: int | None
+Reference: TypeAlias = tuple[int, int | None]
+"""A set of rows: the offset of its bitmap from the start of the body, negative for the set of the one row
+``-1 - offset``; and the bytes of the bitmap, None where the format does not tell."""
 
 
 class Entries(Protocol):
@@ -72,7 +65,8 @@ class Records:
 
     def behind_key(self, position: int) -> int:
         """Where the record that starts at ``position`` goes on after its key."""
-        return self.space.read(self.buffer, position)[1]
+        width = self.space.width
+        return position + (key_bytes(self.buffer, position) if width is None else width)
 
     def below(self, key: Key) -> int:
         """Number of records with a smaller key."""
@@ -133,12 +127,11 @@ class PlainEntries:
 
     def between(self, start: Key | None, stop: Key | None) -> Iterator[Reference]:
         """The rows of each key from ``start`` up to, but without, ``stop``."""
-        for position in _slice(self.records, start, stop):
-            yield self._reference(position)
+        return map(self._reference, _slice(self.records, start, stop))
 
     def _reference(self, position: int) -> Reference:
         (offset,) = OFFSET.unpack_from(self.records.buffer, self.records.behind_key(position))
-        return Reference(offset, None)
+        return offset, None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +187,7 @@ class BlockedEntries:
         behind = len(self.blocks.positions) if stop is None else self.blocks.below(stop)
         for block in self.blocks.positions[first:behind]:
             entries = self._entries(block)
-            for position in _slice(entries, start, stop):
-                yield _reference(entries, position)
+            yield from map(partial(_reference, entries), _slice(entries, start, stop))
 
     def _entries(self, block: int) -> Records:
         """The entries of the block whose record starts at ``block``."""
@@ -221,4 +213,4 @@ def _slice(records: Records, start: Key | None, stop: Key | None) -> Sequence[in
 
 def _reference(entries: Records, position: int) -> Reference:
     offset, length = OFFSET_AND_LENGTH.unpack_from(entries.buffer, entries.behind_key(position))
-    return Reference(offset, length)
+    return offset, length

@@ -73,7 +73,7 @@ class Entry:
         return self.start == EMPTY_START and self.length == 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FileIndex:
     """A container whose payloads are opened when they are first asked for.
 

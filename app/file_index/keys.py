@@ -247,6 +247,12 @@ class ByteKeys:
         return _I32.pack(len(stored)) + stored
 
 
+def key_bytes(buffer: Buffer, at: int) -> int:
+    """Bytes of the key of varying width that is stored at ``at`` and known to be there."""
+    length: int = _I32.unpack_from(buffer, at)[0]
+    return _I32.size + length
+
+
 def _read_fixed(form: struct.Struct, buffer: Buffer, at: int) -> tuple[int, int]:
     end = at + form.size
     if not 0 <= at <= end <= len(buffer):
