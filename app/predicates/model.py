@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from app.types import TypeRoot, to_json
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from app.types import DataField, Value
 
 
@@ -87,9 +89,7 @@ class BoundAnd:
     children: tuple[BoundPredicate, ...]
 
     def __str__(self) -> str:
-        return " AND ".join(
-            f"({child})" if isinstance(child, BoundOr) else str(child) for child in self.children
-        )
+        return _joined(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +99,7 @@ class BoundOr:
     children: tuple[BoundPredicate, ...]
 
     def __str__(self) -> str:
-        return " OR ".join(
-            f"({child})" if isinstance(child, BoundAnd) else str(child) for child in self.children
-        )
+        return _joined(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +145,23 @@ _SYMBOLS = {
 }
 
 
+def _joined(predicate: BoundAnd | BoundOr) -> str:
+    """A compound as text; with a list of what is left to write, since filters nest deeper than calls may."""
+    written: list[str] = []
+    pending: list[BoundPredicate | str] = [predicate]
+    while pending:
+        item = pending.pop()
+        if not isinstance(item, BoundAnd | BoundOr):
+            written.append(str(item))
+            continue
+        parts: list[BoundPredicate | str] = []
+        for child in item.children:
+            parts.append(" AND " if isinstance(item, BoundAnd) else " OR ")
+            parts.extend(("(", child, ")") if isinstance(child, BoundAnd | BoundOr) else (child,))
+        pending.extend(reversed(parts[1:]))
+    return "".join(written)
+
+
 def _show(value: Value, field: DataField) -> str:
     """The value as SQL text, near enough for people."""
     match to_json(value, field.type):
@@ -171,14 +186,26 @@ def conjuncts(predicate: BoundPredicate) -> tuple[BoundPredicate, ...]:
             return (predicate,)
 
 
+def leaves(predicate: BoundPredicate) -> Iterator[BoundLeaf | Constant | Unknown]:
+    """The parts that are no compounds, in the order in which they stand."""
+    pending = [predicate]
+    while pending:
+        match pending.pop():
+            case BoundAnd(children) | BoundOr(children):
+                pending.extend(reversed(children))
+            case leaf:
+                yield leaf
+
+
 def field_ids(predicate: BoundPredicate) -> frozenset[int]:
     """Ids of every field that the predicate reads."""
-    match predicate:
-        case BoundLeaf(field=field):
-            return frozenset({field.id})
-        case BoundAnd(children) | BoundOr(children):
-            return frozenset[int]().union(*(field_ids(child) for child in children))
-        case Unknown(field_ids=ids):
-            return ids
-        case Constant():
-            return frozenset()
+    ids: set[int] = set()
+    for leaf in leaves(predicate):
+        match leaf:
+            case BoundLeaf(field=field):
+                ids.add(field.id)
+            case Unknown(field_ids=known):
+                ids |= known
+            case Constant():
+                pass
+    return frozenset(ids)

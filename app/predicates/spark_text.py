@@ -21,7 +21,7 @@ _INFINITY: Final = frozenset({"inf", "+inf", "infinity", "+infinity"})
 _MINUS_INFINITY: Final = frozenset({"-inf", "-infinity"})
 
 _INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
-_NUMBER: Final = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?)([dDfF]?)", re.ASCII)
+_NUMBER: Final = re.compile(r"([+-]?(?:\d++\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?)([dDfF]?)", re.ASCII)
 _DATE: Final = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})([ T].*)?)?)?", re.ASCII | re.DOTALL)
 _CLOCK_FIRST: Final = re.compile(r"T?\d{1,2}:\d.*", re.ASCII | re.DOTALL)
 _CLOCK_NEXT: Final = re.compile(r"[ T]\d.*", re.ASCII | re.DOTALL)

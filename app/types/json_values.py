@@ -47,7 +47,7 @@ _SPECIAL_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf
 _EXACT = decimal.Context(prec=2 * _MAX_NUMBER_TEXT + 100, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 _INTEGER = re.compile(rf"[+-]?\d{{1,{_MAX_INTEGER_DIGITS}}}", re.ASCII)
-_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?(?:\d++\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?", re.ASCII)
 
 
 def parse_json(value: object, data_type: DataType) -> Value | None:
