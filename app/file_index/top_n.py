@@ -22,7 +22,7 @@ from app.file_index.result import SKIP, Rows, rows
 if TYPE_CHECKING:
     from pyroaring import BitMap
 
-    from app.file_index.container import FileIndex
+    from app.file_index.container import Entry, FileIndex
     from app.file_index.result import Result
     from app.types import DataField
 
@@ -56,13 +56,11 @@ def top_n(
         return selection
     if limit <= 0:
         return SKIP
-    entries = index.entries.get(field.name, ())
-    entry = next((one for one in entries if one.kind == IndexKind.RANGE_BITMAP and not one.is_empty), None)
+    entry = _range_entry(index, field)
     if entry is None:
         return selection
     with blame(entry):
-        ranges = index.open(entry, IndexKind.RANGE_BITMAP, field.type)
-        assert isinstance(ranges, RangeBitmap)  # noqa: S101 - what opening this kind gives
+        ranges = _open(index, entry, field)
         if selection.positions.max() >= ranges.row_count:
             raise CorruptIndexError(
                 f"expected more than {selection.positions.max()} rows, found {ranges.row_count}"
@@ -80,6 +78,30 @@ def top_n(
             if places > 0:
                 found |= _first_nulls(nulls, places, strict=strict)
     return rows(found, exact=True)
+
+
+def indexed_rows(index: FileIndex, field: DataField) -> int | None:
+    """How many rows the file has, by the column's range-bitmap; None if it has none.
+
+    Raises:
+        CorruptIndexError: the range-bitmap is broken.
+    """
+    entry = _range_entry(index, field)
+    if entry is None:
+        return None
+    with blame(entry):
+        return _open(index, entry, field).row_count
+
+
+def _range_entry(index: FileIndex, field: DataField) -> Entry | None:
+    entries = index.entries.get(field.name, ())
+    return next((one for one in entries if one.kind == IndexKind.RANGE_BITMAP and not one.is_empty), None)
+
+
+def _open(index: FileIndex, entry: Entry, field: DataField) -> RangeBitmap:
+    ranges = index.open(entry, IndexKind.RANGE_BITMAP, field.type)
+    assert isinstance(ranges, RangeBitmap)  # noqa: S101 - what opening this kind gives
+    return ranges
 
 
 def _first_nulls(nulls: BitMap, limit: int, *, strict: bool) -> BitMap:

@@ -36,12 +36,18 @@ class TableRef:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotSelector:
-    """Which version of a table: at most one of the first three; none of them is the latest."""
+    """Which version of a table: at most one of the first three; none of them is the latest.
+
+    Attributes:
+        schema_id: filters refer to this schema; None is the newest one, or that of the version where an older
+            one is asked for.
+    """
 
     snapshot_id: int | None = None
     tag: str | None = None
     timestamp_millis: int | None = None
     branch: str | None = None
+    schema_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,222 @@
+"""Answers which bucket a key is in, what a bucket holds, and where a writer would put a key."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from app.bucket_index import UNKNOWN, BucketFunction, PartitionIndex, bucket_of, key_hash
+from app.bucket_index.assigner import AssignerOptions, HashBucketAssigner
+from app.errors import FilterError
+from app.planning.answers import (
+    AssignAnswer,
+    AssignedBucket,
+    BucketInfo,
+    BucketsAnswer,
+    KeyBucket,
+    LookupAnswer,
+)
+from app.planning.deletions import read_partition, same_partition
+from app.storage import check_deadline
+from app.table.schema import BucketMode
+from app.types import parse_json
+from app.types.binary_row import write_row
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from app.planning.requests import AssignRequest, LookupRequest
+    from app.planning.version import Version
+    from app.table.index_manifest import IndexEntry
+    from app.types import DataField, Json, Value
+
+_NO_INDEX = {
+    BucketMode.CROSS_PARTITION: "keys of this table move between partitions, so it has no hash index",
+    BucketMode.BUCKET_UNAWARE: "this table has no buckets: its files all lie in bucket 0",
+    BucketMode.POSTPONE_MODE: "rows of this table wait in bucket -2 until a compaction assigns them",
+}
+
+
+def answer_lookup(version: Version, request: LookupRequest) -> LookupAnswer:
+    """The bucket of each key.
+
+    Raises:
+        FilterError: the partition or a key does not fit the table.
+        CorruptIndexError: a hash index is damaged.
+        StorageError: a hash index cannot be read.
+    """
+    mode = version.schema.bucket_mode
+    partition = read_partition(version, request.partition)
+    keys = None if request.keys is None else [_key(version, key, partition) for key in request.keys]
+    fields = _key_fields(version)
+    if keys is None:
+        hashes = list(request.hashes or ())
+    else:
+        types = [field.type for field in fields]
+        hashes = [key_hash(key, types) for key in keys]
+    buckets: Sequence[int | None]
+    match mode:
+        case BucketMode.HASH_DYNAMIC:
+            found = partition_index(version, partition).lookup(hashes)
+            buckets = [None if bucket == UNKNOWN else bucket for bucket in found.tolist()]
+        case BucketMode.HASH_FIXED:
+            buckets = _fixed(version, keys, hashes, fields, partition)
+        case _:
+            buckets = [None] * len(hashes)
+    answers = tuple(KeyBucket(hashed, bucket) for hashed, bucket in zip(hashes, buckets, strict=True))
+    return LookupAnswer(version.snapshot_id, mode.value.lower(), answers, _NO_INDEX.get(mode))
+
+
+def answer_buckets(version: Version, asked: Mapping[str, Json] | None) -> BucketsAnswer:
+    """What is in each bucket of a partition, or of all partitions.
+
+    Raises:
+        FilterError: the partition does not fit the table.
+    """
+    schema = version.schema
+    partition = None if asked is None else read_partition(version, asked)
+    files: dict[tuple[bytes, int], list[int]] = defaultdict(list)
+    for entry in version.contents.visible:
+        files[entry.partition, entry.bucket].append(entry.file.row_count)
+    indexes: dict[tuple[bytes, int], IndexEntry] = {
+        (row, entry.bucket): entry
+        for row, entries in version.contents.hash_indexes.items()
+        for entry in entries
+    }
+    wanted = [
+        (row, bucket)
+        for row, bucket in {**files, **indexes}
+        if partition is None or same_partition(version, row, partition)
+    ]
+    infos = []
+    for row, bucket in sorted(wanted):
+        index = indexes.get((row, bucket))
+        is_dynamic = schema.bucket_mode is BucketMode.HASH_DYNAMIC
+        infos.append(
+            BucketInfo(
+                partition=version.partition_json(row),
+                bucket=bucket,
+                index_file=None if index is None else version.loader.paths.index_file(index),
+                index_rows=None if index is None else index.row_count,
+                full=(index is not None and index.row_count >= schema.options.target_bucket_rows)
+                if is_dynamic
+                else None,
+                data_files=len(files[row, bucket]),
+                rows=sum(files[row, bucket]),
+            )
+        )
+    return BucketsAnswer(version.snapshot_id, schema.bucket_mode.value.lower(), tuple(infos))
+
+
+def answer_assignment(version: Version, request: AssignRequest) -> AssignAnswer:
+    """Where a fresh assigner would put each key; where a choice is free, one of the choices.
+
+    Raises:
+        FilterError: the table assigns no buckets, or a key belongs to another assigner.
+    """
+    schema = version.schema
+    if schema.bucket_mode is not BucketMode.HASH_DYNAMIC:
+        mode = schema.bucket_mode.value.lower()
+        raise FilterError(f"only dynamic buckets (hash_dynamic) are assigned; this table is {mode}")
+    partition = read_partition(version, request.lookup.partition)
+    row = write_row(partition, [field.type for field in schema.partition_fields])
+    if request.lookup.keys is None:
+        hashes = list(request.lookup.hashes or ())
+    else:
+        types = [field.type for field in _key_fields(version)]
+        hashes = [key_hash(_key(version, key, partition), types) for key in request.lookup.keys]
+    options = AssignerOptions(
+        channels=request.num_channels,
+        assigners=request.num_assigners,
+        assign_id=request.assign_id,
+        target_rows=schema.options.target_bucket_rows,
+        max_buckets=schema.options.max_buckets,
+    )
+    assigner = HashBucketAssigner(options, lambda _: partition_index(version, partition))
+    assigned = []
+    for hashed in hashes:
+        check_deadline()
+        found = assigner.assign(row, hashed)
+        assigned.append(AssignedBucket(hashed, found.bucket, found.strategy.value, found.permitted))
+    return AssignAnswer(version.snapshot_id, schema.bucket_mode.value.lower(), tuple(assigned))
+
+
+def partition_index(version: Version, partition: tuple[Value | None, ...]) -> PartitionIndex:
+    """The hash index of a partition, all of its buckets together.
+
+    Raises:
+        CorruptIndexError: a hash index is damaged.
+        StorageError: a hash index cannot be read.
+    """
+    entries = [
+        entry
+        for row, listed in version.contents.hash_indexes.items()
+        if same_partition(version, row, partition)
+        for entry in listed
+    ]
+    loaded = version.loader.readers.map(version.loader.hash_index, entries)
+    return PartitionIndex.merge([(entry.bucket, index) for entry, index in zip(entries, loaded, strict=True)])
+
+
+def _key_fields(version: Version) -> tuple[DataField, ...]:
+    """The columns that are hashed."""
+    schema = version.schema
+    if schema.bucket_mode is BucketMode.HASH_FIXED:
+        return schema.bucket_key
+    return schema.trimmed_primary_keys
+
+
+def _key(
+    version: Version, written: Mapping[str, Json], partition: tuple[Value | None, ...]
+) -> tuple[Value | None, ...]:
+    """The values of the hashed columns; partition and other key columns may be given too."""
+    schema, fields = version.schema, _key_fields(version)
+    allowed = {field.name for field in fields} | set(schema.primary_keys) | set(schema.partition_keys)
+    for name in written:
+        if name not in allowed:
+            raise FilterError(f"{name!r} is no key column of this table", column=name)
+    values = []
+    for field in fields:
+        if field.name not in written:
+            raise FilterError(f"the key lacks {field.name!r}", column=field.name)
+        values.append(_value(written, field))
+    for field, value in zip(schema.partition_fields, partition, strict=True):
+        if field.name in written and _value(written, field) != value:
+            raise FilterError(f"{field.name!r} of the key is not that of the partition", column=field.name)
+    return tuple(values)
+
+
+def _value(written: Mapping[str, Json], field: DataField) -> Value | None:
+    try:
+        return parse_json(written[field.name], field.type)
+    except FilterError as error:
+        raise FilterError(str(error), column=field.name) from error
+
+
+def _fixed(
+    version: Version,
+    keys: Sequence[tuple[Value | None, ...]] | None,
+    hashes: Sequence[int],
+    fields: Sequence[DataField],
+    partition: tuple[Value | None, ...],
+) -> list[int | None]:
+    """Buckets by the bucket function, among as many buckets as the partition has."""
+    options = version.schema.options
+    total = next(
+        (
+            entry.total_buckets
+            for entry in reversed(version.contents.visible)
+            if entry.total_buckets > 0 and same_partition(version, entry.partition, partition)
+        ),
+        options.bucket,
+    )
+    if options.bucket_function not in set(BucketFunction):
+        raise FilterError(f"the bucket function {options.bucket_function!r} is not supported")
+    function = BucketFunction(options.bucket_function)
+    if keys is not None:
+        types = [field.type for field in fields]
+        return [bucket_of(function, key, types, total) for key in keys]
+    if function is not BucketFunction.DEFAULT:
+        raise FilterError(f"the bucket function {function.value!r} needs keys, not hashes")
+    # Java's remainder has the sign of the hash, so its absolute value is that of the magnitude.
+    return [abs(hashed) % total for hashed in hashes]

@@ -1,0 +1,60 @@
+"""A filter as seen inside one partition.
+
+Every file of a partition has the same values in the partition columns, so the leaves on those columns are
+decided once; what remains is the filter on the other columns. This is partition pruning (the filter became
+false), and more: ``(dt = 'a' AND x = 1) OR (dt = 'b' AND x = 2)`` is ``x = 1`` inside ``dt = 'a'``, which
+statistics, buckets and indexes can then use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from app.predicates.model import ALWAYS_FALSE, ALWAYS_TRUE, BoundAnd, BoundLeaf, BoundOr, Constant, Unknown
+from app.predicates.rows import matches
+from app.predicates.simplify import conjunction, disjunction
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from app.predicates.model import BoundPredicate
+    from app.types import Value
+
+
+def specialise(predicate: BoundPredicate, partition: Mapping[int, Value | None]) -> BoundPredicate:
+    """The filter with the leaves on partition columns decided.
+
+    Args:
+        predicate: the filter, bound to the planning schema.
+        partition: the partition's values by field id.
+    """
+    match predicate:
+        case BoundLeaf(field=field):
+            if field.id not in partition:
+                return predicate
+            return ALWAYS_TRUE if matches(predicate, partition) else ALWAYS_FALSE
+        case BoundAnd(children):
+            return conjunction([specialise(child, partition) for child in children])
+        case BoundOr(children):
+            return disjunction([specialise(child, partition) for child in children])
+        case Constant() | Unknown():
+            return predicate
+        case _:
+            assert_never(predicate)
+
+
+def only_on(predicate: BoundPredicate, field_ids: frozenset[int]) -> BoundPredicate:
+    """A weaker filter that reads the given columns only: what satisfies the filter satisfies it."""
+    match predicate:
+        case BoundLeaf(field=field):
+            return predicate if field.id in field_ids else ALWAYS_TRUE
+        case BoundAnd(children):
+            return conjunction([only_on(child, field_ids) for child in children])
+        case BoundOr(children):
+            return disjunction([only_on(child, field_ids) for child in children])
+        case Constant():
+            return predicate
+        case Unknown():
+            return ALWAYS_TRUE
+        case _:
+            assert_never(predicate)

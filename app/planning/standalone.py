@@ -1,0 +1,174 @@
+"""Index files on their own, without a table: what they say of a filter, and what is in them."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from app.bucket_index import hash_index
+from app.deletion_vectors import read_file
+from app.errors import (
+    CorruptIndexError,
+    DeadlineExceededError,
+    FilterError,
+    PathNotAllowedError,
+    RequestError,
+    StorageError,
+    UnsupportedFormatError,
+)
+from app.file_index.container import MAGIC, FileIndex
+from app.file_index.evaluation import evaluate
+from app.file_index.inspect import inspect
+from app.file_index.result import SKIP, Rows
+from app.file_index.top_n import indexed_rows, top_n
+from app.planning.answers import EvaluatedFile, ExplainStep
+from app.planning.filters import read_filter
+from app.predicates.names import Names
+from app.predicates.unbound import Column
+from app.storage import check_deadline
+from app.types import DataField, parse_type
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from app.file_index.result import Result
+    from app.file_index.trace import Step
+    from app.planning.limits import Limits
+    from app.planning.requests import EvaluateRequest, IndexFileRef
+    from app.predicates.model import BoundPredicate
+    from app.storage import Warehouse
+    from app.types import Json
+
+_MAGIC_BYTES = struct.pack(">q", MAGIC)
+_VECTORS_VERSION = b"\x01"
+_HASH_BYTES = 4
+_REPORTED = (CorruptIndexError, StorageError, UnsupportedFormatError, PathNotAllowedError, FilterError)
+
+
+def evaluate_files(warehouse: Warehouse, request: EvaluateRequest, limits: Limits) -> list[EvaluatedFile]:
+    """What the indexes of each file say; a file that cannot be used is reported, the others are answered.
+
+    Raises:
+        FilterError: the filter does not fit the schema.
+        RequestError: a type of the schema cannot be read.
+    """
+    fields = [DataField(at, name, parse_type(written)) for at, (name, written) in enumerate(request.schema)]
+    predicate = read_filter(request.filter, fields, limits)
+    sort_column = None
+    if request.top_n is not None:
+        if not request.top_n.order_by:
+            raise FilterError("top_n needs at least one column in order_by")
+        columns = [Names(fields).column(Column(key.column)) for key in request.top_n.order_by]
+        sort_column = columns[0]
+    return [_evaluate(warehouse, file, request, predicate, sort_column) for file in request.files]
+
+
+def inspect_file(
+    warehouse: Warehouse, file: IndexFileRef, kind: str | None, types: Mapping[str, str]
+) -> Json:
+    """What is in an index file.
+
+    Args:
+        warehouse: where a path leads.
+        file: the file.
+        kind: ``file_index``, ``deletion_vectors`` or ``hash``; None tells it from the first bytes.
+        types: types of columns by name; without one, only that is told which needs none.
+
+    Raises:
+        CorruptIndexError: the file is damaged.
+        RequestError: a type cannot be read, or the kind cannot be told.
+    """
+    name, content = _content(warehouse, file)
+    try:
+        match kind or _kind_of(content, name):
+            case "file_index":
+                parsed = {column: parse_type(written) for column, written in types.items()}
+                return {"kind": "file_index", **inspect(FileIndex.read(content), parsed)}
+            case "deletion_vectors":
+                return {"kind": "deletion_vectors", "vectors": _vectors(content)}
+            case _:
+                hashes = hash_index.read_stored_order(content)
+                return {"kind": "hash", "row_count": len(hashes), "hashes": hashes.tolist()}
+    except CorruptIndexError as error:
+        raise error.at(name) from error
+
+
+def _kind_of(content: bytes, name: str) -> str:
+    if content.startswith(_MAGIC_BYTES):
+        return "file_index"
+    if content.startswith(_VECTORS_VERSION) and len(content) % _HASH_BYTES:
+        return "deletion_vectors"
+    raise RequestError(f"{name} does not tell what it is: say kind file_index, deletion_vectors or hash")
+
+
+def _vectors(content: bytes) -> list[Json]:
+    listed: list[Json] = []
+    offset = 1
+    for vector in read_file(content):
+        listed.append(
+            {
+                "offset": offset,
+                "size": vector.nbytes,
+                "bits": 64 if vector.is64 else 32,
+                "cardinality": vector.cardinality,
+                "highest": vector.highest,
+            }
+        )
+        offset += vector.nbytes
+    return listed
+
+
+def _content(warehouse: Warehouse, file: IndexFileRef) -> tuple[str, bytes]:
+    """The name and the bytes of a file."""
+    if file.content is not None:
+        return file.name or "content", file.content
+    if file.path is None:
+        raise RequestError("an index file is given by its path or its content")
+    return file.name or file.path, warehouse.read(file.path)
+
+
+def _evaluate(
+    warehouse: Warehouse,
+    file: IndexFileRef,
+    request: EvaluateRequest,
+    predicate: BoundPredicate,
+    sort_column: DataField | None,
+) -> EvaluatedFile:
+    check_deadline()
+    name = file.name or file.path or "content"
+    trace: list[Step] = []
+    try:
+        name, content = _content(warehouse, file)
+        answer = _ask(FileIndex.read(content), request, predicate, sort_column, trace)
+    except DeadlineExceededError:
+        raise
+    except _REPORTED as error:
+        shown = error.at(name) if isinstance(error, CorruptIndexError) else error
+        return EvaluatedFile(name, skip=False, selection=None, error=shown)
+    steps = tuple(ExplainStep.of(step) for step in trace) if request.explain else None
+    positions = answer.positions if isinstance(answer, Rows) else None
+    return EvaluatedFile(name, answer is SKIP, positions, steps)
+
+
+def _ask(
+    index: FileIndex,
+    request: EvaluateRequest,
+    predicate: BoundPredicate,
+    sort_column: DataField | None,
+    trace: list[Step],
+) -> Result:
+    asked, row_count = request.top_n, request.row_count
+    if asked is None or sort_column is None:
+        return evaluate(predicate, index, row_count=row_count, trace=trace)
+    # Without a filter every row is in question, and only an index can tell how many there are.
+    known = row_count if row_count is not None else indexed_rows(index, sort_column)
+    first = asked.order_by[0]
+    return top_n(
+        index,
+        sort_column,
+        descending=first.descending,
+        nulls_first=first.nulls_first,
+        limit=asked.limit,
+        strict=len(asked.order_by) == 1,
+        selection=evaluate(predicate, index, row_count=known, trace=trace),
+    )

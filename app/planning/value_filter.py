@@ -1,0 +1,201 @@
+"""Asks the statistics and the file indexes of single files whether any of their rows can match.
+
+Statistics come first, for all files; the indexes are loaded only of files that statistics leave, some at a
+time, so that a plan never holds the indexes of a whole table. An index that is damaged or cannot be read
+keeps its file, and the plan warns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from app.errors import CorruptIndexError, DeadlineExceededError, StorageError, UnsupportedFormatError
+from app.file_index.evaluation import evaluate
+from app.file_index.result import KEEP, SKIP
+from app.planning.answers import ExplainStep, KeepReason, SkipStep
+from app.planning.evolution import in_file_schema
+from app.predicates.bounds import ColumnBounds, Verdict, evaluate_bounds
+from app.predicates.model import Constant
+from app.storage import check_deadline
+from app.table.statistics import key_statistics, value_statistics
+from app.types.data_types import FLOATING_ROOTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from app.file_index.container import FileIndex
+    from app.file_index.result import Result
+    from app.file_index.trace import Step
+    from app.planning.draft import Draft
+    from app.planning.version import Version
+    from app.predicates.model import BoundLeaf, BoundPredicate
+    from app.table.manifest import ManifestEntry
+    from app.table.statistics import ColumnStatistics
+    from app.types import DataField
+
+_FILES_AT_ONCE: Final = 64
+_UNREADABLE = (CorruptIndexError, UnsupportedFormatError, StorageError)
+_OUTCOMES = {Verdict.NONE: "skip", Verdict.SOME: "unknown", Verdict.ALL: "keep"}
+
+
+@dataclass(slots=True)
+class ValueFilter:
+    """Tests files one by one; whether a file may be judged alone is the planner's matter.
+
+    Attributes:
+        version: the version that is planned.
+        warnings: where index files that could not be used are reported.
+    """
+
+    version: Version
+    warnings: list[str]
+    _rebound: dict[tuple[int, int], tuple[BoundPredicate, BoundPredicate]] = field(default_factory=dict)
+
+    def test_keys(
+        self, drafts: Iterable[Draft], key_part: Callable[[BoundPredicate], BoundPredicate]
+    ) -> None:
+        """Skips files that hold no key that the filter allows.
+
+        Args:
+            drafts: files of a primary key table.
+            key_part: the filter with everything but key columns unknown.
+        """
+        parts = [(draft, key_part(draft.predicate)) for draft in drafts]
+        undecided = list(self._after_statistics(parts, SkipStep.KEY_STATISTICS))
+        for draft, predicate, index in self._with_indexes(undecided):
+            if self._evaluate(draft, predicate, index) is SKIP:
+                draft.skip(SkipStep.FILE_INDEX, predicate=str(predicate))
+
+    def test_values(self, drafts: Iterable[Draft]) -> None:
+        """Skips files without a matching row, and notes the rows that can match in the others."""
+        parts = [(draft, draft.predicate) for draft in drafts]
+        undecided = list(self._after_statistics(parts, SkipStep.STATISTICS))
+        for draft, _ in undecided:
+            draft.reason = KeepReason.NO_INDEX
+        for draft, predicate, index in self._with_indexes(undecided):
+            draft.answer = self._evaluate(draft, predicate, index)
+            if draft.answer is SKIP:
+                draft.skip(SkipStep.FILE_INDEX, predicate=str(predicate))
+
+    def load(self, drafts: Iterable[Draft]) -> Iterator[tuple[Draft, FileIndex]]:
+        """The indexes of those files that have some, loaded some at a time."""
+        if not self.version.schema.options.file_index_read:
+            return
+        loader = self.version.loader
+        indexed = (draft for draft in drafts if loader.has_file_index(draft.entry))
+        while some := list(islice(indexed, _FILES_AT_ONCE)):
+            check_deadline()
+            for draft, found in zip(some, loader.readers.map(self._load_one, some), strict=True):
+                if isinstance(found, Exception):
+                    self.unreadable(draft, found)
+                else:
+                    yield draft, found
+
+    def bounds(self, draft: Draft) -> Callable[[DataField], ColumnBounds | None]:
+        """The statistics of a file's columns, in the schema of the plan."""
+        statistics = value_statistics(
+            draft.entry.file, self.version.file_schema(draft.entry), self.version.schema
+        )
+        return self._lookup(draft.entry, statistics)
+
+    def _after_statistics(
+        self, parts: Iterable[tuple[Draft, BoundPredicate]], step: SkipStep
+    ) -> Iterator[tuple[Draft, BoundPredicate]]:
+        """The files that statistics do not decide."""
+        for draft, predicate in parts:
+            if predicate == Constant(value=True):
+                draft.proven = draft.predicate == predicate
+                continue
+            check_deadline()
+            verdict = self._ask_statistics(draft, predicate, step)
+            if verdict is Verdict.NONE:
+                draft.skip(step, predicate=str(predicate))
+            elif verdict is Verdict.SOME:
+                yield draft, predicate
+            elif step is SkipStep.STATISTICS:
+                draft.proven, draft.reason = True, KeepReason.MATCHED
+
+    def _ask_statistics(self, draft: Draft, predicate: BoundPredicate, step: SkipStep) -> Verdict:
+        def note(leaf: BoundLeaf, verdict: Verdict) -> None:
+            if draft.steps is not None:
+                outcome = _OUTCOMES[verdict]
+                draft.steps.append(ExplainStep(step, outcome, leaf.field.name, "min_max", str(leaf)))
+
+        if step is SkipStep.KEY_STATISTICS:
+            file_schema = self.version.file_schema(draft.entry)
+            statistics = key_statistics(draft.entry.file, file_schema, self.version.schema)
+            return evaluate_bounds(predicate, self._lookup(draft.entry, statistics), note)
+        return evaluate_bounds(predicate, self.bounds(draft), note)
+
+    def _lookup(
+        self, entry: ManifestEntry, statistics: Mapping[int, ColumnStatistics]
+    ) -> Callable[[DataField], ColumnBounds | None]:
+        columns = self.version.schema.by_id
+        # Parquet gives no bounds to columns that hold NaN; the other formats leave NaN out of the maximum.
+        may_hold_nan = not entry.file.file_name.endswith(".parquet")
+
+        def bounds(asked: DataField) -> ColumnBounds | None:
+            found = statistics.get(asked.id)
+            # A key of a map has the map's id, but the map's null count says nothing of it.
+            if found is None or columns[asked.id].name != asked.name:
+                return None
+            floating = asked.type.root in FLOATING_ROOTS
+            return ColumnBounds(
+                found.min,
+                found.max,
+                found.null_count,
+                found.row_count,
+                may_hold_nan=floating and may_hold_nan,
+            )
+
+        return bounds
+
+    def _with_indexes(
+        self, parts: list[tuple[Draft, BoundPredicate]]
+    ) -> Iterator[tuple[Draft, BoundPredicate, FileIndex]]:
+        wanted = {id(draft): predicate for draft, predicate in parts}
+        for draft, index in self.load(draft for draft, _ in parts):
+            yield draft, wanted[id(draft)], index
+
+    def _load_one(self, draft: Draft) -> FileIndex | Exception:
+        try:
+            return self.version.loader.file_index(draft.entry)
+        except DeadlineExceededError:
+            raise
+        except _UNREADABLE as error:
+            return error
+
+    def _evaluate(self, draft: Draft, predicate: BoundPredicate, index: FileIndex) -> Result:
+        trace: list[Step] = []
+        rebound = self._in_file_schema(draft.entry, predicate)
+        try:
+            answer = evaluate(rebound, index, row_count=draft.entry.file.row_count, trace=trace)
+        except _UNREADABLE as error:
+            self.unreadable(draft, error)
+            return KEEP
+        if any(step.index is not None for step in trace):
+            draft.reason = KeepReason.MATCHED
+        if draft.steps is not None:
+            draft.steps.extend(ExplainStep.of(step) for step in trace)
+        return answer
+
+    def _in_file_schema(self, entry: ManifestEntry, predicate: BoundPredicate) -> BoundPredicate:
+        # A filter may be large, so it is known by its id; keeping it here keeps the id its own.
+        key = (entry.file.schema_id, id(predicate))
+        if key not in self._rebound:
+            rebound = in_file_schema(predicate, self.version.schema, self.version.file_schema(entry))
+            self._rebound[key] = (predicate, rebound)
+        return self._rebound[key][1]
+
+    def unreadable(self, draft: Draft, error: Exception) -> None:
+        """Keeps a file although its index cannot be used, and says so."""
+        draft.reason = KeepReason.INDEX_UNREADABLE
+        path = self.version.loader.paths.side_index(draft.entry) or self.version.loader.paths.data_file(
+            draft.entry
+        )
+        shown = error.at(path) if isinstance(error, CorruptIndexError) else error
+        self.warnings.append(f"the index of {draft.entry.file.file_name} is not used: {shown}")
+        if draft.steps is not None:
+            draft.steps.append(ExplainStep(SkipStep.FILE_INDEX, "unknown", predicate=str(error)))

@@ -1,0 +1,159 @@
+"""What every plan of a golden query must satisfy, however it was asked for (library or HTTP).
+
+*Safety* is held against the rows that are really in the files; *power* against the engine: what its planning
+and its read-time index evaluation drop together, we drop too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFile:
+    """One kept file of a plan.
+
+    Attributes:
+        positions: selected rows; None for every row of the file.
+        deletion: the vector's place as the contract states it.
+    """
+
+    raw_convertible: bool
+    row_count: int
+    positions: frozenset[int] | None
+    deletion: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenQuery:
+    """One recorded query of one golden table."""
+
+    table: str
+    expected: Mapping[str, Any]
+    query: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        at = [f"{key}={self.query[key]}" for key in ("snapshot_id", "tag", "branch") if self.query[key] is not None]
+        return " ".join([self.table, self.query["name"], *at])
+
+    @property
+    def version(self) -> Mapping[str, Any]:
+        """The table's files at the snapshot that the query asks."""
+        wanted = {key: self.query[key] for key in ("snapshot_id", "tag", "branch")}
+        found: Mapping[str, Any] = next(each for each in self.expected["versions"] if each["at"] == wanted)
+        return found
+
+
+def positions(recorded: Iterable[Any]) -> set[int]:
+    """Expands the recorded form: numbers and inclusive ``[first, last]`` runs."""
+    expanded: set[int] = set()
+    for each in recorded:
+        expanded.update(range(each[0], each[1] + 1) if isinstance(each, list) else (each,))
+    return expanded
+
+
+def check(golden: GoldenQuery, kept: Mapping[str, KeptFile]) -> None:
+    """Asserts safety, power and the deletion vectors of one plan."""
+    query = golden.query
+    if query["topn"] is not None:
+        _holds_the_first_rows(query, kept)
+    elif query["limit"] is not None:
+        _holds_enough_rows(query, kept)
+    else:
+        _holds_every_match(query, kept)
+        _keeps_merge_groups_right(golden, kept)
+    _drops_what_the_engine_drops(query, kept)
+    _names_deletion_vectors(golden, kept)
+
+
+def _selects(kept: Mapping[str, KeptFile], file: str, position: int) -> bool:
+    found = kept.get(file)
+    return found is not None and (found.positions is None or position in found.positions)
+
+
+def _holds_every_match(query: Mapping[str, Any], kept: Mapping[str, KeptFile]) -> None:
+    for file, recorded in (query["matching"] or {}).items():
+        assert file in kept, f"{file} holds matching rows but was skipped"
+        chosen = kept[file].positions
+        assert chosen is None or positions(recorded) <= chosen, f"matching rows of {file} are not selected"
+
+
+def _holds_enough_rows(query: Mapping[str, Any], kept: Mapping[str, KeptFile]) -> None:
+    matching = {file: positions(recorded) for file, recorded in (query["matching"] or {}).items()}
+    held = sum(_selects(kept, file, position) for file, rows in matching.items() for position in rows)
+    assert held >= min(query["limit"], sum(map(len, matching.values())))
+
+
+def _holds_the_first_rows(query: Mapping[str, Any], kept: Mapping[str, KeptFile]) -> None:
+    values = query["topn_values"]
+    if not values:
+        return
+    last = values[-1]
+    ties_held = 0
+    for file, rows in query["topn_candidates"].items():
+        for position, key in rows:
+            held = _selects(kept, file, position)
+            if key == last:
+                ties_held += held
+            else:
+                assert held, f"row {position} of {file} is among the first but was left out"
+    assert ties_held >= sum(value == last for value in values)
+
+
+def _keeps_merge_groups_right(golden: GoldenQuery, kept: Mapping[str, KeptFile]) -> None:
+    query = golden.query
+    groups = golden.version.get("merge_groups") or ()
+    matches = set(query.get("group_matches") or ())
+    entry_matches = {tuple(each) for each in query.get("entry_matches") or ()}
+    undecided = set(query.get("group_open") or ())
+    for group in groups:
+        number, entries = group["id"], group["entries"]
+        present = [at for at, entry in enumerate(entries) if entry[0] in kept]
+        if "entry_matches" in query:
+            first_wins = golden.expected["merge_engine"] == "first-row"
+            by_sequence = sorted(present, key=lambda at: entries[at][2], reverse=not first_wins)
+            winner = by_sequence[0] if by_sequence else None
+            assert ((number, winner) in entry_matches) == (number in matches), f"merge group {number} changed"
+        elif number in undecided:
+            assert len(present) == len(entries) or (not present and number not in matches), (
+                f"merge group {number} was torn apart"
+            )
+
+
+def _drops_what_the_engine_drops(query: Mapping[str, Any], kept: Mapping[str, KeptFile]) -> None:
+    engine = query["engine_index_kept"]
+    if engine is None or query.get("engine_topn_correct") is False:
+        return
+    rows_of = {each["file"]: each for each in engine}
+    # Where the engine lost rows, ours are allowed to hold the truth besides what it kept.
+    truth = {file: positions(recorded) for file, recorded in (query["matching"] or {}).items()}
+    lossy = bool(query.get("engine_differs"))
+    for file, ours in kept.items():
+        if file not in rows_of:
+            assert lossy and file in truth, f"the engine drops {file}, we keep it"  # noqa: PT018 - one condition
+            continue
+        recorded = rows_of[file]
+        if recorded["result"] != "BITMAP" or query["limit"] is not None:
+            continue
+        allowed = positions(recorded["positions"]) | (truth.get(file, set()) if lossy else set())
+        ours_selects = range(ours.row_count) if ours.positions is None else ours.positions
+        assert allowed.issuperset(ours_selects), f"the engine leaves out rows of {file} that we select"
+
+
+def _names_deletion_vectors(golden: GoldenQuery, kept: Mapping[str, KeptFile]) -> None:
+    recorded = {each["file"]: each["deletion"] for each in golden.version["files"]}
+    for file, ours in kept.items():
+        expected = recorded[file]
+        if expected is None or not golden.expected["deletion_vectors"]:
+            assert ours.deletion is None
+            continue
+        assert ours.deletion is not None
+        place = ("offset", "length", "cardinality")
+        assert {key: ours.deletion[key] for key in place} == {key: expected[key] for key in place}
+        assert ours.deletion["path"].endswith(expected["path"])
+        if ours.positions is not None:
+            assert not ours.positions & positions(expected["positions"]), f"deleted rows of {file} are selected"
