@@ -45,7 +45,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
 
     Args:
         settings: from the environment unless given.
-        service: made from the settings unless given.
+        service: made from the settings unless given; closed when the application stops.
 
     Raises:
         SettingsError: the settings cannot be used.
@@ -59,6 +59,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         yield
         app.state.runtime = None
         runtime.close()
+        service.close()
 
     app = FastAPI(
         title="paimon-index",

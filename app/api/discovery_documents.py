@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, RootModel
 
@@ -36,31 +36,78 @@ class Column(Document):
 
     id: int
     name: str
-    type: Any = Field(description="Type text, or an object for nested types.", examples=["BIGINT NOT NULL"])
+    type: str = Field(examples=["BIGINT NOT NULL"])
     nullable: bool
     description: str | None
 
 
+class Snapshot(Document):
+    """One snapshot."""
+
+    id: int
+    schema_id: int
+    commit_kind: str = Field(examples=["APPEND"])
+    commit_user: str | None
+    commit_identifier: int | None
+    time_millis: int
+    total_record_count: int | None
+
+
+class DeclaredIndex(Document):
+    """An index that the table's options ask writers for."""
+
+    column: str = Field(description="With the key in brackets for one key of a map column.")
+    type: str = Field(examples=["bloom-filter"])
+    options: dict[str, str]
+
+
 class TableDescription(Document):
-    """What a table is."""
+    """The newest schema of a table and what follows from it."""
+
+    database: str
+    table: str
+    schema_id: int
+    fields: list[Column]
+    partition_keys: list[str]
+    primary_keys: list[str]
+    options: dict[str, str]
+    comment: str | None
+    latest_snapshot: Snapshot | None
+    merge_engine: str | None = Field(examples=["deduplicate"])
+    bucket_mode: str = Field(examples=["hash_dynamic"])
+    deletion_vectors: bool
+    indexes: list[DeclaredIndex]
 
 
 class SnapshotList(Document):
-    """A table's snapshots."""
+    """A table's snapshots, oldest first."""
 
-    snapshots: list[dict[str, Any]]
+    snapshots: list[Snapshot]
+
+
+class Tag(Document):
+    """A tag and its snapshot."""
+
+    name: str
+    snapshot: Snapshot
 
 
 class TagList(Document):
     """A table's tags."""
 
-    tags: list[dict[str, Any]]
+    tags: list[Tag]
+
+
+class Branch(Document):
+    """A branch."""
+
+    name: str
 
 
 class BranchList(Document):
-    """A table's branches."""
+    """A table's branches besides the main one."""
 
-    branches: list[dict[str, Any]]
+    branches: list[Branch]
 
 
 class VectorRange(Document):
@@ -80,6 +127,7 @@ class IndexFileEntry(Document):
     bucket: int
     index_type: str
     file_name: str
+    path: str
     file_size: int
     row_count: int
     ranges: list[VectorRange] | None = None
@@ -93,8 +141,59 @@ class IndexFileList(Document):
     next_page_token: NextPageToken
 
 
+class InspectedIndex(Document):
+    """One index of one column; which members there are depends on its type and on what types were given."""
+
+    type: str = Field(examples=["range-bitmap"])
+    offset: int
+    length: int
+    empty: bool | None = None
+    version: int | None = None
+    row_count: int | None = None
+    cardinality: int | None = Field(None, description="Distinct values.")
+    has_nulls: bool | None = None
+    null_count: int | None = None
+    min: Any = None
+    max: Any = None
+    bits: int | None = None
+    hash_functions: int | None = None
+    error: IndexFault | None = None
+
+
+class IndexFault(Document):
+    """Why an index cannot be read."""
+
+    detail: str
+    offset: int | None
+
+
+class InspectedColumn(Document):
+    """The indexes of one column."""
+
+    name: str
+    indexes: list[InspectedIndex]
+
+
+class InspectedVector(Document):
+    """One deletion vector of a file."""
+
+    offset: int
+    size: int
+    bits: Literal[32, 64]
+    cardinality: int
+    highest: int | None
+
+
 class Inspection(Document):
-    """What is in an index file."""
+    """What is in an index file, by its kind."""
+
+    kind: Literal["file_index", "deletion_vectors", "hash"]
+    version: int | None = None
+    size: int | None = None
+    columns: list[InspectedColumn] | None = Field(None, description="Of a file index.")
+    vectors: list[InspectedVector] | None = Field(None, description="Of a file of deletion vectors.")
+    row_count: int | None = Field(None, description="Of a hash index.")
+    hashes: list[int] | None = Field(None, description="Of a hash index, in the file's order.")
 
 
 class CacheState(Document):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app.errors import NotFoundError
+from app.errors import NotFoundError, PathNotAllowedError
 from app.table.table import Table, is_name
 
 if TYPE_CHECKING:
@@ -44,9 +44,15 @@ class Catalog:
         names = storage.list_names(directory)
         if not names and not storage.exists(directory):
             raise NotFoundError(f"there is no database {database!r}")
-        have_schema = self._reader.readers.map(
-            lambda name: storage.exists(f"{directory}/{name}/schema"), names
-        )
+
+        def has_schema(name: str) -> bool:
+            try:
+                return storage.exists(f"{directory}/{name}/schema")
+            except PathNotAllowedError:
+                # A link that leads out of the warehouse is no table of it, and hides none of the others.
+                return False
+
+        have_schema = self._reader.readers.map(has_schema, names)
         return [name for name, is_table in zip(names, have_schema, strict=True) if is_table]
 
     def table(self, database: str, name: str) -> Table:
