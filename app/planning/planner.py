@@ -67,7 +67,7 @@ class Planner:
         BucketPruning(self.version, self.warnings).prune(drafts)
         values = ValueFilter(self.version, self.warnings)
         if self.version.schema.options.data_evolution:
-            self._join_columns(_left(drafts))
+            self._join_columns(_left(drafts), values)
         elif self.version.schema.primary_keys:
             self._judge_units(drafts, values)
         else:
@@ -161,20 +161,22 @@ class Planner:
             draft.skipped, draft.reason = None, KeepReason.MERGE_REQUIRED
             draft.tried(SkipStep.FILE_INDEX, "keep", predicate="merges with other files of its bucket")
 
-    def _join_columns(self, drafts: Sequence[Draft]) -> None:
-        """Files that hold columns of the same rows are read together, whatever their own values are."""
+    def _join_columns(self, drafts: Sequence[Draft], values: ValueFilter) -> None:
+        """Files that hold columns of the same rows are read together, and judged by all their columns."""
         ranges = [
             KeyRange(file, (file.first_row_id,), (file.first_row_id + file.row_count - 1,))
             for file in (draft.entry.file for draft in drafts)
             if file.first_row_id is not None
         ]
-        group_of = {
-            id(file): group for group, section in enumerate(sections(ranges, _ROW_ID)) for file in section
-        }
+        by_file = {id(draft.entry.file): draft for draft in drafts}
         for draft in drafts:
-            draft.raw_convertible = False
-            draft.merge_group = group_of.get(id(draft.entry.file))
-            draft.reason = KeepReason.MERGE_REQUIRED
+            draft.raw_convertible, draft.reason = False, KeepReason.MERGE_REQUIRED
+        for group, section in enumerate(sections(ranges, _ROW_ID)):
+            members = [by_file[id(file)] for file in section]
+            if len({(file.first_row_id, file.row_count) for file in section}) == 1:
+                values.test_joined(members)
+            for draft in members:
+                draft.merge_group = group
 
 
 def _left(drafts: Iterable[Draft]) -> list[Draft]:

@@ -23,7 +23,7 @@ from app.table.statistics import key_statistics, value_statistics
 from app.types.data_types import FLOATING_ROOTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from app.file_index.container import FileIndex
     from app.file_index.result import Result
@@ -78,6 +78,31 @@ class ValueFilter:
             draft.answer = self._evaluate(draft, predicate, index)
             if draft.answer is SKIP:
                 draft.skip(SkipStep.FILE_INDEX, predicate=str(predicate))
+
+    def test_joined(self, drafts: Sequence[Draft]) -> None:
+        """Skips files that hold columns of the same rows, if by statistics none of these rows matches.
+
+        The newest file that holds a column has its values; indexes are not asked, since an older file's index
+        may be about values that a newer file has replaced.
+        """
+        newest_last = sorted(drafts, key=lambda draft: draft.entry.file.max_sequence_number)
+        holders: dict[int, Callable[[DataField], ColumnBounds | None]] = {}
+        for draft in newest_last:
+            file_schema = self.version.file_schema(draft.entry)
+            written = draft.entry.file.write_columns
+            bounds = self.bounds(draft)
+            for column in file_schema.fields:
+                if written is None or column.name in written:
+                    holders[column.id] = bounds
+
+        def of_newest(asked: DataField) -> ColumnBounds | None:
+            holder = holders.get(asked.id)
+            return None if holder is None else holder(asked)
+
+        predicate = newest_last[0].predicate
+        if evaluate_bounds(predicate, of_newest) is Verdict.NONE:
+            for draft in drafts:
+                draft.skip(SkipStep.STATISTICS, predicate=str(predicate))
 
     def load(self, drafts: Iterable[Draft]) -> Iterator[tuple[Draft, FileIndex]]:
         """The indexes of those files that have some, loaded some at a time."""

@@ -38,9 +38,7 @@ def request_of(query: Mapping[str, Any], written: str | dict[str, Any] | None) -
             for order in query["topn"]["orders"]
         ]
         top_n = TopN(tuple(keys), query["topn"]["limit"])
-    selector = SnapshotSelector(
-        snapshot_id=query["snapshot_id"], tag=query["tag"], branch=query["branch"]
-    )
+    selector = SnapshotSelector(snapshot_id=query["snapshot_id"], tag=query["tag"], branch=query["branch"])
     return PlanRequest(selector, written, top_n=top_n, limit=query["limit"], selection=SelectionForm.BITMAP)
 
 

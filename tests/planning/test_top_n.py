@@ -51,7 +51,9 @@ def places(rows: Rows, *, descending: bool, nulls_first: bool) -> list[tuple[int
 def test_kept_files_hold_an_answer(
     files: list[Rows], limit: int, *, descending: bool, nulls_first: bool, nan_counted: bool
 ) -> None:
-    candidates = [Candidate(bounds_of(rows, nan_counted=nan_counted), len(rows), whole=True) for rows in files]
+    candidates = [
+        Candidate(bounds_of(rows, nan_counted=nan_counted), len(rows), whole=True) for rows in files
+    ]
     ordered = [sorted(places(rows, descending=descending, nulls_first=nulls_first)) for rows in files]
     answer = sorted(place for rows in ordered for place in rows)[:limit]
 
@@ -101,6 +103,8 @@ def test_a_file_of_nulls_takes_nobodys_place_when_nulls_come_last() -> None:
     low = Candidate(ColumnBounds(0.0, 1.0, 0, 10, may_hold_nan=False), 10, whole=True)
     high = Candidate(ColumnBounds(5.0, 6.0, 0, 10, may_hold_nan=False), 10, whole=True)
 
-    dropped = beyond_top_n([nulls, low, high], _DOUBLE, 10, descending=False, nulls_first=False, single_key=True)
+    dropped = beyond_top_n(
+        [nulls, low, high], _DOUBLE, 10, descending=False, nulls_first=False, single_key=True
+    )
 
     assert dropped == {0, 2}
