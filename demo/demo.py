@@ -124,7 +124,7 @@ def ask(question: Question, database: str) -> bool:
     body = json.dumps(question.body)
     say(f"\n# {question.about}\n$ curl -s {url} -d '{body}'")
     answer = json.loads(post(url, body))
-    say(json.dumps(answer, indent=2))
+    say(readable(answer))
     if not holds(answer, question.members):
         say(f"WRONG: expected {json.dumps(question.members)}")
         return False
@@ -139,6 +139,21 @@ def post(url: str, body: str) -> bytes:
     with urllib.request.urlopen(url, body.encode(), timeout=60) as response:  # noqa: S310 - http
         content: bytes = response.read()
         return content
+
+
+def readable(value: Any, margin: str = "") -> str:  # noqa: ANN401 - JSON
+    """JSON with one line for each member, and for each list or object that holds no other."""
+    inner = value.values() if isinstance(value, dict) else value
+    if not isinstance(value, dict | list) or not any(isinstance(each, dict | list) for each in inner):
+        return json.dumps(value)
+    deeper = margin + "  "
+    if isinstance(value, dict):
+        lines = [f"{json.dumps(name)}: {readable(member, deeper)}" for name, member in value.items()]
+    else:
+        lines = [readable(item, deeper) for item in value]
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    body = ",\n".join(deeper + line for line in lines)
+    return f"{opening}\n{body}\n{margin}{closing}"
 
 
 def holds(answer: Any, expected: Any) -> bool:  # noqa: ANN401 - JSON

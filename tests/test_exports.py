@@ -1,0 +1,73 @@
+"""What packages offer to each other: a change here is a change of what others may rely on."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+import app
+
+EXPORTS = {
+    "app.bucket_index": {
+        "UNKNOWN",
+        "BucketFunction",
+        "HashIndex",
+        "Hashes",
+        "PartitionIndex",
+        "bucket_of",
+        "key_hash",
+        "key_hashes",
+    },
+    "app.cli": {"main", "program"},
+    "app.deletion_vectors": {
+        "RECORD_MARGIN_BYTES",
+        "DeletionVector",
+        "Positions",
+        "read_file",
+        "read_vector",
+        "read_vectors",
+    },
+    "app.storage": {
+        "ByteCache",
+        "CacheStatistics",
+        "Readers",
+        "RetryPolicy",
+        "Warehouse",
+        "check_deadline",
+        "remaining_seconds",
+        "time_limit",
+    },
+    "app.table": {
+        "BucketMode",
+        "Catalog",
+        "ResolvedSnapshot",
+        "Snapshot",
+        "Table",
+        "TableReader",
+        "TableSchema",
+    },
+    "app.types": {
+        "DataField",
+        "DataType",
+        "Json",
+        "TypeRoot",
+        "Value",
+        "parse_json",
+        "parse_type",
+        "sql_key",
+        "to_json",
+    },
+}
+
+
+def test_packages_export_exactly_this() -> None:
+    packages = [f"app.{module.name}" for module in pkgutil.iter_modules(app.__path__) if module.ispkg]
+
+    exported = {name: set(getattr(importlib.import_module(name), "__all__", ())) for name in packages}
+
+    assert {name: names for name, names in exported.items() if names} == EXPORTS
+
+
+def test_every_export_is_there() -> None:
+    for package, names in EXPORTS.items():
+        assert names <= set(dir(importlib.import_module(package)))
