@@ -102,6 +102,9 @@ class _Evaluation:
         return result
 
     def _any_of(self, parts: tuple[BoundPredicate, ...]) -> Result:
+        if any(entry.is_empty for name in _both_sides(parts) for entry in self.index.entries.get(name, ())):
+            # NOT BETWEEN in its bound form, which the engine does not let an empty entry decide either.
+            return KEEP
         result: Result = SKIP
         for part in parts:
             result = either(result, self.answer(part))
@@ -146,6 +149,18 @@ class _Evaluation:
     def _note_unanswered(self, column: str | None, part: BoundPredicate) -> None:
         if self.trace is not None:
             self.trace.append(unanswered(column, str(part)))
+
+
+def _both_sides(parts: tuple[BoundPredicate, ...]) -> set[str]:
+    """Columns that an OR bounds from above in one part and from below in another."""
+    below, above = (
+        {part.field.name for part in parts if isinstance(part, BoundLeaf) and part.operator in operators}
+        for operators in (
+            (Operator.LESS_THAN, Operator.LESS_OR_EQUAL),
+            (Operator.GREATER_THAN, Operator.GREATER_OR_EQUAL),
+        )
+    )
+    return below & above
 
 
 def _cost(entry: Entry) -> int:
