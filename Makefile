@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: env test lint openapi check-openapi demo clean
+.PHONY: env test lint openapi check-openapi demo bench clean
 
 env: $(STAMP)
 
@@ -31,6 +31,10 @@ check-openapi: env
 # make demo ONCE=1 stops after the answers; PORT=8080 takes that port instead of a free one.
 demo: env
 	$(BIN)/python demo/demo.py $(if $(ONCE),--once) $(if $(PORT),--port $(PORT))
+
+# make bench FILES="1000" measures tables of that many files.
+bench: env
+	$(BIN)/python -m benchmarks $(if $(FILES),--files $(FILES))
 
 clean:
 	rm -rf $(VENV) build dist
