@@ -6,7 +6,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from app.bucket_index import hash_index
-from app.deletion_vectors import read_file
+from app.deletion_vectors import read_file, vector32, vector64
 from app.errors import (
     CorruptIndexError,
     DeadlineExceededError,
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 _MAGIC_BYTES = struct.pack(">q", MAGIC)
 _VECTORS_VERSION = b"\x01"
+_FIRST_MAGIC = slice(5, 9)
+_FILE_INDEX_SUFFIX = ".index"
 _HASH_BYTES = 4
 _REPORTED = (CorruptIndexError, StorageError, UnsupportedFormatError, PathNotAllowedError, FilterError)
 
@@ -94,11 +96,19 @@ def inspect_file(
 
 
 def _kind_of(content: bytes, name: str) -> str:
-    if content.startswith(_MAGIC_BYTES):
+    """What a file is, by its name and bytes; hash indexes have no mark, so they are what is left."""
+    if name.endswith(_FILE_INDEX_SUFFIX) or content.startswith(_MAGIC_BYTES):
         return "file_index"
-    if content.startswith(_VECTORS_VERSION) and len(content) % _HASH_BYTES:
+    if content.startswith(_VECTORS_VERSION) and _is_vectors(content):
         return "deletion_vectors"
+    if len(content) % _HASH_BYTES == 0:
+        return "hash"
     raise RequestError(f"{name} does not tell what it is: say kind file_index, deletion_vectors or hash")
+
+
+def _is_vectors(content: bytes) -> bool:
+    """Whether the first vector has its magic; a file without vectors is its version alone."""
+    return content == _VECTORS_VERSION or content[_FIRST_MAGIC] in (vector32.MAGIC, vector64.MAGIC)
 
 
 def _vectors(content: bytes) -> list[Json]:
