@@ -204,15 +204,17 @@ def _reads_back(literal: Literal, value: Value, field: DataField) -> bool:
 
 
 def _between(leaf: Leaf, field: DataField) -> BoundPredicate:
-    low, high = (fit(literal, field) for literal in leaf.literals)
-    if isinstance(low, Exact) and isinstance(high, Exact):
-        return value_range(field, low.value, high.value)
-    return conjunction(
-        [
-            _ordered(Operator.GREATER_OR_EQUAL, field, low, leaf),
-            _ordered(Operator.LESS_OR_EQUAL, field, high, leaf),
-        ]
-    )
+    low, high = leaf.literals
+    from_low = _ordered(Operator.GREATER_OR_EQUAL, field, fit(low, field), leaf)
+    to_high = _ordered(Operator.LESS_OR_EQUAL, field, fit(high, field), leaf)
+    match from_low, to_high:
+        case (
+            BoundLeaf(operator=Operator.GREATER_OR_EQUAL, literals=(first,)),
+            BoundLeaf(operator=Operator.LESS_OR_EQUAL, literals=(last,)),
+        ):
+            return value_range(field, first, last)
+        case _:
+            return conjunction([from_low, to_high])
 
 
 def value_range(field: DataField, low: Value, high: Value) -> BoundPredicate:

@@ -113,7 +113,7 @@ def read_string(text: str, position: int) -> str:
         return inner
     try:
         unescaped = _ESCAPE.sub(_unescape, inner)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise FilterError(
             f"an escape in this string names no character: {error}", position=position
         ) from error

@@ -11,10 +11,12 @@ strings                string
 binaries               ``{"$hex": ".."}``, ``{"$base64": ".."}``, a string of hexadecimal digits
 DATE                   ``"2025-08-01"``, epoch days, ``[y, m, d]``, ``{"$days": n}``
 TIME                   ``"12:30[:15[.250]]"``, milliseconds of the day, ``[h, m[, s[, ns]]]``
-timestamps             ISO text, ``[y, mo, d, h, mi[, s[, ns]]]``, ``{"$ms": n[, "$nanos": n]}``
+timestamps             ISO text, ``[y, mo, d, h, mi[, s[, ns]]]``, ``{"$ms": n[, "$nanos": n]}``; with local
+                       zone also a number with a point, which is how the engine writes seconds since 1970
 =====================  =====================================================================================
 
-What is written stands in :mod:`app.types.json_answers`.
+A number with more digits than a float keeps may come as ``decimal.Decimal``. What is written stands in
+:mod:`app.types.json_answers`.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from typing import TYPE_CHECKING, NoReturn
 from app.errors import FilterError
 from app.types.civil_time import (
     NANOS_PER_DAY,
+    NANOS_PER_SECOND,
     day_nanos,
     epoch_days,
     read_clock,
@@ -106,6 +109,8 @@ def _any_integer(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, decimal.Decimal) and _any_decimal(value) == value.to_integral_value():
         return int(value)
     if isinstance(value, str) and _INTEGER.fullmatch(value.strip()):
         return int(value)
@@ -227,8 +232,22 @@ def _timestamp(value: object, data_type: DataType) -> int:
             if written.zone_minutes is not None and data_type.root is TypeRoot.TIMESTAMP:
                 raise ValueError("a wall-clock time has no zone")
             return written.utc_nanos
+        case float() | decimal.Decimal() if data_type.root is TypeRoot.TIMESTAMP_LTZ:
+            return _from_seconds(_any_decimal(value))
         case _:
             raise ValueError('expected ISO text, [y, mo, d, h, mi, s, ns] or {"$ms": n, "$nanos": n}')
+
+
+def _from_seconds(written: decimal.Decimal) -> int:
+    """Nanoseconds of an instant as the engine writes it: whole seconds, rounded down, a point, nanoseconds.
+
+    Before 1970 that is no plain decimal: half a second before it is written ``-1.5``.
+    """
+    seconds = int(written)
+    nanos = _EXACT.subtract(written, seconds).copy_abs().scaleb(9, _EXACT)
+    if nanos != nanos.to_integral_value() or (seconds == 0 and written < 0):
+        raise ValueError("the engine writes no such number of seconds")
+    return seconds * NANOS_PER_SECOND + int(nanos)
 
 
 def _from_millis(millis: int, nanos: int) -> int:

@@ -63,7 +63,7 @@ def nearest_float32(number: Fraction) -> float:
     try:
         guess = to_float32(float(number))
     except OverflowError:
-        return math.copysign(math.inf, number)
+        return math.inf if number > 0 else -math.inf
     if math.isinf(guess):
         return guess
     # Rounding to 64 bits first can end on a tie that the number itself is not.

@@ -1,0 +1,211 @@
+"""Whatever is sent as a filter is read or refused, by one family of exceptions."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from app.errors import RequestError
+from app.predicates.binding import bind
+from app.predicates.bounds import ColumnBounds, evaluate_bounds
+from app.predicates.json_reader import read_json
+from app.predicates.model import field_ids
+from app.predicates.rows import matches
+from app.predicates.sql_reader import read_sql
+from app.types import DataField, parse_type
+from tests.filters import FIELDS
+
+ALL_FIELDS = [
+    *FIELDS,
+    *(
+        DataField(100 + number, written.lower(), parse_type(written))
+        for number, written in enumerate(
+            [
+                "TIME(3)",
+                "MAP<STRING, INT>",
+                "MAP<INT, INT>",
+                "ARRAY<INT>",
+                "ROW<a INT>",
+                "VARIANT",
+                "TIMESTAMP(9)",
+            ]
+        )
+    ),
+]
+NAMES = [field.name for field in ALL_FIELDS]
+WORDS = [
+    *(
+        "AND",
+        "OR",
+        "NOT",
+        "(",
+        ")",
+        "[",
+        "]",
+        ",",
+        ".",
+        ";",
+        "!",
+        "-",
+        "+",
+        "*",
+        "/",
+        "|",
+        "%",
+        "::",
+        "->",
+        "?",
+        "$",
+    ),
+    *(
+        "=",
+        "<>",
+        "<=>",
+        "<",
+        ">=",
+        "IN",
+        "BETWEEN",
+        "LIKE",
+        "ESCAPE",
+        "IS",
+        "NULL",
+        "TRUE",
+        "DISTINCT",
+        "FROM",
+    ),
+    *(
+        "CAST",
+        "AS",
+        "INT",
+        "DECIMAL",
+        "DOUBLE",
+        "DATE",
+        "TIMESTAMP",
+        "X",
+        "CASE",
+        "WHEN",
+        "THEN",
+        "END",
+        "SELECT",
+    ),
+    *(
+        "1",
+        "-1",
+        "1.5",
+        "1e5",
+        "2D",
+        "0.1F",
+        "3L",
+        "1e400",
+        "9" * 50,
+        "'a'",
+        "'2025-08-01'",
+        r"'\u12'",
+        "r'%'",
+        '"',
+    ),
+    *("'", "`", "--", "/*", "*/", "\n", "\0", "é", "😀", "\ud800", "upper", "interval", "exists", "unknown"),
+    *(f"`{name}`" for name in NAMES),
+]
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from([10**40, 10**500, -(10**500)])
+    | st.floats()
+    | st.text(max_size=5)
+    | st.sampled_from(
+        ["2025-08-01", "12:00", "1_0", "٣", "1e999999999", "NaN", "-0.0", "\ud800", "0g", "9" * 500]
+    )
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["$ms", "$nanos", "$days", "$hex", "$base64", "a"]), inner, max_size=2
+        )
+    ),
+    max_leaves=4,
+)
+FUNCTIONS = st.sampled_from(
+    ["EQUAL", "LESS_THAN", "IN", "NOT_IN", "BETWEEN", "NOT_BETWEEN", "LIKE", "STARTS_WITH"]
+)
+LEAVES = st.fixed_dictionaries(
+    {
+        "kind": st.just("LEAF"),
+        "transform": st.fixed_dictionaries(
+            {
+                "name": st.sampled_from(["FIELD_REF", "UPPER"]),
+                "fieldRef": st.fixed_dictionaries({"index": st.integers(), "name": st.sampled_from(NAMES)}),
+            }
+        ),
+        "function": FUNCTIONS,
+        "literals": st.lists(VALUES, max_size=3),
+    }
+)
+
+
+def use(predicate: Any) -> None:
+    """Does everything with a predicate that planning does."""
+    bound = bind(predicate, ALL_FIELDS)
+    str(bound)
+    hash(bound)
+    field_ids(bound)
+    matches(bound, {field.id: None for field in ALL_FIELDS})
+    evaluate_bounds(bound, lambda _: ColumnBounds(None, None, 0, 1))
+
+
+@settings(max_examples=1_000)
+@given(st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join))
+@example("x = \ud800")
+def test_words_of_sql_in_any_order(text: str) -> None:
+    with suppress(RequestError):
+        use(read_sql(text))
+
+
+@settings(max_examples=300)
+@given(st.text(max_size=40))
+def test_any_text(text: str) -> None:
+    with suppress(RequestError):
+        use(read_sql(text))
+
+
+@settings(max_examples=500)
+@given(st.sampled_from(NAMES), st.sampled_from(["=", "<", "IN (1, ", "LIKE", "<=>"]), st.sampled_from(WORDS))
+def test_every_column_meets_every_word(name: str, symbol: str, word: str) -> None:
+    closing = ")" if "(" in symbol else ""
+    with suppress(RequestError):
+        use(read_sql(f"`{name.replace('`', '``')}` {symbol} {word}{closing}"))
+
+
+@settings(max_examples=1_000)
+@given(LEAVES)
+def test_every_column_meets_every_json_value(written: Any) -> None:
+    with suppress(RequestError):
+        use(read_json(written))
+
+
+@settings(max_examples=300)
+@given(
+    st.recursive(
+        VALUES,
+        lambda inner: st.fixed_dictionaries(
+            {},
+            optional={
+                "kind": st.sampled_from(["LEAF", "COMPOUND", "TREE"]),
+                "function": FUNCTIONS | st.sampled_from(["AND", "OR", "TRUE"]) | inner,
+                "transform": inner,
+                "literals": inner,
+                "children": st.lists(inner, max_size=3) | inner,
+            },
+        ),
+        max_leaves=8,
+    )
+)
+def test_any_json(written: Any) -> None:
+    with suppress(RequestError):
+        use(read_json(written))
