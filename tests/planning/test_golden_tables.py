@@ -6,27 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from app.planning.limits import CacheBytes, Limits
 from app.planning.requests import PlanRequest, SelectionForm, SnapshotSelector, SortKey, TableRef, TopN
-from app.planning.service import IndexService
-from app.storage import Warehouse
 from tests.golden_checks import GoldenQuery, KeptFile, check
 from tests.golden_tables import DATABASE, expected, tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     from app.planning.answers import Plan
-    from tests.golden_tables import GoldenWarehouse
-
-
-@pytest.fixture(scope="module")
-def service(golden: GoldenWarehouse) -> Iterator[IndexService]:
-    warehouse = Warehouse("golden", golden.root.as_uri(), allow_external=golden.allow_external())
-    service = IndexService({"golden": warehouse}, cache_bytes=CacheBytes(), limits=Limits())
-    yield service
-    service.close()
+    from app.planning.service import IndexService
 
 
 def request_of(query: Mapping[str, Any], written: str | dict[str, Any] | None) -> PlanRequest:

@@ -37,7 +37,7 @@ class SimulatedFile:
         )
 
     def overlaps(self, other: SimulatedFile) -> bool:
-        return self.range.min_key <= other.range.max_key and other.range.min_key <= self.range.max_key  # type: ignore[operator]
+        return self.range.min_key <= other.range.max_key and other.range.min_key <= self.range.max_key
 
 
 @st.composite

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.planning.copied_tables import CopiedTable, open_service
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from app.planning.service import IndexService
+    from tests.golden_tables import GoldenWarehouse
+
+
+@pytest.fixture(scope="session")
+def service(golden: GoldenWarehouse) -> Iterator[IndexService]:
+    """Knows all golden tables."""
+    service = open_service(golden.root, golden.allow_external())
+    yield service
+    service.close()
+
+
+@pytest.fixture
+def copy_table(golden: GoldenWarehouse, tmp_path: Path) -> Iterator[Callable[[str], CopiedTable]]:
+    """Copies a golden table, so that the test may damage it."""
+    with ExitStack() as copies:
+
+        def copy(table: str) -> CopiedTable:
+            copied = CopiedTable.copy(golden, table, tmp_path)
+            copies.callback(copied.service.close)
+            return copied
+
+        yield copy

@@ -1,0 +1,90 @@
+"""Golden tables that tests may damage: copies of their own, and the service that plans them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from app.planning.limits import CacheBytes, Limits
+from app.planning.requests import PlanRequest, TableRef
+from app.planning.service import IndexService
+from app.storage import Warehouse
+from tests.golden_tables import DATABASE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from app.planning.answers import FilePlan, Plan
+    from tests.golden_tables import GoldenWarehouse
+
+
+def open_service(root: Path, allow_external: Sequence[str] = ()) -> IndexService:
+    """A service of one warehouse, named ``golden``."""
+    warehouse = Warehouse("golden", root.as_uri(), allow_external=allow_external)
+    return IndexService({"golden": warehouse}, cache_bytes=CacheBytes(), limits=Limits())
+
+
+def golden_ref(table: str) -> TableRef:
+    return TableRef("golden", DATABASE, table)
+
+
+def equals(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON filter that holds each column to a value."""
+    return {
+        "kind": "COMPOUND",
+        "function": "AND",
+        "children": [
+            {
+                "kind": "LEAF",
+                "transform": {"name": "FIELD_REF", "fieldRef": {"name": column, "type": "INT"}},
+                "function": "EQUAL",
+                "literals": [value],
+            }
+            for column, value in values.items()
+        ],
+    }
+
+
+def either(*filters: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": "COMPOUND", "function": "OR", "children": list(filters)}
+
+
+def all_files(plan: Plan) -> tuple[FilePlan, ...]:
+    """Kept and skipped files of a plan that was asked to explain itself."""
+    return plan.files + plan.skipped_files
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedTable:
+    """A table whose files may be changed.
+
+    Attributes:
+        directory: the table's directory.
+        ref: its name.
+        service: knows the table alone.
+    """
+
+    directory: Path
+    ref: TableRef
+    service: IndexService
+
+    @classmethod
+    def copy(cls, golden: GoldenWarehouse, table: str, root: Path) -> CopiedTable:
+        directory = root / f"{DATABASE}.db" / table
+        shutil.copytree(golden.table(table), directory)
+        return cls(directory, golden_ref(table), open_service(root))
+
+    def plan(self, written: str | dict[str, Any] | None = None, **asked: Any) -> Plan:
+        """Plans with nothing remembered from before."""
+        self.service.clear_caches()
+        return self.service.plan(self.ref, PlanRequest(filter=written, explain=True, **asked))
+
+    def change_schema(self, change: Callable[[dict[str, Any]], None]) -> None:
+        """Rewrites the table's only schema."""
+        path = self.directory / "schema" / "schema-0"
+        document = json.loads(path.read_bytes())
+        change(document)
+        path.write_text(json.dumps(document))
