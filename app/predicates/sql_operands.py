@@ -5,6 +5,9 @@
     operand  = "(" operand ")" | column | column "[" string "]" | literal
     literal  = { "+" | "-" } number | string { string } | type string | TRUE | FALSE | NULL
              | ( CAST | TRY_CAST ) "(" literal AS type [ "(" number [ "," number ] ")" ] ")"
+             | repeated | CONCAT "(" piece { "," piece } ")"
+    piece    = string { string } | repeated
+    repeated = REPEAT "(" string { string } "," number ")"
 """
 
 from __future__ import annotations
@@ -31,6 +34,9 @@ Operand: TypeAlias = Column | Literal
 
 _WORD_LITERALS: Final = {"TRUE": True, "FALSE": False, "NULL": None}
 _NUMERIC: Final = frozenset({LiteralKind.NUMBER, LiteralKind.FLOAT, LiteralKind.DOUBLE, LiteralKind.NULL})
+_REPETITIONS: Final = re.compile(r"[0-9]{1,9}")
+_MAX_REPEATED_CHARACTERS: Final = 1 << 20
+"""Longer text is left undecided, so that a short filter cannot take much memory."""
 _TYPE_ARGUMENT: Final = re.compile(r"[0-9]{1,3}")
 
 
@@ -111,8 +117,11 @@ class OperandReader:
                 self._at += 1
                 text = self._strings()
                 return None if text is None else typed_literal(token.word, text, token.start)
+            case TokenKind.WORD if behind.word == "(" and token.word in ("CAST", "TRY_CAST"):
+                return self._cast()
             case TokenKind.WORD if behind.word == "(":
-                return self._cast() if token.word in ("CAST", "TRY_CAST") else None
+                text = self._concat()
+                return None if text is None else Literal(LiteralKind.STRING, text, token.start)
             case TokenKind.WORD if token.word in _WORD_LITERALS:
                 self._at += 1
                 value = _WORD_LITERALS[token.word]
@@ -144,6 +153,31 @@ class OperandReader:
             parts.append(read_string(token.text, token.start))
             self._at += 1
         return "".join(parts)
+
+    def _concat(self) -> str | None:
+        """Text written as a constant call of CONCAT or REPEAT, as generated filters write long text."""
+        if self.take_call(("CONCAT",)) is None:
+            return self._repeat()
+        parts: list[str] = []
+        while True:
+            part = self._strings() if self._tokens[self._at].kind is TokenKind.STRING else self._repeat()
+            if part is None:
+                return None
+            parts.append(part)
+            if not self.take(","):
+                return "".join(parts) if self.take(")") else None
+
+    def _repeat(self) -> str | None:
+        if self.take_call(("REPEAT",)) is None:
+            return None
+        text = self._strings()
+        if text is None or not self.take(","):
+            return None
+        times = self._tokens[self._at].text
+        if not _REPETITIONS.fullmatch(times) or len(text) * int(times) > _MAX_REPEATED_CHARACTERS:
+            return None
+        self._at += 1
+        return text * int(times) if self.take(")") else None
 
     def _signed(self) -> Literal | None:
         negative = False

@@ -170,6 +170,8 @@ def test_numbers(literal: str, value: int) -> None:
         (r"r'\n'", r"\n"),
         (r'R"\n"', r"\n"),
         ("CAST('a' AS STRING)", "a"),
+        ("repeat('ab', 3)", "ababab"),
+        ("concat(repeat('a', 2), 'b', '')", "aab"),
     ],
 )
 def test_strings(literal: str, value: str) -> None:
@@ -204,6 +206,8 @@ def test_doubles(literal: str, shown: str) -> None:
         ("name NOT LIKE 'a%'", {"name"}),
         ("name = 'it''s'", {"name"}),
         ("upper(name) = 'A'", {"name"}),
+        ("name = repeat('a', 999999999)", {"name"}),
+        ("name = concat('a', 5)", {"name"}),
         ("CASE WHEN flag AND x = 1 THEN TRUE ELSE y = 1 END", {"flag", "x", "y"}),
         ("person.first = 'a'", {"person"}),
         ("m[x] = 5", {"m", "x"}),
