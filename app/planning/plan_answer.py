@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from app.planning.requests import PlanRequest
     from app.planning.version import Version
 
-MEMORY_PER_FILE: Final = 1500
+_MEMORY_PER_FILE: Final = 1500
 """About what a FilePlan takes without its positions."""
+
+_MOST_WARNINGS: Final = 100
 
 
 def answer_plan(
@@ -45,7 +47,7 @@ def answer_plan(
         files=tuple(_file(version, request, draft) for draft in kept),
         skipped_files=tuple(_file(version, request, draft) for draft in skipped),
         summary=_summary(version, drafts, kept),
-        warnings=tuple(warnings),
+        warnings=_shortened(warnings),
         unknown_files=tuple(name for name in dict.fromkeys(request.files or ()) if name not in named),
         timings_ms=timings_ms,
     )
@@ -63,7 +65,7 @@ def plan_bytes(plan: Plan) -> int:
     positions = sum(
         min(2 * len(file.selection), file.row_count) for file in files if file.selection is not None
     )
-    return MEMORY_PER_FILE * (len(files) + 1) + positions
+    return _MEMORY_PER_FILE * (len(files) + 1) + positions
 
 
 def _file(version: Version, request: PlanRequest, draft: Draft) -> FilePlan:
@@ -99,6 +101,14 @@ def _deletion(version: Version, draft: Draft) -> Deletion | None:
         return None
     entry, found = place
     return Deletion(version.loader.paths.index_file(entry), found.offset, found.length, found.cardinality)
+
+
+def _shortened(warnings: Sequence[str]) -> tuple[str, ...]:
+    """The first warnings; a table without readable indexes has one for every file."""
+    left_out = len(warnings) - _MOST_WARNINGS
+    if left_out <= 0:
+        return tuple(warnings)
+    return (*warnings[:_MOST_WARNINGS], f"and {left_out} more")
 
 
 def _summary(version: Version, drafts: Sequence[Draft], kept: Sequence[Draft]) -> PlanSummary:

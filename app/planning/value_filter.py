@@ -112,7 +112,11 @@ class ValueFilter:
         indexed = (draft for draft in drafts if loader.has_file_index(draft.entry))
         while some := list(islice(indexed, _FILES_AT_ONCE)):
             check_deadline()
-            for draft, found in zip(some, loader.readers.map(self._load_one, some), strict=True):
+            # Embedded indexes are here already; only files are worth a thread.
+            beside = [draft for draft in some if draft.entry.file.embedded_index is None]
+            read = dict(zip(map(id, beside), loader.readers.map(self._load_one, beside), strict=True))
+            for draft in some:
+                found = read.get(id(draft)) or self._load_one(draft)
                 if isinstance(found, Exception):
                     self.unreadable(draft, found)
                 else:

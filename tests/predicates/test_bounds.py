@@ -116,6 +116,7 @@ def test_bounds_of_numbers(condition: str, verdict: str) -> None:
         ("LIKE 'm%'", "l", "my", "some"),
         ("LIKE 'ma%'", "ma", "maz", "all"),
         ("LIKE 'ma%'", "ma", "mb", "some"),
+        ("LIKE 'ma%'", "maa", "my", "some"),
         ("LIKE 'mz%'", "ma", "my", "none"),
         ("LIKE 'a%'", "ma", "my", "none"),
         ("LIKE 'z_'", "ma", "my", "none"),

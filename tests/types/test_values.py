@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.types import parse_type, sql_key
-from app.types.values import integer_range, is_comparable, next_float32, to_float32
+from app.types.values import integer_range, is_comparable, nearest_float32, next_float32, to_float32
 
 
 def test_nan_is_one_value_above_all_others() -> None:
@@ -48,9 +49,21 @@ def test_nothing_lies_between_neighbours(value: float) -> None:
     assert math.isinf(above) or to_float32(middle) in (value, above)
 
 
+@given(st.floats(width=32, min_value=-1e38, max_value=1e38))
+def test_numbers_are_rounded_once(value: float) -> None:
+    above = next_float32(value, math.inf)
+    middle, hair = (Fraction(value) + Fraction(above)) / 2, Fraction(1, 2**1000)
+
+    assert nearest_float32(middle - hair) == value
+    assert nearest_float32(middle + hair) == above
+    assert nearest_float32(middle) == to_float32(float(middle))
+
+
 def test_the_ends_of_32_bits() -> None:
     assert to_float32(1e39) == math.inf
     assert to_float32(-1e39) == -math.inf
+    assert nearest_float32(Fraction(10**400)) == math.inf
+    assert nearest_float32(Fraction(-(10**400))) == -math.inf
     assert next_float32(math.inf, math.inf) == math.inf
     assert next_float32(0.0, -math.inf) == -(2.0**-149)
     assert math.isnan(next_float32(math.nan, math.inf))
