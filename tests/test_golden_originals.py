@@ -1,0 +1,38 @@
+"""The golden archives of this repository hold what the engine wrote, byte for byte."""
+
+from __future__ import annotations
+
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.shared
+
+_GOLDEN = Path(__file__).parent / "golden"
+_ORIGINALS = Path(__file__).resolve().parents[2] / "shared" / "golden"
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in (_GOLDEN / "unit").glob("*.zip")))
+def test_unit_files(name: str) -> None:
+    originals = _ORIGINALS / "unit" / name.removesuffix(".zip")
+
+    with zipfile.ZipFile(_GOLDEN / "unit" / name) as archive:
+        kept = {member: archive.read(member) for member in archive.namelist()}
+
+    assert kept == {path.name: path.read_bytes() for path in originals.iterdir()}
+
+
+@pytest.mark.parametrize("name", ["warehouse.tar.xz", "expected.tar.xz"])
+def test_table_files(name: str) -> None:
+    with tarfile.open(_GOLDEN / "tables" / name) as archive:
+        files = [(member.name, archive.extractfile(member)) for member in archive if member.isfile()]
+        differing = [
+            path
+            for path, kept in files
+            if kept is None or kept.read() != (_ORIGINALS / "tables" / path).read_bytes()
+        ]
+
+    assert files
+    assert not differing
