@@ -44,6 +44,8 @@ def bind(predicate: unbound.Predicate, fields: Sequence[DataField]) -> BoundPred
 
 
 def _bind(predicate: unbound.Predicate, names: Names, *, negated: bool) -> BoundPredicate:
+    while isinstance(predicate, unbound.Not):
+        predicate, negated = predicate.child, not negated
     match predicate:
         case unbound.Leaf():
             return _leaf(predicate, names, negated=negated)
@@ -54,8 +56,6 @@ def _bind(predicate: unbound.Predicate, names: Names, *, negated: bool) -> Bound
             bound = tuple(map(partial(_bind, names=names, negated=negated), children))
             is_conjunction = isinstance(predicate, unbound.And) is not negated
             return conjunction(bound) if is_conjunction else disjunction(bound)
-        case unbound.Not(child):
-            return _bind(child, names, negated=not negated)
         case unbound.Constant(value):
             # NULL is as good as false on either side of NOT.
             return ALWAYS_FALSE if value is None or value is negated else ALWAYS_TRUE

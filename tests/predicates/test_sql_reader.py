@@ -4,8 +4,10 @@ import pytest
 
 from app.errors import FilterError, LimitExceededError
 from app.predicates.binding import bind
+from app.predicates.bounds import ColumnBounds, Verdict, evaluate_bounds
 from app.predicates.limits import FilterLimits
 from app.predicates.model import Unknown
+from app.predicates.rows import matches
 from app.predicates.sql_reader import read_sql
 from app.types import DataField, parse_type
 
@@ -331,6 +333,17 @@ def test_conditions_nest_up_to_the_limit(opening: str, closing: str) -> None:
     with pytest.raises(LimitExceededError) as caught:
         read_sql(opening * (times + 1) + "y = 5" + closing * (times + 1))
     assert caught.value.limit == 200
+
+
+def test_the_deepest_filters_that_settings_allow_are_bound_and_evaluated() -> None:
+    condition = "NOT (x = 1 OR NOT (y = 2 OR " * 200 + "y = 5" + "))" * 200
+
+    bound = bind(read_sql(condition, FilterLimits(depth=400)), FIELDS)
+
+    assert matches(bound, {0: 1, 1: 5}) is not None
+    assert evaluate_bounds(bound, lambda _: ColumnBounds(0, 9, 0, 5)) is Verdict.SOME
+    assert str(bound).count("x <> 1") == 200
+    assert hash(bound) == hash(bind(read_sql(condition, FilterLimits(depth=400)), FIELDS))
 
 
 def test_long_chains_are_not_deep() -> None:
