@@ -7,6 +7,8 @@ id                       number of the snapshot, from 1
 schemaId                 the table's schema when it was committed
 baseManifestList         file with the manifests of everything up to the previous snapshot
 deltaManifestList        file with the manifests of what this commit added and removed
+baseManifestListSize,    bytes of these two files; absent in snapshots of old writers
+deltaManifestListSize
 indexManifest            file that lists hash indexes and deletion vectors; absent: there are none
 commitUser, commitKind,  who committed, APPEND, COMPACT, OVERWRITE or ANALYZE, and the number that the
 commitIdentifier         committer gave
@@ -40,6 +42,8 @@ class Snapshot:
     schema_id: int
     base_manifest_list: str
     delta_manifest_list: str
+    base_manifest_list_size: int | None
+    delta_manifest_list_size: int | None
     index_manifest: str | None
     commit_user: str
     commit_identifier: int
@@ -62,6 +66,8 @@ class Snapshot:
             schema_id=document.integer("schemaId"),
             base_manifest_list=document.text("baseManifestList"),
             delta_manifest_list=document.text("deltaManifestList"),
+            base_manifest_list_size=document.optional_integer("baseManifestListSize"),
+            delta_manifest_list_size=document.optional_integer("deltaManifestListSize"),
             index_manifest=document.optional_text("indexManifest"),
             commit_user=document.text("commitUser", ""),
             commit_identifier=document.integer("commitIdentifier", 0),

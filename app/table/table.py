@@ -208,8 +208,11 @@ class Table:
         snapshot = resolved.snapshot
         if snapshot is None:
             return ()
-        names = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
-        lists = self._reader.readers.map(self._manifest_list, names)
+        files = (
+            (snapshot.base_manifest_list, snapshot.base_manifest_list_size),
+            (snapshot.delta_manifest_list, snapshot.delta_manifest_list_size),
+        )
+        lists = self._reader.readers.map(self._manifest_list, files)
         return tuple(manifest for each in lists for manifest in each.manifests)
 
     def manifest(self, file: ManifestFile) -> Manifest:
@@ -267,20 +270,26 @@ class Table:
             raise CorruptMetadataError(f"expected schema {schema_id}, found {schema.id}", path=path)
         return schema
 
-    def _manifest_list(self, name: str) -> ManifestList:
+    def _manifest_list(self, file: tuple[str, int | None]) -> ManifestList:
+        name, size = file
         path = f"{self.directory}/manifest/{name}"
-        return self._cached(self._reader.metadata, path, None, ManifestList.parse)
+        return self._cached(self._reader.metadata, path, size, ManifestList.parse)
 
     def _cached(
         self, cache: ByteCache[Any], path: str, size: int | None, parse: Callable[[bytes], Parsed]
     ) -> Parsed:
-        """A file that is written once under a name of its own, decoded."""
+        """A file that is written once under a name of its own, decoded; ``size`` is None if not recorded."""
 
         def load() -> Parsed:
             try:
-                return decode(path, self._storage.read(path), parse)
+                data = self._storage.read(path)
             except FileMissingError as error:
                 raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired") from error
+            decoded = decode(path, data, parse)
+            # Avro cut between two blocks is Avro as well, with fewer records: only the size tells.
+            if size is not None and len(data) != size:
+                raise CorruptMetadataError(f"expected a file of {size} bytes, found {len(data)}", path=path)
+            return decoded
 
         parsed: Parsed = cache.get_or_load((self._storage.name, path, size), load)
         return parsed

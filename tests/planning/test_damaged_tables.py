@@ -1,0 +1,305 @@
+"""Damaged files of a table: a damaged index never hides rows, damaged metadata never goes unnoticed."""
+
+from __future__ import annotations
+
+import json
+import random
+from contextlib import suppress
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import fastavro
+import pytest
+
+from app.errors import (
+    CorruptMetadataError,
+    PaimonIndexError,
+    SnapshotExpiredError,
+    UnsupportedFormatError,
+)
+from app.planning.answers import KeepReason, SkipStep
+from tests.golden_tables import expected
+from tests.planning.copied_tables import all_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from app.planning.answers import FilePlan, Plan
+    from tests.planning.copied_tables import CopiedTable
+
+CopyTable: TypeAlias = "Callable[[str], CopiedTable]"
+
+_SNAPSHOT, _SCHEMA = "snapshot", "schema"
+_LIST, _INDEX_MANIFEST, _MANIFEST = "manifest-list-", "index-manifest-", "manifest-"
+
+
+def indexed_queries(table: str) -> list[str]:
+    """Filters of the newest version that some index answers."""
+    return [
+        query["filter_sql"]
+        for query in expected(table)["queries"]
+        if query["name"].startswith("eq_")
+        and query["filter_sql"]
+        and query["snapshot_id"] is query["tag"] is query["branch"] is None
+    ]
+
+
+def asked_of_indexes(plan: Plan) -> dict[str, FilePlan]:
+    """Files whose index has decided something."""
+    return {
+        file.file_name: file
+        for file in all_files(plan)
+        if file.reason is SkipStep.FILE_INDEX
+        or (file.reason is KeepReason.MATCHED and file.selection is not None)
+    }
+
+
+def selections(plan: Plan) -> dict[str, set[int] | None]:
+    return {file.file_name: None if file.selection is None else set(file.selection) for file in plan.files}
+
+
+def assert_keeps_all_of(smaller: Plan, larger: Plan) -> None:
+    for name, rows in selections(smaller).items():
+        assert name in selections(larger)
+        kept = selections(larger)[name]
+        assert kept is None or (rows is not None and rows <= kept)
+
+
+def assert_kept_as_unreadable(plan: Plan, name: str) -> None:
+    (file,) = (file for file in plan.files if file.file_name == name)
+    assert file.reason is KeepReason.INDEX_UNREADABLE
+    assert file.selection is None
+    assert file.residual
+    assert any(name in warning for warning in plan.warnings)
+
+
+def damages(content: bytes, chance: random.Random, count: int) -> Iterator[bytes]:
+    """The content with single bits flipped, here and there."""
+    for at in chance.sample(range(len(content)), min(count, len(content))):
+        flipped = bytearray(content)
+        flipped[at] ^= 1 << chance.randrange(8)
+        yield bytes(flipped)
+
+
+def metadata_files(copied: CopiedTable) -> dict[str, list[Path]]:
+    """The files that the newest version consists of, by kind."""
+    document = expected(copied.ref.table)
+    snapshot = document["versions"][0]["snapshot"]
+    directory = copied.directory / "manifest"
+    lists = [directory / snapshot[key] for key in ("baseManifestList", "deltaManifestList")]
+    manifests = [
+        directory / record["_FILE_NAME"] for path in lists for record in avro_records(path.read_bytes())
+    ]
+    index_manifest = snapshot.get("indexManifest")
+    return {
+        _SNAPSHOT: [copied.directory / "snapshot" / f"snapshot-{snapshot['id']}"],
+        _SCHEMA: [copied.directory / "schema" / f"schema-{document['schema']['id']}"],
+        _LIST: lists,
+        _MANIFEST: manifests,
+        _INDEX_MANIFEST: [directory / index_manifest] if index_manifest else [],
+    }
+
+
+def avro_records(content: bytes) -> list[Any]:
+    return list(fastavro.reader(BytesIO(content)))
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 15, 16, 19])
+def test_a_file_whose_side_index_is_cut_in_its_head_is_kept(copy_table: CopyTable, size: int) -> None:
+    copied = copy_table("append_sidecar")
+    for written in indexed_queries("append_sidecar"):
+        intact = copied.plan(written)
+        for name in list(asked_of_indexes(intact))[:2]:
+            (path,) = copied.directory.glob(f"**/{name}.index")
+            content = path.read_bytes()
+            path.write_bytes(content[:size])
+
+            damaged = copied.plan(written)
+
+            path.write_bytes(content)
+            assert_kept_as_unreadable(damaged, name)
+            assert_keeps_all_of(intact, damaged)
+
+
+def test_a_side_index_that_is_gone_keeps_its_file(copy_table: CopyTable) -> None:
+    copied = copy_table("append_sidecar")
+    written = indexed_queries("append_sidecar")[0]
+    intact = copied.plan(written)
+    name = next(iter(asked_of_indexes(intact)))
+    (path,) = copied.directory.glob(f"**/{name}.index")
+    path.unlink()
+
+    damaged = copied.plan(written)
+
+    assert_kept_as_unreadable(damaged, name)
+    assert_keeps_all_of(intact, damaged)
+
+
+def test_a_side_index_that_is_cut_anywhere_hides_nothing(copy_table: CopyTable) -> None:
+    copied = copy_table("append_sidecar")
+    for written in indexed_queries("append_sidecar"):
+        intact = copied.plan(written)
+        for name in list(asked_of_indexes(intact))[:1]:
+            (path,) = copied.directory.glob(f"**/{name}.index")
+            content = path.read_bytes()
+            for size in range(0, len(content), max(1, len(content) // 12)):
+                path.write_bytes(content[:size])
+
+                assert_keeps_all_of(intact, copied.plan(written))
+            path.write_bytes(content)
+
+
+@pytest.mark.parametrize("table", ["append_sidecar", "evolve_sidecar"])
+def test_flipped_bits_of_a_side_index_never_fail_a_plan(copy_table: CopyTable, table: str) -> None:
+    copied = copy_table(table)
+    chance = random.Random(table)  # noqa: S311 - the same damage every time
+    for written in indexed_queries(table):
+        intact = copied.plan(written)
+        for name, file in list(asked_of_indexes(intact).items())[:1]:
+            (path,) = copied.directory.glob(f"**/{name}.index")
+            content = path.read_bytes()
+            for flipped in damages(content, chance, 25):
+                path.write_bytes(flipped)
+                damaged = copied.plan(written)
+                # Other files are none of this index's business.
+                others = {
+                    other: rows for other, rows in selections(intact).items() if other != file.file_name
+                }
+                assert others.items() <= selections(damaged).items()
+            path.write_bytes(content)
+
+
+@pytest.mark.parametrize("damaged_bytes", [b"", b"\x00" * 40], ids=["empty", "no magic"])
+def test_a_file_whose_embedded_index_is_damaged_is_kept(copy_table: CopyTable, damaged_bytes: bytes) -> None:
+    copied = copy_table("append_embedded")
+    written = indexed_queries("append_embedded")[0]
+    intact = copied.plan(written)
+    name = next(iter(asked_of_indexes(intact)))
+    for path in metadata_files(copied)[_MANIFEST]:
+        _change_records(path, lambda record: _damage_embedded(record, name, damaged_bytes))
+    _refresh_sizes(copied)
+
+    damaged = copied.plan(written)
+
+    assert_kept_as_unreadable(damaged, name)
+    assert_keeps_all_of(intact, damaged)
+
+
+def _damage_embedded(record: dict[str, Any], name: str, content: bytes) -> None:
+    if record["_FILE"]["_FILE_NAME"] == name:
+        record["_FILE"]["_EMBEDDED_FILE_INDEX"] = content
+
+
+def _change_records(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Rewrites an Avro file with its own schema."""
+    with path.open("rb") as file:
+        reader = fastavro.reader(file)
+        schema = reader.writer_schema
+        records: list[Any] = list(reader)
+    for record in records:
+        change(record)
+    with path.open("wb") as file:
+        fastavro.writer(file, schema, records)
+
+
+def _refresh_sizes(copied: CopiedTable) -> None:
+    """Lets lists and snapshot state the sizes that rewritten files have."""
+    files = metadata_files(copied)
+    directory = copied.directory / "manifest"
+    for path in files[_LIST]:
+        _change_records(
+            path,
+            lambda record: record.update(_FILE_SIZE=(directory / record["_FILE_NAME"]).stat().st_size),
+        )
+    (snapshot,) = files[_SNAPSHOT]
+    document = json.loads(snapshot.read_bytes())
+    for kind in ("baseManifestList", "deltaManifestList"):
+        document[f"{kind}Size"] = (directory / document[kind]).stat().st_size
+    snapshot.write_text(json.dumps(document))
+
+
+_METADATA = [
+    (table, kind)
+    for table in ("append_dv32", "codec_null", "codec_snappy", "pk_merge")
+    for kind in (_SNAPSHOT, _SCHEMA, _LIST, _MANIFEST, _INDEX_MANIFEST)
+    if kind != _INDEX_MANIFEST or expected(table)["deletion_vectors"]
+]
+
+
+@pytest.mark.parametrize(("table", "kind"), _METADATA)
+def test_cut_metadata_is_an_error(copy_table: CopyTable, table: str, kind: str) -> None:
+    copied = copy_table(table)
+    for path in metadata_files(copied)[kind]:
+        content = path.read_bytes()
+        for size in {*range(0, len(content), max(1, len(content) // 12)), len(content) - 1}:
+            path.write_bytes(content[:size])
+
+            with pytest.raises((CorruptMetadataError, UnsupportedFormatError), match=path.name):
+                copied.plan()
+        path.write_bytes(content)
+
+
+@pytest.mark.parametrize("table", ["append_dv32", "codec_null", "pk_merge"])
+@pytest.mark.parametrize("kind", [_LIST, _MANIFEST])
+def test_metadata_cut_between_its_blocks_is_an_error(copy_table: CopyTable, table: str, kind: str) -> None:
+    """What is left is a whole Avro file, of no records."""
+    copied = copy_table(table)
+    for path in metadata_files(copied)[kind]:
+        content = path.read_bytes()
+        head = content.index(content[-16:]) + 16
+        if head == len(content):
+            continue
+        path.write_bytes(content[:head])
+
+        with pytest.raises(CorruptMetadataError, match=path.name):
+            copied.plan()
+        path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("table", "kind"), [each for each in _METADATA if each[1] not in (_SNAPSHOT, _SCHEMA)]
+)
+def test_missing_metadata_means_that_the_snapshot_expired(
+    copy_table: CopyTable, table: str, kind: str
+) -> None:
+    copied = copy_table(table)
+    for path in metadata_files(copied)[kind]:
+        content = path.read_bytes()
+        path.unlink()
+
+        with pytest.raises(SnapshotExpiredError, match=path.name):
+            copied.plan()
+        path.write_bytes(content)
+
+
+@pytest.mark.parametrize(("table", "kind"), _METADATA)
+def test_flipped_bits_of_metadata_raise_what_callers_expect(
+    copy_table: CopyTable, table: str, kind: str
+) -> None:
+    """Not every flip can be told from a table that was written so; none may fail in another way."""
+    copied = copy_table(table)
+    chance = random.Random(f"{table} {kind}")  # noqa: S311 - the same damage every time
+    written = indexed_queries(table)[0]
+    for path in metadata_files(copied)[kind][:2]:
+        content = path.read_bytes()
+        for flipped in damages(content, chance, 60):
+            path.write_bytes(flipped)
+            with suppress(PaimonIndexError):
+                copied.plan(written)
+        path.write_bytes(content)
+
+
+@pytest.mark.parametrize("kind", [_LIST, _MANIFEST, _INDEX_MANIFEST])
+def test_checksums_leave_no_flip_in_a_block_unnoticed(copy_table: CopyTable, kind: str) -> None:
+    copied = copy_table("codec_snappy")
+    chance = random.Random(kind)  # noqa: S311 - the same damage every time
+    intact = selections(copied.plan())
+    for path in metadata_files(copied)[kind]:
+        content = path.read_bytes()
+        head = content.index(content[-16:]) + 16
+        for flipped in damages(content[head:], chance, 40):
+            path.write_bytes(content[:head] + flipped)
+            with suppress(CorruptMetadataError):
+                assert selections(copied.plan()) == intact
+        path.write_bytes(content)
