@@ -1,0 +1,308 @@
+"""Where the engine loses rows or fails, a plan does not: one test per known defect.
+
+Golden queries bring the rows that truly match; where the engine's own answer is recorded to differ from them,
+the test first makes sure that the tables really show the defect.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pytest
+
+from app.errors import CorruptIndexError
+from app.file_index import bitmap, bloom_filter, bsi, container, range_bitmap
+from app.file_index.keys import key_space
+from app.planning.requests import EvaluateRequest, IndexFileRef, PlanRequest, SelectionForm, SortKey, TopN
+from app.types import parse_type
+from tests.golden_checks import positions
+from tests.golden_tables import expected, tables
+from tests.planning.copied_tables import golden_ref
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from app.planning.answers import EvaluatedFile, Plan
+    from app.planning.service import IndexService
+    from app.types import Value
+    from tests.planning.copied_tables import CopiedTable
+
+CopyTable: TypeAlias = "Callable[[str], CopiedTable]"
+
+_WRITERS: dict[str, Any] = {
+    "bloom-filter": bloom_filter.write,
+    "bitmap": bitmap.write,
+    "range-bitmap": range_bitmap.write,
+    "bsi": bsi.write,
+}
+_ZEROS = ("zero", "neg_zero")
+
+
+def golden_query(table: str, name: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = next(each for each in expected(table)["queries"] if each["name"] == name)
+    return found
+
+
+def plan(service: IndexService, table: str, query: Mapping[str, Any]) -> Plan:
+    return service.plan(golden_ref(table), PlanRequest(filter=query["filter_sql"]))
+
+
+def assert_holds_every_match(service: IndexService, table: str, query: Mapping[str, Any]) -> None:
+    """That each matching row is selected."""
+    kept = {file.file_name: file for file in plan(service, table, query).files}
+    assert query["matching"]
+    for file, recorded in query["matching"].items():
+        chosen = kept[file].selection
+        assert chosen is None or positions(recorded) <= set(chosen)
+
+
+def index_of(kind: str, data_type: str, values: Sequence[Value | None]) -> bytes:
+    """An index file of one column ``c``."""
+    space = key_space(parse_type(data_type))
+    return container.write({"c": [(kind, _WRITERS[kind](values, space))]})
+
+
+def ask(
+    service: IndexService, data_type: str, content: bytes, rows: int, written: str | None, **asked: Any
+) -> EvaluatedFile:
+    request = EvaluateRequest(
+        (("c", data_type), ("other", "INT")), (IndexFileRef(content=content),), rows, written, **asked
+    )
+    (answer,) = service.evaluate("golden", request)
+    assert answer.error is None
+    return answer
+
+
+def selected(answer: EvaluatedFile, rows: int) -> set[int]:
+    if answer.skip:
+        return set()
+    return set(range(rows)) if answer.selection is None else set(answer.selection)
+
+
+@pytest.mark.parametrize("table", ["all_types", "all_types_orc"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(f"{column}_{zero}" for column in ("float", "double") for zero in _ZEROS),
+        "double_ge_zero",
+        "double_le_neg_zero",
+    ],
+)
+def test_signed_zeros_are_equal_in_statistics(service: IndexService, table: str, name: str) -> None:
+    query = golden_query(table, name)
+    assert query["engine_differs"]
+
+    assert_holds_every_match(service, table, query)
+
+
+@pytest.mark.parametrize("kind", ["bloom-filter", "range-bitmap", "bitmap"])
+@pytest.mark.parametrize("data_type", ["FLOAT", "DOUBLE"])
+@pytest.mark.parametrize("stored", [0.0, -0.0])
+@pytest.mark.parametrize("written", ["0.0D", "-0.0D"])
+def test_signed_zeros_are_equal_in_indexes(
+    service: IndexService, kind: str, data_type: str, stored: float, written: str
+) -> None:
+    content = index_of(kind, data_type, [1.0, stored, None])
+
+    for test in (f"c = {written}", f"c IN ({written}, 7.0D)", f"c <= {written}", f"c >= {written}"):
+        assert 1 in selected(ask(service, data_type, content, 3, test), 3), test
+
+
+@pytest.mark.parametrize(
+    "name", ["double_nan", "double_gt_inf", "double_ge_nan", "double_gt_1e300", "float_nan", "float_gt_big"]
+)
+def test_nan_lies_beyond_the_maximum_of_orc_files(service: IndexService, name: str) -> None:
+    query = golden_query("all_types_orc", name)
+    assert query["engine_differs"]
+
+    assert_holds_every_match(service, "all_types_orc", query)
+
+
+@pytest.mark.parametrize("name", ["ts9_ne", "ts9_not_in", "ltz9_ne"])
+def test_timestamps_of_one_microsecond_differ_in_nanoseconds(service: IndexService, name: str) -> None:
+    query = golden_query("all_types", name)
+    assert query["engine_differs"]
+
+    assert_holds_every_match(service, "all_types", query)
+
+
+def test_text_above_the_basic_plane_sorts_by_its_bytes(service: IndexService) -> None:
+    query = golden_query("all_types_orc", "string_high")
+    assert query["engine_differs"]
+
+    assert_holds_every_match(service, "all_types_orc", query)
+
+
+@pytest.mark.parametrize("data_type", ["INT", "STRING"])
+def test_a_range_bitmap_without_values_finds_every_null(service: IndexService, data_type: str) -> None:
+    content = index_of("range-bitmap", data_type, [None] * 9)
+
+    assert selected(ask(service, data_type, content, 9, "c IS NULL"), 9) == set(range(9))
+    assert ask(service, data_type, content, 9, "c IS NOT NULL").skip
+
+
+@pytest.mark.parametrize(
+    ("operator", "matching"),
+    [(">", {0, 1, 2}), (">=", {0, 1, 2}), ("<>", {0, 1, 2}), ("<=", set()), ("=", set())],
+)
+def test_the_smallest_bigint_has_no_absolute_value_in_a_bsi(
+    service: IndexService, operator: str, matching: set[int]
+) -> None:
+    content = index_of("bsi", "BIGINT", [-5, -(1 << 63) + 1, 7, None])
+
+    answer = ask(service, "BIGINT", content, 4, f"c {operator} -9223372036854775808")
+
+    assert selected(answer, 4) >= matching
+
+
+@pytest.mark.parametrize("kind", ["bloom-filter", "bitmap", "range-bitmap", "bsi"])
+def test_a_null_literal_matches_nothing_and_fails_nothing(service: IndexService, kind: str) -> None:
+    content = index_of(kind, "INT", [1, 2, None])
+
+    assert ask(service, "INT", content, 3, "c = NULL").skip
+    assert ask(service, "INT", content, 3, "c NOT IN (1, NULL)").skip
+    assert 0 in selected(ask(service, "INT", content, 3, "c IN (1, NULL)"), 3)
+    assert ask(service, "INT", content, 3, "c IN (9, NULL) AND c = NULL").skip
+
+
+@pytest.mark.parametrize(
+    ("table", "name"),
+    [
+        (table, query["name"])
+        for table in tables()
+        for query in expected(table)["queries"]
+        if query["name"].startswith("in_null_")
+        and query["matching"]
+        and query["snapshot_id"] is query["tag"] is query["branch"] is None
+    ],
+)
+def test_a_null_inside_in_takes_no_match_away(service: IndexService, table: str, name: str) -> None:
+    assert_holds_every_match(service, table, golden_query(table, name))
+
+
+def first_rows(query: Mapping[str, Any], *, tie_breaker: bool = False) -> PlanRequest:
+    orders = query["topn"]["orders"]
+    keys = tuple(
+        SortKey(order["column"], order["direction"] == "DESC", order["nulls"] == "FIRST") for order in orders
+    )
+    return PlanRequest(
+        filter=query["filter_sql"],
+        top_n=TopN(keys if tie_breaker else keys[:1], query["topn"]["limit"]),
+        selection=SelectionForm.BITMAP,
+    )
+
+
+@pytest.mark.parametrize("table", ["append_embedded", "append_sidecar", "append_orc", "append_avro"])
+@pytest.mark.parametrize("name", ["topn_filtered", "topn_two"])
+def test_top_n_holds_the_first_rows_of_the_filter_and_their_ties(
+    service: IndexService, table: str, name: str
+) -> None:
+    query = golden_query(table, name)
+    values = query["topn_values"]
+    assert values
+
+    kept = {
+        file.file_name: file
+        for file in service.plan(golden_ref(table), first_rows(query, tie_breaker=True)).files
+    }
+
+    held = 0
+    for file, rows in query["topn_candidates"].items():
+        for position, key in rows:
+            chosen = kept[file].selection if file in kept else ()
+            is_held = chosen is None or position in chosen
+            held += is_held
+            assert is_held or (len(query["topn"]["orders"]) == 1 and key == values[-1])
+    assert held >= len(values)
+
+
+@pytest.mark.parametrize("test", ["other = 1", "c > 0 AND other = 1", "c <> 9 AND other IS NULL"])
+def test_rows_that_the_filter_may_remove_crowd_nobody_out_of_top_n(service: IndexService, test: str) -> None:
+    values = list(range(1, 11))
+    content = index_of("range-bitmap", "INT", values)
+    first_two = TopN((SortKey("c", descending=True, nulls_first=False),), 2)
+
+    answer = ask(service, "INT", content, len(values), test, top_n=first_two)
+
+    assert selected(answer, len(values)).issuperset(range(8))
+
+
+def test_top_n_narrows_where_the_filter_is_answered_exactly(service: IndexService) -> None:
+    content = index_of("range-bitmap", "INT", [5, 1, None, 9, 7, 3])
+    first_two = TopN((SortKey("c", descending=True, nulls_first=False),), 2)
+
+    answer = ask(service, "INT", content, 6, "c < 9", top_n=first_two)
+
+    assert selected(answer, 6) == {0, 4}
+
+
+def test_a_further_sort_key_keeps_all_ties(service: IndexService) -> None:
+    content = index_of("range-bitmap", "INT", [5, 9, 9, 9, 7])
+    keys = (SortKey("c", descending=True, nulls_first=False), SortKey("other"))
+
+    answer = ask(service, "INT", content, 5, None, top_n=TopN(keys, 2))
+
+    assert selected(answer, 5) >= {1, 2, 3}
+
+
+def test_the_checksum_of_a_deletion_vector_is_verified(copy_table: CopyTable) -> None:
+    copied = copy_table("append_dv32")
+    holder = next(file for file in expected("append_dv32")["versions"][0]["files"] if file["deletion"])
+    place = holder["deletion"]
+    path = copied.directory / place["path"]
+    content = bytearray(path.read_bytes())
+    checksum = place["offset"] + 4 + place["length"]
+    content[checksum] ^= 1
+    path.write_bytes(content)
+
+    with pytest.raises(CorruptIndexError, match=path.name):
+        copied.plan()
+
+
+def test_64_bit_deletions_are_left_out_of_what_top_n_chooses(service: IndexService) -> None:
+    """Deleted rows are no candidates, so they push no live row out."""
+    document = expected("append_dv64")
+    version = document["versions"][0]
+    column = next(iter(document["options"]["file-index.range-bitmap.columns"].split(",")))
+    deleted = {
+        file["file"]: positions(file["deletion"]["positions"])
+        for file in version["files"]
+        if file["deletion"]
+    }
+    assert deleted
+    for descending in (True, False):
+        request = PlanRequest(top_n=TopN((SortKey(column, descending, nulls_first=False),), 5))
+
+        answer = service.plan(golden_ref("append_dv64"), request)
+
+        assert sum(file.selected_rows for file in answer.files) >= 5
+        for file in answer.files:
+            assert not set(file.selection or ()) & deleted.get(file.file_name, set())
+
+
+@pytest.mark.parametrize(("low", "high"), [(b"\x01", b"\xff"), (b"\x7f", b"\x80")])
+def test_bytes_are_compared_without_a_sign(service: IndexService, low: bytes, high: bytes) -> None:
+    content = index_of("bloom-filter", "BYTES", [low, high])
+
+    for test, row in ((f"c > X'{low.hex()}'", 1), (f"c < X'{high.hex()}'", 0)):
+        assert row in selected(ask(service, "BYTES", content, 2, test), 2)
+
+
+@pytest.mark.parametrize("data_type", ["INT", "DOUBLE", "STRING"])
+def test_an_or_over_blooms_keeps_what_either_side_may_hold(service: IndexService, data_type: str) -> None:
+    stored: dict[str, list[Any]] = {"INT": [1, 2], "DOUBLE": [1.0, 2.0], "STRING": [b"1", b"2"]}
+    content = index_of("bloom-filter", data_type, stored[data_type])
+    one, absent = ("'1'", "'x'") if data_type == "STRING" else ("1", "-77")
+
+    assert not ask(service, data_type, content, 2, f"c = {one} OR c = {absent}").skip
+    assert not ask(service, data_type, content, 2, f"c = {absent} OR other = 1").skip
+    assert not ask(service, data_type, content, 2, f"c = {absent} OR c IS NULL").skip
+    assert ask(service, data_type, content, 2, f"c = {absent}").skip
+
+
+def test_nan_in_a_range_bitmap_is_the_largest_value(service: IndexService) -> None:
+    content = index_of("range-bitmap", "DOUBLE", [1.0, math.nan, math.inf])
+
+    for test in ("c = CAST('NaN' AS DOUBLE)", "c > 1e300D", "c >= CAST('NaN' AS DOUBLE)"):
+        assert 1 in selected(ask(service, "DOUBLE", content, 3, test), 3), test
