@@ -7,6 +7,7 @@ keeps its file, and the plan warns.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -17,7 +18,7 @@ from app.file_index.result import KEEP, SKIP
 from app.planning.answers import ExplainStep, KeepReason, SkipStep
 from app.planning.evolution import in_file_schema
 from app.predicates.bounds import ColumnBounds, Verdict, evaluate_bounds
-from app.predicates.model import Constant
+from app.predicates.model import ALWAYS_TRUE
 from app.storage import check_deadline
 from app.table.statistics import key_statistics, value_statistics
 from app.types.data_types import FLOATING_ROOTS
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from app.predicates.model import BoundLeaf, BoundPredicate
     from app.table.manifest import ManifestEntry
     from app.table.statistics import ColumnStatistics
-    from app.types import DataField
+    from app.types import DataField, Value
 
 _FILES_AT_ONCE: Final = 64
 _UNREADABLE = (CorruptIndexError, UnsupportedFormatError, StorageError)
@@ -56,28 +57,29 @@ class ValueFilter:
     def test_keys(
         self, drafts: Iterable[Draft], key_part: Callable[[BoundPredicate], BoundPredicate]
     ) -> None:
-        """Skips files that hold no key that the filter allows.
+        """Skips files whose range of keys lies outside of what the filter allows.
 
         Args:
             drafts: files of a primary key table.
             key_part: the filter with everything but key columns unknown.
         """
-        parts = [(draft, key_part(draft.predicate)) for draft in drafts]
-        undecided = list(self._after_statistics(parts, SkipStep.KEY_STATISTICS))
-        for draft, predicate, index in self._with_indexes(undecided):
-            if self._evaluate(draft, predicate, index) is SKIP:
-                draft.skip(SkipStep.FILE_INDEX, predicate=str(predicate))
+        for draft in drafts:
+            check_deadline()
+            predicate = key_part(draft.predicate)
+            if predicate == ALWAYS_TRUE:
+                continue
+            if self._ask_statistics(draft, predicate, SkipStep.KEY_STATISTICS) is Verdict.NONE:
+                draft.skip(SkipStep.KEY_STATISTICS, predicate=str(predicate))
 
     def test_values(self, drafts: Iterable[Draft]) -> None:
         """Skips files without a matching row, and notes the rows that can match in the others."""
-        parts = [(draft, draft.predicate) for draft in drafts]
-        undecided = list(self._after_statistics(parts, SkipStep.STATISTICS))
-        for draft, _ in undecided:
+        undecided = [draft for draft in drafts if self._is_left_by_statistics(draft)]
+        for draft in undecided:
             draft.reason = KeepReason.NO_INDEX
-        for draft, predicate, index in self._with_indexes(undecided):
-            draft.answer = self._evaluate(draft, predicate, index)
+        for draft, index in self.load(undecided):
+            draft.answer = self._evaluate(draft, index)
             if draft.answer is SKIP:
-                draft.skip(SkipStep.FILE_INDEX, predicate=str(predicate))
+                draft.skip(SkipStep.FILE_INDEX, predicate=str(draft.predicate))
 
     def test_joined(self, drafts: Sequence[Draft]) -> None:
         """Skips files that hold columns of the same rows, if by statistics none of these rows matches.
@@ -129,22 +131,18 @@ class ValueFilter:
         )
         return self._lookup(draft.entry, statistics)
 
-    def _after_statistics(
-        self, parts: Iterable[tuple[Draft, BoundPredicate]], step: SkipStep
-    ) -> Iterator[tuple[Draft, BoundPredicate]]:
-        """The files that statistics do not decide."""
-        for draft, predicate in parts:
-            if predicate == Constant(value=True):
-                draft.proven = draft.predicate == predicate
-                continue
-            check_deadline()
-            verdict = self._ask_statistics(draft, predicate, step)
-            if verdict is Verdict.NONE:
-                draft.skip(step, predicate=str(predicate))
-            elif verdict is Verdict.SOME:
-                yield draft, predicate
-            elif step is SkipStep.STATISTICS:
-                draft.proven, draft.reason = True, KeepReason.MATCHED
+    def _is_left_by_statistics(self, draft: Draft) -> bool:
+        """Whether statistics neither rule the file out nor prove that all of its rows match."""
+        if draft.predicate == ALWAYS_TRUE:
+            draft.proven = True
+            return False
+        check_deadline()
+        verdict = self._ask_statistics(draft, draft.predicate, SkipStep.STATISTICS)
+        if verdict is Verdict.NONE:
+            draft.skip(SkipStep.STATISTICS, predicate=str(draft.predicate))
+        elif verdict is Verdict.ALL:
+            draft.proven, draft.reason = True, KeepReason.MATCHED
+        return verdict is Verdict.SOME
 
     def _ask_statistics(self, draft: Draft, predicate: BoundPredicate, step: SkipStep) -> Verdict:
         def note(leaf: BoundLeaf, verdict: Verdict) -> None:
@@ -171,6 +169,9 @@ class ValueFilter:
             if found is None or columns[asked.id].name != asked.name:
                 return None
             floating = asked.type.root in FLOATING_ROOTS
+            if floating and (_is_nan(found.min) or _is_nan(found.max)):
+                # ORC compares with its first value only: where that is NaN, so are both bounds, for ever.
+                return ColumnBounds(None, None, found.null_count, found.row_count)
             return ColumnBounds(
                 found.min,
                 found.max,
@@ -181,13 +182,6 @@ class ValueFilter:
 
         return bounds
 
-    def _with_indexes(
-        self, parts: list[tuple[Draft, BoundPredicate]]
-    ) -> Iterator[tuple[Draft, BoundPredicate, FileIndex]]:
-        wanted = {id(draft): predicate for draft, predicate in parts}
-        for draft, index in self.load(draft for draft, _ in parts):
-            yield draft, wanted[id(draft)], index
-
     def _load_one(self, draft: Draft) -> FileIndex | Exception:
         try:
             return self.version.loader.file_index(draft.entry)
@@ -196,9 +190,9 @@ class ValueFilter:
         except _UNREADABLE as error:
             return error
 
-    def _evaluate(self, draft: Draft, predicate: BoundPredicate, index: FileIndex) -> Result:
+    def _evaluate(self, draft: Draft, index: FileIndex) -> Result:
         trace: list[Step] = []
-        rebound = self._in_file_schema(draft.entry, predicate)
+        rebound = self._in_file_schema(draft.entry, draft.predicate)
         try:
             answer = evaluate(rebound, index, row_count=draft.entry.file.row_count, trace=trace)
         except _UNREADABLE as error:
@@ -228,3 +222,7 @@ class ValueFilter:
         self.warnings.append(f"the index of {draft.entry.file.file_name} is not used: {shown}")
         if draft.steps is not None:
             draft.steps.append(ExplainStep(SkipStep.FILE_INDEX, "unknown", predicate=str(error)))
+
+
+def _is_nan(bound: Value | None) -> bool:
+    return isinstance(bound, float) and math.isnan(bound)
