@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 import typer.main
-from app.planning.service import IndexService
 
 from app.api import problems
 from app.cli import program
 from app.main import create_app
+from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
 
 DOCS = Path(__file__).parent.parent / "docs"
