@@ -9,6 +9,7 @@ its indexes where every old value survives the change; its literals are then fit
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Final, assert_never
 
 from app.predicates.comparisons import compare
@@ -51,9 +52,11 @@ def in_file_schema(
         case BoundLeaf():
             return _leaf(predicate, schema, file_schema)
         case BoundAnd(children):
-            return conjunction([in_file_schema(child, schema, file_schema) for child in children])
+            into_file = partial(in_file_schema, schema=schema, file_schema=file_schema)
+            return conjunction(list(map(into_file, children)))
         case BoundOr(children):
-            return disjunction([in_file_schema(child, schema, file_schema) for child in children])
+            into_file = partial(in_file_schema, schema=schema, file_schema=file_schema)
+            return disjunction(list(map(into_file, children)))
         case Constant() | Unknown():
             return predicate
         case _:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Final, assert_never
 
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Constant, Operator, Unknown
@@ -60,7 +61,7 @@ def _allowed(predicate: BoundPredicate, field: DataField) -> frozenset[Value] | 
         case BoundLeaf():
             return None
         case BoundAnd(children):
-            bounded = [found for child in children if (found := _allowed(child, field)) is not None]
+            bounded = [found for found in map(partial(_allowed, field=field), children) if found is not None]
             return frozenset.intersection(*bounded) if bounded else None
         case BoundOr(children):
             united: frozenset[Value] = frozenset()
