@@ -7,7 +7,6 @@ keeps its file, and the plan warns.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -17,11 +16,11 @@ from app.file_index.evaluation import evaluate
 from app.file_index.result import KEEP, SKIP
 from app.planning.answers import ExplainStep, KeepReason, SkipStep
 from app.planning.evolution import in_file_schema
-from app.predicates.bounds import ColumnBounds, Verdict, evaluate_bounds
+from app.planning.trusted_bounds import trusted_bounds
+from app.predicates.bounds import Verdict, evaluate_bounds
 from app.predicates.model import ALWAYS_TRUE
 from app.storage import check_deadline
 from app.table.statistics import key_statistics, value_statistics
-from app.types.data_types import FLOATING_ROOTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,10 +30,11 @@ if TYPE_CHECKING:
     from app.file_index.trace import Step
     from app.planning.draft import Draft
     from app.planning.version import Version
+    from app.predicates.bounds import ColumnBounds
     from app.predicates.model import BoundLeaf, BoundPredicate
     from app.table.manifest import ManifestEntry
     from app.table.statistics import ColumnStatistics
-    from app.types import DataField, Value
+    from app.types import DataField
 
 _FILES_AT_ONCE: Final = 64
 _UNREADABLE = (CorruptIndexError, UnsupportedFormatError, StorageError)
@@ -160,25 +160,13 @@ class ValueFilter:
         self, entry: ManifestEntry, statistics: Mapping[int, ColumnStatistics]
     ) -> Callable[[DataField], ColumnBounds | None]:
         columns = self.version.schema.by_id
-        # Parquet gives no bounds to columns that hold NaN; the other formats leave NaN out of the maximum.
-        may_hold_nan = not entry.file.file_name.endswith(".parquet")
 
         def bounds(asked: DataField) -> ColumnBounds | None:
             found = statistics.get(asked.id)
             # A key of a map has the map's id, but the map's null count says nothing of it.
             if found is None or columns[asked.id].name != asked.name:
                 return None
-            floating = asked.type.root in FLOATING_ROOTS
-            if floating and (_is_nan(found.min) or _is_nan(found.max)):
-                # ORC compares with its first value only: where that is NaN, so are both bounds, for ever.
-                return ColumnBounds(None, None, found.null_count, found.row_count)
-            return ColumnBounds(
-                found.min,
-                found.max,
-                found.null_count,
-                found.row_count,
-                may_hold_nan=floating and may_hold_nan,
-            )
+            return trusted_bounds(found, asked.type, entry.file.file_name)
 
         return bounds
 
@@ -222,7 +210,3 @@ class ValueFilter:
         self.warnings.append(f"the index of {draft.entry.file.file_name} is not used: {shown}")
         if draft.steps is not None:
             draft.steps.append(ExplainStep(SkipStep.FILE_INDEX, "unknown", predicate=str(error)))
-
-
-def _is_nan(bound: Value | None) -> bool:
-    return isinstance(bound, float) and math.isnan(bound)
