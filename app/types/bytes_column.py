@@ -1,0 +1,121 @@
+"""Many byte strings as one column: where each lies in a buffer that all of them share.
+
+The columnar counterpart of ``bytes``: rows of statistics, embedded indexes and names of a hundred thousand
+files are three arrays, and a field that lies at the same place in each of them is read by one gather.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+NULL_LENGTH: Final = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BytesColumn:
+    """Byte strings, some of which may be null.
+
+    Attributes:
+        data: the shared buffer, uint8.
+        starts: int64, shape (n,): offset of each string in ``data``; 0 where it is null.
+        lengths: int64, shape (n,): its bytes, -1 where it is null.
+    """
+
+    data: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, strings: Iterable[bytes | memoryview | None]) -> Self:
+        """The column of some strings."""
+        listed = list(strings)
+        lengths = np.array([NULL_LENGTH if each is None else len(each) for each in listed], np.int64)
+        data = np.frombuffer(b"".join(each for each in listed if each is not None), np.uint8)
+        ends = np.cumsum(np.maximum(lengths, 0))
+        return cls(data, np.where(lengths < 0, 0, ends - lengths), lengths)
+
+    @classmethod
+    def from_arrow(cls, array: pa.Array) -> Self:
+        """The column of an Arrow array of (large) binary or string; the bytes are shared, not copied."""
+        large = pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type)
+        width = np.int64 if large else np.int32
+        _, offsets_buffer, data_buffer = array.buffers()
+        if len(array) == 0 or offsets_buffer is None:
+            return cls.of([None] * len(array))
+        offsets = np.frombuffer(offsets_buffer, width, len(array) + 1, array.offset * width().itemsize)
+        starts = offsets[:-1].astype(np.int64)
+        lengths = offsets[1:].astype(np.int64) - starts
+        if array.null_count:
+            null = np.asarray(array.is_null())
+            starts[null], lengths[null] = 0, NULL_LENGTH
+        data = np.zeros(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
+        return cls(data, starts, lengths)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, row: int) -> bytes | None:
+        view = self.view(row)
+        return None if view is None else bytes(view)
+
+    def __iter__(self) -> Iterator[bytes | None]:
+        return map(self.__getitem__, range(len(self)))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory, if nobody else holds the buffer."""
+        return self.data.nbytes + self.starts.nbytes + self.lengths.nbytes
+
+    @property
+    def is_null(self) -> NDArray[np.bool_]:
+        """Which strings are null, shape (n,)."""
+        return self.lengths < 0
+
+    def view(self, row: int) -> memoryview | None:
+        """One string without a copy; None where it is null."""
+        length = int(self.lengths[row])
+        if length < 0:
+            return None
+        start = int(self.starts[row])
+        return self.data[start : start + length].data
+
+    def take(self, rows: NDArray[np.integer]) -> Self:
+        """The strings of ``rows``, in that order; the buffer stays shared."""
+        return type(self)(self.data, self.starts[rows], self.lengths[rows])
+
+    def gather(self, offsets: NDArray[np.int64] | int, width: int) -> NDArray[np.uint8]:
+        """``width`` bytes of each string from ``offsets`` on, as an array of shape (n, width).
+
+        The caller has made sure that they lie inside of the strings; bytes of nulls mean nothing, and are
+        only read if the buffer has some.
+        """
+        if len(self.data) < width:
+            return np.zeros((len(self), width), np.uint8)
+        windows = np.lib.stride_tricks.sliding_window_view(self.data, width)
+        at = np.where(self.lengths < 0, 0, self.starts + offsets)
+        return windows[at]
+
+    def to_arrow(self) -> pa.LargeBinaryArray:
+        """An Arrow array of the strings; the bytes are copied unless they lie one behind the other."""
+        lengths = np.maximum(self.lengths, 0)
+        offsets = np.zeros(len(self) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        size = int(offsets[-1])
+        first = int(self.starts[0]) if len(self) else 0
+        if np.array_equal(self.starts[lengths > 0], (offsets[:-1] + first)[lengths > 0]):
+            data = self.data[first : first + size]
+        else:
+            data = self.data[np.repeat(self.starts - offsets[:-1], lengths) + np.arange(size)]
+        null = self.lengths < 0
+        valid = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
+        buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
+        return pa.Array.from_buffers(pa.large_binary(), len(self), buffers, int(null.sum()))

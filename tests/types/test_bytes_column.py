@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.types.bytes_column import BytesColumn
+
+strings = st.lists(st.none() | st.binary(max_size=12), max_size=20)
+
+
+@given(strings)
+def test_a_column_gives_back_its_strings(values: list[bytes | None]) -> None:
+    column = BytesColumn.of(values)
+
+    assert list(column) == values
+    assert column.is_null.tolist() == [value is None for value in values]
+
+
+@given(strings)
+def test_arrow_arrays_come_in_and_go_out_unchanged(values: list[bytes | None]) -> None:
+    for arrow_type in (pa.binary(), pa.large_binary()):
+        column = BytesColumn.from_arrow(pa.array(values, arrow_type))
+
+        assert list(column) == values
+        assert column.to_arrow().to_pylist() == values
+
+
+@given(strings, st.data())
+def test_a_slice_of_an_arrow_array_is_the_column_of_that_slice(
+    values: list[bytes | None], data: st.DataObject
+) -> None:
+    start = data.draw(st.integers(0, len(values)))
+
+    assert list(BytesColumn.from_arrow(pa.array(values, pa.binary())[start:])) == values[start:]
+
+
+@given(strings.filter(bool), st.data())
+def test_taken_rows_come_in_the_order_asked_for(values: list[bytes | None], data: st.DataObject) -> None:
+    rows = np.array(data.draw(st.lists(st.integers(0, len(values) - 1))), np.int64)
+    taken = BytesColumn.of(values).take(rows)
+
+    assert list(taken) == [values[row] for row in rows]
+    assert taken.to_arrow().to_pylist() == list(taken)
+
+
+def test_gathering_reads_the_same_place_of_every_string() -> None:
+    column = BytesColumn.of([b"abcdef", None, b"ghijkl", b"m1234"])
+
+    gathered = column.gather(1, 3)
+
+    assert [bytes(row) for row in gathered[[0, 2, 3]]] == [b"bcd", b"hij", b"123"]
+    assert gathered.shape == (4, 3)
+    assert [bytes(row) for row in column.gather(np.array([0, 0, 4, 2]), 1)[[0, 2, 3]]] == [b"a", b"k", b"2"]
