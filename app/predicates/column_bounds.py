@@ -1,0 +1,81 @@
+"""Bounds of one column over many files.
+
+Bounds *enclose* the values of a file; they need not be values themselves (writers cut long strings).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
+
+import numpy as np
+
+from app.types import value_arrays
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from app.types.value_arrays import Values
+
+UNKNOWN_COUNT: Final = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnBounds:
+    """What is known of a column's values in each of n files; every array has the shape (n,).
+
+    Attributes:
+        low: not above any value of the file, in a form of :mod:`app.types.value_arrays`; means nothing
+            where ``has_low`` is False.
+        high: not below any value, save NaN where ``may_hold_nan``; means nothing where ``has_high`` is False.
+        has_low: whether the lower bound is known; it is not where every row is NULL.
+        has_high: likewise.
+        null_count: int64, rows with NULL; -1 where unknown.
+        row_count: int64, all rows.
+        may_hold_nan: there may be NaN, which ``high`` does not take into account.
+    """
+
+    low: Values
+    high: Values
+    has_low: NDArray[np.bool_]
+    has_high: NDArray[np.bool_]
+    null_count: NDArray[np.int64]
+    row_count: NDArray[np.int64]
+    may_hold_nan: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.row_count)
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the arrays take."""
+        masks = self.has_low.nbytes + self.has_high.nbytes + self.may_hold_nan.nbytes
+        counts = self.null_count.nbytes + self.row_count.nbytes
+        return value_arrays.memory_bytes(self.low) + value_arrays.memory_bytes(self.high) + masks + counts
+
+    def take(self, files: NDArray[np.int64]) -> Self:
+        """The bounds of the files at some positions, in that order."""
+        return type(self)(
+            value_arrays.take(self.low, files),
+            value_arrays.take(self.high, files),
+            self.has_low[files],
+            self.has_high[files],
+            self.null_count[files],
+            self.row_count[files],
+            self.may_hold_nan[files],
+        )
+
+    @classmethod
+    def concat(cls, parts: Sequence[Self]) -> Self:
+        """The bounds of one column over the files of all parts, of which there is at least one."""
+        return cls(
+            value_arrays.concat([each.low for each in parts]),
+            value_arrays.concat([each.high for each in parts]),
+            np.concatenate([each.has_low for each in parts]),
+            np.concatenate([each.has_high for each in parts]),
+            np.concatenate([each.null_count for each in parts]),
+            np.concatenate([each.row_count for each in parts]),
+            np.concatenate([each.may_hold_nan for each in parts]),
+        )

@@ -1,0 +1,221 @@
+"""Decides a predicate for all rows of a file at once, and for many files at once, by bounds on the columns.
+
+What bounds prove of a file: no row can match, every row matches, or neither is proven.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
+
+import numpy as np
+
+from app.predicates.like import literal_prefix
+from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Operator, Unknown
+from app.predicates.rows import leaf_matches
+from app.types.value_arrays import count_below, count_up_to, equal, less, starts_with, take
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from app.predicates.column_bounds import ColumnBounds
+    from app.types import DataField, Value
+
+    Mask: TypeAlias = NDArray[np.bool_]
+
+
+class Verdict(IntEnum):
+    """What bounds prove of a predicate; AND takes the least of its parts, OR the greatest."""
+
+    NONE = 0
+    """No row can match."""
+    SOME = 1
+    """Nothing is proven."""
+    ALL = 2
+    """Every row matches."""
+
+
+Verdicts: TypeAlias = "NDArray[np.int8]"
+"""One :class:`Verdict` a file."""
+BoundsOf: TypeAlias = "Callable[[DataField, NDArray[np.int64]], ColumnBounds | None]"
+Trace: TypeAlias = "Callable[[BoundLeaf, NDArray[np.int64], Verdicts], None]"
+
+_TEXT_TESTS: Final = frozenset({Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS, Operator.LIKE})
+
+
+def evaluate_bounds(
+    predicate: BoundPredicate, bounds: BoundsOf, files: NDArray[np.int64], trace: Trace | None = None
+) -> Verdicts:
+    """What bounds prove of a predicate.
+
+    Args:
+        predicate: the predicate.
+        bounds: the bounds of a field in some of the files, in that order; None where none of them has any.
+            It is asked for keys of maps, too, whose fields have the id of their map.
+        files: numbers by which ``bounds`` knows the files, shape (n,).
+        trace: told every leaf, the files it was looked at for, and what their bounds prove. A file is not
+            looked at any further once AND met a part that no row of it can match, OR one that all match.
+
+    Returns:
+        int8, shape (n,).
+    """
+    match predicate:
+        case BoundLeaf(field=field):
+            known = bounds(field, files)
+            verdicts = _everywhere(files, Verdict.SOME) if known is None else leaf_verdicts(predicate, known)
+            if trace is not None:
+                trace(predicate, files, verdicts)
+            return verdicts
+        case BoundAnd(children) | BoundOr(children):
+            decisive, neutral = (
+                (Verdict.NONE, Verdict.ALL)
+                if isinstance(predicate, BoundAnd)
+                else (Verdict.ALL, Verdict.NONE)
+            )
+            combine = np.minimum if isinstance(predicate, BoundAnd) else np.maximum
+            verdicts = _everywhere(files, neutral)
+            open_at = np.arange(len(files))
+            for child in children:
+                if not len(open_at):
+                    break
+                found = evaluate_bounds(child, bounds, files[open_at], trace)
+                verdicts[open_at] = combine(verdicts[open_at], found)
+                open_at = open_at[found != decisive]
+            return verdicts
+        case Constant(value):
+            return _everywhere(files, Verdict.ALL if value else Verdict.NONE)
+        case Unknown():
+            return _everywhere(files, Verdict.SOME)
+        case _:
+            assert_never(predicate)
+
+
+def leaf_verdicts(leaf: BoundLeaf, bounds: ColumnBounds) -> Verdicts:
+    """What the bounds of its column prove of one test; int8, one for each file of ``bounds``."""
+    all_null, no_null = bounds.null_count == bounds.row_count, bounds.null_count == 0
+    match leaf.operator:
+        case Operator.IS_NULL:
+            none, every = no_null, all_null
+        case Operator.IS_NOT_NULL:
+            none, every = all_null, no_null
+        case _:
+            none, every = _proofs(leaf, _Ends(bounds))
+            none |= all_null
+            every &= no_null
+    verdicts = np.full(len(bounds), Verdict.SOME, np.int8)
+    verdicts[every] = Verdict.ALL
+    verdicts[none | (bounds.row_count == 0)] = Verdict.NONE
+    return verdicts
+
+
+def _everywhere(files: NDArray[np.int64], verdict: Verdict) -> Verdicts:
+    return np.full(len(files), verdict, np.int8)
+
+
+class _Ends:
+    """The ends between which the values of each file lie, NaN included.
+
+    What depends on an end that is not known is not proven: the answer is False.
+    """
+
+    def __init__(self, bounds: ColumnBounds) -> None:
+        self.low, self.high = bounds.low, bounds.high
+        self.has_low, self.has_high = bounds.has_low, bounds.has_high
+        if isinstance(self.high, np.ndarray) and self.high.dtype == np.float64:
+            self.high = np.where(bounds.may_hold_nan, math.nan, self.high)
+        both = self.has_low & self.has_high
+        self.swapped = both & less(self.high, self.low)
+        self.meet = both & equal(self.low, self.high)
+
+    def all_above(self, literal: Value) -> Mask:
+        """Whether every value is larger."""
+        return self.has_low & less(literal, self.low)
+
+    def all_from(self, literal: Value) -> Mask:
+        """Whether every value is larger or equal."""
+        return self.has_low & ~less(self.low, literal)
+
+    def all_below(self, literal: Value) -> Mask:
+        """Whether every value is smaller."""
+        return self.has_high & less(self.high, literal)
+
+    def all_up_to(self, literal: Value) -> Mask:
+        """Whether every value is smaller or equal."""
+        return self.has_high & ~less(literal, self.high)
+
+    def are_clear_of(self, literals: Sequence[Value]) -> Mask:
+        """Whether no literal of an ascending list lies between the ends."""
+        first = np.where(self.has_low, count_below(self.low, literals), 0)
+        end = np.where(self.has_high, count_up_to(self.high, literals), len(literals))
+        return first >= end
+
+    def all_lack(self, prefix: bytes) -> Mask:
+        """Whether no string begins with ``prefix``."""
+        return self.all_below(prefix) | (self.all_above(prefix) & ~starts_with(self.low, prefix))
+
+    def all_begin(self, prefix: bytes) -> Mask:
+        """Whether every string begins with ``prefix``."""
+        known = self.has_low & self.has_high
+        return known & starts_with(self.low, prefix) & starts_with(self.high, prefix)
+
+
+def _proofs(leaf: BoundLeaf, ends: _Ends) -> tuple[Mask, Mask]:
+    """Of which files the ends prove that no value passes, and of which that every value does."""
+    if leaf.operator in _TEXT_TESTS:
+        none, every = _proofs_of_text(leaf, ends)
+    else:
+        none, every = _proofs_of_order(leaf, ends)
+    # Swapped ends are nonsense, from which nothing follows.
+    return none & ~ends.swapped, every & ~ends.swapped
+
+
+def _proofs_of_order(leaf: BoundLeaf, ends: _Ends) -> tuple[Mask, Mask]:
+    first, last = leaf.literals[0], leaf.literals[-1]
+    match leaf.operator:
+        case Operator.EQUAL | Operator.IN:
+            clear = ends.are_clear_of(leaf.literals)
+            return clear, ends.meet & ~clear
+        case Operator.NOT_EQUAL | Operator.NOT_IN:
+            clear = ends.are_clear_of(leaf.literals)
+            return ends.meet & ~clear, clear
+        case Operator.LESS_THAN:
+            return ends.all_from(first), ends.all_below(first)
+        case Operator.LESS_OR_EQUAL:
+            return ends.all_above(first), ends.all_up_to(first)
+        case Operator.GREATER_THAN:
+            return ends.all_up_to(first), ends.all_above(first)
+        case Operator.GREATER_OR_EQUAL:
+            return ends.all_below(first), ends.all_from(first)
+        case _:
+            return (
+                ends.all_below(first) | ends.all_above(last),
+                ends.all_from(first) & ends.all_up_to(last),
+            )
+
+
+def _proofs_of_text(leaf: BoundLeaf, ends: _Ends) -> tuple[Mask, Mask]:
+    match leaf.operator, leaf.literals[0]:
+        case Operator.STARTS_WITH, bytes(prefix):
+            return ends.all_lack(prefix), ends.all_begin(prefix)
+        case Operator.LIKE, bytes(pattern):
+            none = ends.all_lack(literal_prefix(pattern))
+        case _:
+            none = np.zeros(len(ends.meet), np.bool_)
+    # Nothing else follows from an order, unless both ends are the only value.
+    alike = np.flatnonzero(ends.meet & ~none)
+    passes = _passing(leaf, take(ends.low, alike))
+    every = np.zeros(len(none), np.bool_)
+    none[alike], every[alike] = ~passes, passes
+    return none, every
+
+
+def _passing(leaf: BoundLeaf, strings: pa.LargeBinaryArray) -> Mask:
+    """Which strings pass a test; each distinct one is tested once."""
+    distinct = strings.dictionary_encode()
+    answers = np.array([leaf_matches(leaf, each) for each in distinct.dictionary.to_pylist()], np.bool_)
+    places: NDArray[np.int64] = np.asarray(distinct.indices)
+    return answers[places]

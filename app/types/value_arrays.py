@@ -1,0 +1,152 @@
+"""Many values of one type as one array, and how they compare in SQL's order.
+
+===============================================  ====================================================
+type                                             array
+===============================================  ====================================================
+BOOLEAN                                          ``bool``
+TINYINT, SMALLINT, INT, BIGINT, DATE, TIME       ``int64``
+DECIMAL, TIMESTAMP, TIMESTAMP_LTZ                ``int64``; Python integers (``object``) if one of
+                                                 them does not fit
+FLOAT, DOUBLE                                    ``float64``
+strings and binaries                             ``pyarrow.LargeBinaryArray``
+===============================================  ====================================================
+
+The values are those of :mod:`app.types.values`. An array does not say which of its places are NULL: whoever
+holds it does, and must not look at what is computed for them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from app.types.values import Value
+
+Values: TypeAlias = "NDArray[Any] | pa.LargeBinaryArray"
+"""Values in one of the forms of the table above."""
+
+INT64: Final = np.iinfo(np.int64)
+"""What the integers of an ``int64`` array can be."""
+
+_Side: TypeAlias = Literal["left", "right"]
+_FEW: Final = 4
+"""Up to so many literals, comparing with each is quicker than searching."""
+_MEMORY_PER_OBJECT: Final = 56
+
+
+def take(values: Values, rows: NDArray[np.int64]) -> Values:
+    """The values at ``rows``, in that order."""
+    return values[rows] if isinstance(values, np.ndarray) else values.take(pa.array(rows))
+
+
+def concat(parts: Sequence[Values]) -> Values:
+    """Arrays of one type (at least one) behind each other."""
+    return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else pa.concat_arrays(parts)
+
+
+def memory_bytes(values: Values) -> int:
+    """About how much memory an array takes."""
+    boxed = isinstance(values, np.ndarray) and values.dtype == object
+    return int(values.nbytes) + (_MEMORY_PER_OBJECT * len(values) if boxed else 0)
+
+
+def less(left: Values | Value, right: Values | Value) -> NDArray[np.bool_]:
+    """Whether ``left < right``, place by place; one side may be a single value for all places."""
+    if _is_binary(left):
+        return _truths(pc.less(_binary(left), _binary(right)))
+    found: NDArray[np.bool_] = np.less(left, right)
+    return found | (_is_nan(right) & ~_is_nan(left)) if _is_floating(left) else found
+
+
+def equal(left: Values, right: Values) -> NDArray[np.bool_]:
+    """Whether ``left = right``, place by place."""
+    if _is_binary(left):
+        return _truths(pc.equal(left, right))
+    found: NDArray[np.bool_] = np.equal(left, right)
+    return found | (_is_nan(left) & _is_nan(right)) if _is_floating(left) else found
+
+
+def starts_with(strings: pa.LargeBinaryArray, prefix: bytes) -> NDArray[np.bool_]:
+    """Which strings begin with ``prefix``."""
+    return _truths(pc.starts_with(strings, pattern=prefix))
+
+
+def count_below(values: Values, literals: Sequence[Value]) -> NDArray[np.int64]:
+    """How many of some literals are smaller than each value.
+
+    Args:
+        values: shape (n,).
+        literals: of the same type, ascending in SQL's order.
+    """
+    if len(literals) > _FEW:
+        return _search(values, literals, "left")
+    return _count(values, (less(literal, values) for literal in literals))
+
+
+def count_up_to(values: Values, literals: Sequence[Value]) -> NDArray[np.int64]:
+    """How many of some literals are smaller than each value or equal to it; arguments as above."""
+    if len(literals) > _FEW:
+        return _search(values, literals, "right")
+    return _count(values, (~less(values, literal) for literal in literals))
+
+
+def _count(values: Values, truths: Iterable[NDArray[np.bool_]]) -> NDArray[np.int64]:
+    found = np.zeros(len(values), np.int64)
+    for each in truths:
+        found += each
+    return found
+
+
+def _search(values: Values, literals: Sequence[Value], side: _Side) -> NDArray[np.int64]:
+    if not isinstance(values, np.ndarray):
+        return _search_binary(values, literals, side)
+    before = 0
+    if values.dtype == np.int64:
+        # Literals that are no int64 cannot be in its array; the smaller ones lie below every value.
+        before = bisect_left(literals, INT64.min)
+        literals = literals[before : bisect_right(literals, INT64.max)]
+    # NumPy sorts floating point as SQL does: zeros are equal, NaN is equal to itself and stands last.
+    return before + np.array(literals, values.dtype).searchsorted(values, side)
+
+
+def _search_binary(values: pa.LargeBinaryArray, literals: Sequence[Value], side: _Side) -> NDArray[np.int64]:
+    """Binary search by all values at once, one comparison of each in every round."""
+    sorted_literals = pa.array(literals, pa.large_binary())
+    low, high = np.zeros(len(values), np.int64), np.full(len(values), len(literals), np.int64)
+    for _ in range(len(literals).bit_length()):
+        middle = (low + high) >> 1
+        found = sorted_literals.take(pa.array(np.minimum(middle, len(literals) - 1)))
+        behind = less(found, values) if side == "left" else ~less(values, found)
+        behind &= low < high
+        low, high = np.where(behind, middle + 1, low), np.where(behind, high, middle)
+    return low
+
+
+def _is_binary(side: Values | Value) -> bool:
+    return isinstance(side, bytes | pa.LargeBinaryArray)
+
+
+def _binary(side: Values | Value) -> Values | pa.LargeBinaryScalar:
+    return pa.scalar(side, pa.large_binary()) if isinstance(side, bytes) else side
+
+
+def _is_floating(side: Values | Value) -> bool:
+    return isinstance(side, float) or (isinstance(side, np.ndarray) and side.dtype == np.float64)
+
+
+def _is_nan(side: Any) -> Any:  # noqa: ANN401 - an array or one number
+    return np.isnan(side)
+
+
+def _truths(answers: pa.BooleanArray) -> NDArray[np.bool_]:
+    """As NumPy's array; where Arrow says null, one of the sides was, which counts as no."""
+    return np.asarray(answers.fill_null(False))  # noqa: FBT003 - Arrow's own signature
