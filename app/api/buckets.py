@@ -1,6 +1,5 @@
 """``.../buckets``: which bucket does a key live in, what do buckets hold, where would a writer put a key?"""
 
-from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
@@ -17,7 +16,7 @@ from app.api.paths import TABLE, Table
 from app.api.queries import BucketsQuery
 from app.api.runtime import Shared
 from app.api.versioned import Question
-from app.planning.requests import SnapshotSelector
+from app.planning.version import Version
 
 router = APIRouter(tags=["buckets"])
 
@@ -33,8 +32,8 @@ async def lookup(
     question = Question(runtime, table, "lookup", body, request.headers.getlist("if-none-match"))
     asked = body.to_lookup()
 
-    def compute(selector: SnapshotSelector, _window: Window, _token: NextToken) -> Entry:
-        return encode_lookup(runtime.service.lookup(table, replace(asked, selector=selector)))
+    def compute(version: Version, _window: Window, _token: NextToken) -> Entry:
+        return encode_lookup(runtime.service.lookup_version(version, asked))
 
     return await runtime.run(lambda: question.answer(compute))
 

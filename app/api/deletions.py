@@ -1,6 +1,5 @@
 """``POST .../deletions``: which rows of which files are deleted?"""
 
-from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
@@ -16,7 +15,8 @@ from app.api.paging import Window
 from app.api.paths import TABLE, Table
 from app.api.runtime import Shared
 from app.api.versioned import Question
-from app.planning.requests import SelectionForm, SnapshotSelector
+from app.planning.requests import SelectionForm
+from app.planning.version import Version
 
 router = APIRouter(tags=["deletions"])
 
@@ -33,8 +33,8 @@ async def deletions(
     asked = body.to_request()
     form = Form(SelectionForm(body.encoding), runtime.settings.positions)
 
-    def compute(selector: SnapshotSelector, window: Window, token: NextToken) -> Entry:
-        answer = runtime.service.deletions(table, replace(asked, selector=selector))
+    def compute(version: Version, window: Window, token: NextToken) -> Entry:
+        answer = runtime.service.deletions_version(version, asked)
         return encode_deletions(answer, window, form, token)
 
     return await runtime.run(lambda: question.answer(compute))

@@ -24,7 +24,7 @@ from app.api.queries import BranchQuery, IndexFilesQuery
 from app.api.runtime import Shared
 from app.api.strict_json import write_json
 from app.api.versioned import Question
-from app.planning.requests import SnapshotSelector
+from app.planning.version import Version
 
 router = APIRouter(tags=["discovery"])
 
@@ -102,8 +102,8 @@ async def index_files(table: Table, asked: Annotated[IndexFilesQuery, Query()], 
     """List the live entries of a table's index manifest."""
     question = Question(runtime, table, "index-files", asked)
 
-    def compute(selector: SnapshotSelector, window: Window, token: NextToken) -> Entry:
-        snapshot_id, entries = runtime.service.index_files(table, selector, asked.type)
-        return encode_index_files(snapshot_id, entries, window, token)
+    def compute(version: Version, window: Window, token: NextToken) -> Entry:
+        entries = runtime.service.index_files(version, asked.type)
+        return encode_index_files(version.snapshot_id, entries, window, token)
 
     return await runtime.run(lambda: question.answer(compute))

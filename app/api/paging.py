@@ -9,7 +9,7 @@ offset  bytes  meaning
 1       8      snapshot id, big endian; -1 for a table without snapshots
 9       8      schema id
 17      8      entries that earlier pages held
-25      16     digest of the version's identity, see :class:`Version`
+25      16     digest of the version's identity, see :class:`VersionKey`
 41      16     digest of all of this and of the request
 ======  =====  ==================================================================
 
@@ -49,8 +49,8 @@ def digest(*parts: bytes) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
-    """What a versioned answer is about.
+class VersionKey:
+    """What tells one version of a table from all others.
 
     Attributes:
         identity: a digest that changes with anything that could change the answer, so that another table
@@ -67,7 +67,7 @@ class Version:
 class PageToken:
     """Where the next page goes on."""
 
-    version: Version
+    version: VersionKey
     offset: int
 
     @classmethod
@@ -87,7 +87,7 @@ class PageToken:
             raise PageTokenError("this is no page token of this release: ask for the first page again")
         _, snapshot_id, schema_id, offset, identity = _HEAD.unpack_from(content)
         snapshot = None if snapshot_id == _NO_SNAPSHOT else snapshot_id
-        token = cls(Version(identity, snapshot, schema_id), offset)
+        token = cls(VersionKey(identity, snapshot, schema_id), offset)
         if offset < 0 or token.write(request) != text:
             raise PageTokenError("the page token belongs to another request: send the same request with it")
         return token

@@ -1,6 +1,5 @@
 """``POST .../plan``: which files, and which of their rows, does a query read?"""
 
-from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
@@ -16,7 +15,7 @@ from app.api.paging import Window
 from app.api.paths import TABLE, Table
 from app.api.runtime import Shared
 from app.api.versioned import Question
-from app.planning.requests import SnapshotSelector
+from app.planning.version import Version
 
 router = APIRouter(tags=["planning"])
 
@@ -30,8 +29,8 @@ async def plan(
     asked = body.to_request()
     form = Form(asked.selection, runtime.settings.positions)
 
-    def compute(selector: SnapshotSelector, window: Window, token: NextToken) -> Entry:
-        answer = runtime.service.plan(table, replace(asked, selector=selector))
+    def compute(version: Version, window: Window, token: NextToken) -> Entry:
+        answer = runtime.service.plan_version(version, asked)
         return encode_plan(answer, window, form, token, explain=asked.explain)
 
     return await runtime.run(lambda: question.answer(compute))

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from app import __version__
 from app.api.bodies import PagedBody
 from app.api.etags import is_known
-from app.api.paging import PageToken, Version, Window, digest
+from app.api.paging import PageToken, VersionKey, Window, digest
 from app.api.strict_json import write_json
 from app.errors import NotFoundError, RequestError, SnapshotExpiredError
 from app.planning.requests import SnapshotSelector
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from app.api.encoding import Entry, NextToken
     from app.api.runtime import Runtime
     from app.planning.requests import TableRef
+    from app.planning.version import Version
 
 _PAGE_MEMBERS = {"page_size", "page_token"}
 
@@ -45,7 +46,7 @@ class Question:
     body: VersionedBody
     if_none_match: Sequence[str] = ()
 
-    def answer(self, compute: Callable[[SnapshotSelector, Window, NextToken], Entry]) -> Response:
+    def answer(self, compute: Callable[[Version, Window, NextToken], Entry]) -> Response:
         """The HTTP answer: what ``compute`` gives for the version and the page, or 304 without asking it.
 
         Raises:
@@ -55,15 +56,16 @@ class Question:
         request = self._digest()
         token = self._token(request)
         version = self._resolve(self.body.selector()) if token is None else self._version_of(token)
+        key = _key(version)
         window = self._window(0 if token is None else token.offset)
-        etag = f'"{digest(version.identity, request, repr(window).encode(), __version__.encode()).hex()}"'
+        etag = f'"{digest(key.identity, request, repr(window).encode(), __version__.encode()).hex()}"'
         if is_known(etag, self.if_none_match):
             return Response(status_code=304, headers={"ETag": etag})
 
         def next_token(offset: int | None) -> str | None:
-            return None if offset is None else PageToken(version, offset).write(request)
+            return None if offset is None else PageToken(key, offset).write(request)
 
-        content = write_json(compute(self._pin(version), window, next_token))
+        content = write_json(compute(version, window, next_token))
         return Response(content, media_type="application/json", headers={"ETag": etag})
 
     def _token(self, request: bytes) -> PageToken | None:
@@ -71,27 +73,23 @@ class Question:
         return None if text is None else PageToken.read(text, request)
 
     def _version_of(self, token: PageToken) -> Version:
+        """Exactly the version of earlier pages, whatever has been committed since."""
+        asked, key = self.body.selector(), token.version
+        # A tag keeps its snapshot where no snapshot of that number is left.
+        by_number = asked.tag is None and key.snapshot_id is not None
+        pinned = SnapshotSelector(key.snapshot_id, branch=asked.branch) if by_number else asked
         try:
-            found = self._resolve(self._pin(token.version))
+            found = self._resolve(replace(pinned, schema_id=key.schema_id))
         except NotFoundError:
             found = None
-        if found != token.version:
+        if found is None or _key(found) != key:
             raise SnapshotExpiredError(
-                f"snapshot {token.version.snapshot_id}, which this page goes on with, is gone: ask without it"
+                f"snapshot {key.snapshot_id}, which this page goes on with, is gone: ask without it"
             )
-        return token.version
-
-    def _pin(self, version: Version) -> SnapshotSelector:
-        """Asks for exactly this version, whatever has been committed since it was resolved."""
-        asked = self.body.selector()
-        if asked.tag is not None or version.snapshot_id is None:
-            # A tag keeps its snapshot where no snapshot of that number is left.
-            return replace(asked, schema_id=version.schema_id)
-        return SnapshotSelector(version.snapshot_id, branch=asked.branch, schema_id=version.schema_id)
+        return found
 
     def _resolve(self, selector: SnapshotSelector) -> Version:
-        resolved = self.runtime.service.resolve(self.table, selector)
-        return Version(digest(resolved.identity.encode()), resolved.snapshot_id, resolved.schema_id)
+        return self.runtime.service.resolve(self.table, selector)
 
     def _digest(self) -> bytes:
         members = {name: value for name, value in self.body if name not in _PAGE_MEMBERS}
@@ -106,3 +104,7 @@ class Question:
         if size > settings.page_size_max:
             raise RequestError(f"page_size is at most {settings.page_size_max}")
         return Window(offset, size, settings.page_bytes)
+
+
+def _key(version: Version) -> VersionKey:
+    return VersionKey(digest(version.identity.encode()), version.snapshot_id, version.schema_id)

@@ -7,7 +7,7 @@ Every method may be called from many threads and blocks while it reads; the time
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from app.errors import LimitExceededError, NotFoundError
@@ -107,6 +107,7 @@ class IndexService:
         Raises:
             NotFoundError: there is no such warehouse, table, snapshot, tag or branch.
         """
+        started = time.perf_counter()
         table = self._table(ref)
         resolved = table.resolve(
             snapshot_id=selector.snapshot_id,
@@ -118,35 +119,55 @@ class IndexService:
         loader = IndexLoader(
             self._warehouse(ref.warehouse), self._readers, table.paths(resolved), self._indexes
         )
-        return Version(table, resolved, loader, lambda: self._contents(table, resolved))
+        resolving_ms = (time.perf_counter() - started) * 1000
+        return Version(table, resolved, loader, lambda: self._contents(table, resolved), resolving_ms)
 
-    def index_files(
-        self, ref: TableRef, selector: SnapshotSelector, index_type: str | None
-    ) -> tuple[int | None, list[Json]]:
-        """The snapshot's number, and its index files."""
-        version = self.resolve(ref, selector)
-        return version.snapshot_id, describe_index_files(version, index_type)
+    def index_files(self, version: Version, index_type: str | None) -> list[Json]:
+        """The index files of a version."""
+        return describe_index_files(version, index_type)
 
     def plan(self, ref: TableRef, request: PlanRequest) -> Plan:
-        """Which files a query reads, and which of their rows.
+        """Which files a query reads, and which of their rows."""
+        return self.plan_version(self.resolve(ref, request.selector), request)
+
+    def plan_version(self, version: Version, request: PlanRequest) -> Plan:
+        """The plan of a version that was resolved before, whatever the request's selector says.
 
         Plans are remembered for a while, so that further pages of one cost nothing.
         """
         self._check_named(request.files)
-        started = time.perf_counter()
-        version = self.resolve(ref, request.selector)
-        resolved = time.perf_counter()
-        key = (version.identity, content_digest(repr(request).encode(errors="backslashreplace")))
-        return self._plans.get_or_load(key, lambda: self._plan(version, request, resolved - started))
+        asked = replace(request, selector=SnapshotSelector())
+        key = (version.identity, content_digest(repr(asked).encode(errors="backslashreplace")))
+        return self._plans.get_or_load(key, lambda: self._plan(version, asked))
 
     def deletions(self, ref: TableRef, request: DeletionsRequest) -> DeletionsAnswer:
         """Which rows are deleted."""
+        return self.deletions_version(self.resolve(ref, request.selector), request)
+
+    def deletions_version(self, version: Version, request: DeletionsRequest) -> DeletionsAnswer:
+        """The deletions of a version that was resolved before, whatever the request's selector says."""
         self._check_named(request.files)
-        return answer_deletions(self.resolve(ref, request.selector), request)
+        return answer_deletions(version, request)
 
     def lookup(self, ref: TableRef, request: LookupRequest) -> LookupAnswer:
         """Which buckets keys are in."""
-        return answer_lookup(self.resolve(ref, request.selector), request)
+        return self.lookup_version(self.resolve(ref, request.selector), request)
+
+    def lookup_version(self, version: Version, request: LookupRequest) -> LookupAnswer:
+        """The buckets in a version that was resolved before, whatever the request's selector says."""
+        return answer_lookup(version, request)
+
+    def warm(self, version: Version) -> None:
+        """Reads what plans of a version need; no request waits for more than the one file being read.
+
+        Raises:
+            SnapshotExpiredError: the version went away.
+            CorruptMetadataError: one of its manifests is damaged.
+        """
+        for file in version.table.manifest_files(version.resolved):
+            version.table.manifest(file)
+        # Short by now: a request for the same version, which would wait for it, has nothing left to read.
+        version.contents  # noqa: B018 - sorts the files
 
     def buckets(
         self, ref: TableRef, selector: SnapshotSelector, partition: Mapping[str, Json] | None
@@ -209,7 +230,7 @@ class IndexService:
         )
         return contents
 
-    def _plan(self, version: Version, request: PlanRequest, resolving: float) -> Plan:
+    def _plan(self, version: Version, request: PlanRequest) -> Plan:
         started = time.perf_counter()
         predicate = read_filter(request.filter, version.schema.fields, self._limits)
         planner = Planner(version, request, predicate)
@@ -217,7 +238,7 @@ class IndexService:
         loaded = time.perf_counter()
         drafts = planner.run()
         timings = {
-            "resolve": resolving * 1000,
+            "resolve": version.resolving_ms,
             "load": (loaded - started) * 1000,
             "evaluate": (time.perf_counter() - loaded) * 1000,
         }

@@ -82,6 +82,7 @@ class Version:
         resolved: which version.
         loader: loads its index files.
         read_contents: reads, or remembers, its files.
+        resolving_ms: how long it took to find out which version is meant.
         partitions: values of the partitions met so far, by partition row.
     """
 
@@ -89,6 +90,7 @@ class Version:
     resolved: ResolvedSnapshot
     loader: IndexLoader
     read_contents: Callable[[], VersionContents]
+    resolving_ms: float = 0.0
     partitions: dict[bytes, tuple[Value | None, ...]] = field(default_factory=dict)
     _schemas: dict[int, TableSchema] = field(default_factory=dict)
     _contents: VersionContents | None = None

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.api.paging import PageToken, Version, Window
+from app.api.paging import PageToken, VersionKey, Window
 from app.errors import PageTokenError
 
-VERSION = Version(b"0123456789abcdef", 7, 2)
+VERSION = VersionKey(b"0123456789abcdef", 7, 2)
 REQUEST = b"request"
 
 
@@ -44,8 +44,8 @@ def test_an_entry_larger_than_a_page_goes_out_alone() -> None:
     assert page.next_offset == 4
 
 
-@pytest.mark.parametrize("version", [VERSION, Version(b"0123456789abcdef", None, 0)])
-def test_a_token_goes_on_with_its_own_request(version: Version) -> None:
+@pytest.mark.parametrize("version", [VERSION, VersionKey(b"0123456789abcdef", None, 0)])
+def test_a_token_goes_on_with_its_own_request(version: VersionKey) -> None:
     token = PageToken(version, 500)
 
     assert PageToken.read(token.write(REQUEST), REQUEST) == token
