@@ -18,6 +18,7 @@
     └── StorageError                storage failed after retries
         ├── FileMissingError        storage says that the file is not there
         └── DeadlineExceededError   the request's time is used up
+            └── RequestCancelledError   its caller went away, so no time is left for it
 
 Decoders know bytes, not paths: they raise with an offset, and whoever read the file adds the path with
 :meth:`CorruptFileError.at`.
@@ -146,3 +147,7 @@ class FileMissingError(StorageError):
 
 class DeadlineExceededError(StorageError):
     """The time that the request was given is used up."""
+
+
+class RequestCancelledError(DeadlineExceededError):
+    """Nobody waits for the answer any more."""

@@ -201,10 +201,12 @@ class CacheState(Document):
 
     entries: int
     bytes: int
-    capacity: int
+    in_flight: int = Field(description="Bytes that loads under way have claimed.")
+    capacity: int = Field(description="What `bytes` and `in_flight` together never exceed.")
     hits: int
     misses: int
     evictions: int
+    rejected: int = Field(description="Objects not kept, since others are asked for more.")
 
 
 class CacheStatistics(RootModel[dict[str, CacheState]]):

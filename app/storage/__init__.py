@@ -1,7 +1,7 @@
 """Where the bytes come from: named warehouses, read with limits and retries; caches of decoded objects."""
 
 from app.storage.cache import ByteCache, CacheStatistics
-from app.storage.deadline import check_deadline, remaining_seconds, time_limit
+from app.storage.deadline import Cancellation, cancellable, check_deadline, remaining_seconds, time_limit
 from app.storage.readers import Readers
 from app.storage.retry import RetryPolicy
 from app.storage.warehouse import Warehouse
@@ -9,9 +9,11 @@ from app.storage.warehouse import Warehouse
 __all__ = [
     "ByteCache",
     "CacheStatistics",
+    "Cancellation",
     "Readers",
     "RetryPolicy",
     "Warehouse",
+    "cancellable",
     "check_deadline",
     "remaining_seconds",
     "time_limit",

@@ -1,21 +1,27 @@
-"""Caches of decoded files, bounded by bytes; what many ask for at once is loaded once."""
+"""Caches of decoded files, bounded by bytes; what many ask for at once is loaded once.
+
+What is kept and what loads under way have said that they will take never weigh more than the capacity
+together: a load claims room before it begins, and waits for its turn where there is none.
+"""
 
 from __future__ import annotations
 
 import threading
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
-
-import cachetools
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from app.errors import DeadlineExceededError
-from app.storage.deadline import remaining_seconds
+from app.storage.admission import AdmittingCache, Weighed
+from app.storage.deadline import check_deadline, wait_for
+from app.storage.turns import Line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 Item = TypeVar("Item")
+Key = TypeVar("Key", bound="Hashable")
+_Flight: TypeAlias = "Future[Mapping[Any, Item]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,27 +32,34 @@ class CacheStatistics:
         name: the cache.
         entries: objects kept.
         bytes: their weight together.
-        capacity: the weight that is never exceeded.
+        in_flight: bytes that loads under way have claimed.
+        capacity: what ``bytes`` and ``in_flight`` together never exceed.
         hits: questions answered from the cache, or by a load that another asker had under way.
-        misses: loads begun.
+        misses: questions that found nothing.
         evictions: objects dropped to make room.
+        rejected: objects not kept, since what they would have pushed out is asked for more.
     """
 
     name: str
     entries: int
     bytes: int
+    in_flight: int
     capacity: int
     hits: int
     misses: int
     evictions: int
+    rejected: int
 
 
 class ByteCache(Generic[Item]):
-    """Keeps the objects that were used last, up to a weight in bytes.
+    """Keeps the objects that are used most, up to a weight in bytes.
 
     Objects are shared between threads, so they must be immutable. One key is loaded by one thread at a
     time; others that ask for it meanwhile wait for that result. A failed load is kept for nobody but those
-    who were waiting.
+    who were waiting. Which objects a full cache keeps: :mod:`app.storage.admission`.
+
+    A load that asks the same cache for other keys must not say how much it expects: it would hold room that
+    those may be waiting for.
 
     Args:
         name: what :meth:`statistics` calls it.
@@ -58,61 +71,81 @@ class ByteCache(Generic[Item]):
         self.name = name
         self._weigh = weigh
         self._lock = threading.Lock()
-        self._kept: _CountingLru[Item] = _CountingLru(capacity_bytes)
-        self._under_way: dict[Hashable, Future[Item]] = {}
+        self._line = Line(self._lock)
+        self._kept: AdmittingCache[Item] = AdmittingCache(capacity_bytes)
+        self._under_way: dict[Hashable, _Flight[Item]] = {}
+        self._claimed = 0
         self._hits = 0
         self._misses = 0
 
-    def get_or_load(self, key: Hashable, load: Callable[[], Item]) -> Item:
+    def get(self, key: Hashable) -> Item | None:
+        """The object of ``key``, if it is kept."""
+        return self.get_many((key,)).get(key)
+
+    def get_many(self, keys: Iterable[Key]) -> dict[Key, Item]:
+        """The objects that are kept of those asked for, all of one moment."""
+        with self._lock:
+            looked_up = {key: self._kept.get(key) for key in keys}
+            found = {key: kept.item for key, kept in looked_up.items() if kept is not None}
+            self._hits += len(found)
+            self._misses += len(looked_up) - len(found)
+            return found
+
+    def put(self, key: Hashable, item: Item) -> None:
+        """Keeps an object as one that was loaded; it takes the place of what is kept of that key.
+
+        An object that is kept for good and grew is kept on: the objects that are used least make room.
+        """
+        weighed = Weighed(item, self._weigh(item))
+        with self._lock:
+            self._kept.keep(key, weighed, self._room)
+
+    def get_or_load(self, key: Hashable, load: Callable[[], Item], *, expected_bytes: int = 0) -> Item:
         """The object of ``key``, from the cache or from ``load``.
 
+        Args:
+            key: what the object is known by.
+            load: called once for all that ask meanwhile.
+            expected_bytes: what the object will weigh, as far as known; ``load`` begins once there is room
+                for it. An object too large for that is loaded while no other claims any room.
+
         Raises:
-            DeadlineExceededError: the request's time ran out while another thread was loading.
+            DeadlineExceededError: the request's time ran out, or its caller went away, in waiting for room or
+                for another thread.
             Exception: whatever ``load`` raised, here or in the thread that was loading.
         """
-        while True:
-            with self._lock:
-                kept = self._kept.get(key)
-                if kept is not None:
-                    self._hits += 1
-                    return kept.item
-                flight = self._under_way.get(key)
-                if flight is None:
-                    self._misses += 1
-                    flight = self._under_way[key] = Future()
-                    break
-                self._hits += 1
-            try:
-                return flight.result(remaining_seconds())
-            except TimeoutError as error:
-                raise DeadlineExceededError("the request's time ran out while a file was loaded") from error
-            except DeadlineExceededError:
-                # It was the loading request that had no time left: this one may have.
-                continue
-        return self._load(key, flight, load)
+        return self.get_or_load_many((key,), lambda _: (load(),), expected_bytes=lambda _: expected_bytes)[
+            key
+        ]
 
-    def _load(self, key: Hashable, flight: Future[Item], load: Callable[[], Item]) -> Item:
-        try:
-            item = load()
-            weighed = _Weighed(item, self._weigh(item))
-        except BaseException as error:
-            with self._lock:
-                self._land(key, flight)
-            flight.set_exception(error)
-            raise
-        with self._lock:
-            # After clear() the key has no flight or another one: what was loaded before is not kept.
-            if self._land(key, flight) and weighed.weight <= self._kept.maxsize:
-                self._kept[key] = weighed
-        flight.set_result(item)
-        return item
+    def get_or_load_many(
+        self,
+        keys: Iterable[Key],
+        load_missing: Callable[[Sequence[Key]], Iterable[Item]],
+        *,
+        expected_bytes: Callable[[Key], int] = lambda _: 0,
+    ) -> dict[Key, Item]:
+        """The objects of all ``keys``; those that are missing are loaded together.
 
-    def _land(self, key: Hashable, flight: Future[Item]) -> bool:
-        """Takes a flight off the list; whether it was still there."""
-        if self._under_way.get(key) is not flight:
-            return False
-        del self._under_way[key]
-        return True
+        Args:
+            keys: what the objects are known by.
+            load_missing: gives the objects of the keys that it is given, in their order. It is called again
+                for further keys where not all fit into the room for loads at once.
+            expected_bytes: as of :meth:`get_or_load`, of each key.
+
+        Raises:
+            DeadlineExceededError: as of :meth:`get_or_load`.
+            Exception: whatever a load raised; what was loaded before is kept.
+        """
+        found: dict[Key, Item] = {}
+        wanted = {key: expected_bytes(key) for key in keys}
+        while wanted:
+            with self._lock:
+                others, batches = self._sort_out(wanted, found)
+            self._load_all(batches, load_missing, found)
+            # What this thread took upon itself is done: no two threads wait for each other.
+            wanted = {key: wanted[key] for key in _collect(others, found)}
+        return found
 
     def clear(self) -> None:
         """Forgets every object; loads under way end, but are not kept. The counters run on."""
@@ -126,31 +159,116 @@ class ByteCache(Generic[Item]):
             return CacheStatistics(
                 name=self.name,
                 entries=len(self._kept),
-                bytes=int(self._kept.currsize),
-                capacity=int(self._kept.maxsize),
+                bytes=self._kept.weight,
+                in_flight=self._claimed,
+                capacity=self._kept.capacity,
                 hits=self._hits,
                 misses=self._misses,
                 evictions=self._kept.evictions,
+                rejected=self._kept.rejected,
             )
 
+    @property
+    def _room(self) -> int:
+        """What kept objects may weigh beside the loads under way."""
+        return self._kept.capacity - self._claimed
 
-@dataclass(frozen=True, slots=True)
-class _Weighed(Generic[Item]):
-    item: Item
-    weight: int
+    def _sort_out(
+        self, wanted: Mapping[Key, int], found: dict[Key, Item]
+    ) -> tuple[dict[Key, _Flight[Item]], list[_Batch[Key, Item]]]:
+        """Puts what is kept into ``found``; tells who loads what, and registers this thread for the rest."""
+        others: dict[Key, _Flight[Item]] = {}
+        batches: list[_Batch[Key, Item]] = []
+        already = len(found)
+        for key, expected in wanted.items():
+            kept = self._kept.get(key)
+            if kept is not None:
+                found[key] = kept.item
+            elif key in self._under_way:
+                others[key] = self._under_way[key]
+            else:
+                self._misses += 1
+                if not batches or batches[-1].expected + expected > self._kept.window_bytes:
+                    batches.append(_Batch())
+                batches[-1].keys.append(key)
+                batches[-1].expected += expected
+                self._under_way[key] = batches[-1].flight
+        self._hits += len(others) + len(found) - already
+        return others, batches
+
+    def _load_all(
+        self,
+        batches: Sequence[_Batch[Key, Item]],
+        load_missing: Callable[[Sequence[Key]], Iterable[Item]],
+        found: dict[Key, Item],
+    ) -> None:
+        for position, batch in enumerate(batches):
+            try:
+                loaded = self._load(batch, load_missing)
+            except BaseException as error:
+                for failed in batches[position:]:
+                    with self._lock:
+                        self._land(failed)
+                    failed.flight.set_exception(error)
+                raise
+            batch.flight.set_result(loaded)
+            found.update(loaded)
+
+    def _load(
+        self, batch: _Batch[Key, Item], load_missing: Callable[[Sequence[Key]], Iterable[Item]]
+    ) -> dict[Key, Item]:
+        claimed = 0
+        if batch.expected:
+            with self._lock:
+                claimed = self._line.take(lambda: self._claim(batch.expected))
+        loaded: dict[Key, Weighed[Item]] = {}
+        try:
+            for key, item in zip(batch.keys, load_missing(batch.keys), strict=True):
+                loaded[key] = Weighed(item, self._weigh(item))
+        finally:
+            with self._lock:
+                self._claimed -= claimed
+                # Where a load fails, what came before the failure is whole nevertheless.
+                for key in self._land(batch):
+                    if key in loaded:
+                        self._kept.keep(key, loaded[key], self._room)
+                self._line.changed()
+        return {key: weighed.item for key, weighed in loaded.items()}
+
+    def _claim(self, expected: int) -> int | None:
+        """Claims room for a load, if there is any or no other load claims some."""
+        claimable = self._room - self._kept.protected
+        if expected > claimable and self._claimed:
+            return None
+        claim = min(expected, claimable)
+        self._kept.make_room(self._room - claim)
+        self._claimed += claim
+        return claim
+
+    def _land(self, batch: _Batch[Key, Item]) -> list[Key]:
+        """Takes the keys of a load off the list; those that clear() had not taken off before."""
+        landed = [key for key in batch.keys if self._under_way.get(key) is batch.flight]
+        for key in landed:
+            del self._under_way[key]
+        return landed
 
 
-class _CountingLru(cachetools.LRUCache["Hashable", _Weighed[Item]]):
-    """cachetools' LRU, which evicts through ``popitem`` and in no other way."""
+def _collect(others: Mapping[Key, _Flight[Item]], found: dict[Key, Item]) -> list[Key]:
+    """Waits for the loads of other threads; the keys of those whose request had no time left."""
+    spent = []
+    for key, flight in others.items():
+        try:
+            found[key] = wait_for(flight)[key]
+        except DeadlineExceededError:
+            check_deadline()
+            spent.append(key)
+    return spent
 
-    def __init__(self, capacity: int) -> None:
-        super().__init__(maxsize=capacity, getsizeof=lambda weighed: weighed.weight)
-        self.evictions = 0
 
-    def popitem(self) -> tuple[Hashable, _Weighed[Item]]:
-        self.evictions += 1
-        return super().popitem()
+class _Batch(Generic[Key, Item]):
+    """Keys that are loaded together."""
 
-    def clear(self) -> None:
-        for key in list(self):
-            del self[key]
+    def __init__(self) -> None:
+        self.keys: list[Key] = []
+        self.expected = 0
+        self.flight: _Flight[Item] = Future()

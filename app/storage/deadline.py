@@ -1,22 +1,41 @@
-"""The time that the present request has left.
+"""The time that the present request has left, and whether its caller still waits for the answer.
 
-The deadline travels in a context variable, so that code between the HTTP layer and storage need not pass it
-on; threads that are started with a copy of the context (as a web framework's thread pool does) see it too.
+Both travel in context variables, so that code between the HTTP layer and storage need not pass them on;
+threads that are started with a copy of the context (as a web framework's thread pool does) see them too.
 """
 
 from __future__ import annotations
 
 import time
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from threading import Event
+from typing import TYPE_CHECKING, TypeVar
 
-from app.errors import DeadlineExceededError
+from app.errors import DeadlineExceededError, RequestCancelledError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+Result = TypeVar("Result")
+
+# A thread can wait for one thing only, so whoever waits looks this often whether its caller went away.
+_GLANCE_SECONDS = 0.1
+
 _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
+_cancellation: ContextVar[Cancellation | None] = ContextVar("cancellation", default=None)
+
+
+class Cancellation:
+    """Tells the work of one request, in whatever threads it is done, that nobody waits for it any more."""
+
+    def __init__(self) -> None:
+        self.event = Event()
+
+    def cancel(self) -> None:
+        """Ends the work at its next :func:`check_deadline`; may be called from any thread, and again."""
+        self.event.set()
 
 
 @contextmanager
@@ -30,6 +49,16 @@ def time_limit(seconds: float) -> Iterator[None]:
         _deadline.reset(token)
 
 
+@contextmanager
+def cancellable(cancellation: Cancellation) -> Iterator[None]:
+    """Lets ``cancellation`` end the enclosed work; it takes the place of one around it."""
+    token = _cancellation.set(cancellation)
+    try:
+        yield
+    finally:
+        _cancellation.reset(token)
+
+
 def remaining_seconds() -> float | None:
     """Seconds until the deadline, 0 if it has passed; ``None`` without a deadline."""
     deadline = _deadline.get()
@@ -37,6 +66,44 @@ def remaining_seconds() -> float | None:
 
 
 def check_deadline() -> None:
-    """Raises :class:`DeadlineExceededError` once the request's time is used up."""
+    """Does nothing while the request has time left and a caller who waits.
+
+    Raises:
+        RequestCancelledError: the caller went away.
+        DeadlineExceededError: the request's time is used up.
+    """
+    cancellation = _cancellation.get()
+    if cancellation is not None and cancellation.event.is_set():
+        raise RequestCancelledError("the caller went away")
     if remaining_seconds() == 0:
         raise DeadlineExceededError("the time given to this request is used up")
+
+
+def glance_seconds() -> float | None:
+    """How long a wait may last before :func:`check_deadline` is due; ``None`` for as long as it takes."""
+    remaining = remaining_seconds()
+    if _cancellation.get() is None:
+        return remaining
+    return _GLANCE_SECONDS if remaining is None else min(remaining, _GLANCE_SECONDS)
+
+
+def pause(seconds: float) -> None:
+    """Sleeps, though not after the caller went away."""
+    cancellation = _cancellation.get()
+    if cancellation is None:
+        time.sleep(seconds)
+    else:
+        cancellation.event.wait(seconds)
+
+
+def wait_for(future: Future[Result]) -> Result:
+    """What another thread is working on.
+
+    Raises:
+        DeadlineExceededError: this request's time was used up before, or its caller went away.
+        Exception: whatever the other thread raised.
+    """
+    while not future.done():
+        check_deadline()
+        wait([future], glance_seconds())
+    return future.result()

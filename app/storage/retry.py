@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import tenacity
 
 from app.errors import DeadlineExceededError, FileMissingError, PaimonIndexError, StorageError
-from app.storage.deadline import check_deadline, remaining_seconds
+from app.storage.deadline import check_deadline, pause, remaining_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,10 +43,15 @@ class RetryPolicy:
 
         Raises:
             FileMissingError: storage says that there is no such file.
-            DeadlineExceededError: the request's time is used up, or would be before the next attempt.
+            DeadlineExceededError: the request's time is used up, or would be before the next attempt; or its
+                caller went away.
             StorageError: every attempt failed, or one failed for good.
         """
-        check_deadline()
+
+        def attempt() -> Result:
+            check_deadline()
+            return operation()
+
         time_left = remaining_seconds()
         stop: tenacity.stop.stop_base = tenacity.stop_after_attempt(self.attempts)
         if time_left is not None:
@@ -55,10 +60,11 @@ class RetryPolicy:
             stop=stop,
             wait=tenacity.wait_random_exponential(self.first_wait_seconds, self.max_wait_seconds),
             retry=tenacity.retry_if_exception(_is_transient),
+            sleep=pause,
             reraise=True,
         )
         try:
-            return retrying(operation)
+            return retrying(attempt)
         except PaimonIndexError:
             raise
         except _MISSING as error:

@@ -1,14 +1,20 @@
 from __future__ import annotations
 
+import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.errors import DeadlineExceededError, StorageError
-from app.storage import ByteCache, time_limit
+from app.errors import DeadlineExceededError, RequestCancelledError, StorageError
+from app.storage import ByteCache, CacheStatistics, Cancellation, cancellable, time_limit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 
 def bytes_cache(capacity: int = 100) -> ByteCache[bytes]:
@@ -96,15 +102,141 @@ def test_different_keys_load_side_by_side() -> None:
     assert answers == [b"x", b"x"]
 
 
-def test_the_least_recently_used_goes_first() -> None:
-    cache = bytes_cache(10)
-    for key in ("old", "new"):
-        cache.get_or_load(key, lambda: bytes(5))
-    cache.get_or_load("old", lambda: b"unused")
-    cache.get_or_load("newest", lambda: bytes(5))
-    for key in ("old", "newest"):
-        assert cache.get_or_load(key, lambda: b"loaded again") == bytes(5)
-    assert cache.get_or_load("new", lambda: b"loaded again") == b"loaded again"
+def test_objects_by_many_keys_are_loaded_together_and_only_if_missing() -> None:
+    cache, asked = bytes_cache(), list[list[str]]()
+
+    def load(keys: Sequence[str]) -> Iterator[bytes]:
+        asked.append(list(keys))
+        return (key.encode() for key in keys)
+
+    cache.put("b", b"put")
+    assert cache.get_or_load_many(["a", "b", "c", "a"], load) == {"a": b"a", "b": b"put", "c": b"c"}
+    assert cache.get_or_load_many(["c", "d"], load) == {"c": b"c", "d": b"d"}
+    assert asked == [["a", "c"], ["d"]]
+    assert cache.get_many(["a", "b", "none"]) == {"a": b"a", "b": b"put"}
+    assert (cache.get("d"), cache.get("none")) == (b"d", None)
+
+
+def test_two_loads_of_many_keys_share_what_both_ask_for() -> None:
+    cache, begun = bytes_cache(), threading.Barrier(2, timeout=30)
+    loaded = list[str]()
+
+    def load(keys: Sequence[str]) -> list[bytes]:
+        begun.wait()
+        loaded.extend(keys)
+        return [key.encode() for key in keys]
+
+    with ThreadPoolExecutor(2) as pool:
+        answers = [
+            pool.submit(cache.get_or_load_many, keys, load) for keys in (["a", "x", "b"], ["b", "y", "a"])
+        ]
+        for answer in answers:
+            assert {key: key.encode() for key in answer.result()} == answer.result()
+    assert sorted(loaded) == ["a", "b", "x", "y"]
+
+
+def test_what_came_before_a_failure_is_kept_and_its_error_is_told() -> None:
+    cache = bytes_cache()
+
+    def load(keys: Sequence[str]) -> Iterator[bytes]:
+        yield keys[0].encode()
+        raise StorageError("broken disk")
+
+    with pytest.raises(StorageError, match="broken disk"):
+        cache.get_or_load_many(["a", "b"], load)
+    assert cache.get_many(["a", "b"]) == {"a": b"a"}
+    assert cache.get_or_load("b", lambda: b"repaired") == b"repaired"
+
+
+def test_many_keys_are_loaded_by_as_much_as_may_be_claimed_at_once() -> None:
+    cache, batches = bytes_cache(80), list[int]()
+
+    def load(keys: Sequence[int]) -> list[bytes]:
+        batches.append(len(keys))
+        assert cache.statistics().in_flight == 4 * len(keys)
+        return [bytes(4) for _ in keys]
+
+    cache.get_or_load_many(range(5), load, expected_bytes=lambda _: 4)
+    assert batches == [2, 2, 1]
+    assert cache.statistics().in_flight == 0
+
+
+def test_an_object_that_grew_takes_the_place_of_its_smaller_form() -> None:
+    cache = bytes_cache(100)
+    for size in (20, 60, 100):
+        cache.put("grows", bytes(size))
+        cache.put("other", bytes(30))
+        assert cache.get("grows") == bytes(size)
+    cache.put("grows", bytes(101))
+    assert cache.get("grows") is None
+
+
+def test_kept_and_claimed_bytes_never_pass_the_capacity_under_a_stream_of_misses() -> None:
+    capacity, threads, keys_each = 1000, 8, 150
+    cache = bytes_cache(capacity)
+    passed = list[CacheStatistics]()
+
+    def look() -> None:
+        statistics = cache.statistics()
+        if statistics.bytes + statistics.in_flight > capacity:
+            passed.append(statistics)
+
+    def load(size: int) -> bytes:
+        look()
+        return bytes(size)
+
+    def weigh(item: bytes) -> int:
+        look()
+        return len(item)
+
+    cache = ByteCache("test", capacity, weigh)
+
+    def ask(thread: int) -> None:
+        draw = random.Random(thread)  # noqa: S311 - no secret
+        for _ in range(keys_each):
+            size = draw.choice([1, 10, 50, 100, 400, 1000, 1500])
+            expected = draw.choice([0, size // 2, size, size * 2])
+            key = (size, draw.randrange(100))
+            assert len(cache.get_or_load(key, partial(load, size), expected_bytes=expected)) == size
+            look()
+
+    with ThreadPoolExecutor(threads) as pool:
+        for asked in [pool.submit(ask, thread) for thread in range(threads)]:
+            asked.result()
+    assert passed == []
+    statistics = cache.statistics()
+    assert statistics.in_flight == 0
+    assert statistics.misses > capacity
+    assert 0 < statistics.bytes <= capacity
+
+
+def test_a_load_waits_until_others_give_room_back() -> None:
+    cache, first, second = bytes_cache(80), Gate(bytes(8)), Gate(bytes(8))
+    cache.put("kept", bytes(70))
+    with ThreadPoolExecutor(2) as pool:
+        one = pool.submit(cache.get_or_load, "first", first, expected_bytes=8)
+        assert first.begun.wait(30)
+        with time_limit(0.01), pytest.raises(DeadlineExceededError):
+            cache.get_or_load("second", second, expected_bytes=8)
+        two = pool.submit(cache.get_or_load, "second", second, expected_bytes=8)
+        assert (second.calls, cache.statistics().in_flight) == (0, 8)
+        first.may_end.set()
+        second.may_end.set()
+        assert (one.result(), two.result()) == (bytes(8), bytes(8))
+    assert cache.get("kept") == bytes(70)
+
+
+def test_a_caller_who_goes_away_ends_the_wait_for_room() -> None:
+    cache, gate, cancellation = bytes_cache(80), Gate(bytes(80)), Cancellation()
+    with ThreadPoolExecutor(1) as pool:
+        holder = pool.submit(cache.get_or_load, "holder", gate, expected_bytes=80)
+        assert gate.begun.wait(30)
+        threading.Timer(0.01, cancellation.cancel).start()
+        with cancellable(cancellation), pytest.raises(RequestCancelledError):
+            cache.get_or_load("waiter", lambda: b"never called", expected_bytes=80)
+        gate.may_end.set()
+        assert holder.result() == bytes(80)
+    assert cache.get_or_load("waiter", lambda: b"called") == b"called"
 
 
 def test_an_object_heavier_than_the_cache_is_answered_and_not_kept() -> None:

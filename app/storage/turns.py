@@ -1,0 +1,88 @@
+"""Waiting in line for a share of something that is bounded."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from app.storage.deadline import check_deadline, glance_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Taken = TypeVar("Taken")
+
+
+class Line:
+    """Threads that wait for a share, served in the order of their coming: a large share is never passed over.
+
+    Args:
+        lock: guards what is shared out; whoever calls a method holds it.
+    """
+
+    def __init__(self, lock: threading.Lock) -> None:
+        self._changed = threading.Condition(lock)
+        self._waiting: deque[object] = deque()
+
+    def take(self, attempt: Callable[[], Taken | None]) -> Taken:
+        """What ``attempt`` takes, once it is this thread's turn and the attempt is not in vain (``None``).
+
+        Raises:
+            DeadlineExceededError: the request's time was used up before, or its caller went away.
+        """
+        place = object()
+        self._waiting.append(place)
+        try:
+            while True:
+                taken = attempt() if self._waiting[0] is place else None
+                if taken is not None:
+                    return taken
+                check_deadline()
+                self._changed.wait(glance_seconds())
+        finally:
+            self._waiting.remove(place)
+            self.changed()
+
+    def changed(self) -> None:
+        """Something was given back, or somebody left the line."""
+        if self._waiting:
+            self._changed.notify_all()
+
+
+class ByteBudget:
+    """Bytes that may be under way at once, over all threads.
+
+    Args:
+        limit: what is never passed, unless one share alone is larger: it is taken when there is no other.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._taken = 0
+        self._lock = threading.Lock()
+        self._line = Line(self._lock)
+
+    @contextmanager
+    def share(self, size: int) -> Iterator[None]:
+        """Holds ``size`` bytes of the budget while the enclosed work is done.
+
+        Raises:
+            DeadlineExceededError: the request's time was used up in the line, or its caller went away.
+        """
+
+        def attempt() -> bool | None:
+            if self._taken and self._taken + size > self._limit:
+                return None
+            self._taken += size
+            return True
+
+        with self._lock:
+            self._line.take(attempt)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._taken -= size
+                self._line.changed()
