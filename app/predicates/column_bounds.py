@@ -58,13 +58,13 @@ class ColumnBounds:
     def take(self, files: NDArray[np.int64]) -> Self:
         """The bounds of the files at some positions, in that order."""
         return type(self)(
-            value_arrays.take(self.low, files),
-            value_arrays.take(self.high, files),
-            self.has_low[files],
-            self.has_high[files],
-            self.null_count[files],
-            self.row_count[files],
-            self.may_hold_nan[files],
+            self.low.take(files),
+            self.high.take(files),
+            self.has_low.take(files),
+            self.has_high.take(files),
+            self.null_count.take(files),
+            self.row_count.take(files),
+            self.may_hold_nan.take(files),
         )
 
     @classmethod

@@ -14,7 +14,7 @@ import numpy as np
 from app.predicates.like import literal_prefix
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Operator, Unknown
 from app.predicates.rows import leaf_matches
-from app.types.value_arrays import count_below, count_up_to, equal, less, starts_with, take
+from app.types.value_arrays import count_below, count_up_to, equal, less, starts_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,6 +44,11 @@ Verdicts: TypeAlias = "NDArray[np.int8]"
 BoundsOf: TypeAlias = "Callable[[DataField, NDArray[np.int64]], ColumnBounds | None]"
 Trace: TypeAlias = "Callable[[BoundLeaf, NDArray[np.int64], Verdicts], None]"
 
+_NONE, _SOME, _ALL = map(np.int8, Verdict)
+_FEW: Final = 4
+"""Up to so many literals, comparing with each is quicker than searching."""
+_SELECTING_COSTS: Final = 8
+"""Selecting the bounds of a file takes about as long as judging so many files."""
 _TEXT_TESTS: Final = frozenset({Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS, Operator.LIKE})
 
 
@@ -54,42 +59,60 @@ def evaluate_bounds(
 
     Args:
         predicate: the predicate.
-        bounds: the bounds of a field in some of the files, in that order; None where none of them has any.
-            It is asked for keys of maps, too, whose fields have the id of their map.
+        bounds: the bounds of a field in some files, in their order; None where none of them has any. It is
+            asked for keys of maps, too, whose fields have the id of their map. It is asked for ``files``
+            itself while many of them are undecided, since judging a few too many costs less than selecting.
         files: numbers by which ``bounds`` knows the files, shape (n,).
-        trace: told every leaf, the files it was looked at for, and what their bounds prove. A file is not
-            looked at any further once AND met a part that no row of it can match, OR one that all match.
+        trace: told every leaf, the undecided files that it was looked at for, and what bounds prove of them.
+            A file is decided once AND met a part that no row of it can match, OR one that all match.
 
     Returns:
         int8, shape (n,).
     """
+
+    def judge(leaf: BoundLeaf, at: NDArray[np.int64]) -> Verdicts:
+        whole = _SELECTING_COSTS * len(at) >= len(files)
+        known = bounds(leaf.field, files if whole else files[at])
+        verdicts = _everywhere(at, Verdict.SOME) if known is None else leaf_verdicts(leaf, known)
+        if len(verdicts) > len(at):
+            verdicts = verdicts.take(at)
+        if trace is not None:
+            trace(leaf, files[at], verdicts)
+        return verdicts
+
+    return _evaluate(predicate, judge, np.arange(len(files)))
+
+
+def _evaluate(
+    predicate: BoundPredicate,
+    judge: Callable[[BoundLeaf, NDArray[np.int64]], Verdicts],
+    at: NDArray[np.int64],
+) -> Verdicts:
+    """The verdicts of the files at some positions."""
     match predicate:
-        case BoundLeaf(field=field):
-            known = bounds(field, files)
-            verdicts = _everywhere(files, Verdict.SOME) if known is None else leaf_verdicts(predicate, known)
-            if trace is not None:
-                trace(predicate, files, verdicts)
-            return verdicts
+        case BoundLeaf():
+            return judge(predicate, at)
         case BoundAnd(children) | BoundOr(children):
-            decisive, neutral = (
-                (Verdict.NONE, Verdict.ALL)
+            decisive, neutral, combine = (
+                (Verdict.NONE, Verdict.ALL, np.minimum)
                 if isinstance(predicate, BoundAnd)
-                else (Verdict.ALL, Verdict.NONE)
+                else (Verdict.ALL, Verdict.NONE, np.maximum)
             )
-            combine = np.minimum if isinstance(predicate, BoundAnd) else np.maximum
-            verdicts = _everywhere(files, neutral)
-            open_at = np.arange(len(files))
+            verdicts = _everywhere(at, neutral)
             for child in children:
-                if not len(open_at):
+                undecided = np.flatnonzero(verdicts != decisive)
+                if not len(undecided):
                     break
-                found = evaluate_bounds(child, bounds, files[open_at], trace)
-                verdicts[open_at] = combine(verdicts[open_at], found)
-                open_at = open_at[found != decisive]
+                if len(undecided) == len(at):
+                    verdicts = combine(verdicts, _evaluate(child, judge, at))
+                    continue
+                found = _evaluate(child, judge, at.take(undecided))
+                verdicts[undecided] = combine(verdicts.take(undecided), found)
             return verdicts
         case Constant(value):
-            return _everywhere(files, Verdict.ALL if value else Verdict.NONE)
+            return _everywhere(at, Verdict.ALL if value else Verdict.NONE)
         case Unknown():
-            return _everywhere(files, Verdict.SOME)
+            return _everywhere(at, Verdict.SOME)
         case _:
             assert_never(predicate)
 
@@ -106,14 +129,12 @@ def leaf_verdicts(leaf: BoundLeaf, bounds: ColumnBounds) -> Verdicts:
             none, every = _proofs(leaf, _Ends(bounds))
             none |= all_null
             every &= no_null
-    verdicts = np.full(len(bounds), Verdict.SOME, np.int8)
-    verdicts[every] = Verdict.ALL
-    verdicts[none | (bounds.row_count == 0)] = Verdict.NONE
-    return verdicts
+    none |= bounds.row_count == 0
+    return np.where(none, _NONE, np.where(every, _ALL, _SOME))
 
 
-def _everywhere(files: NDArray[np.int64], verdict: Verdict) -> Verdicts:
-    return np.full(len(files), verdict, np.int8)
+def _everywhere(at: NDArray[np.int64], verdict: Verdict) -> Verdicts:
+    return np.full(len(at), verdict, np.int8)
 
 
 class _Ends:
@@ -149,6 +170,10 @@ class _Ends:
 
     def are_clear_of(self, literals: Sequence[Value]) -> Mask:
         """Whether no literal of an ascending list lies between the ends."""
+        if len(literals) <= _FEW:
+            clear = [self.all_below(each) | self.all_above(each) for each in literals]
+            found: Mask = np.logical_and.reduce(clear)
+            return found
         first = np.where(self.has_low, count_below(self.low, literals), 0)
         end = np.where(self.has_high, count_up_to(self.high, literals), len(literals))
         return first >= end
@@ -207,7 +232,7 @@ def _proofs_of_text(leaf: BoundLeaf, ends: _Ends) -> tuple[Mask, Mask]:
             none = np.zeros(len(ends.meet), np.bool_)
     # Nothing else follows from an order, unless both ends are the only value.
     alike = np.flatnonzero(ends.meet & ~none)
-    passes = _passing(leaf, take(ends.low, alike))
+    passes = _passing(leaf, ends.low.take(alike))
     every = np.zeros(len(none), np.bool_)
     none[alike], every[alike] = ~passes, passes
     return none, every

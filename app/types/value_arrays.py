@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -38,14 +38,7 @@ INT64: Final = np.iinfo(np.int64)
 """What the integers of an ``int64`` array can be."""
 
 _Side: TypeAlias = Literal["left", "right"]
-_FEW: Final = 4
-"""Up to so many literals, comparing with each is quicker than searching."""
 _MEMORY_PER_OBJECT: Final = 56
-
-
-def take(values: Values, rows: NDArray[np.int64]) -> Values:
-    """The values at ``rows``, in that order."""
-    return values[rows] if isinstance(values, np.ndarray) else values.take(pa.array(rows))
 
 
 def concat(parts: Sequence[Values]) -> Values:
@@ -87,27 +80,16 @@ def count_below(values: Values, literals: Sequence[Value]) -> NDArray[np.int64]:
         values: shape (n,).
         literals: of the same type, ascending in SQL's order.
     """
-    if len(literals) > _FEW:
-        return _search(values, literals, "left")
-    return _count(values, (less(literal, values) for literal in literals))
+    return _search(values, literals, "left")
 
 
 def count_up_to(values: Values, literals: Sequence[Value]) -> NDArray[np.int64]:
     """How many of some literals are smaller than each value or equal to it; arguments as above."""
-    if len(literals) > _FEW:
-        return _search(values, literals, "right")
-    return _count(values, (~less(values, literal) for literal in literals))
-
-
-def _count(values: Values, truths: Iterable[NDArray[np.bool_]]) -> NDArray[np.int64]:
-    found = np.zeros(len(values), np.int64)
-    for each in truths:
-        found += each
-    return found
+    return _search(values, literals, "right")
 
 
 def _search(values: Values, literals: Sequence[Value], side: _Side) -> NDArray[np.int64]:
-    if not isinstance(values, np.ndarray):
+    if isinstance(values, pa.LargeBinaryArray):
         return _search_binary(values, literals, side)
     before = 0
     if values.dtype == np.int64:

@@ -68,20 +68,21 @@ def verdict_of_order(leaf: BoundLeaf, low: Any, high: Any) -> Verdict:
     start = 0 if low is None else bisect_left(literals, low)
     clear = start >= (len(literals) if high is None else bisect_right(literals, high))
     has_low, has_high = low is not None, high is not None
-    none, every = {
-        Operator.EQUAL: lambda: (clear, False),
-        Operator.IN: lambda: (clear, False),
-        Operator.NOT_EQUAL: lambda: (False, clear),
-        Operator.NOT_IN: lambda: (False, clear),
-        Operator.LESS_THAN: lambda: (has_low and first <= low, has_high and high < first),
-        Operator.LESS_OR_EQUAL: lambda: (has_low and first < low, has_high and high <= first),
-        Operator.GREATER_THAN: lambda: (has_high and high <= first, has_low and first < low),
-        Operator.GREATER_OR_EQUAL: lambda: (has_high and high < first, has_low and first <= low),
-        Operator.BETWEEN: lambda: (
+    proofs: dict[Operator, tuple[bool, bool]] = {
+        Operator.EQUAL: (clear, False),
+        Operator.IN: (clear, False),
+        Operator.NOT_EQUAL: (False, clear),
+        Operator.NOT_IN: (False, clear),
+        Operator.LESS_THAN: (has_low and first <= low, has_high and high < first),
+        Operator.LESS_OR_EQUAL: (has_low and first < low, has_high and high <= first),
+        Operator.GREATER_THAN: (has_high and high <= first, has_low and first < low),
+        Operator.GREATER_OR_EQUAL: (has_high and high < first, has_low and first <= low),
+        Operator.BETWEEN: (
             (has_high and high < first) or (has_low and last < low),
             has_low and has_high and first <= low and high <= last,
         ),
-    }[leaf.operator]()
+    }
+    none, every = proofs[leaf.operator]
     return Verdict.NONE if none else Verdict.ALL if every else Verdict.SOME
 
 

@@ -20,7 +20,6 @@ from app.types.value_arrays import (
     less,
     memory_bytes,
     starts_with,
-    take,
 )
 from tests.file_bounds import value_array
 
@@ -104,7 +103,7 @@ def test_taking_and_joining(written: str) -> None:
     values: list[Value] = [b"one", b"", b"three"] if written == "STRING" else [1, 0, 1]
     array = value_array(data_type, values)
 
-    joined = concat([take(array, np.array([2, 0])), array])
+    joined = concat([array.take(np.array([2, 0])), array])
 
     assert joined.tolist() == [values[2], values[0], *values]
 
