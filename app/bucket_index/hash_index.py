@@ -14,7 +14,6 @@ ignored.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -30,46 +29,8 @@ Hashes = npt.NDArray[np.int32]
 _STORED: Final = np.dtype(">i4")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HashIndex:
-    """The key hashes of one bucket.
-
-    Attributes:
-        hashes: ascending, with repetitions as stored; read-only.
-    """
-
-    hashes: Hashes
-
-    @property
-    def rows(self) -> int:
-        """Number of hashes stored, which the engine takes for the number of rows in the bucket."""
-        return len(self.hashes)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory."""
-        return self.hashes.nbytes
-
-    def contains(self, hashes: Sequence[int] | Hashes) -> npt.NDArray[np.bool_]:
-        """Which of some key hashes the bucket lists, in the order asked."""
-        asked = np.asarray(hashes, dtype=np.int32)
-        if not len(self.hashes):
-            return np.zeros(len(asked), dtype=np.bool_)
-        places = np.searchsorted(self.hashes, asked).clip(max=len(self.hashes) - 1)
-        found: npt.NDArray[np.bool_] = self.hashes[places] == asked
-        return found
-
-
-def read(buffer: Buffer) -> HashIndex:
-    """Reads a whole file; any bytes are one."""
-    hashes = read_stored_order(buffer)
-    hashes.sort()
-    hashes.setflags(write=False)
-    return HashIndex(hashes)
-
-
-def read_stored_order(buffer: Buffer) -> Hashes:
-    """The hashes in the order of the file."""
+def read(buffer: Buffer) -> Hashes:
+    """The hashes in the order of the file; any bytes are one."""
     return np.frombuffer(buffer, _STORED, len(buffer) // _STORED.itemsize).astype(np.int32)
 
 

@@ -1,7 +1,8 @@
-"""The hash index of one partition: which bucket each known key hash belongs to.
+"""The hash index of one partition: which buckets each known key hash belongs to.
 
-It merges the hash index files of all the partition's buckets. Where two files hold one hash (a defect that
-writers can leave behind), the file that is read last decides, as in the engine.
+It merges the hash index files of all the partition's buckets into two arrays, six bytes a key. Where two
+buckets list one hash (a defect that writers can leave behind), all of them stay: rows of the key may lie in
+each, while a look-up answers the bucket whose file was read last, as in the engine.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from app.errors import CorruptMetadataError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from app.bucket_index.hash_index import Hashes, HashIndex
+    from app.bucket_index.hash_index import Hashes
 
 MAX_BUCKET: Final = 32766
 """The highest bucket that dynamic buckets can reach; the engine keeps them in 16 bits."""
@@ -25,14 +26,18 @@ MAX_BUCKET: Final = 32766
 UNKNOWN: Final = -1
 """Stands for the bucket of a hash that no file holds."""
 
+_MAX_FILES: Final = 1 << 16
+_ENTRY: Final = np.dtype([("bucket", "<u2"), ("rank", "<u2"), ("hash", "<i4")])
+"""An entry while files are merged: read as one 64-bit number, it sorts by hash, then by reading order."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionIndex:
     """What the hash index files of one partition say; shared between requests.
 
     Attributes:
-        hashes: distinct key hashes, ascending; read-only.
-        buckets: the bucket of each; read-only.
+        hashes: int32, ascending: one for each hash of each file; read-only.
+        buckets: the bucket of each; read-only. Those of equal hashes stand in the order of the files.
         rows: per bucket the number of hashes in its files, in the order in which files were read.
     """
 
@@ -41,34 +46,36 @@ class PartitionIndex:
     rows: Mapping[int, int]
 
     @classmethod
-    def merge(cls, files: Sequence[tuple[int, HashIndex]]) -> PartitionIndex:
-        """Merges files, given as bucket and content in the order of the index manifest.
+    def merge(cls, files: Sequence[tuple[int, Hashes]]) -> PartitionIndex:
+        """Merges files, given as bucket and hashes (in any order) in the order of the index manifest.
 
         Raises:
-            CorruptMetadataError: a bucket that no dynamic bucket can have.
+            CorruptMetadataError: a bucket that no dynamic bucket can have, or more files than buckets allow.
         """
+        if len(files) > _MAX_FILES:
+            raise CorruptMetadataError(
+                f"a partition has at most {_MAX_FILES} hash indexes, found {len(files)}"
+            )
         rows: dict[int, int] = {}
-        for bucket, index in files:
+        for bucket, listed in files:
             if not 0 <= bucket <= MAX_BUCKET:
                 raise CorruptMetadataError(
                     f"a dynamic bucket is numbered 0 to {MAX_BUCKET}, found bucket {bucket}"
                 )
-            if index.rows:
-                rows[bucket] = rows.get(bucket, 0) + index.rows
-        # A hash in the high half and the file's rank in the low half sort by hash, then by reading order.
-        ranked = np.empty(sum(rows.values()), dtype=np.int64)
+            if len(listed):
+                rows[bucket] = rows.get(bucket, 0) + len(listed)
+        entries = np.empty(sum(rows.values()), _ENTRY)
         at = 0
-        for rank, (_, index) in enumerate(files):
-            ranked[at : at + index.rows] = index.hashes
-            ranked[at : at + index.rows] <<= 32
-            ranked[at : at + index.rows] |= rank
-            at += index.rows
-        ranked.sort()
-        hashes = (ranked >> 32).astype(np.int32)
-        is_last = np.ones(len(hashes), dtype=np.bool_)
-        np.not_equal(hashes[1:], hashes[:-1], out=is_last[:-1])
-        bucket_by_rank = np.array([bucket for bucket, _ in files], dtype=np.int16)
-        hashes, buckets = hashes[is_last], bucket_by_rank[ranked[is_last] & 0xFFFFFFFF]
+        for rank, (bucket, listed) in enumerate(files):
+            part = entries[at : at + len(listed)]
+            part["bucket"], part["rank"], part["hash"] = bucket, rank, listed
+            at += len(listed)
+        numbers = entries.view(np.dtype("<i8"))
+        numbers.sort()
+        is_last = np.ones(len(numbers), dtype=np.bool_)
+        np.not_equal(numbers[:-1], numbers[1:], out=is_last[:-1])
+        hashes = entries["hash"][is_last].astype(np.int32, copy=False)
+        buckets = entries["bucket"][is_last].astype(np.int16)
         hashes.setflags(write=False)
         buckets.setflags(write=False)
         return cls(hashes, buckets, rows)
@@ -80,8 +87,8 @@ class PartitionIndex:
 
     def find(self, key_hash: int) -> int:
         """The bucket of one key hash, or :data:`UNKNOWN`."""
-        place = int(self.hashes.searchsorted(np.int32(key_hash)))
-        if place == len(self.hashes) or self.hashes[place] != key_hash:
+        place = int(self.hashes.searchsorted(np.int32(key_hash), side="right")) - 1
+        if place < 0 or self.hashes[place] != key_hash:
             return UNKNOWN
         return int(self.buckets[place])
 
@@ -89,9 +96,19 @@ class PartitionIndex:
         """The bucket of each key hash in the order asked, :data:`UNKNOWN` where there is none."""
         asked = np.asarray(hashes, dtype=np.int32)
         found = np.full(len(asked), UNKNOWN, dtype=np.int16)
-        if not len(self.hashes):
-            return found
-        places = np.searchsorted(self.hashes, asked).clip(max=len(self.hashes) - 1)
-        is_known = self.hashes[places] == asked
-        found[is_known] = self.buckets[places[is_known]]
+        # A search for ascending hashes goes on where the one before it ended, and so stays in the caches.
+        order = np.argsort(asked)
+        ascending = asked[order]
+        places = np.searchsorted(self.hashes, ascending, side="right") - 1
+        is_known = places >= 0
+        is_known[is_known] = self.hashes[places[is_known]] == ascending[is_known]
+        found[order[is_known]] = self.buckets[places[is_known]]
         return found
+
+    def holding(self, hashes: Sequence[int] | Hashes) -> frozenset[int]:
+        """The buckets that list at least one of some key hashes."""
+        asked = np.unique(np.asarray(hashes, dtype=np.int32))
+        first = np.searchsorted(self.hashes, asked, side="left")
+        counts = np.searchsorted(self.hashes, asked, side="right") - first
+        places = np.arange(counts.sum()) + np.repeat(first - np.cumsum(counts) + counts, counts)
+        return frozenset(np.unique(self.buckets[places]).tolist())

@@ -15,15 +15,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from app.bucket_index import BucketFunction, bucket_of, key_hashes
-from app.errors import (
-    CorruptIndexError,
-    DeadlineExceededError,
-    FilterError,
-    SnapshotExpiredError,
-    StorageError,
-)
+from app.errors import CorruptMetadataError, FilterError, SnapshotExpiredError
 from app.planning.answers import SkipStep
 from app.planning.key_candidates import pinned_keys
+from app.planning.key_directory import read_usable
 from app.table.schema import BucketMode
 from app.types.data_types import BINARY_ROOTS, STRING_ROOTS
 
@@ -103,19 +98,17 @@ class BucketPruning:
         self, partition: bytes, keys: Sequence[tuple[Value, ...]], types: Sequence[DataType]
     ) -> frozenset[int]:
         """The buckets of a partition whose hash index holds none of the keys."""
-        hashes = key_hashes(keys, types)
-        without: set[int] = set()
-        holding: set[int] = set()
-        for entry in self.version.contents.hash_indexes.get(partition, ()):
-            try:
-                holds = bool(self.version.loader.hash_index(entry).contains(hashes).any())
-            except DeadlineExceededError:
-                raise
-            except (CorruptIndexError, StorageError) as error:
-                self.warnings.append(f"the hash index of bucket {entry.bucket} is not used: {error}")
-                holds = True
-            (holding if holds else without).add(entry.bucket)
-        return frozenset(without - holding)
+        entries = self.version.contents.hash_indexes.get(partition, ())
+        try:
+            index, failures = read_usable(self.version.loader, entries)
+        except CorruptMetadataError as error:
+            self.warnings.append(f"the hash indexes of a partition are not used: {error}")
+            return frozenset()
+        holding = index.holding(key_hashes(keys, types))
+        for entry, failure in failures:
+            self.warnings.append(f"the hash index of bucket {entry.bucket} is not used: {failure}")
+            holding |= {entry.bucket}
+        return frozenset(entry.bucket for entry in entries) - holding
 
     def _is_stable(self, key: Sequence[DataField]) -> bool:
         """Whether the key columns hash alike in every schema that rows may have been written with.

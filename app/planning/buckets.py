@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from app.bucket_index import UNKNOWN, BucketFunction, PartitionIndex, bucket_of, key_hash
+from app.bucket_index import UNKNOWN, BucketFunction, bucket_of, key_hash
 from app.bucket_index.assigner import AssignerOptions, HashBucketAssigner
 from app.errors import FilterError
 from app.planning.answers import (
@@ -17,6 +17,7 @@ from app.planning.answers import (
     LookupAnswer,
 )
 from app.planning.deletions import read_partition, same_partition
+from app.planning.key_directory import read_directory
 from app.storage import check_deadline
 from app.table.schema import BucketMode
 from app.types import parse_json
@@ -25,6 +26,7 @@ from app.types.binary_row import write_row
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from app.bucket_index import PartitionIndex
     from app.planning.requests import AssignRequest, LookupRequest
     from app.planning.version import Version
     from app.table.index_manifest import IndexEntry
@@ -154,8 +156,7 @@ def partition_index(version: Version, partition: tuple[Value | None, ...]) -> Pa
         if same_partition(version, row, partition)
         for entry in listed
     ]
-    loaded = version.loader.readers.map(version.loader.hash_index, entries)
-    return PartitionIndex.merge([(entry.bucket, index) for entry, index in zip(entries, loaded, strict=True)])
+    return read_directory(version.loader, entries)
 
 
 def _key_fields(version: Version) -> tuple[DataField, ...]:

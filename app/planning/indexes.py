@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from app.bucket_index import hash_index
 from app.deletion_vectors import read_vector
 from app.errors import CorruptIndexError
 from app.file_index.container import FileIndex
@@ -17,14 +16,11 @@ from app.file_index.container import FileIndex
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from app.bucket_index import HashIndex
     from app.deletion_vectors import DeletionVector
     from app.storage import ByteCache, Readers, Warehouse
     from app.table.index_manifest import DeletionRange, IndexEntry
-    from app.table.manifest import ManifestEntry
+    from app.table.manifest_entry import ManifestEntry
     from app.table.paths import TablePaths
-
-_HASH_BYTES = 4
 
 Decoded = TypeVar("Decoded")
 
@@ -125,26 +121,6 @@ class IndexLoader:
 
         key = (self.warehouse.name, path, entry.file_size)
         return self._cached(self.caches.deletion_vectors, key, path, load)
-
-    def hash_index(self, entry: IndexEntry) -> HashIndex:
-        """The hash index of one bucket.
-
-        Raises:
-            CorruptIndexError: it does not hold as many hashes as the manifest says.
-            StorageError: it cannot be read.
-            PathNotAllowedError: it lies outside of what the operator allows.
-        """
-        path = self.paths.index_file(entry)
-
-        def load() -> HashIndex:
-            content = self.warehouse.read(path)
-            _check_length(content, entry)
-            if len(content) // _HASH_BYTES != entry.row_count:
-                raise CorruptIndexError(f"expected {entry.row_count} key hashes, found {len(content)} bytes")
-            return hash_index.read(content)
-
-        key = (self.warehouse.name, path, entry.file_size)
-        return self._cached(self.caches.hash_indexes, key, path, load)
 
     def _cached(
         self, cache: ByteCache[Any], key: tuple[object, ...], path: str, load: Callable[[], Decoded]

@@ -89,7 +89,7 @@ def inspect_file(
             case "deletion_vectors":
                 return {"kind": "deletion_vectors", "vectors": _vectors(content)}
             case _:
-                hashes = hash_index.read_stored_order(content)
+                hashes = hash_index.read(content)
                 return {"kind": "hash", "row_count": len(hashes), "hashes": hashes.tolist()}
     except CorruptIndexError as error:
         raise error.at(name) from error

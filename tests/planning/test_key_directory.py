@@ -1,0 +1,131 @@
+"""Directories of key hashes: read once, asked as a whole, in the order that decides between buckets."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from app.bucket_index import hash_index
+from app.errors import CorruptIndexError, CorruptMetadataError, FileMissingError
+from app.planning.key_directory import read_directory, read_usable
+from app.planning.requests import LookupRequest, SnapshotSelector
+from app.table.index_manifest import IndexEntry
+from app.table.manifest import FileKind
+from tests.golden_tables import expected
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import TypeAlias
+
+    from app.planning.indexes import IndexLoader
+    from tests.planning.copied_tables import CopiedTable
+
+    CopyTable: TypeAlias = Callable[[str], CopiedTable]
+
+
+class Writer:
+    """Writes hash indexes of one partition into a table, and loads them."""
+
+    def __init__(self, copied: CopiedTable) -> None:
+        self.copied = copied
+        self.loader: IndexLoader = copied.service.resolve(copied.ref, SnapshotSelector()).loader
+
+    def write(self, name: str, bucket: int, hashes: Sequence[int]) -> IndexEntry:
+        content = hash_index.write(hashes)
+        (self.copied.directory / "index" / name).write_bytes(content)
+        return IndexEntry(FileKind.ADD, b"", bucket, "HASH", name, len(content), len(hashes))
+
+    @contextmanager
+    def without(self, entry: IndexEntry) -> Iterator[None]:
+        path = self.copied.directory / "index" / entry.file_name
+        content = path.read_bytes()
+        path.unlink()
+        yield
+        path.write_bytes(content)
+
+
+@pytest.fixture
+def writer(copy_table: CopyTable) -> Writer:
+    return Writer(copy_table("dyn_bucket"))
+
+
+def test_a_directory_is_read_once_whatever_is_asked_of_it(copy_table: CopyTable) -> None:
+    copied = copy_table("dyn_bucket")
+    recorded = expected("dyn_bucket")["dynamic_bucket"]
+    partition = recorded["keys"][0]["partition"]
+    keys = [each for each in recorded["keys"] if each["partition"] == partition]
+    asked = LookupRequest(partition=partition, keys=tuple(each["key"] for each in keys))
+    first = copied.service.lookup(copied.ref, asked)
+    for path in (copied.directory / "index").iterdir():
+        path.unlink()
+
+    again = copied.service.lookup(copied.ref, asked)
+
+    assert again == first
+    assert [each.bucket for each in again.buckets] == [each["bucket"] for each in keys]
+    statistics = copied.service.cache_statistics()["hash_indexes"]
+    assert statistics["entries"] == 1
+    listed = {
+        (index["bucket"], hashed)
+        for index in recorded["buckets"]
+        if index["partition"] == partition
+        for hashed in index["hashes"]
+    }
+    assert statistics["bytes"] == 6 * len(listed)
+
+
+def test_the_file_that_is_read_last_decides(writer: Writer) -> None:
+    first, second = writer.write("one", 1, [7, 8]), writer.write("two", 2, [8, 9])
+
+    assert read_directory(writer.loader, [first, second]).lookup([7, 8, 9]).tolist() == [1, 2, 2]
+    assert read_directory(writer.loader, [second, first]).lookup([7, 8, 9]).tolist() == [1, 1, 2]
+    assert read_directory(writer.loader, [first, second]).holding([8]) == {1, 2}
+
+
+def test_another_file_makes_another_directory(writer: Writer) -> None:
+    kept, before, after = (
+        writer.write("kept", 0, [1]),
+        writer.write("before", 1, [2]),
+        writer.write("after", 1, [2, 3]),
+    )
+
+    assert read_directory(writer.loader, [kept, before]).lookup([1, 2, 3]).tolist() == [0, 1, -1]
+    assert read_directory(writer.loader, [kept, after]).lookup([1, 2, 3]).tolist() == [0, 1, 1]
+
+
+def test_what_cannot_be_used_is_told_and_tried_again(writer: Writer) -> None:
+    good, bad = writer.write("good", 0, [1]), writer.write("bad", 1, [2])
+
+    with writer.without(bad):
+        index, failures = read_usable(writer.loader, [good, bad])
+        assert index.lookup([1, 2]).tolist() == [0, -1]
+        assert [(entry, type(error)) for entry, error in failures] == [(bad, FileMissingError)]
+        with pytest.raises(FileMissingError, match="bad"):
+            read_directory(writer.loader, [good, bad])
+
+    index, failures = read_usable(writer.loader, [good, bad])
+    assert index.lookup([1, 2]).tolist() == [0, 1]
+    assert not failures
+
+
+@pytest.mark.parametrize("missing", [1, 4])
+def test_a_file_of_another_length_than_recorded_is_corrupt(writer: Writer, missing: int) -> None:
+    entry = writer.write("cut", 3, [1, 2])
+    path = writer.copied.directory / "index" / "cut"
+    path.write_bytes(path.read_bytes()[:-missing])
+
+    with pytest.raises(CorruptIndexError, match="cut"):
+        read_directory(writer.loader, [entry])
+    _, failures = read_usable(writer.loader, [entry])
+    assert [each for each, _ in failures] == [entry]
+
+
+def test_a_bucket_that_cannot_be_is_corrupt(writer: Writer) -> None:
+    entry = writer.write("far", 40_000, [1])
+
+    with pytest.raises(CorruptMetadataError, match="40000"):
+        read_directory(writer.loader, [entry])
+    with pytest.raises(CorruptMetadataError, match="40000"):
+        read_usable(writer.loader, [entry])
