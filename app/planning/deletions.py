@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from app.errors import FilterError
 from app.planning.answers import DeletionsAnswer, FileDeletions
-from app.planning.live_rows import read_deletions
-from app.storage import check_deadline
+from app.planning.vectors import load_vectors
 from app.types import parse_json, sql_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from app.planning.answers import Positions
     from app.planning.requests import DeletionsRequest
     from app.planning.version import Version
-    from app.table.manifest import ManifestEntry
+    from app.table.manifest_entry import ManifestEntry
     from app.types import Json, Value
 
 
@@ -37,11 +37,23 @@ def answer_deletions(version: Version, request: DeletionsRequest) -> DeletionsAn
         if (named is None or entry.file.file_name in named)
         and (partition is None or same_partition(version, entry.partition, partition))
     ]
-    found = [
-        deletions
-        for entry in entries
-        if (deletions := _of_file(version, entry, request, named_one=named is not None)) is not None
+    places = [version.vector(entry) for entry in entries]
+    unread = [
+        (*place, entry.file.row_count)
+        for entry, place in zip(entries, places, strict=True)
+        if place is not None and (place[1].cardinality is None or not request.count_only)
     ]
+    vectors = iter(load_vectors(version.loader, unread))
+    found = []
+    for entry, place in zip(entries, places, strict=True):
+        if place is None:
+            if named is not None:
+                found.append(_of_file(version, entry, 0, None))
+        elif request.count_only and place[1].cardinality is not None:
+            found.append(_of_file(version, entry, place[1].cardinality, None))
+        else:
+            vector = next(vectors)
+            found.append(_of_file(version, entry, vector.cardinality, vector.positions))
     there = {entry.file.file_name for entry in entries}
     unknown = tuple(name for name in dict.fromkeys(request.files or ()) if name not in there)
     return DeletionsAnswer(version.snapshot_id, tuple(found), unknown)
@@ -78,19 +90,7 @@ def same_partition(version: Version, row: bytes, asked: tuple[Value | None, ...]
 
 
 def _of_file(
-    version: Version, entry: ManifestEntry, request: DeletionsRequest, *, named_one: bool
-) -> FileDeletions | None:
-    check_deadline()
-    place = version.vector(entry)
-    if place is None:
-        cardinality, positions = 0, None
-        if not named_one:
-            return None
-    elif request.count_only and place[1].cardinality is not None:
-        cardinality, positions = place[1].cardinality, None
-    else:
-        vector = read_deletions(version, place, entry.file.row_count)
-        cardinality, positions = vector.cardinality, vector.positions
-    return FileDeletions(
-        entry.file.file_name, version.partition_json(entry.partition), entry.bucket, cardinality, positions
-    )
+    version: Version, entry: ManifestEntry, cardinality: int, positions: Positions | None
+) -> FileDeletions:
+    partition = version.partition_json(entry.partition)
+    return FileDeletions(entry.file.file_name, partition, entry.bucket, cardinality, positions)

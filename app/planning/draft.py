@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from app.file_index.result import Result
     from app.planning.answers import Positions
     from app.predicates.model import BoundPredicate
-    from app.table.manifest import ManifestEntry
+    from app.table.manifest_entry import ManifestEntry
 
 
 @dataclass(slots=True)

@@ -25,7 +25,7 @@ from app.types import sql_key
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from app.table.manifest import DataFileMeta
+    from app.table.manifest_entry import DataFileMeta
     from app.types import DataField, Value
 
 Key: TypeAlias = "tuple[Value | None, ...]"

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from app.planning.requests import PlanRequest
     from app.planning.version import Version
     from app.predicates.model import BoundPredicate
-    from app.table.manifest import ManifestEntry
+    from app.table.manifest_entry import ManifestEntry
 
 _ROW_ID = (DataField(-1, "_ROW_ID", DataType(TypeRoot.BIGINT)),)
 

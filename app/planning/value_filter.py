@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from app.planning.version import Version
     from app.predicates.bounds import ColumnBounds
     from app.predicates.model import BoundLeaf, BoundPredicate
-    from app.table.manifest import ManifestEntry
+    from app.table.manifest_entry import ManifestEntry
     from app.table.statistics import ColumnStatistics
     from app.types import DataField
 

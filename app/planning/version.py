@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from app.planning.indexes import IndexLoader
     from app.table.index_manifest import DeletionRange, IndexEntry
-    from app.table.manifest import ManifestEntry
+    from app.table.manifest_entry import ManifestEntry
     from app.table.schema import TableSchema
     from app.table.table import ResolvedSnapshot, Table
     from app.types import Json, Value

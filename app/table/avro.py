@@ -14,20 +14,20 @@ marker again. A ``long`` is a zigzag number of seven bits a byte; a map is a ser
 that many pairs of string and bytes, ended by a count of 0, where a negative count is followed by the
 ``long`` length of its pairs.
 
-Blocks are expanded here, with a bound (:mod:`app.table.avro_codecs`); a library decodes the records in
-them, by the schema that the file names, once that is found harmless (:mod:`app.table.avro_schema`).
+Blocks are expanded here, with a bound (:mod:`app.table.avro_codecs`), and decoded together
+(:mod:`app.table.avro_blocks`), by the schema that the file names, once that is found harmless
+(:mod:`app.table.avro_schema`).
 """
 
 from __future__ import annotations
 
-import io
-from typing import TYPE_CHECKING, Any
-
-import fastavro
+from typing import TYPE_CHECKING
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
+from app.table.avro_blocks import Block, decode_blocks
 from app.table.avro_codecs import expand
 from app.table.avro_schema import reading_schema
+from app.table.record_columns import RecordColumns
 
 if TYPE_CHECKING:
     from app.table.avro_schema import RecordOf
@@ -40,19 +40,19 @@ _SYNC_BYTES = 16
 _MAX_LONG_BYTES = 10
 _MAX_HEADER_PAIRS = 100
 _OTHER_FORMATS = {b"ORC": "orc", b"PAR1": "parquet"}
-# Together the blocks may expand to this multiple of the file, or to this many bytes if that is more.
+# Together the blocks may expand to this multiple of the file, or to this many bytes if that is more, but not
+# to more than decoded columns can count.
 _MAX_EXPANSION = 64
 _ALWAYS_ALLOWED_BYTES = 256 << 20
+_MAX_EXPANDED_BYTES = (1 << 31) - 1
 
 
-def read_records(data: bytes, expected: RecordOf) -> list[dict[str, Any]]:
-    """All records of a file, as dictionaries by field name.
-
-    Fields of ``expected`` have the Python type of their Avro type; nullable ones may be absent.
+def read_columns(data: bytes, expected: RecordOf) -> RecordColumns:
+    """All records of a file, column by column.
 
     Args:
         data: the whole file.
-        expected: the fields that every record must have.
+        expected: the fields that every record must have; nullable ones may be absent.
 
     Raises:
         CorruptMetadataError: the bytes are not such a file.
@@ -64,24 +64,34 @@ def read_records(data: bytes, expected: RecordOf) -> list[dict[str, Any]]:
     sync = cursor.take(_SYNC_BYTES, "a sync marker")
     codec = header.get("avro.codec", b"null").decode(errors="replace")
     schema = reading_schema(header.get("avro.schema", b""), expected)
-    room = max(_ALWAYS_ALLOWED_BYTES, _MAX_EXPANSION * len(data))
-    records: list[dict[str, Any]] = []
+    blocks = _read_blocks(cursor, codec, sync)
+    return RecordColumns(decode_blocks(blocks or [Block(cursor.at, 0, b"")], schema))
+
+
+def _read_blocks(cursor: _Cursor, codec: str, sync: bytes) -> list[Block]:
+    size = len(cursor.data)
+    room = min(max(_ALWAYS_ALLOWED_BYTES, _MAX_EXPANSION * size), _MAX_EXPANDED_BYTES)
+    blocks: list[Block] = []
+    records = 0
     while cursor.left:
         start = cursor.at
         count, length = cursor.long(), cursor.long()
         # Every record names a file of its own, which no codec can shrink below a byte.
-        if not 0 <= count <= len(data) - len(records):
+        if not 0 <= count <= size - records:
             raise CorruptMetadataError(f"a block of {count} records in a file this small", offset=start)
-        block = cursor.take(length, "a block")
+        packed = cursor.take(length, "a block")
         if cursor.take(_SYNC_BYTES, "a sync marker") != sync:
             raise CorruptMetadataError("expected the file's sync marker after a block", offset=cursor.at - 16)
         try:
-            expanded = expand(codec, block, min(room, MAX_BLOCK_BYTES))
-            records += _decode(expanded, count, schema)
+            expanded = expand(codec, packed, min(room, MAX_BLOCK_BYTES))
         except CorruptMetadataError as error:
             raise CorruptMetadataError(error.expectation, offset=start) from error
+        if count > len(expanded):
+            raise CorruptMetadataError(f"{count} records in a block of {len(expanded)} bytes", offset=start)
+        blocks.append(Block(start, count, expanded))
+        records += count
         room -= len(expanded)
-    return records
+    return blocks
 
 
 def _check_magic(cursor: _Cursor) -> None:
@@ -110,30 +120,6 @@ def _read_header(cursor: _Cursor) -> dict[str, bytes]:
             key = cursor.take(cursor.long(), "a header key").decode(errors="replace")
             header[key] = cursor.take(cursor.long(), "a header value")
     return header
-
-
-def _decode(expanded: bytes, count: int, schema: Any) -> Any:  # noqa: ANN401 - untyped library
-    if count > len(expanded):
-        raise CorruptMetadataError(f"{count} records in a block of {len(expanded)} bytes")
-    # An Avro array is a count, that many items, and a count of 0: one call decodes the block as an array.
-    array = io.BytesIO(_zigzag(count) + expanded + (b"\x00" if count else b""))
-    try:
-        records: Any = fastavro.schemaless_reader(array, schema, None)
-    except Exception as error:
-        raise CorruptMetadataError(f"a record cannot be decoded: {type(error).__name__}: {error}") from error
-    if array.tell() != array.getbuffer().nbytes:
-        raise CorruptMetadataError(f"{count} records do not fill their block of {len(expanded)} bytes")
-    return records
-
-
-def _zigzag(number: int) -> bytes:
-    """A count as an Avro long."""
-    encoded, rest = bytearray(), number << 1
-    while rest > 0x7F:  # noqa: PLR2004 - seven bits a byte
-        encoded.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    encoded.append(rest)
-    return bytes(encoded)
 
 
 class _Cursor:

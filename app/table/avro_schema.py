@@ -1,10 +1,11 @@
 """What a reader expects of an Avro file's records, held against the schema that the file was written with.
 
 An Avro file names its own schema, and a decoder does what that says: a record that contains itself recurses
-without reading a byte, an array of nulls yields as many items as it claims. So the schema is judged before
-it is used: every expected field must have the expected type (it may be absent if it is nullable, since
-older writers omit what they did not know), and no part of it, expected or not, may take no room in an array
-or refer to itself.
+without reading a byte, an array of nulls yields as many items as it claims, and one byte that stands for an
+absent record of a thousand numbers becomes a thousand numbers in columns. So the schema is judged before it
+is used: every expected field must have the expected type (it may be absent if it is nullable, since older
+writers omit what they did not know), and no part of it, expected or not, may refer to itself or become much
+larger by being decoded.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import fastavro
 import orjson
 
 from app.errors import CorruptMetadataError
@@ -45,16 +45,30 @@ class RecordOf:
 
 Expected: TypeAlias = "str | Nullable | ArrayOf | RecordOf"
 
-_PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+# Bytes of each type: fewest in a file, and in a column (of strings: the offset).
+_PRIMITIVES = {
+    "null": (0, 0),
+    "boolean": (1, 1),
+    "int": (1, 4),
+    "long": (1, 8),
+    "float": (4, 4),
+    "double": (8, 8),
+    "bytes": (1, 4),
+    "string": (1, 4),
+}
 _WIDENED = {"long": "int", "double": "float"}
+_OFFSET_BYTES = 4
 _MAX_NODES = 2_000
 _MAX_DEPTH = 32
 _MAX_TEXT_BYTES = 1 << 20
+# Columns may be this much larger than what they are decoded from. A deletion vector range that is null is one
+# byte, and 22 in columns; nothing that is read here grows more.
+_MAX_GROWTH = 32
 
 
 @lru_cache(maxsize=64)
-def reading_schema(text: bytes, expected: RecordOf) -> Any:  # noqa: ANN401 - the library's own form
-    """A schema to decode *an array of* the records with, once theirs is found harmless and as expected.
+def reading_schema(text: bytes, expected: RecordOf) -> bytes:
+    """The schema to decode records with, once theirs is found harmless and as expected.
 
     Raises:
         CorruptMetadataError: the text is no schema, is dangerous, or lacks what is expected.
@@ -67,10 +81,8 @@ def reading_schema(text: bytes, expected: RecordOf) -> Any:  # noqa: ANN401 - th
         raise CorruptMetadataError(f"the Avro schema is not JSON: {error}") from error
     plain = _Plainer().plain(written, 0)
     _check(plain, expected, "record")
-    try:
-        return fastavro.parse_schema({"type": "array", "items": plain})
-    except Exception as error:
-        raise CorruptMetadataError(f"the Avro schema cannot be used: {error}") from error
+    _check_growth(plain)
+    return orjson.dumps(plain)
 
 
 class _Plainer:
@@ -87,24 +99,29 @@ class _Plainer:
             # A name that is no primitive refers to a record seen before, perhaps to one that encloses it.
             case str() if written in _PRIMITIVES:
                 return written
-            case list():
-                return [self.plain(branch, depth + 1) for branch in written]
+            case ["null", branch] if branch != "null":
+                return ["null", self.plain(branch, depth + 1)]
+            case [branch, "null"] if branch != "null":
+                return [self.plain(branch, depth + 1), "null"]
             case {"type": "record", "fields": [*fields]}:
-                # Names of records matter to nobody here; fresh ones cannot clash.
-                return {
-                    "type": "record",
-                    "name": f"record_{self._nodes}",
-                    "fields": [self._field(field, depth) for field in fields],
-                }
+                return self._record(fields, depth)
             case {"type": "array", "items": items}:
                 plain_items = self.plain(items, depth + 1)
-                if _may_be_empty(plain_items):
-                    raise CorruptMetadataError("the Avro schema has an array of items that take no bytes")
+                _check_growth(plain_items)
                 return {"type": "array", "items": plain_items}
             case {"type": inner} if inner not in ("enum", "fixed", "map"):
                 return self.plain(inner, depth + 1)
             case _:
                 raise CorruptMetadataError(f"the Avro schema has an unexpected type {written!r:.100}")
+
+    def _record(self, fields: list[object], depth: int) -> dict[str, Any]:
+        # Names of records matter to nobody here; fresh ones cannot clash.
+        record = {"type": "record", "name": f"record_{self._nodes}"}
+        plain_fields = [self._field(field, depth) for field in fields]
+        names = {field["name"] for field in plain_fields}
+        if len(names) < len(plain_fields):
+            raise CorruptMetadataError("the Avro schema has a record with two fields of one name")
+        return {**record, "fields": plain_fields}
 
     def _field(self, field: object, depth: int) -> dict[str, Any]:
         match field:
@@ -116,15 +133,29 @@ class _Plainer:
                 )
 
 
-def _may_be_empty(plain: object) -> bool:
-    """Whether a value can take no bytes at all; a union always has its branch number."""
+def _check_growth(plain: object) -> None:
+    """Refuses a type of which there may be many, if decoding makes its values much larger."""
+    fewest, decoded = _sizes(plain)
+    if not fewest:
+        raise CorruptMetadataError("the Avro schema has an array of items that take no bytes")
+    if decoded > _MAX_GROWTH * fewest:
+        raise CorruptMetadataError(
+            f"the Avro schema has values of {fewest} bytes that take {decoded} bytes once they are decoded"
+        )
+
+
+def _sizes(plain: object) -> tuple[int, int]:
+    """Bytes of a value: fewest in a file, and in columns without what strings and arrays contain."""
     match plain:
-        case "null":
-            return True
+        case str():
+            return _PRIMITIVES[plain]
+        case [first, second]:
+            return 1, 1 + max(_sizes(first)[1], _sizes(second)[1])
         case {"type": "record", "fields": [*fields]}:
-            return all(_may_be_empty(field["type"]) for field in fields)
+            sizes = [_sizes(field["type"]) for field in fields]
+            return sum(fewest for fewest, _ in sizes), sum(decoded for _, decoded in sizes)
         case _:
-            return False
+            return 1, _OFFSET_BYTES
 
 
 def _check(written: object, expected: Expected, path: str) -> None:

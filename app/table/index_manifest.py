@@ -17,16 +17,21 @@ _EXTERNAL_PATH [null, string]                  where it lies, if not with the ta
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import pyarrow as pa
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
-from app.table.avro import read_records
+from app.table.avro import read_columns
 from app.table.avro_schema import ArrayOf, Nullable, RecordOf
-from app.table.manifest import FileKind
+from app.table.manifest_entry import FileKind
+from app.table.record_columns import RecordColumns
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
 HASH = "HASH"
 DELETION_VECTORS = "DELETION_VECTORS"
@@ -106,34 +111,54 @@ class IndexManifest:
             CorruptMetadataError: the bytes are no index manifest.
             UnsupportedFormatError: it is of another version or format.
         """
-        return cls(tuple(_entry(record) for record in read_records(data, _RECORD)))
+        records = read_columns(data, _RECORD)
+        versions = records.integers("_VERSION", np.int32).tolist()
+        if unknown := set(versions) - {_VERSION}:
+            raise UnsupportedFormatError(f"index manifests of version {min(unknown)} cannot be read")
+        kinds = records.integers("_KIND", np.int32).tolist()
+        if unknown := set(kinds) - set(FileKind):
+            raise CorruptMetadataError(
+                f"expected an index manifest entry of kind 0 or 1, found {min(unknown)}"
+            )
+        names = records.texts("_FILE_NAME")
+        sizes, rows = (records.integers(name, np.int64) for name in ("_FILE_SIZE", "_ROW_COUNT"))
+        for row in np.flatnonzero((sizes < 0) | (rows < 0))[:1]:
+            raise CorruptMetadataError(
+                f"index file {names[row]!r} with {sizes[row]} bytes and {rows[row]} rows"
+            )
+        partition_codes, partitions = records.coded_bytes("_PARTITION")
+        columns = (
+            map(FileKind, kinds),
+            map(partitions.__getitem__, partition_codes.tolist()),
+            records.integers("_BUCKET", np.int32).tolist(),
+            records.texts("_INDEX_TYPE"),
+            names,
+            sizes.tolist(),
+            rows.tolist(),
+            _ranges(records, names),
+            records.texts("_EXTERNAL_PATH"),
+        )
+        return cls(tuple(map(IndexEntry, *columns)))
 
 
-def _entry(record: Mapping[str, Any]) -> IndexEntry:
-    if record["_VERSION"] != _VERSION:
-        raise UnsupportedFormatError(f"index manifests of version {record['_VERSION']} cannot be read")
-    try:
-        kind = FileKind(record["_KIND"])
-    except ValueError as error:
-        raise CorruptMetadataError(f"expected an index manifest entry of kind 0 or 1: {error}") from error
-    name, size, rows = record["_FILE_NAME"], record["_FILE_SIZE"], record["_ROW_COUNT"]
-    if size < 0 or rows < 0:
-        raise CorruptMetadataError(f"index file {name!r} with {size} bytes and {rows} rows")
-    return IndexEntry(
-        kind=kind,
-        partition=record["_PARTITION"],
-        bucket=record["_BUCKET"],
-        index_type=record["_INDEX_TYPE"],
-        file_name=name,
-        file_size=size,
-        row_count=rows,
-        ranges=tuple(_range(each, name) for each in record.get("_DELETIONS_VECTORS_RANGES") or () if each),
-        external_path=record.get("_EXTERNAL_PATH"),
-    )
-
-
-def _range(record: Mapping[str, Any], file_name: str) -> DeletionRange:
-    found = DeletionRange(record["f0"], record["f1"], record["f2"], record.get("_CARDINALITY"))
-    if found.offset < 0 or found.length < 0 or (found.cardinality or 0) < 0:
-        raise CorruptMetadataError(f"index file {file_name!r} with an impossible range: {found}")
-    return found
+def _ranges(records: RecordColumns, file_names: Sequence[str]) -> list[tuple[DeletionRange, ...]]:
+    """The ranges of each entry; there can be hundreds of thousands in all."""
+    lists = records.lists("_DELETIONS_VECTORS_RANGES", pa.struct([]))
+    starts = np.asarray(lists.offsets)
+    there = np.asarray(lists.values.is_valid())
+    # Without the ranges that are null, each entry's begin as many places earlier as nulls stand before them.
+    starts = np.concatenate([[0], np.cumsum(there)])[starts]
+    ranges = RecordColumns(lists.values.filter(pa.array(there)))
+    if not len(ranges):
+        return [()] * len(records)
+    offsets, lengths = ranges.integers("f1", np.int64), ranges.integers("f2", np.int64)
+    cardinalities = ranges.optional_integers("_CARDINALITY")
+    for bad in np.flatnonzero((offsets < 0) | (lengths < 0) | (cardinalities.values < 0))[:1]:
+        owner = file_names[int(np.searchsorted(starts, bad, side="right")) - 1]
+        raise CorruptMetadataError(
+            f"index file {owner!r} with an impossible range: offset {offsets[bad]}, length {lengths[bad]}, "
+            f"cardinality {cardinalities[bad]}"
+        )
+    columns = (ranges.texts("f0"), offsets.tolist(), lengths.tolist(), cardinalities.tolist())
+    found = list(map(DeletionRange, *columns))
+    return [tuple(found[start:end]) for start, end in itertools.pairwise(starts.tolist())]

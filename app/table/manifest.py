@@ -23,21 +23,36 @@ _EXTERNAL_PATH [null, string]                where it lies, if not in its bucket
 _FIRST_ROW_ID [null, long]                   id of its first row, if the table tracks rows
 _WRITE_COLS [null, array<string>]            columns in the file, if not all
 ===========================================  =======================================================
+
+A manifest is decoded into columns, since plans look at all of its files; a file that is kept becomes an
+object (:mod:`app.table.manifest_entry`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+import sys
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import pyarrow as pa
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
-from app.table.avro import read_records
+from app.table.avro import read_columns
 from app.table.avro_schema import ArrayOf, Nullable, RecordOf
-from app.table.row_statistics import STATISTICS, RowStatistics
+from app.table.manifest_entry import (
+    FILE_INDEX_SUFFIX,
+    DataFileMeta,
+    FileKind,
+    FileSource,
+    ManifestEntry,
+)
+from app.table.record_columns import NameLists, OptionalIntegers, RecordColumns
+from app.table.row_statistics import STATISTICS, StatisticsColumns
+from app.types.bytes_column import NULL_LENGTH, BytesColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from numpy.typing import NDArray
 
 _VERSION = 2
 _FILE = RecordOf(
@@ -74,105 +89,70 @@ _RECORD = RecordOf(
         "_FILE": _FILE,
     }
 )
-_MEMORY_PER_ENTRY = 900
-"""Objects, numbers and short strings of one entry, without the bytes that are counted one by one."""
-
-FileIdentity: TypeAlias = tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str | None]
+_UNKNOWN_SOURCE = -1
 
 
-class FileKind(IntEnum):
-    """What a commit did with a file; the values are those of ``_KIND``."""
-
-    ADD = 0
-    DELETE = 1
-
-
-class FileSource(IntEnum):
-    """What wrote a file; the values are those of ``_FILE_SOURCE``."""
-
-    APPEND = 0
-    COMPACT = 1
-
-
-@dataclass(frozen=True, slots=True)
-class DataFileMeta:
-    """A data file as its manifest describes it; attributes are named after the fields above.
-
-    Rows of keys and statistics stay bytes until somebody asks (:mod:`app.table.statistics`).
-    """
-
-    file_name: str
-    file_size: int
-    row_count: int
-    min_key: bytes
-    max_key: bytes
-    key_statistics: RowStatistics
-    value_statistics: RowStatistics
-    min_sequence_number: int
-    max_sequence_number: int
-    schema_id: int
-    level: int
-    extra_files: tuple[str, ...] = ()
-    creation_time_millis: int | None = None
-    delete_row_count: int | None = None
-    embedded_index: bytes | None = field(default=None, repr=False)
-    file_source: FileSource | None = None
-    value_statistics_columns: tuple[str, ...] | None = None
-    external_path: str | None = None
-    first_row_id: int | None = None
-    write_columns: tuple[str, ...] | None = None
-
-    @property
-    def nbytes(self) -> int:
-        """About how much memory the object takes."""
-        variable = len(self.min_key) + len(self.max_key) + len(self.embedded_index or b"")
-        return _MEMORY_PER_ENTRY + variable + self.key_statistics.nbytes + self.value_statistics.nbytes
-
-
-@dataclass(frozen=True, slots=True)
-class ManifestEntry:
-    """A data file that was added or removed.
-
-    Attributes:
-        kind: which of both.
-        partition: serialized row of the partition columns; one object per partition and manifest.
-        bucket: number of the bucket, -2 while its rows wait for one.
-        total_buckets: of the partition at that time, -1 without buckets.
-        file: the file.
-    """
-
-    kind: FileKind
-    partition: bytes
-    bucket: int
-    total_buckets: int
-    file: DataFileMeta
-
-    @property
-    def identity(self) -> FileIdentity:
-        """What an ADD and its DELETE have in common, and no other file."""
-        file = self.file
-        return (
-            self.partition,
-            self.bucket,
-            file.level,
-            file.file_name,
-            file.extra_files,
-            file.embedded_index,
-            file.external_path,
-        )
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Manifest:
-    """The entries of one manifest, in order.
+    """The entries of one manifest, in order, as columns of shape (n,) that are named after the fields above.
 
     Attributes:
-        entries: of both kinds.
-        nbytes: about how much memory the object takes.
+        decoded_bytes: memory of the decoded records, which byte strings lie in.
+        kinds: int8, values of :class:`FileKind`.
+        partitions: the different partitions.
+        partition_codes: int32: which of them.
+        buckets: int32.
+        total_buckets: int32.
+        file_names: UTF-8.
+        file_sizes: int64, bytes.
+        row_counts: int64.
+        min_keys: serialized rows.
+        max_keys: serialized rows.
+        key_statistics: of the key columns.
+        value_statistics: of the columns that ``value_statistics_columns`` names, or of all.
+        min_sequence_numbers: int64.
+        max_sequence_numbers: int64.
+        schema_ids: int64.
+        levels: int32.
+        extra_file_starts: int64, shape (n + 1,): where the names of each file begin in ``extra_files``.
+        extra_files: UTF-8, names of all files one behind the other.
+        creation_times: milliseconds.
+        delete_row_counts: rows that retract a key.
+        embedded_indexes: null where there is none.
+        file_sources: int8, values of :class:`FileSource`, -1 where unknown.
+        value_statistics_columns: none where it is every column.
+        external_paths: UTF-8, null where the file lies in its bucket directory.
+        first_row_ids: ids of first rows.
+        write_columns: none where it is every column.
     """
 
-    entries: tuple[ManifestEntry, ...]
-    nbytes: int
+    decoded_bytes: int
+    kinds: NDArray[np.int8]
+    partitions: tuple[bytes, ...]
+    partition_codes: NDArray[np.int32]
+    buckets: NDArray[np.int32]
+    total_buckets: NDArray[np.int32]
+    file_names: BytesColumn
+    file_sizes: NDArray[np.int64]
+    row_counts: NDArray[np.int64]
+    min_keys: BytesColumn
+    max_keys: BytesColumn
+    key_statistics: StatisticsColumns
+    value_statistics: StatisticsColumns
+    min_sequence_numbers: NDArray[np.int64]
+    max_sequence_numbers: NDArray[np.int64]
+    schema_ids: NDArray[np.int64]
+    levels: NDArray[np.int32]
+    extra_file_starts: NDArray[np.int64]
+    extra_files: BytesColumn
+    creation_times: OptionalIntegers
+    delete_row_counts: OptionalIntegers
+    embedded_indexes: BytesColumn
+    file_sources: NDArray[np.int8]
+    value_statistics_columns: NameLists
+    external_paths: BytesColumn
+    first_row_ids: OptionalIntegers
+    write_columns: NameLists
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
@@ -182,71 +162,132 @@ class Manifest:
             CorruptMetadataError: the bytes are no manifest.
             UnsupportedFormatError: it is of another version or format.
         """
-        shared = _Shared()
-        entries = tuple(_entry(record, shared) for record in read_records(data, _RECORD))
-        return cls(entries, sum(entry.file.nbytes for entry in entries))
+        entries = read_columns(data, _RECORD)
+        files = entries.records("_FILE")
+        _check(entries, files)
+        partition_codes, partitions = entries.coded_bytes("_PARTITION")
+        extra_files = files.lists("_EXTRA_FILES", pa.string())
+        return cls(
+            decoded_bytes=entries.nbytes,
+            kinds=entries.integers("_KIND", np.int8),
+            partitions=partitions,
+            partition_codes=partition_codes,
+            buckets=entries.integers("_BUCKET", np.int32),
+            total_buckets=entries.integers("_TOTAL_BUCKETS", np.int32),
+            file_names=files.strings("_FILE_NAME"),
+            file_sizes=files.integers("_FILE_SIZE", np.int64),
+            row_counts=files.integers("_ROW_COUNT", np.int64),
+            min_keys=files.strings("_MIN_KEY"),
+            max_keys=files.strings("_MAX_KEY"),
+            key_statistics=StatisticsColumns.of(files.records("_KEY_STATS")),
+            value_statistics=StatisticsColumns.of(files.records("_VALUE_STATS")),
+            min_sequence_numbers=files.integers("_MIN_SEQUENCE_NUMBER", np.int64),
+            max_sequence_numbers=files.integers("_MAX_SEQUENCE_NUMBER", np.int64),
+            schema_ids=files.integers("_SCHEMA_ID", np.int64),
+            levels=files.integers("_LEVEL", np.int32),
+            extra_file_starts=np.asarray(extra_files.offsets).astype(np.int64),
+            extra_files=BytesColumn.from_arrow(extra_files.values),
+            creation_times=files.optional_integers("_CREATION_TIME"),
+            delete_row_counts=files.optional_integers("_DELETE_ROW_COUNT"),
+            embedded_indexes=files.strings("_EMBEDDED_FILE_INDEX"),
+            file_sources=_sources(files.optional_integers("_FILE_SOURCE")),
+            value_statistics_columns=NameLists.of(files.lists("_VALUE_STATS_COLS", pa.string())),
+            external_paths=files.strings("_EXTERNAL_PATH"),
+            first_row_ids=files.optional_integers("_FIRST_ROW_ID"),
+            write_columns=NameLists.of(files.lists("_WRITE_COLS", pa.string())),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that the columns keep alive, at most."""
+        return self.decoded_bytes + _own_bytes(self)
+
+    def side_indexes(self) -> BytesColumn:
+        """The extra file that is the file index of each file, null where there is none.
+
+        Raises:
+            CorruptMetadataError: more than one extra file claims to be it.
+        """
+        suffix = np.frombuffer(FILE_INDEX_SUFFIX.encode(), np.uint8)
+        long_enough = np.flatnonzero(self.extra_files.lengths >= len(suffix))
+        names = self.extra_files.take(long_enough)
+        ends = names.gather(names.lengths - len(suffix), len(suffix))
+        found = long_enough[(ends == suffix).all(axis=1)]
+        owners = np.searchsorted(self.extra_file_starts, found, side="right") - 1
+        for row in owners[1:][owners[1:] == owners[:-1]][:1]:
+            raise CorruptMetadataError(f"{_text(self.file_names, row)} has more than one index file")
+        starts, lengths = np.zeros(len(self.kinds), np.int64), np.full(len(self.kinds), NULL_LENGTH, np.int64)
+        starts[owners], lengths[owners] = self.extra_files.starts[found], self.extra_files.lengths[found]
+        return BytesColumn(self.extra_files.data, starts, lengths)
+
+    def entry(self, row: int) -> ManifestEntry:
+        """One entry as an object."""
+        source = int(self.file_sources[row])
+        extra_files = range(int(self.extra_file_starts[row]), int(self.extra_file_starts[row + 1]))
+        file = DataFileMeta(
+            file_name=_text(self.file_names, row),
+            file_size=int(self.file_sizes[row]),
+            row_count=int(self.row_counts[row]),
+            min_key=self.min_keys[row] or b"",
+            max_key=self.max_keys[row] or b"",
+            key_statistics=self.key_statistics.row(row),
+            value_statistics=self.value_statistics.row(row),
+            min_sequence_number=int(self.min_sequence_numbers[row]),
+            max_sequence_number=int(self.max_sequence_numbers[row]),
+            schema_id=int(self.schema_ids[row]),
+            level=int(self.levels[row]),
+            extra_files=tuple(_text(self.extra_files, each) for each in extra_files),
+            creation_time_millis=self.creation_times[row],
+            delete_row_count=self.delete_row_counts[row],
+            embedded_index=self.embedded_indexes[row],
+            file_source=None if source == _UNKNOWN_SOURCE else FileSource(source),
+            value_statistics_columns=self.value_statistics_columns[row],
+            external_path=None if self.external_paths.lengths[row] < 0 else _text(self.external_paths, row),
+            first_row_id=self.first_row_ids[row],
+            write_columns=self.write_columns[row],
+        )
+        return ManifestEntry(
+            FileKind(int(self.kinds[row])),
+            self.partitions[self.partition_codes[row]],
+            int(self.buckets[row]),
+            int(self.total_buckets[row]),
+            file,
+        )
 
 
-class _Shared:
-    """One object for equal values: partitions and column lists repeat from entry to entry."""
-
-    def __init__(self) -> None:
-        self._partitions: dict[bytes, bytes] = {}
-        self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
-
-    def partition(self, partition: bytes) -> bytes:
-        return self._partitions.setdefault(partition, partition)
-
-    def names(self, names: Sequence[str] | None) -> tuple[str, ...] | None:
-        if names is None:
-            return None
-        listed = tuple(names)
-        return self._names.setdefault(listed, listed)
+def _check(entries: RecordColumns, files: RecordColumns) -> None:
+    versions = entries.integers("_VERSION", np.int32)
+    for row in np.flatnonzero(versions != _VERSION)[:1]:
+        raise UnsupportedFormatError(f"manifests of version {versions[row]} cannot be read")
+    kinds = entries.integers("_KIND", np.int32)
+    for row in np.flatnonzero((kinds != FileKind.ADD) & (kinds != FileKind.DELETE))[:1]:
+        raise CorruptMetadataError(f"expected a manifest entry of kind 0 or 1, found {kinds[row]}")
+    sizes, rows = files.integers("_FILE_SIZE", np.int64), files.integers("_ROW_COUNT", np.int64)
+    for row in np.flatnonzero((sizes < 0) | (rows < 0))[:1]:
+        name = _text(files.strings("_FILE_NAME"), row)
+        raise CorruptMetadataError(f"data file {name!r} with {sizes[row]} bytes and {rows[row]} rows")
 
 
-def _entry(record: Mapping[str, Any], shared: _Shared) -> ManifestEntry:
-    if record["_VERSION"] != _VERSION:
-        raise UnsupportedFormatError(f"manifests of version {record['_VERSION']} cannot be read")
-    try:
-        kind = FileKind(record["_KIND"])
-    except ValueError as error:
-        raise CorruptMetadataError(f"expected a manifest entry of kind 0 or 1: {error}") from error
-    return ManifestEntry(
-        kind,
-        shared.partition(record["_PARTITION"]),
-        record["_BUCKET"],
-        record["_TOTAL_BUCKETS"],
-        _data_file(record["_FILE"], shared),
-    )
+def _sources(stored: OptionalIntegers) -> NDArray[np.int8]:
+    known = stored.known & np.isin(stored.values, list(FileSource))
+    return np.where(known, stored.values, _UNKNOWN_SOURCE).astype(np.int8)
 
 
-def _data_file(record: Mapping[str, Any], shared: _Shared) -> DataFileMeta:
-    name, size, rows = record["_FILE_NAME"], record["_FILE_SIZE"], record["_ROW_COUNT"]
-    if size < 0 or rows < 0:
-        raise CorruptMetadataError(f"data file {name!r} with {size} bytes and {rows} rows")
-    source = record.get("_FILE_SOURCE")
-    return DataFileMeta(
-        file_name=name,
-        file_size=size,
-        row_count=rows,
-        min_key=record["_MIN_KEY"],
-        max_key=record["_MAX_KEY"],
-        key_statistics=RowStatistics.of(record["_KEY_STATS"]),
-        value_statistics=RowStatistics.of(record["_VALUE_STATS"]),
-        min_sequence_number=record["_MIN_SEQUENCE_NUMBER"],
-        max_sequence_number=record["_MAX_SEQUENCE_NUMBER"],
-        schema_id=record["_SCHEMA_ID"],
-        level=record["_LEVEL"],
-        extra_files=shared.names(record["_EXTRA_FILES"]) or (),
-        creation_time_millis=record.get("_CREATION_TIME"),
-        delete_row_count=record.get("_DELETE_ROW_COUNT"),
-        embedded_index=record.get("_EMBEDDED_FILE_INDEX"),
-        file_source=FileSource(source) if source in _SOURCES else None,
-        value_statistics_columns=shared.names(record.get("_VALUE_STATS_COLS")),
-        external_path=record.get("_EXTERNAL_PATH"),
-        first_row_id=record.get("_FIRST_ROW_ID"),
-        write_columns=shared.names(record.get("_WRITE_COLS")),
-    )
+def _text(names: BytesColumn, row: int) -> str:
+    """A string that is there; it was checked to be UTF-8 when it was decoded."""
+    return (names[row] or b"").decode()
 
 
-_SOURCES = frozenset(FileSource)
+def _own_bytes(part: object) -> int:
+    """Bytes of the arrays and objects in it, without the decoded records that byte strings lie in."""
+    match part:
+        case np.ndarray():
+            return part.nbytes
+        case BytesColumn():
+            return part.starts.nbytes + part.lengths.nbytes
+        case tuple():
+            return sys.getsizeof(part) + sum(map(_own_bytes, part))
+        case _ if is_dataclass(part):
+            return sum(_own_bytes(getattr(part, each.name)) for each in fields(part))
+        case _:
+            return sys.getsizeof(part)

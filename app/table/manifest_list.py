@@ -21,10 +21,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
+import numpy as np
+
 from app.errors import CorruptMetadataError, UnsupportedFormatError
-from app.table.avro import read_records
+from app.table.avro import read_columns
 from app.table.avro_schema import Nullable, RecordOf
-from app.table.row_statistics import STATISTICS, RowStatistics
+from app.table.row_statistics import STATISTICS, RowStatistics, StatisticsColumns
 
 _VERSION = 2
 _RECORD = RecordOf(
@@ -82,24 +84,24 @@ class ManifestList:
             CorruptMetadataError: the bytes are no manifest list.
             UnsupportedFormatError: it is of another version or format.
         """
-        manifests = []
-        for record in read_records(data, _RECORD):
-            if record["_VERSION"] != _VERSION:
-                raise UnsupportedFormatError(f"manifest lists of version {record['_VERSION']} cannot be read")
-            if record["_FILE_SIZE"] < 0:
-                raise CorruptMetadataError(f"a manifest of {record['_FILE_SIZE']} bytes")
-            manifests.append(
-                ManifestFile(
-                    file_name=record["_FILE_NAME"],
-                    file_size=record["_FILE_SIZE"],
-                    added_files=record["_NUM_ADDED_FILES"],
-                    deleted_files=record["_NUM_DELETED_FILES"],
-                    partition_statistics=RowStatistics.of(record["_PARTITION_STATS"]),
-                    schema_id=record["_SCHEMA_ID"],
-                    min_bucket=record.get("_MIN_BUCKET"),
-                    max_bucket=record.get("_MAX_BUCKET"),
-                    min_level=record.get("_MIN_LEVEL"),
-                    max_level=record.get("_MAX_LEVEL"),
-                )
-            )
-        return cls(tuple(manifests))
+        records = read_columns(data, _RECORD)
+        versions = records.integers("_VERSION", np.int32).tolist()
+        if unknown := set(versions) - {_VERSION}:
+            raise UnsupportedFormatError(f"manifest lists of version {min(unknown)} cannot be read")
+        sizes = records.integers("_FILE_SIZE", np.int64).tolist()
+        if min(sizes, default=0) < 0:
+            raise CorruptMetadataError(f"a manifest of {min(sizes)} bytes")
+        statistics = StatisticsColumns.of(records.records("_PARTITION_STATS"))
+        columns = (
+            records.texts("_FILE_NAME"),
+            sizes,
+            records.integers("_NUM_ADDED_FILES", np.int64).tolist(),
+            records.integers("_NUM_DELETED_FILES", np.int64).tolist(),
+            map(statistics.row, range(len(records))),
+            records.integers("_SCHEMA_ID", np.int64).tolist(),
+            records.optional_integers("_MIN_BUCKET").tolist(),
+            records.optional_integers("_MAX_BUCKET").tolist(),
+            records.optional_integers("_MIN_LEVEL").tolist(),
+            records.optional_integers("_MAX_LEVEL").tolist(),
+        )
+        return cls(tuple(map(ManifestFile, *columns)))

@@ -14,16 +14,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from app.errors import CorruptMetadataError
+from app.table.manifest_entry import FILE_INDEX_SUFFIX
 from app.table.partition import partition_path
 
 if TYPE_CHECKING:
     from app.table.index_manifest import IndexEntry
-    from app.table.manifest import ManifestEntry
+    from app.table.manifest_entry import ManifestEntry
     from app.table.schema import TableSchema
 
 POSTPONED_BUCKET = -2
-
-_FILE_INDEX_SUFFIX = ".index"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ class TablePaths:
         Raises:
             CorruptMetadataError: more than one extra file claims to be it.
         """
-        candidates = [name for name in entry.file.extra_files if name.endswith(_FILE_INDEX_SUFFIX)]
+        candidates = [name for name in entry.file.extra_files if name.endswith(FILE_INDEX_SUFFIX)]
         if len(candidates) > 1:
             raise CorruptMetadataError(
                 f"{entry.file.file_name} has more than one index file: {candidates!r:.200}"

@@ -8,22 +8,31 @@ surrounding record says.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import pyarrow as pa
 
 from app.errors import CorruptMetadataError
 from app.table.avro_schema import ArrayOf, Nullable, RecordOf
+from app.table.record_columns import OptionalIntegers
 from app.types.binary_row import read_row
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
+    from app.table.record_columns import RecordColumns
     from app.types import DataType, Value
+    from app.types.bytes_column import BytesColumn
 
 STATISTICS = RecordOf(
     {"_MIN_VALUES": "bytes", "_MAX_VALUES": "bytes", "_NULL_COUNTS": Nullable(ArrayOf(Nullable("long")))}
 )
 """The Avro record, for the records that contain it."""
 
+_UNKNOWN = -1
 _MEMORY = 250
 _MEMORY_PER_COUNT = 16
 
@@ -41,12 +50,6 @@ class RowStatistics:
     min_values: bytes
     max_values: bytes
     null_counts: tuple[int | None, ...]
-
-    @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Self:
-        """From a decoded Avro record."""
-        counts = record.get("_NULL_COUNTS")
-        return cls(record["_MIN_VALUES"], record["_MAX_VALUES"], tuple(counts or ()))
 
     @property
     def nbytes(self) -> int:
@@ -67,4 +70,44 @@ class RowStatistics:
         counts = self.null_counts or (None,) * len(types)
         return list(
             zip(read_row(self.min_values, types), read_row(self.max_values, types), counts, strict=True)
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StatisticsColumns:
+    """The statistics of many files.
+
+    Attributes:
+        min_values: serialized rows of lower bounds, shape (n,).
+        max_values: serialized rows of upper bounds, shape (n,).
+        null_counts: int64: nulls of each column of the first file, then of the second, ...; -1 where not
+            counted.
+        null_count_starts: int64, shape (n + 1,): where those of each file begin and the file's before it
+            end; a file without any counted nothing.
+    """
+
+    min_values: BytesColumn
+    max_values: BytesColumn
+    null_counts: NDArray[np.int64]
+    null_count_starts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, records: RecordColumns) -> Self:
+        """From decoded Avro records."""
+        lists = records.lists("_NULL_COUNTS", pa.int64())
+        counts = OptionalIntegers.of(lists.values)
+        return cls(
+            records.strings("_MIN_VALUES"),
+            records.strings("_MAX_VALUES"),
+            np.where(counts.known & (counts.values >= 0), counts.values, _UNKNOWN),
+            np.asarray(lists.offsets).astype(np.int64),
+        )
+
+    def row(self, row: int) -> RowStatistics:
+        """Those of one file."""
+        counts = self.null_counts[self.null_count_starts[row] : self.null_count_starts[row + 1]].tolist()
+        return RowStatistics(
+            self.min_values[row] or b"",
+            self.max_values[row] or b"",
+            tuple(None if count < 0 else count for count in counts),
         )

@@ -19,7 +19,7 @@ from app.types.data_types import DataField, DataType, TypeRoot
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from app.table.manifest import DataFileMeta
+    from app.table.manifest_entry import DataFileMeta
     from app.table.row_statistics import RowStatistics
     from app.table.schema import TableSchema
     from app.types import Value

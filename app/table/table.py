@@ -14,7 +14,7 @@ from app.errors import (
 )
 from app.table.digest import content_digest
 from app.table.index_manifest import IndexManifest
-from app.table.live_files import live_files
+from app.table.live_files import live_rows
 from app.table.manifest import Manifest
 from app.table.manifest_list import ManifestList
 from app.table.paths import TablePaths
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from app.storage import ByteCache, Readers
     from app.table.index_manifest import IndexEntry
-    from app.table.manifest import ManifestEntry
+    from app.table.manifest_entry import ManifestEntry
     from app.table.manifest_list import ManifestFile
     from app.table.snapshot import Snapshot
     from app.table.storage import Storage
@@ -215,6 +215,14 @@ class Table:
         lists = self._reader.readers.map(self._manifest_list, files)
         return tuple(manifest for each in lists for manifest in each.manifests)
 
+    def manifests(self, resolved: ResolvedSnapshot) -> tuple[Manifest, ...]:
+        """The decoded manifests of a version, in the order of :meth:`manifest_files`.
+
+        Raises:
+            SnapshotExpiredError: the snapshot went away.
+        """
+        return tuple(self._reader.readers.map(self.manifest, self.manifest_files(resolved)))
+
     def manifest(self, file: ManifestFile) -> Manifest:
         """One manifest.
 
@@ -230,7 +238,12 @@ class Table:
         Raises:
             SnapshotExpiredError: the snapshot went away.
         """
-        return live_files(self._reader.readers.map(self.manifest, self.manifest_files(resolved)))
+        manifests = self.manifests(resolved)
+        return tuple(
+            manifest.entry(row)
+            for manifest, rows in zip(manifests, live_rows(manifests), strict=True)
+            for row in rows.tolist()
+        )
 
     def index_entries(self, resolved: ResolvedSnapshot) -> tuple[IndexEntry, ...]:
         """The hash indexes, deletion vector files and other index files of a version.

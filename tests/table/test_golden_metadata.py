@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from app.table.catalog import Catalog
     from app.table.index_manifest import IndexEntry
-    from app.table.manifest import ManifestEntry
+    from app.table.manifest_entry import ManifestEntry
     from app.table.schema import TableSchema
     from app.table.table import ResolvedSnapshot, Table
     from app.types import DataField

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.errors import PaimonIndexError
 from app.table.index_manifest import DeletionRange, IndexEntry, IndexManifest
-from app.table.manifest import FileKind
+from app.table.manifest_entry import FileKind
 from tests import golden_unit
 
 KIND = "index-manifest"

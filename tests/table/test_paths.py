@@ -4,7 +4,7 @@ import pytest
 
 from app.errors import CorruptMetadataError
 from app.table.index_manifest import HASH, IndexEntry
-from app.table.manifest import FileKind
+from app.table.manifest_entry import FileKind
 from app.table.options import TableOptions
 from app.table.paths import TablePaths
 from app.table.schema import TableSchema

@@ -1,0 +1,100 @@
+"""One data file as a manifest describes it: the object form of a row of :mod:`app.table.manifest`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from app.table.row_statistics import RowStatistics
+
+FILE_INDEX_SUFFIX: Final = ".index"
+"""How the name of the extra file ends that holds the file index."""
+
+_MEMORY_PER_ENTRY = 900
+"""Objects, numbers and short strings of one entry, without the bytes that are counted one by one."""
+
+FileIdentity: TypeAlias = tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str | None]
+
+
+class FileKind(IntEnum):
+    """What a commit did with a file; the values are those of ``_KIND``."""
+
+    ADD = 0
+    DELETE = 1
+
+
+class FileSource(IntEnum):
+    """What wrote a file; the values are those of ``_FILE_SOURCE``."""
+
+    APPEND = 0
+    COMPACT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DataFileMeta:
+    """A data file as its manifest describes it; attributes are named after the fields of a manifest.
+
+    Rows of keys and statistics stay bytes until somebody asks (:mod:`app.table.statistics`).
+    """
+
+    file_name: str
+    file_size: int
+    row_count: int
+    min_key: bytes
+    max_key: bytes
+    key_statistics: RowStatistics
+    value_statistics: RowStatistics
+    min_sequence_number: int
+    max_sequence_number: int
+    schema_id: int
+    level: int
+    extra_files: tuple[str, ...] = ()
+    creation_time_millis: int | None = None
+    delete_row_count: int | None = None
+    embedded_index: bytes | None = field(default=None, repr=False)
+    file_source: FileSource | None = None
+    value_statistics_columns: tuple[str, ...] | None = None
+    external_path: str | None = None
+    first_row_id: int | None = None
+    write_columns: tuple[str, ...] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the object takes."""
+        variable = len(self.min_key) + len(self.max_key) + len(self.embedded_index or b"")
+        return _MEMORY_PER_ENTRY + variable + self.key_statistics.nbytes + self.value_statistics.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestEntry:
+    """A data file that was added or removed.
+
+    Attributes:
+        kind: which of both.
+        partition: serialized row of the partition columns; one object per partition and manifest.
+        bucket: number of the bucket, -2 while its rows wait for one.
+        total_buckets: of the partition at that time, -1 without buckets.
+        file: the file.
+    """
+
+    kind: FileKind
+    partition: bytes
+    bucket: int
+    total_buckets: int
+    file: DataFileMeta
+
+    @property
+    def identity(self) -> FileIdentity:
+        """What an ADD and its DELETE have in common, and no other file."""
+        file = self.file
+        return (
+            self.partition,
+            self.bucket,
+            file.level,
+            file.file_name,
+            file.extra_files,
+            file.embedded_index,
+            file.external_path,
+        )

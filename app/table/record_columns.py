@@ -1,0 +1,143 @@
+"""Decoded Avro records as columns of numbers and of byte strings.
+
+Columns share the memory of the decoded records wherever their form allows: one of them keeps all of that
+memory alive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from app.types.bytes_column import BytesColumn
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Integer = TypeVar("Integer", bound=np.integer)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OptionalIntegers:
+    """Integers, some of which are not known.
+
+    Attributes:
+        values: int64, shape (n,): 0 where not known.
+        known: bool, shape (n,).
+    """
+
+    values: NDArray[np.int64]
+    known: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, array: pa.Array) -> Self:
+        """From an Arrow array of integers or nulls."""
+        values = np.asarray(array.fill_null(0)).astype(np.int64, copy=False)
+        return cls(values, np.asarray(array.is_valid()))
+
+    def __getitem__(self, row: int) -> int | None:
+        return int(self.values[row]) if self.known[row] else None
+
+    def tolist(self) -> list[int | None]:
+        """The integers, None where not known."""
+        pairs = zip(self.values.tolist(), self.known.tolist(), strict=True)
+        return [value if known else None for value, known in pairs]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NameLists:
+    """Lists of names, of which few differ.
+
+    Attributes:
+        codes: int32, shape (n,): which of ``lists``, -1 for none.
+        lists: the different ones.
+    """
+
+    codes: NDArray[np.int32]
+    lists: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of(cls, array: pa.ListArray) -> Self:
+        """From an Arrow array of lists of strings or nulls."""
+        codes, examples = list_codes(array)
+        lists = tuple(tuple(each or ()) for each in array.take(pa.array(examples)).to_pylist())
+        return cls(np.where(np.asarray(array.is_valid()), codes, np.int32(-1)), lists)
+
+    def __getitem__(self, row: int) -> tuple[str, ...] | None:
+        code = self.codes[row]
+        return None if code < 0 else self.lists[code]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordColumns:
+    """Records of one type, column by column; a column may be absent if it is nullable.
+
+    Attributes:
+        array: the records as Arrow has them; none of them is null.
+    """
+
+    array: pa.StructArray
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory of all columns, those that nobody asked for included."""
+        size: int = self.array.get_total_buffer_size()
+        return size
+
+    def integers(self, name: str, dtype: type[Integer]) -> NDArray[Integer]:
+        """A column of integers, shape (n,)."""
+        return np.asarray(self.array.field(name)).astype(dtype, copy=False)
+
+    def optional_integers(self, name: str) -> OptionalIntegers:
+        """A column of integers or nulls."""
+        return OptionalIntegers.of(self._nullable(name, pa.int64()))
+
+    def strings(self, name: str) -> BytesColumn:
+        """A column of byte strings, or of strings as UTF-8, or of nulls."""
+        return BytesColumn.from_arrow(self._nullable(name, pa.binary()))
+
+    def texts(self, name: str) -> list[Any]:
+        """A column of strings as objects, None where null."""
+        texts: list[Any] = self._nullable(name, pa.string()).to_pylist()
+        return texts
+
+    def coded_bytes(self, name: str) -> tuple[NDArray[np.int32], tuple[bytes, ...]]:
+        """A column of byte strings, of which few differ: which one each is, and the different ones."""
+        encoded = self.array.field(name).dictionary_encode()
+        return np.asarray(encoded.indices), tuple(encoded.dictionary.to_pylist())
+
+    def lists(self, name: str, items: pa.DataType) -> pa.ListArray:
+        """A column of lists or nulls; ``items`` is their type where the column is absent."""
+        return self._nullable(name, pa.list_(items))
+
+    def records(self, name: str) -> RecordColumns:
+        """A column of records."""
+        return RecordColumns(self.array.field(name))
+
+    def _nullable(self, name: str, absent: pa.DataType) -> pa.Array:
+        if self.array.type.get_field_index(name) < 0:
+            return pa.nulls(len(self), absent)
+        return self.array.field(name)
+
+
+def list_codes(array: pa.ListArray) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Numbers lists of strings so that equal lists have one number; null counts as empty.
+
+    Returns:
+        The number of each list, shape (n,), and for each number the first row that has it.
+    """
+    names = array.values.dictionary_encode().indices.cast(pa.int32())
+    # The numbers of a list's names, one behind the other, are the bytes of one string.
+    offsets = np.asarray(array.offsets).astype(np.int64) * np.int32().itemsize
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(np.asarray(names)))]
+    codes = np.asarray(
+        pa.Array.from_buffers(pa.large_binary(), len(array), buffers).dictionary_encode().indices
+    )
+    _, examples = np.unique(codes, return_index=True)
+    return codes, examples
