@@ -12,7 +12,7 @@ from app.errors import CorruptIndexError, CorruptMetadataError, FileMissingError
 from app.planning.key_directory import read_directory, read_usable
 from app.planning.requests import LookupRequest, SnapshotSelector
 from app.table.index_manifest import IndexEntry
-from app.table.manifest import FileKind
+from app.table.manifest_entry import FileKind
 from tests.golden_tables import expected
 
 if TYPE_CHECKING:
