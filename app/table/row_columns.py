@@ -131,10 +131,12 @@ class RowColumns:
             short,
             slot_at,
         )
-        lengths, offsets = _pieces(slots)
-        starts = self._piece_starts(lengths, offsets, known & ~inside, slot_at)
-        starts = self.rows.starts + np.where(inside, slot_at, starts)
-        lengths = np.where(inside, short, lengths)
+        starts, lengths = self.rows.starts + slot_at, short
+        outside = known & ~inside
+        if outside.any():
+            sizes, offsets = _pieces(slots)
+            pieces = self.rows.starts + self._piece_starts(sizes, offsets, outside, slot_at)
+            starts, lengths = np.where(outside, pieces, starts), np.where(outside, sizes, lengths)
         return BytesColumn(
             self.rows.data, np.where(known, starts, 0), np.where(known, lengths, NULL_LENGTH)
         ).to_arrow()

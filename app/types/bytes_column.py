@@ -103,8 +103,12 @@ class BytesColumn:
         # One opaque item a window: NumPy copies these much faster than rows of single bytes.
         shape = (len(self.data) - width + 1,)
         windows: NDArray[np.void] = np.ndarray(shape, np.dtype((np.void, width)), self.data, strides=(1,))
-        at = np.where(self.lengths < 0, 0, self.starts + offsets)
-        return windows[at].view(np.uint8).reshape(len(self), width)
+        at = self.starts + offsets
+        null = self.is_null
+        if null.any():
+            at[null] = 0
+        found: NDArray[np.uint8] = windows[at].view(np.uint8).reshape(len(self), width)
+        return found
 
     def to_arrow(self) -> pa.LargeBinaryArray:
         """An Arrow array of the strings; the bytes are copied unless they lie one behind the other."""
@@ -112,12 +116,16 @@ class BytesColumn:
         offsets = np.zeros(len(self) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
         size = int(offsets[-1])
-        first = int(self.starts[0]) if len(self) else 0
-        if np.array_equal(self.starts[lengths > 0], (offsets[:-1] + first)[lengths > 0]):
+        shifts = self.starts - offsets[:-1]
+        first = int(shifts[0]) if len(self) else 0
+        if ((shifts == first) | (lengths == 0)).all():
             data = self.data[first : first + size]
         else:
-            data = self.data[np.repeat(self.starts - offsets[:-1], lengths) + np.arange(size)]
-        null = self.lengths < 0
+            index = np.int32 if max(size, len(self.data)) <= np.iinfo(np.int32).max else np.int64
+            positions = np.repeat(shifts.astype(index), lengths)
+            positions += np.arange(size, dtype=index)
+            data = self.data[positions]
+        null = self.is_null
         valid = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
         buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
         return pa.Array.from_buffers(pa.large_binary(), len(self), buffers, int(null.sum()))
