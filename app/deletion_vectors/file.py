@@ -49,6 +49,8 @@ _SIZE: Final = struct.Struct(">i")
 _CRC: Final = struct.Struct(">I")
 _VERSION_BYTES: Final = 1
 _MAGIC_BYTES: Final = 4
+_MEMORY: Final = 256
+_MEMORY_PER_CONTAINER: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +60,20 @@ class DeletionVector:
     Attributes:
         positions: 0-based row positions; shared between requests, so never changed in place.
         is64: whether it is stored as a 64-bit vector.
-        nbytes: size of the record, without a checksum that is missing.
+        record_bytes: size of the record, without a checksum that is missing.
     """
 
     positions: Positions
     is64: bool
-    nbytes: int
+    record_bytes: int
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the object takes."""
+        sizes = self.positions.get_statistics()
+        arrays, runs = sizes["n_bytes_array_containers"], sizes["n_bytes_run_containers"]
+        values = arrays + runs + sizes["n_bytes_bitset_containers"]
+        return _MEMORY + _MEMORY_PER_CONTAINER * int(sizes["n_containers"]) + int(values)
 
     @property
     def cardinality(self) -> int:
@@ -147,7 +157,7 @@ def read_file(buffer: bytes | memoryview) -> list[DeletionVector]:
     while at < len(buffer):
         vector = read_vector(buffer, offset=at)
         vectors.append(vector)
-        at += vector.nbytes
+        at += vector.record_bytes
     return vectors
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from pyroaring import BitMap, BitMap64
 
-from app.errors import CorruptIndexError, FileMissingError, SnapshotExpiredError
 from app.file_index.result import Rows
 from app.planning.answers import SkipStep
+from app.planning.vectors import load_vectors
 from app.storage import check_deadline
 
 if TYPE_CHECKING:
@@ -95,15 +95,5 @@ def read_deletions(
         CorruptIndexError: it is damaged, or deletes rows that the data file does not have.
     """
     entry, vector_range = place
-    try:
-        file = version.loader.deletion_file(entry)
-    except FileMissingError as error:
-        raise SnapshotExpiredError(f"{error.path} is gone: its snapshot has expired") from error
-    vector = file.vector(vector_range)
-    if vector.highest is not None and vector.highest >= row_count:
-        raise CorruptIndexError(
-            f"{vector_range.data_file} has {row_count} rows, but position {vector.highest} is deleted",
-            offset=vector_range.offset,
-            path=file.path,
-        )
+    (vector,) = load_vectors(version.loader, [(entry, vector_range, row_count)])
     return vector

@@ -118,13 +118,13 @@ def _vectors(content: bytes) -> list[Json]:
         listed.append(
             {
                 "offset": offset,
-                "size": vector.nbytes,
+                "size": vector.record_bytes,
                 "bits": 64 if vector.is64 else 32,
                 "cardinality": vector.cardinality,
                 "highest": vector.highest,
             }
         )
-        offset += vector.nbytes
+        offset += vector.record_bytes
     return listed
 
 

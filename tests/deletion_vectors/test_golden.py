@@ -44,7 +44,7 @@ def test_files_read_and_write_as_in_the_engine(name: str) -> None:
         assert [BitMap64(vector.positions) for vector in in_order] == expected
         assert [BitMap64(vector.positions) for vector in by_range] == expected
         assert [vector.cardinality for vector in in_order] == [v["cardinality"] for v in golden["vectors"]]
-        assert sum(vector.nbytes for vector in in_order) == len(content) - 1
+        assert sum(vector.record_bytes for vector in in_order) == len(content) - 1
 
         datas = [encode(p, is64=vector.is64) for p, vector in zip(expected, in_order, strict=True)]
         assert write_file(datas) == (content, tuple(VectorRange(*place) for place in ranges))
