@@ -95,10 +95,15 @@ class BloomFilter:
 
 def places(hashed: int, hash_functions: int, size_bits: int) -> Iterator[int]:
     """The bits of one hash."""
+    return (spot % size_bits for spot in spots(hashed, hash_functions))
+
+
+def spots(hashed: int, hash_functions: int) -> Iterator[int]:
+    """The bits of one hash in a bit set without end; a real one takes them modulo its size."""
     step, at = hashed >> 32, hashed & _MASK
     for _ in range(hash_functions):
         at = (at + step) & _MASK
-        yield (at ^ _MASK if at & _SIGN else at) % size_bits
+        yield at ^ _MASK if at & _SIGN else at
 
 
 def write(

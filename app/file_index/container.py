@@ -43,9 +43,12 @@ MAGIC: Final = 1493475289347502
 VERSION: Final = 1
 EMPTY_START: Final = -1
 
+EXTENT: Final = struct.Struct(">ii")
+"""Start and length of a payload."""
+
 _HEAD = struct.Struct(">qiii")
+FIXED_HEAD_BYTES: Final = _HEAD.size
 _COUNT = struct.Struct(">i")
-_EXTENT = struct.Struct(">ii")
 _NAME_LENGTH_BYTES = 2
 _DECODED_HEADS_BYTES = 2_000
 """About what the decoded heads of one index take in memory."""
@@ -72,33 +75,36 @@ class Entry:
         """Whether the entry says that no row has a value."""
         return self.start == EMPTY_START and self.length == 0
 
+    @property
+    def end(self) -> int:
+        """Offset right behind the payload."""
+        return self.start + self.length
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FileIndex:
-    """A container whose payloads are opened when they are first asked for.
+    def lies_within(self, size: int) -> bool:
+        """Whether a file of ``size`` bytes can hold the payload behind the fixed part of its head."""
+        return self.start >= FIXED_HEAD_BYTES and self.length >= 0 and self.end <= size
 
-    Threads may share one: what they open at the same time is equal, and one of the copies stays.
+
+@dataclass(frozen=True, slots=True)
+class HeadLayout:
+    """What a head says apart from where the payloads lie; the same for most files of a table.
 
     Attributes:
-        buffer: the whole file.
-        entries: the indexes of each column.
+        length: bytes of the head.
+        columns: name of each column, with the kind of each of its indexes and the offset of its ``start``.
     """
 
-    buffer: memoryview
-    entries: Mapping[str, tuple[Entry, ...]]
-    _opened: dict[tuple[str, str, DataType], AnyIndex] = field(
-        default_factory=dict, compare=False, repr=False
-    )
+    length: int
+    columns: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
 
     @classmethod
-    def read(cls, buffer: Buffer) -> Self:
-        """Reads the head.
+    def read(cls, buffer: memoryview) -> Self:
+        """The layout of the head at the front of ``buffer``.
 
         Raises:
             CorruptIndexError: the bytes are no container of version 1, or end within the head.
         """
-        view = memoryview(buffer).cast("B")
-        cursor = Cursor(view)
+        cursor = Cursor(buffer)
         magic = cursor.i64("magic")
         if magic != MAGIC:
             raise CorruptIndexError(f"expected the magic of a file index, {MAGIC}, found {magic}", offset=0)
@@ -107,19 +113,72 @@ class FileIndex:
             raise CorruptIndexError(
                 f"expected version {VERSION} of the file index, found {version}", offset=8
             )
-        head_length = cursor.i32("head length")
-        if not _HEAD.size <= head_length <= len(view):
+        length = cursor.i32("head length")
+        if not _HEAD.size <= length <= len(buffer):
             raise CorruptIndexError(
-                f"expected a head length from {_HEAD.size} to {len(view)}, found {head_length}", offset=12
+                f"expected a head length from {_HEAD.size} to {len(buffer)}, found {length}", offset=12
             )
-        return cls(view, _read_entries(Cursor(view[:head_length], cursor.position)))
+        return cls(length, _read_columns(Cursor(buffer[:length], cursor.position)))
+
+    def entries(self, buffer: memoryview) -> dict[str, tuple[Entry, ...]]:
+        """The indexes of each column, of a buffer whose head has this layout."""
+        return {
+            column: tuple(Entry(column, kind, *EXTENT.unpack_from(buffer, at)) for kind, at in kinds)
+            for column, kinds in self.columns
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FileIndex:
+    """A container whose payloads are opened when they are first asked for.
+
+    Threads may share one: what they open at the same time is equal, and one of the copies stays.
+
+    Attributes:
+        size: bytes of the container, or of the payloads that were taken from it.
+        entries: the indexes of each column.
+        payloads: bytes of each of them that has some; those that lie outside of the container are missing.
+    """
+
+    size: int
+    entries: Mapping[str, tuple[Entry, ...]]
+    payloads: Mapping[Entry, memoryview]
+    _opened: dict[tuple[str, str, DataType], AnyIndex] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+
+    @classmethod
+    def read(cls, buffer: Buffer) -> Self:
+        """Reads the head of a whole container.
+
+        Raises:
+            CorruptIndexError: the bytes are no container of version 1, or end within the head.
+        """
+        view = memoryview(buffer).cast("B")
+        entries = HeadLayout.read(view).entries(view)
+        payloads = {
+            entry: view[entry.start : entry.end]
+            for listed in entries.values()
+            for entry in listed
+            if entry.lies_within(len(view))
+        }
+        return cls(len(view), entries, payloads)
+
+    @classmethod
+    def of(cls, entries: Mapping[str, tuple[Entry, ...]], payloads: Mapping[Entry, memoryview]) -> Self:
+        """The part of a container of which there are payloads; the other indexes are as if it had none."""
+        held = {
+            column: tuple(entry for entry in listed if entry.is_empty or entry in payloads)
+            for column, listed in entries.items()
+        }
+        return cls(sum(map(len, payloads.values())), held, payloads)
 
     @property
     def nbytes(self) -> int:
         """About how much memory this takes once every index is open."""
         # Where keys vary in width, the start of each is kept as well: a fraction of the entry it stands for.
         heads = sum(map(len, self.entries.values())) * _DECODED_HEADS_BYTES
-        return len(self.buffer) + len(self.buffer) // 3 + heads
+        return self.size + self.size // 3 + heads
 
     def open(self, entry: Entry, kind: IndexKind, data_type: DataType) -> AnyIndex:
         """The index of one entry, which must not be empty.
@@ -139,12 +198,12 @@ class FileIndex:
         Raises:
             CorruptIndexError: they lie outside of the file.
         """
-        end = entry.start + entry.length
-        if entry.start < _HEAD.size or entry.length < 0 or end > len(self.buffer):
+        found = self.payloads.get(entry)
+        if found is None:
             raise CorruptIndexError(
-                f"expected a payload within {len(self.buffer)} bytes, found {entry.length} at {entry.start}"
+                f"expected a payload within {self.size} bytes, found {entry.length} at {entry.start}"
             )
-        return self.buffer[entry.start : end]
+        return found
 
 
 @contextmanager
@@ -158,24 +217,26 @@ def blame(entry: Entry) -> Iterator[None]:
         raise CorruptIndexError(f"{where}: {error.expectation}", offset=offset, path=error.path) from error
 
 
-def _read_entries(cursor: Cursor) -> dict[str, tuple[Entry, ...]]:
-    entries: dict[str, tuple[Entry, ...]] = {}
+def _read_columns(cursor: Cursor) -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
+    columns: dict[str, tuple[tuple[str, int], ...]] = {}
     for _ in range(cursor.count("number of columns", each_bytes=_NAME_LENGTH_BYTES + _COUNT.size)):
         start = cursor.position
         column = read_name(cursor, "name of a column")
         listed = tuple(
-            _read_entry(cursor, column)
-            for _ in range(cursor.count("number of indexes", each_bytes=_NAME_LENGTH_BYTES + _EXTENT.size))
+            _read_kind(cursor)
+            for _ in range(cursor.count("number of indexes", each_bytes=_NAME_LENGTH_BYTES + EXTENT.size))
         )
-        if column in entries or len({entry.kind for entry in listed}) < len(listed):
+        if column in columns or len({kind for kind, _ in listed}) < len(listed):
             raise CorruptIndexError(f"expected one index of each kind for column {column!r}", offset=start)
-        entries[column] = listed
-    return entries
+        columns[column] = listed
+    return tuple(columns.items())
 
 
-def _read_entry(cursor: Cursor, column: str) -> Entry:
-    kind = read_name(cursor, "kind of an index")
-    return Entry(column, kind, cursor.i32("start of an index"), cursor.i32("length of an index"))
+def _read_kind(cursor: Cursor) -> tuple[str, int]:
+    """The kind of an index, and where its start stands."""
+    kind, at = read_name(cursor, "kind of an index"), cursor.position
+    cursor.take(EXTENT.size, "start and length of an index")
+    return kind, at
 
 
 def write(columns: Mapping[str, Sequence[tuple[str, bytes | None]]]) -> bytes:
@@ -190,7 +251,7 @@ def write(columns: Mapping[str, Sequence[tuple[str, bytes | None]]]) -> bytes:
         _HEAD.size
         + _COUNT.size
         + sum(
-            len(names[name]) + _COUNT.size + sum(len(kinds[kind]) + _EXTENT.size for kind, _ in listed)
+            len(names[name]) + _COUNT.size + sum(len(kinds[kind]) + EXTENT.size for kind, _ in listed)
             for name, listed in columns.items()
         )
     )
@@ -201,9 +262,9 @@ def write(columns: Mapping[str, Sequence[tuple[str, bytes | None]]]) -> bytes:
         for kind, payload in listed:
             head.append(kinds[kind])
             if payload is None:
-                head.append(_EXTENT.pack(EMPTY_START, 0))
+                head.append(EXTENT.pack(EMPTY_START, 0))
                 continue
-            head.append(_EXTENT.pack(start, len(payload)))
+            head.append(EXTENT.pack(start, len(payload)))
             payloads.append(payload)
             start += len(payload)
     return b"".join([*head, _COUNT.pack(0), *payloads])

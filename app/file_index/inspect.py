@@ -38,7 +38,7 @@ def inspect(index: FileIndex, types: Mapping[str, DataType]) -> dict[str, Json]:
     """
     return {
         "version": VERSION,
-        "size": len(index.buffer),
+        "size": index.size,
         "columns": [
             {
                 "name": column,
