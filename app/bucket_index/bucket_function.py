@@ -32,14 +32,20 @@ import struct
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, assert_never
 
-from app.bucket_index.key_hash import key_hash
+import numpy as np
+
+from app.bucket_index.key_hash import key_hash, key_hashes
 from app.errors import FilterError
 from app.types import TypeRoot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
+    from app.bucket_index.hash_index import Hashes
     from app.types import DataType, Value
+    from app.types.row_matrix import FieldValues
 
 _MASK32: Final = 0xFFFFFFFF
 _MASK31: Final = 0x7FFFFFFF
@@ -80,12 +86,51 @@ def bucket_of(
             assert_never(function)
 
 
+def buckets_of(
+    function: BucketFunction, fields: Sequence[FieldValues], count: int, buckets: int
+) -> NDArray[np.int64]:
+    """The buckets of many bucket keys, in order.
+
+    Args:
+        function: the table's bucket function.
+        fields: the bucket key columns, each of shape (count,).
+        count: number of keys.
+        buckets: as of :func:`bucket_of`.
+
+    Raises:
+        FilterError: the function does not take keys of these types.
+    """
+    types = [field.type for field in fields]
+    match function:
+        case BucketFunction.DEFAULT:
+            return hashed_buckets(key_hashes(fields, count), buckets)
+        case BucketFunction.MOD:
+            _check_mod(types)
+            (field,) = fields
+            return np.where(field.is_null, 0, field.values).astype(np.int64) % buckets
+        case BucketFunction.HIVE:
+            keys = zip(*(field.tolist() for field in fields), strict=True)
+            return np.fromiter((_hive(key, types) % buckets for key in keys), np.int64, count)
+        case _:
+            assert_never(function)
+
+
+def hashed_buckets(hashes: Hashes, buckets: int) -> NDArray[np.int64]:
+    """The buckets of many key hashes under the default function."""
+    # Java's remainder has the sign of the hash, so its absolute value is that of the magnitude.
+    return np.abs(hashes.astype(np.int64)) % buckets
+
+
 def _mod(key: Sequence[Value | None], types: Sequence[DataType]) -> int:
+    _check_mod(types)
+    return int(key[0] or 0)
+
+
+def _check_mod(types: Sequence[DataType]) -> None:
     if len(types) != 1:
         raise FilterError(f"the mod bucket function takes one key column, not {len(types)}")
     if types[0].root not in (TypeRoot.INT, TypeRoot.BIGINT):
         raise FilterError(f"the mod bucket function takes a key of type INT or BIGINT, not {types[0]}")
-    return int(key[0] or 0)
 
 
 def _hive(key: Sequence[Value | None], types: Sequence[DataType]) -> int:

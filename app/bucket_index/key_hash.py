@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from app.types.binary_row import row_hash, write_row
+from app.types.murmur3 import hash_rows
+from app.types.row_matrix import write_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from app.bucket_index.hash_index import Hashes
     from app.types import DataType, Value
+    from app.types.row_matrix import FieldValues
 
 
 def key_hash(key: Sequence[Value | None], types: Sequence[DataType]) -> int:
@@ -24,6 +27,14 @@ def key_hash(key: Sequence[Value | None], types: Sequence[DataType]) -> int:
     return row_hash(write_row(key, types))
 
 
-def key_hashes(keys: Iterable[Sequence[Value | None]], types: Sequence[DataType]) -> Hashes:
-    """The hashes of many trimmed primary keys, in order."""
-    return np.fromiter((key_hash(key, types) for key in keys), dtype=np.int32)
+def key_hashes(fields: Sequence[FieldValues], count: int) -> Hashes:
+    """The hashes of many trimmed primary keys, in order.
+
+    Args:
+        fields: the key columns, each of shape (count,).
+        count: number of keys.
+    """
+    hashes = np.empty(count, np.int32)
+    for positions, rows in write_rows(fields, count):
+        hashes[positions] = hash_rows(rows)
+    return hashes

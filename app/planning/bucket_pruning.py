@@ -14,13 +14,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from app.bucket_index import BucketFunction, bucket_of, key_hashes
+from app.bucket_index import BucketFunction, buckets_of, key_hashes
 from app.errors import CorruptMetadataError, FilterError, SnapshotExpiredError
 from app.planning.answers import SkipStep
 from app.planning.key_candidates import pinned_keys
 from app.planning.key_directory import read_usable
 from app.table.schema import BucketMode
 from app.types.data_types import BINARY_ROOTS, STRING_ROOTS
+from app.types.row_matrix import fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -76,9 +77,8 @@ class BucketPruning:
         if place not in self._fixed:
             function = BucketFunction(self.version.schema.options.bucket_function)
             try:
-                found: frozenset[int] | None = frozenset(
-                    bucket_of(function, key, types, buckets) for key in keys
-                )
+                chosen = buckets_of(function, fields_of(keys, types), len(keys), buckets)
+                found: frozenset[int] | None = frozenset(chosen.tolist())
             except FilterError:
                 # The function refuses such keys, so it cannot have placed them either.
                 found = None
@@ -104,7 +104,7 @@ class BucketPruning:
         except CorruptMetadataError as error:
             self.warnings.append(f"the hash indexes of a partition are not used: {error}")
             return frozenset()
-        holding = index.holding(key_hashes(keys, types))
+        holding = index.holding(key_hashes(fields_of(keys, types), len(keys)))
         for entry, failure in failures:
             self.warnings.append(f"the hash index of bucket {entry.bucket} is not used: {failure}")
             holding |= {entry.bucket}

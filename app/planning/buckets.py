@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from app.bucket_index import UNKNOWN, BucketFunction, bucket_of, key_hash
+import numpy as np
+
+from app.bucket_index import UNKNOWN, BucketFunction, buckets_of, hashed_buckets, key_hashes
 from app.bucket_index.assigner import AssignerOptions, HashBucketAssigner
 from app.errors import FilterError
 from app.planning.answers import (
@@ -22,11 +24,14 @@ from app.storage import check_deadline
 from app.table.schema import BucketMode
 from app.types import parse_json
 from app.types.binary_row import write_row
+from app.types.row_matrix import FieldValues
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from app.bucket_index import PartitionIndex
+    from numpy.typing import NDArray
+
+    from app.bucket_index import Hashes, PartitionIndex
     from app.planning.requests import AssignRequest, LookupRequest
     from app.planning.version import Version
     from app.table.index_manifest import IndexEntry
@@ -49,23 +54,17 @@ def answer_lookup(version: Version, request: LookupRequest) -> LookupAnswer:
     """
     mode = version.schema.bucket_mode
     partition = read_partition(version, request.partition)
-    keys = None if request.keys is None else [_key(version, key, partition) for key in request.keys]
-    fields = _key_fields(version)
-    if keys is None:
-        hashes = list(request.hashes or ())
-    else:
-        types = [field.type for field in fields]
-        hashes = [key_hash(key, types) for key in keys]
+    hashes, keys = _hashes(version, request, partition)
     buckets: Sequence[int | None]
     match mode:
         case BucketMode.HASH_DYNAMIC:
             found = partition_index(version, partition).lookup(hashes)
             buckets = [None if bucket == UNKNOWN else bucket for bucket in found.tolist()]
         case BucketMode.HASH_FIXED:
-            buckets = _fixed(version, keys, hashes, fields, partition)
+            buckets = _fixed(version, hashes, keys, partition).tolist()
         case _:
             buckets = [None] * len(hashes)
-    answers = tuple(KeyBucket(hashed, bucket) for hashed, bucket in zip(hashes, buckets, strict=True))
+    answers = tuple(map(KeyBucket, hashes.tolist(), buckets))
     return LookupAnswer(version.snapshot_id, mode.value.lower(), answers, _NO_INDEX.get(mode))
 
 
@@ -122,11 +121,7 @@ def answer_assignment(version: Version, request: AssignRequest) -> AssignAnswer:
         raise FilterError(f"only dynamic buckets (hash_dynamic) are assigned; this table is {mode}")
     partition = read_partition(version, request.lookup.partition)
     row = write_row(partition, [field.type for field in schema.partition_fields])
-    if request.lookup.keys is None:
-        hashes = list(request.lookup.hashes or ())
-    else:
-        types = [field.type for field in _key_fields(version)]
-        hashes = [key_hash(_key(version, key, partition), types) for key in request.lookup.keys]
+    hashes, _ = _hashes(version, request.lookup, partition)
     options = AssignerOptions(
         channels=request.num_channels,
         assigners=request.num_assigners,
@@ -136,7 +131,7 @@ def answer_assignment(version: Version, request: AssignRequest) -> AssignAnswer:
     )
     assigner = HashBucketAssigner(options, lambda _: partition_index(version, partition))
     assigned = []
-    for hashed in hashes:
+    for hashed in hashes.tolist():
         check_deadline()
         found = assigner.assign(row, hashed)
         assigned.append(AssignedBucket(hashed, found.bucket, found.strategy.value, found.permitted))
@@ -167,27 +162,35 @@ def _key_fields(version: Version) -> tuple[DataField, ...]:
     return schema.trimmed_primary_keys
 
 
-def _key(
-    version: Version, written: Mapping[str, Json], partition: tuple[Value | None, ...]
-) -> tuple[Value | None, ...]:
-    """The values of the hashed columns; partition and other key columns may be given too."""
+def _hashes(
+    version: Version, request: LookupRequest, partition: tuple[Value | None, ...]
+) -> tuple[Hashes, tuple[FieldValues, ...] | None]:
+    """The key hashes that are asked for, and the hashed columns if keys were given."""
+    if request.keys is None:
+        return np.array(request.hashes or (), np.int32), None
+    fields = _read_keys(version, request.keys, partition)
+    return key_hashes(fields, len(request.keys)), fields
+
+
+def _read_keys(
+    version: Version, keys: Sequence[Mapping[str, Json]], partition: tuple[Value | None, ...]
+) -> tuple[FieldValues, ...]:
+    """The hashed columns; partition and other key columns may be given too."""
     schema, fields = version.schema, _key_fields(version)
     allowed = {field.name for field in fields} | set(schema.primary_keys) | set(schema.partition_keys)
-    for name in written:
-        if name not in allowed:
+    for key in keys:
+        if not allowed.issuperset(key):
+            name = next(name for name in key if name not in allowed)
             raise FilterError(f"{name!r} is no key column of this table", column=name)
-    values = []
-    for field in fields:
-        if field.name not in written:
-            raise FilterError(f"the key lacks {field.name!r}", column=field.name)
-        values.append(_value(written, field))
     for field, value in zip(schema.partition_fields, partition, strict=True):
-        if field.name in written and _value(written, field) != value:
+        if any(field.name in key and _value(key, field) != value for key in keys):
             raise FilterError(f"{field.name!r} of the key is not that of the partition", column=field.name)
-    return tuple(values)
+    return tuple(FieldValues.of([_value(key, field) for key in keys], field.type) for field in fields)
 
 
 def _value(written: Mapping[str, Json], field: DataField) -> Value | None:
+    if field.name not in written:
+        raise FilterError(f"the key lacks {field.name!r}", column=field.name)
     try:
         return parse_json(written[field.name], field.type)
     except FilterError as error:
@@ -196,11 +199,10 @@ def _value(written: Mapping[str, Json], field: DataField) -> Value | None:
 
 def _fixed(
     version: Version,
-    keys: Sequence[tuple[Value | None, ...]] | None,
-    hashes: Sequence[int],
-    fields: Sequence[DataField],
+    hashes: Hashes,
+    keys: tuple[FieldValues, ...] | None,
     partition: tuple[Value | None, ...],
-) -> list[int | None]:
+) -> NDArray[np.int64]:
     """Buckets by the bucket function, among as many buckets as the partition has."""
     options = version.schema.options
     total = next(
@@ -215,9 +217,7 @@ def _fixed(
         raise FilterError(f"the bucket function {options.bucket_function!r} is not supported")
     function = BucketFunction(options.bucket_function)
     if keys is not None:
-        types = [field.type for field in fields]
-        return [bucket_of(function, key, types, total) for key in keys]
+        return buckets_of(function, keys, len(hashes), total)
     if function is not BucketFunction.DEFAULT:
         raise FilterError(f"the bucket function {function.value!r} needs keys, not hashes")
-    # Java's remainder has the sign of the hash, so its absolute value is that of the magnitude.
-    return [abs(hashed) % total for hashed in hashes]
+    return hashed_buckets(hashes, total)

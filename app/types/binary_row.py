@@ -94,8 +94,8 @@ def read_row(buffer: Buffer, types: Sequence[DataType]) -> tuple[Value | None, .
         CorruptMetadataError: another number of fields, or a value that does not lie inside the row.
     """
     row = read_row_bytes(buffer, len(types))
-    null_bits = int.from_bytes(row[: _null_bytes(len(types))], "little") >> 8
-    at = _null_bytes(len(types))
+    null_bits = int.from_bytes(row[: null_bytes(len(types))], "little") >> 8
+    at = null_bytes(len(types))
     values: list[Value | None] = []
     for data_type in types:
         reader = None if null_bits & 1 else _READERS.get(data_type.root)
@@ -118,7 +118,7 @@ def read_row_bytes(buffer: Buffer, fields: int) -> bytes:
     (arity,) = _ARITY.unpack_from(buffer)
     if arity != fields:
         raise CorruptMetadataError(f"expected a row of {fields} fields, found {arity}", offset=0)
-    needed = _null_bytes(fields) + _SLOT_BYTES * fields
+    needed = null_bytes(fields) + _SLOT_BYTES * fields
     row = bytes(buffer[_ARITY.size :])
     if len(row) < needed:
         raise CorruptMetadataError(
@@ -139,7 +139,7 @@ def write_row(values: Sequence[Value | None], types: Sequence[DataType]) -> byte
         values: one value or None per type, each in the range of its type; None where the type has no values.
         types: one type per field.
     """
-    slots_at = _null_bytes(len(types))
+    slots_at = null_bytes(len(types))
     row = bytearray(slots_at + _SLOT_BYTES * len(types))
     for index, (value, data_type) in enumerate(zip(values, types, strict=True)):
         if value is None:
@@ -152,7 +152,8 @@ def write_row(values: Sequence[Value | None], types: Sequence[DataType]) -> byte
     return bytes(row)
 
 
-def _null_bytes(fields: int) -> int:
+def null_bytes(fields: int) -> int:
+    """Where the slots of a row begin: the bytes of its row kind and its null bits."""
     return (fields + 71) // 64 * 8
 
 
@@ -160,7 +161,7 @@ def _encode(value: Value | None, data_type: DataType, end: int) -> tuple[bytes, 
     """``(slot, variable bytes)`` of one value in a row that is ``end`` bytes long so far."""
     root = data_type.root
     if root is TypeRoot.DECIMAL and not data_type.is_compact_decimal:
-        unscaled = b"" if value is None else _shortest_twos_complement(int(value))
+        unscaled = b"" if value is None else shortest_twos_complement(int(value))
         return _PIECE.pack(len(unscaled), end), unscaled.ljust(_DECIMAL_BYTES, b"\0")
     if root in TIMESTAMP_ROOTS and not data_type.is_compact_timestamp:
         millis, nanos = divmod(0 if value is None else int(value), NANOS_PER_MILLI)
@@ -180,7 +181,8 @@ def _encode_bytes(value: bytes, end: int) -> tuple[bytes, bytes]:
     return _PIECE.pack(len(value), end), value + bytes(-len(value) % _SLOT_BYTES)
 
 
-def _shortest_twos_complement(number: int) -> bytes:
+def shortest_twos_complement(number: int) -> bytes:
+    """As few bytes as hold the number and its sign, big endian."""
     magnitude = number if number >= 0 else ~number
     return number.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
 

@@ -3,13 +3,25 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from app.bucket_index import BucketFunction, bucket_of, key_hash, key_hashes
+from app.bucket_index import BucketFunction, bucket_of, buckets_of, hashed_buckets, key_hash, key_hashes
 from app.errors import FilterError
 from app.types import parse_json, parse_type
+from app.types.row_matrix import FieldValues, fields_of
 from tests import golden_unit
 
 KEYS = golden_unit.document("hash-index", "keys")["keys"]
+
+
+def errors_or_buckets(
+    function: BucketFunction, fields: tuple[FieldValues, ...], count: int, buckets: int
+) -> list[int | None]:
+    try:
+        return [*buckets_of(function, fields, count, buckets).tolist()]
+    except FilterError:
+        return [None] * count
 
 
 def error_or_bucket(
@@ -28,7 +40,9 @@ def test_hashes_and_buckets_are_those_of_the_engine(group: dict[str, Any]) -> No
         tuple(parse_json(value, kind) for value, kind in zip(row["values"], types, strict=True))
         for row in group["rows"]
     ]
-    assert key_hashes(keys, types).tolist() == [row["hash"] for row in group["rows"]]
+    fields, hashes = fields_of(keys, types), [row["hash"] for row in group["rows"]]
+    assert key_hashes(fields, len(keys)).tolist() == hashes
+    assert [key_hash(key, types) for key in keys] == hashes
     for key, row in zip(keys, group["rows"], strict=True):
         for buckets, expected in row["buckets"].items():
             found = {
@@ -38,6 +52,30 @@ def test_hashes_and_buckets_are_those_of_the_engine(group: dict[str, Any]) -> No
             assert found == {
                 name: None if isinstance(bucket, dict) else bucket for name, bucket in expected.items()
             }, (row["values"], buckets)
+
+
+@pytest.mark.parametrize("group", KEYS, ids=lambda group: ",".join(group["types"][:4]))
+def test_many_keys_go_where_each_goes(group: dict[str, Any]) -> None:
+    types = [parse_type(text) for text in group["types"]]
+    keys = [
+        tuple(parse_json(value, kind) for value, kind in zip(row["values"], types, strict=True))
+        for row in group["rows"]
+    ]
+    fields = fields_of(keys, types)
+    for function in BucketFunction:
+        one_by_one = [error_or_bucket(function, key, types, 7) for key in keys]
+        # Hive refuses a value, the others refuse a type: many keys are refused if one of them is.
+        expected = [None] * len(keys) if None in one_by_one else one_by_one
+        assert errors_or_buckets(function, fields, len(keys), 7) == expected, function
+
+
+@settings(deadline=None)
+@given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1)), st.integers(1, 2**31 - 1))
+def test_many_integers_go_where_each_goes(numbers: list[int | None], buckets: int) -> None:
+    types, keys = [parse_type("BIGINT")], [(number,) for number in numbers]
+    for function in BucketFunction:
+        found = buckets_of(function, fields_of(keys, types), len(keys), buckets)
+        assert found.tolist() == [bucket_of(function, key, types, buckets) for key in keys]
 
 
 @pytest.mark.parametrize(
@@ -53,9 +91,12 @@ def test_refusals_name_the_function_and_the_type(
 ) -> None:
     with pytest.raises(FilterError, match=f"the {function} bucket function.*{complaint}"):
         bucket_of(function, key, [parse_type(text) for text in types], 4)
+    with pytest.raises(FilterError, match=f"the {function} bucket function.*{complaint}"):
+        buckets_of(function, fields_of([key], [parse_type(text) for text in types]), 1, 4)
 
 
 def test_the_lowest_hash_has_a_bucket_though_its_magnitude_exceeds_32_bits() -> None:
     types, key = [parse_type("BIGINT")], (-9003943502026899456,)
     assert key_hash(key, types) == -(2**31)
     assert bucket_of(BucketFunction.DEFAULT, key, types, 7) == 2**31 % 7
+    assert hashed_buckets(key_hashes(fields_of([key], types), 1), 7).tolist() == [2**31 % 7]
