@@ -1,17 +1,22 @@
 """Answers compressed by ``Accept-Encoding``: zstd where the caller takes it, else gzip.
 
 A compressed answer is another representation, so its strong ``ETag`` gets the coding as a suffix;
-:mod:`app.api.etags` takes it off again. Answers that are streamed go out as they are.
+:mod:`app.api.etags` takes it off again. The pieces of a stream are compressed as they come, and what ends the
+compressed form goes out with the last of them: a stream that breaks off has no such end.
 """
 
 from __future__ import annotations
 
 import gzip
 import sys
-from typing import TYPE_CHECKING
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 import anyio.to_thread
 from starlette.datastructures import Headers, MutableHeaders
+
+from app.api.negotiation import qualities
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -27,31 +32,54 @@ _SMALLEST_BYTES = 1_024
 # Below this the work is shorter than handing it to a thread.
 _LARGE_BYTES = 1 << 16
 _GZIP_LEVEL = 5
+_GZIP_WINDOW = 16 + zlib.MAX_WBITS
+
+
+class Compressor(Protocol):
+    """Compresses what comes in pieces."""
+
+    def compress(self, data: bytes, /) -> bytes:
+        """What can be said of all pieces so far; maybe nothing yet."""
+        ...
+
+    def flush(self) -> bytes:
+        """The rest, and the end."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Coding:
+    """One content coding.
+
+    Attributes:
+        whole: compresses an answer of one piece.
+        pieces: makes a compressor for an answer of many.
+    """
+
+    whole: Callable[[bytes], bytes]
+    pieces: Callable[[], Compressor]
+
 
 # In the order of preference among codings that the caller likes equally.
-CODINGS: dict[str, Callable[[bytes], bytes]] = {
-    "zstd": zstd.compress,
-    "gzip": lambda body: gzip.compress(body, _GZIP_LEVEL, mtime=0),
+CODINGS = {
+    "zstd": Coding(zstd.compress, zstd.ZstdCompressor),
+    "gzip": Coding(
+        lambda body: gzip.compress(body, _GZIP_LEVEL, mtime=0),
+        lambda: zlib.compressobj(_GZIP_LEVEL, wbits=_GZIP_WINDOW),
+    ),
 }
 
 
 def preferred_coding(accept_encoding: str) -> str | None:
     """The coding to answer in; None for none."""
-    qualities: dict[str, float] = {}
-    for part in accept_encoding.lower().split(","):
-        name, _, parameters = part.partition(";")
-        quality = parameters.replace(" ", "").removeprefix("q=") or "1"
-        try:
-            qualities[name.strip()] = float(quality)
-        except ValueError:
-            qualities[name.strip()] = 0.0
-    liked = {coding: qualities.get(coding, qualities.get("*", 0.0)) for coding in CODINGS}
+    taken = qualities(accept_encoding)
+    liked = {coding: taken.get(coding, taken.get("*", 0.0)) for coding in CODINGS}
     best = max(liked, key=liked.__getitem__)
-    return best if liked[best] > 0 and liked[best] >= qualities.get("identity", 0.0) else None
+    return best if liked[best] > 0 and liked[best] >= taken.get("identity", 0.0) else None
 
 
 class Compression:
-    """ASGI middleware that compresses answers of one piece."""
+    """ASGI middleware that compresses answers."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -61,35 +89,66 @@ class Compression:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        coding = preferred_coding(Headers(scope=scope).get("accept-encoding", ""))
-        start: Message | None = None
+        answer = _Answer(preferred_coding(Headers(scope=scope).get("accept-encoding", "")), send)
+        await self._app(scope, receive, answer.send)
 
-        async def send_compressed(message: Message) -> None:
-            nonlocal start
-            if message["type"] == "http.response.start":
-                start = message
+
+class _Answer:
+    """Compresses one answer on its way out.
+
+    Args:
+        coding: what to compress it with, if it is not too small.
+        send: takes the messages of the answer as they go out.
+    """
+
+    def __init__(self, coding: str | None, send: Send) -> None:
+        self._coding = coding
+        self._send = send
+        self._start: Message | None = None
+        self._pieces: Compressor | None = None
+
+    async def send(self, message: Message) -> None:
+        """Takes the next message of the answer."""
+        if message["type"] == "http.response.start":
+            # Whether it is compressed is known with the body only.
+            self._start = message
+            MutableHeaders(scope=message).add_vary_header("Accept-Encoding")
+            return
+        if message["type"] == "http.response.body":
+            message = {**message, "body": await self._compressed(message)}
+            if self._pieces is not None and not message["body"] and message.get("more_body"):
                 return
-            if start is not None:
-                MutableHeaders(scope=start).add_vary_header("Accept-Encoding")
-                body = message.get("body", b"")
-                if coding is not None and len(body) >= _SMALLEST_BYTES and not message.get("more_body"):
-                    message = {**message, "body": await _compress(body, coding, start)}
-                await send(start)
-                start = None
-            await send(message)
+        if self._start is not None:
+            await self._send(self._start)
+            self._start = None
+        await self._send(message)
 
-        await self._app(scope, receive, send_compressed)
+    async def _compressed(self, message: Message) -> bytes:
+        body: bytes = message.get("body", b"")
+        more: bool = message.get("more_body", False)
+        if self._start is not None and self._coding is not None:
+            coding = CODINGS[self._coding]
+            if more:
+                _rename(self._start, self._coding)
+                self._pieces = coding.pieces()
+            elif len(body) >= _SMALLEST_BYTES:
+                _rename(self._start, self._coding)
+                body = await _run(coding.whole, body)
+                MutableHeaders(scope=self._start)["content-length"] = str(len(body))
+        if self._pieces is None:
+            return body
+        if body:
+            body = await _run(self._pieces.compress, body)
+        return body if more else body + self._pieces.flush()
 
 
-async def _compress(body: bytes, coding: str, start: Message) -> bytes:
-    """``body`` in ``coding``, with the headers of ``start`` to match."""
-    compress = CODINGS[coding]
-    compressed = (
-        await anyio.to_thread.run_sync(compress, body) if len(body) >= _LARGE_BYTES else compress(body)
-    )
+async def _run(compress: Callable[[bytes], bytes], body: bytes) -> bytes:
+    return await anyio.to_thread.run_sync(compress, body) if len(body) >= _LARGE_BYTES else compress(body)
+
+
+def _rename(start: Message, coding: str) -> None:
+    """Marks the headers of an answer as those of its compressed form."""
     headers = MutableHeaders(scope=start)
     headers["content-encoding"] = coding
-    headers["content-length"] = str(len(compressed))
     if "etag" in headers:
         headers["etag"] = f'{headers["etag"][:-1]}-{coding}"'
-    return compressed

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from app import __version__
+from app.api.compression import CODINGS
 from app.api.discovery_documents import (
     BranchList,
     Configuration,
@@ -17,6 +18,7 @@ from app.api.discovery_documents import (
     TagList,
 )
 from app.api.encoding import Entry, NextToken, encode_index_files
+from app.api.negotiation import PlanFormat
 from app.api.openapi import operation
 from app.api.paging import Window
 from app.api.paths import DATABASES, TABLE, TABLES, DatabaseName, Table, WarehouseName
@@ -31,8 +33,8 @@ router = APIRouter(tags=["discovery"])
 _CAPABILITIES = {
     "filters": ["spark_sql", "paimon_json"],
     "selections": ["none", "count", "bitmap", "ranges", "positions"],
-    "formats": ["application/json"],
-    "encodings": ["zstd", "gzip"],
+    "formats": [format_.value for format_ in PlanFormat],
+    "encodings": list(CODINGS),
 }
 
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from pyroaring import BitMap
 
 from app.api.problems import problem_of
-from app.api.selections import bitmap_format, encode_positions, sized_for
+from app.api.selections import Encoded, bitmap_format, encode_positions, sized_for
 from app.planning.answers import SkipStep
 from app.planning.requests import SelectionForm
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from app.api.paging import Window
     from app.planning.answers import (
@@ -49,10 +49,12 @@ class Form:
     Attributes:
         selection: the form that was asked for.
         positions: most positions in one list.
+        write: makes JSON of a set, unless told otherwise.
     """
 
     selection: SelectionForm
     positions: int
+    write: Callable[[Positions, SelectionForm, int], Encoded | None] = encode_positions
 
     def members(self, positions: Positions | None, row_count: int) -> Entry:
         """``selection`` and ``selection_format`` for a file of ``row_count`` rows; None is every row."""
@@ -60,7 +62,7 @@ class Form:
             return {"selection": None, "selection_format": None}
         sized = sized_for(positions, row_count)
         return {
-            "selection": encode_positions(sized, self.selection, self.positions),
+            "selection": self.write(sized, self.selection, self.positions),
             "selection_format": bitmap_format(sized, self.selection),
         }
 
@@ -72,8 +74,8 @@ def encode_plan(plan: Plan, window: Window, form: Form, token: NextToken, *, exp
 
     def entry(index: int) -> Entry:
         if index < kept:
-            return _file(plan.files[index], form, skipped=False)
-        return _file(plan.skipped_files[index - kept], form, skipped=True)
+            return plan_file(plan.files[index], form)
+        return plan_file(plan.skipped_files[index - kept], None)
 
     page = window.fill(kept + len(plan.skipped_files), entry)
     kept_here = max(0, kept - window.offset)
@@ -86,10 +88,10 @@ def encode_plan(plan: Plan, window: Window, form: Form, token: NextToken, *, exp
         answer["skipped_files"] = page.entries[kept_here:]
     timings = {**plan.timings_ms, "encode": (time.perf_counter() - started) * 1000}
     return answer | {
-        "summary": _summary(plan.summary),
+        "summary": plan_summary(plan.summary),
         "warnings": plan.warnings,
         "unknown_files": plan.unknown_files,
-        "timings_ms": {name: round(spent, 3) for name, spent in timings.items()},
+        "timings_ms": rounded(timings),
         "next_page_token": token(page.next_offset),
     }
 
@@ -152,7 +154,8 @@ def encode_evaluation(
     return {"results": [_evaluated(file, form, row_count or 0, instance) for file in files]}
 
 
-def _file(file: FilePlan, form: Form, *, skipped: bool) -> Entry:
+def plan_file(file: FilePlan, form: Form | None) -> Entry:
+    """One file of a plan; without a form it is one that was skipped, of which no rows are told."""
     entry = {
         "path": file.path,
         "file_name": file.file_name,
@@ -172,7 +175,7 @@ def _file(file: FilePlan, form: Form, *, skipped: bool) -> Entry:
         "deletion": file.deletion,
         "decision_reason": file.reason.value,
     }
-    if not skipped:
+    if form is not None:
         entry["selected_rows"] = file.selected_rows
         entry |= form.members(file.selection, file.row_count)
     if file.explain is not None:
@@ -180,9 +183,15 @@ def _file(file: FilePlan, form: Form, *, skipped: bool) -> Entry:
     return entry
 
 
-def _summary(summary: PlanSummary) -> Entry:
+def plan_summary(summary: PlanSummary) -> Entry:
+    """The totals of a plan."""
     skipped_by = {step.value: summary.skipped_by.get(step, 0) for step in SkipStep}
     return asdict(summary) | {"skipped_by": skipped_by}
+
+
+def rounded(timings_ms: Mapping[str, float]) -> Entry:
+    """Times to the microsecond."""
+    return {name: round(spent, 3) for name, spent in timings_ms.items()}
 
 
 def _file_deletions(file: FileDeletions, form: Form) -> Entry:
@@ -197,7 +206,7 @@ def _file_deletions(file: FileDeletions, form: Form) -> Entry:
         positions = file.positions or _NO_ROWS
         # A vector knows no row count; its last position tells whether 32 bits hold it.
         sized = sized_for(positions, positions.max() + 1 if positions else 0)
-        entry[form.selection.value] = encode_positions(sized, form.selection, form.positions)
+        entry[form.selection.value] = form.write(sized, form.selection, form.positions)
         if form.selection is SelectionForm.BITMAP:
             entry["bitmap_format"] = bitmap_format(sized, form.selection)
     return entry

@@ -24,6 +24,8 @@ from app.api.documents import ProblemDetails
 from app.api.problems import MEDIA_TYPE, problem_of, problem_of_status
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fastapi import FastAPI
     from pydantic import BaseModel
 
@@ -100,7 +102,11 @@ _EXAMPLES = {
 
 
 def operation(
-    answer: type[BaseModel], body: type[BaseModel] | None = None, *, storage: bool = True
+    answer: type[BaseModel],
+    body: type[BaseModel] | None = None,
+    *,
+    storage: bool = True,
+    streams: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """What a route says about itself.
 
@@ -108,17 +114,24 @@ def operation(
         answer: shape of the answer.
         body: shape of the request's body, if it has one.
         storage: the route reads the warehouse, which can fail in many ways.
+        streams: what else the answer can be, by media type.
     """
     statuses = _ALWAYS | (_STORAGE if storage else set()) | (_BODY if body else set())
-    responses: dict[int, dict[str, Any]] = {200: {"model": answer, "description": "The answer."}}
+    content = {
+        media_type: {"schema": {"type": "string", "format": "binary", "description": text}}
+        for media_type, text in (streams or {}).items()
+    }
+    responses: dict[int, dict[str, Any]] = {
+        200: {"model": answer, "description": "The answer.", "content": content}
+    }
     responses |= {status: {"description": _DESCRIPTIONS[status]} for status in sorted(statuses)}
     if body is None:
         return {"responses": responses}
     schema = {"$ref": _REFERENCE.format(model=body.__name__)}
-    content = {"application/json": {"schema": schema, "example": _BODIES[body]}}
+    asked = {"application/json": {"schema": schema, "example": _BODIES[body]}}
     return {
         "responses": responses,
-        "openapi_extra": {"requestBody": {"required": True, "content": content}},
+        "openapi_extra": {"requestBody": {"required": True, "content": asked}},
     }
 
 

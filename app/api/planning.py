@@ -1,5 +1,6 @@
 """``POST .../plan``: which files, and which of their rows, does a query read?"""
 
+from collections.abc import Iterator
 from typing import Annotated
 
 from fastapi import APIRouter, Depends
@@ -10,27 +11,52 @@ from app.api.bodies import PlanBody
 from app.api.documents import PlanAnswer
 from app.api.encoding import Entry, Form, NextToken, encode_plan
 from app.api.json_body import JsonBody
+from app.api.negotiation import PlanFormat, preferred_format
 from app.api.openapi import operation
 from app.api.paging import Window
 from app.api.paths import TABLE, Table
+from app.api.plan_batches import plan_batches
+from app.api.plan_lines import plan_lines
 from app.api.runtime import Shared
 from app.api.versioned import Question
 from app.planning.version import Version
 
 router = APIRouter(tags=["planning"])
 
+_STREAMS = {
+    PlanFormat.LINES.value: "A file of the plan on each line; the last line alone has a summary.",
+    PlanFormat.ARROW.value: "An Arrow IPC stream with a row for each file; its schema holds the summary.",
+}
 
-@router.post(TABLE + "/plan", **operation(PlanAnswer, PlanBody))
+
+@router.post(TABLE + "/plan", **operation(PlanAnswer, PlanBody, streams=_STREAMS))
 async def plan(
     request: Request, table: Table, body: Annotated[PlanBody, Depends(JsonBody(PlanBody))], runtime: Shared
 ) -> Response:
-    """Plan a scan: the files that a query reads, with the rows to read of each."""
-    question = Question(runtime, table, "plan", body, request.headers.getlist("if-none-match"))
+    """Plan a scan: the files that a query reads, with the rows to read of each.
+
+    Pages of JSON, or the whole plan as an Arrow or NDJSON stream, whichever `Accept` likes best.
+    """
+    known = request.headers.getlist("if-none-match")
+    question = Question(runtime, table, "plan", body, known, {"Vary": "Accept"})
     asked = body.to_request()
     form = Form(asked.selection, runtime.settings.positions)
 
-    def compute(version: Version, window: Window, token: NextToken) -> Entry:
+    def page(version: Version, window: Window, token: NextToken) -> Entry:
         answer = runtime.service.plan_version(version, asked)
         return encode_plan(answer, window, form, token, explain=asked.explain)
 
-    return await runtime.run(lambda: question.answer(compute))
+    def lines(version: Version) -> Iterator[bytes]:
+        return plan_lines(runtime.service.plan_version(version, asked), form, explain=asked.explain)
+
+    def batches(version: Version) -> Iterator[bytes]:
+        answer = runtime.service.plan_version(version, asked)
+        return plan_batches(answer, version.schema.partition_fields, form, explain=asked.explain)
+
+    match preferred_format(",".join(request.headers.getlist("accept"))):
+        case PlanFormat.JSON:
+            return await runtime.run(lambda: question.answer(page))
+        case PlanFormat.LINES as media_type:
+            return await runtime.run(lambda: question.stream(media_type, lines))
+        case PlanFormat.ARROW as media_type:
+            return await runtime.run(lambda: question.stream(media_type, batches))

@@ -1,4 +1,4 @@
-"""Sets of row positions as JSON: a roaring bitmap in base64, ranges, or positions.
+"""Sets of row positions as JSON or as bytes: a roaring bitmap, ranges, or positions.
 
 A bitmap travels in the portable roaring form: 32-bit, or 64-bit where the file has more than 2^31-1 rows.
 Work and memory follow the size of the answer, never the number of rows that a few bytes may stand for: ranges
@@ -26,11 +26,13 @@ _LAST_ROW_OF_32_BITS = (1 << 31) - 1
 
 _ONE_BUCKET = struct.Struct("<QI")
 
-Encoded: TypeAlias = "str | NDArray[np.uint64 | np.uint32]"
+_PACKED = np.dtype("<u8")
+
+Encoded: TypeAlias = "str | bytes | NDArray[np.uint64 | np.uint32]"
 
 
 def encode_positions(positions: Positions, form: SelectionForm, limit: int) -> Encoded | None:
-    """The set in the form that was asked for; None where that form has no positions.
+    """The set in the form that was asked for, for JSON; None where that form has no positions.
 
     Returns:
         Base64 text, an array of shape (ranges, 2) with ends exclusive, or an array of positions.
@@ -46,12 +48,27 @@ def encode_positions(positions: Positions, form: SelectionForm, limit: int) -> E
         case SelectionForm.RANGES:
             return _ranges(positions)
         case SelectionForm.POSITIONS:
-            if len(positions) > limit:
-                raise LimitExceededError(
-                    f"{len(positions)} positions do not fit a list of {limit}: ask for ranges or a bitmap",
-                    limit=limit,
-                )
-            return _array(positions)
+            return _listed(positions, limit)
+
+
+def pack_positions(positions: Positions, form: SelectionForm, limit: int) -> bytes | None:
+    """The set as bytes: a roaring bitmap, or little-endian 64-bit numbers; None as for text.
+
+    Returns:
+        The bitmap's portable form, (start, exclusive end) pairs, or positions.
+
+    Raises:
+        LimitExceededError: more than ``limit`` positions were asked for one by one.
+    """
+    match form:
+        case SelectionForm.NONE | SelectionForm.COUNT:
+            return None
+        case SelectionForm.BITMAP:
+            return positions.serialize()
+        case SelectionForm.RANGES:
+            return _ranges(positions).astype(_PACKED).tobytes()
+        case SelectionForm.POSITIONS:
+            return _listed(positions, limit).astype(_PACKED).tobytes()
 
 
 def sized_for(positions: Positions, row_count: int) -> Positions:
@@ -74,6 +91,15 @@ def bitmap_format(positions: Positions, form: SelectionForm) -> str | None:
     if form is not SelectionForm.BITMAP:
         return None
     return "roaring64" if isinstance(positions, BitMap64) else "roaring32"
+
+
+def _listed(positions: Positions, limit: int) -> NDArray[np.uint64 | np.uint32]:
+    if len(positions) > limit:
+        raise LimitExceededError(
+            f"{len(positions)} positions do not fit a list of {limit}: ask for ranges or a bitmap",
+            limit=limit,
+        )
+    return _array(positions)
 
 
 def _ranges(positions: Positions) -> NDArray[np.uint64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from starlette.responses import Response
@@ -12,12 +12,13 @@ from app import __version__
 from app.api.bodies import PagedBody
 from app.api.etags import is_known
 from app.api.paging import PageToken, VersionKey, Window, digest
+from app.api.streaming import PieceStream
 from app.api.strict_json import write_json
 from app.errors import NotFoundError, RequestError, SnapshotExpiredError
 from app.planning.requests import SnapshotSelector
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from app.api.bodies import VersionedBody
     from app.api.encoding import Entry, NextToken
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from app.planning.version import Version
 
 _PAGE_MEMBERS = {"page_size", "page_token"}
+_RELEASE = __version__.encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Question:
         endpoint: tells equal bodies of different endpoints apart.
         body: names the version, and the page where there are pages.
         if_none_match: the caller's ``If-None-Match`` headers.
+        headers: of the answer, beside its tag.
     """
 
     runtime: Runtime
@@ -45,9 +48,10 @@ class Question:
     endpoint: str
     body: VersionedBody
     if_none_match: Sequence[str] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     def answer(self, compute: Callable[[Version, Window, NextToken], Entry]) -> Response:
-        """The HTTP answer: what ``compute`` gives for the version and the page, or 304 without asking it.
+        """The JSON answer: what ``compute`` gives for the version and the page, or 304 without asking it.
 
         Raises:
             PageTokenError: the page token is not of this request.
@@ -58,15 +62,44 @@ class Question:
         version = self._resolve(self.body.selector()) if token is None else self._version_of(token)
         key = _key(version)
         window = self._window(0 if token is None else token.offset)
-        etag = f'"{digest(key.identity, request, repr(window).encode(), __version__.encode()).hex()}"'
-        if is_known(etag, self.if_none_match):
-            return Response(status_code=304, headers={"ETag": etag})
 
         def next_token(offset: int | None) -> str | None:
             return None if offset is None else PageToken(key, offset).write(request)
 
-        content = write_json(compute(version, window, next_token))
-        return Response(content, media_type="application/json", headers={"ETag": etag})
+        def write(headers: Mapping[str, str]) -> Response:
+            content = write_json(compute(version, window, next_token))
+            return Response(content, headers=headers, media_type="application/json")
+
+        return self._unless_known(digest(key.identity, request, repr(window).encode(), _RELEASE), write)
+
+    def stream(self, media_type: str, compute: Callable[[Version], Iterator[bytes]]) -> Response:
+        """The whole answer in pieces: what ``compute`` gives for the version, or 304 without asking it.
+
+        Raises:
+            RequestError: a page was asked for.
+        """
+        if not _PAGE_MEMBERS.isdisjoint(name for name, value in self.body if value is not None):
+            raise RequestError(
+                f"{media_type} is answered as one stream: leave page_size and page_token away, or accept "
+                f"application/json"
+            )
+        version = self._resolve(self.body.selector())
+
+        def write(headers: Mapping[str, str]) -> Response:
+            return PieceStream(self.runtime, compute(version), media_type=media_type, headers=headers)
+
+        tag = digest(_key(version).identity, self._digest(), media_type.encode(), _RELEASE)
+        return self._unless_known(tag, write)
+
+    def _unless_known(self, tag: bytes, write: Callable[[Mapping[str, str]], Response]) -> Response:
+        """304 for a caller who has the answer of this tag, else what ``write`` makes with these headers."""
+        etag = f'"{tag.hex()}"'
+        headers = {"ETag": etag, **self.headers}
+        return (
+            Response(status_code=304, headers=headers)
+            if is_known(etag, self.if_none_match)
+            else write(headers)
+        )
 
     def _token(self, request: bytes) -> PageToken | None:
         text = self.body.page_token if isinstance(self.body, PagedBody) else None

@@ -1,0 +1,64 @@
+r"""A plan as NDJSON: one file on each line, and a last line with what is told of the whole.
+
+::
+
+    {"path": "demo.db/events/bucket-0/data-1.parquet", ...}\n     as in the pages of a plan
+    ...
+    {"summary": {...}, "snapshot_id": 7, ...}\n                   the only line with a summary
+
+With ``explain`` the skipped files follow the kept ones, and every line of a file says which it is. Lines are
+made as they are sent, so memory does not grow with the plan; one that ends without a summary was cut.
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from app.api.encoding import Entry, Form, plan_file, plan_summary, rounded
+from app.api.strict_json import write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from app.planning.answers import Plan
+
+_PIECE_BYTES: Final = 1 << 18
+
+
+def plan_lines(plan: Plan, form: Form, *, explain: bool) -> Iterator[bytes]:
+    """The plan in pieces of some whole lines.
+
+    Raises:
+        LimitExceededError: a file has more positions than fit one list.
+    """
+    piece = bytearray()
+    started, encoding_seconds = time.perf_counter(), 0.0
+    for entry in _entries(plan, form, explain=explain):
+        piece += write_json(entry) + b"\n"
+        if len(piece) >= _PIECE_BYTES:
+            encoding_seconds += time.perf_counter() - started
+            yield bytes(piece)
+            piece.clear()
+            started = time.perf_counter()
+    encoding_seconds += time.perf_counter() - started
+    end: Entry = {
+        "summary": plan_summary(plan.summary),
+        "snapshot_id": plan.snapshot_id,
+        "schema_id": plan.schema_id,
+        "warnings": plan.warnings,
+        "unknown_files": plan.unknown_files,
+        "timings_ms": rounded({**plan.timings_ms, "encode": encoding_seconds * 1000}),
+    }
+    yield bytes(piece) + write_json(end) + b"\n"
+
+
+def _entries(plan: Plan, form: Form, *, explain: bool) -> Iterator[Entry]:
+    kept = (plan_file(file, form) for file in plan.files)
+    if not explain:
+        return kept
+    skipped = (plan_file(file, None) for file in plan.skipped_files)
+    return chain(
+        ({**entry, "skipped": False} for entry in kept), ({**entry, "skipped": True} for entry in skipped)
+    )
