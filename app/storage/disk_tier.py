@@ -1,0 +1,270 @@
+"""A directory that keeps pieces of immutable files, for the time after a restart.
+
+Entries appear under their names only when they are whole, and are verified when they are read, so any number
+of processes may share a directory, and each may end at any time. An entry was last used at its file's
+modification time. Everything that goes wrong with the directory is a miss, never an error.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import threading
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from stat import S_ISDIR
+from typing import TYPE_CHECKING, NamedTuple
+
+from app.storage.disk_entry import entry_head, entry_name, read_entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from app.storage.disk_entry import Piece
+
+_log = logging.getLogger(__name__)
+
+_ENTRIES = "entries-1"
+_BLOCK_BYTES = 1 << 12
+_TEMPORARY = "tmp-"
+_ABANDONED_SECONDS = 3600.0
+_USE_RECORDED_EVERY_SECONDS = 60.0
+# A sweep frees an eighth, so that it is rare. It is due whenever a sixteenth was written, so that what other
+# processes write is seen.
+_FREED_SHARE = 8
+_UNSEEN_SHARE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class DiskTierStatistics:
+    """What the directory holds, as far as this process knows, and how it has done since the process started.
+
+    Attributes:
+        entries: files in the directory.
+        bytes: of the disk that they take together.
+        capacity: what ``bytes`` does not exceed.
+        hits: pieces that were read back.
+        misses: pieces that were not there, or not what was written.
+        evictions: entries removed to make room.
+        corrupt: entries removed because they were not what was written.
+    """
+
+    entries: int
+    bytes: int
+    capacity: int
+    hits: int
+    misses: int
+    evictions: int
+    corrupt: int
+
+
+class DiskTier:
+    """Keeps pieces of immutable files across restarts.
+
+    Args:
+        directory: made if it is not there. Only one subdirectory is written to, which nobody else may enter.
+        capacity_bytes: of all entries together; each further process that shares the directory may pass it by
+            a sixteenth.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], capacity_bytes: int) -> None:
+        self._root = Path(directory) / _ENTRIES
+        self._capacity = capacity_bytes
+        self._lock = threading.Lock()
+        self._sweeping = threading.Lock()
+        self._temporary = f"{self._root}/{_TEMPORARY}{secrets.token_hex(8)}-"
+        self._written = count()
+        self._entries = self._bytes = self._unseen = 0
+        self._hits = self._misses = self._evictions = self._corrupt = 0
+        self._warned = False
+        self._usable = False
+        with self._tolerance():
+            _make_private(self._root)
+            self._sweep(0)
+            self._usable = True
+
+    def get(self, piece: Piece) -> bytes | None:
+        """The piece, if it was put before and came back unharmed."""
+        key = piece.key
+        content = None
+        if self._usable:
+            with self._tolerance(), suppress(FileNotFoundError):
+                content = self._read(key)
+        with self._lock:
+            if content is None:
+                self._misses += 1
+            else:
+                self._hits += 1
+        return content
+
+    def put(self, piece: Piece, content: bytes) -> None:
+        """Keeps a piece, if the directory can take it."""
+        key = piece.key
+        head = entry_head(key, content)
+        size = _occupied(len(head) + len(content))
+        if not self._usable or size > self._capacity:
+            return
+        with self._tolerance():
+            if self._takes(size):
+                try:
+                    self._write(self._path(key), head, content)
+                except OSError:
+                    self._count(-1, -size)
+                    raise
+
+    def statistics(self) -> DiskTierStatistics:
+        """The counters, all of one moment."""
+        with self._lock:
+            return DiskTierStatistics(
+                entries=self._entries,
+                bytes=self._bytes,
+                capacity=self._capacity,
+                hits=self._hits,
+                misses=self._misses,
+                evictions=self._evictions,
+                corrupt=self._corrupt,
+            )
+
+    @contextmanager
+    def _tolerance(self) -> Iterator[None]:
+        """Turns what storage raises into a warning, the first time, and into nothing after."""
+        try:
+            yield
+        except OSError as error:
+            with self._lock:
+                first, self._warned = not self._warned, True
+            if first:
+                _log.warning("the disk cache in %s cannot be used as it should be: %s", self._root, error)
+
+    def _path(self, key: bytes) -> str:
+        name = entry_name(key)
+        # Some file systems are slow with very many files in one directory.
+        return f"{self._root}/{name[:2]}/{name[2:]}"
+
+    def _read(self, key: bytes) -> bytes | None:
+        path = self._path(key)
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - a Path takes longer than the reading
+            entry = file.read()
+            used = os.fstat(file.fileno()).st_mtime
+        content = read_entry(entry, key)
+        if content is None:
+            Path(path).unlink()
+            self._count(-1, -_occupied(len(entry)))
+            with self._lock:
+                self._corrupt += 1
+        elif abs(time.time() - used) > _USE_RECORDED_EVERY_SECONDS:
+            os.utime(path)
+        return content
+
+    def _write(self, path: str, head: bytes, content: bytes) -> None:
+        temporary = f"{self._temporary}{next(self._written)}"
+        try:
+            with open(temporary, "xb") as file:  # noqa: PTH123 - as above
+                file.write(head)
+                file.write(content)
+            try:
+                os.replace(temporary, path)  # noqa: PTH105 - as above
+            except FileNotFoundError:
+                Path(path).parent.mkdir(mode=0o700, exist_ok=True)
+                Path(temporary).replace(path)
+        except OSError:
+            with suppress(OSError):
+                Path(temporary).unlink()
+            raise
+
+    def _count(self, entries: int, size: int) -> None:
+        with self._lock:
+            self._entries += entries
+            self._bytes += size
+
+    def _takes(self, size: int) -> bool:
+        """Sees to it that an entry of ``size`` bytes fits, and counts it."""
+        while True:
+            with self._lock:
+                due = self._unseen and self._unseen + size > self._capacity // _UNSEEN_SHARE
+                if not due and self._bytes + size <= self._capacity:
+                    self._entries += 1
+                    self._bytes += size
+                    self._unseen += size
+                    return True
+            # While one thread sweeps, the others go on without keeping what they read.
+            if not self._sweeping.acquire(blocking=False):
+                return False
+            try:
+                self._sweep(size)
+            finally:
+                self._sweeping.release()
+
+    def _sweep(self, size: int) -> None:
+        """Looks at what is there, and removes what was not used for longest until ``size`` bytes fit."""
+        with self._lock:
+            entries_before = self._entries
+            self._unseen = 0
+        entries = list(self._scan())
+        total = sum(entry.size for entry in entries)
+        kept = len(entries)
+        if total + size > self._capacity:
+            entries.sort()
+            aim = min(self._capacity - size, self._capacity - self._capacity // _FREED_SHARE)
+            for entry in entries:
+                if total <= aim:
+                    break
+                Path(entry.path).unlink(missing_ok=True)
+                total -= entry.size
+                kept -= 1
+        with self._lock:
+            self._evictions += len(entries) - kept
+            # What was written meanwhile may have been seen or not: better to count it twice than never.
+            self._entries = kept + max(0, self._entries - entries_before)
+            self._bytes = total + self._unseen
+
+    def _scan(self) -> Iterator[_Entry]:
+        """All entries; removes what writers left behind that ended in the middle."""
+        with os.scandir(self._root) as shards:
+            for shard in shards:
+                if not shard.is_dir(follow_symlinks=False):
+                    if shard.name.startswith(_TEMPORARY):
+                        _remove_abandoned(shard)
+                    continue
+                with os.scandir(shard) as files:
+                    for file in files:
+                        with suppress(FileNotFoundError):
+                            found = file.stat(follow_symlinks=False)
+                            yield _Entry(found.st_mtime, _occupied(found.st_size), file.path)
+
+
+class _Entry(NamedTuple):
+    """An entry's file; the one that was not used for longest is the least."""
+
+    used: float
+    size: int
+    path: str
+
+
+def _occupied(size: int) -> int:
+    """What a file takes of a disk: many entries are smaller than a block."""
+    return -(-size // _BLOCK_BYTES) * _BLOCK_BYTES
+
+
+def _remove_abandoned(file: os.DirEntry[str]) -> None:
+    with suppress(FileNotFoundError):
+        if time.time() - file.stat(follow_symlinks=False).st_mtime > _ABANDONED_SECONDS:
+            Path(file.path).unlink()
+
+
+def _make_private(directory: Path) -> None:
+    """Makes a directory that nobody else may enter.
+
+    Raises:
+        OSError: it cannot be made, or belongs to somebody else, who could have put anything there.
+    """
+    directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    directory.mkdir(mode=0o700, exist_ok=True)
+    found = directory.lstat()
+    if not S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise PermissionError(f"{directory} is no directory of this user")
+    directory.chmod(0o700)
