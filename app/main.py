@@ -25,7 +25,7 @@ from app.api.runtime import Runtime
 from app.errors import PaimonIndexError, RequestError, SettingsError
 from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
-from app.storage import Warehouse
+from app.storage import DiskTier, Readers, Warehouse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -94,15 +94,20 @@ def create_service(settings: Settings) -> IndexService:
             f"no warehouse is configured: give --warehouse name=url or {ENVIRONMENT_PREFIX}WAREHOUSES="
             """'{"name": "url"}'"""
         )
+    readers = Readers(settings.read_threads, settings.read_bytes)
+    disk = DiskTier(settings.disk_cache, settings.disk_cache_bytes) if settings.disk_cache else None
     warehouses = {
-        name: _open(name, url, settings.allow_external) for name, url in settings.warehouses.items()
+        name: _open(name, url, allow_external=settings.allow_external, readers=readers, disk=disk)
+        for name, url in settings.warehouses.items()
     }
     return IndexService(warehouses, cache_bytes=settings.cache_bytes, limits=settings.limits)
 
 
-def _open(name: str, url: str, allow_external: tuple[str, ...]) -> Warehouse:
+def _open(
+    name: str, url: str, *, allow_external: tuple[str, ...], readers: Readers, disk: DiskTier | None
+) -> Warehouse:
     try:
-        return Warehouse(name, url, allow_external=allow_external)
+        return Warehouse(name, url, allow_external=allow_external, readers=readers, disk=disk)
     except (PaimonIndexError, ValueError, ImportError, OSError) as error:
         raise SettingsError(f"warehouse {name!r} cannot be opened: {error}") from error
 

@@ -59,6 +59,11 @@ class Settings(BaseSettings):
     page_size_max: Positive = 100_000
     page_bytes: Positive = _MIB
 
+    read_threads: Positive = 16
+    read_bytes: Positive = 256 * _MIB
+    disk_cache: str | None = None
+    disk_cache_bytes: Positive = 10 << 30
+
     cache_metadata_bytes: Bytes = _CACHES.metadata
     cache_manifests_bytes: Bytes = _CACHES.manifests
     cache_file_indexes_bytes: Bytes = _CACHES.file_indexes

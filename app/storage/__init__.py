@@ -1,7 +1,8 @@
-"""Where the bytes come from: named warehouses, read with limits and retries; caches of decoded objects."""
+"""Where the bytes come from: named warehouses, read with limits and retries; caches."""
 
 from app.storage.cache import ByteCache, CacheStatistics
 from app.storage.deadline import Cancellation, cancellable, check_deadline, remaining_seconds, time_limit
+from app.storage.disk_tier import DiskTier, DiskTierStatistics
 from app.storage.readers import Readers
 from app.storage.retry import RetryPolicy
 from app.storage.warehouse import Warehouse
@@ -10,6 +11,8 @@ __all__ = [
     "ByteCache",
     "CacheStatistics",
     "Cancellation",
+    "DiskTier",
+    "DiskTierStatistics",
     "Readers",
     "RetryPolicy",
     "Warehouse",

@@ -7,14 +7,18 @@ may hold for files outside of their table (``s3://bucket/x``, ``file:/x``). Both
 
 from __future__ import annotations
 
-import os.path
+import errno
+import os
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import fsspec
 
 from app.errors import PathNotAllowedError, SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 _MAPPED = re.compile(r"=(?=[A-Za-z][A-Za-z0-9+.-]*:/)")
@@ -88,11 +92,83 @@ class Root:
                 raise PathNotAllowedError(f"{relative!r} is a link that leads out of its root", path=relative)
         return path
 
+    def read(self, path: str, start: int, end: int) -> bytes:
+        """Bytes of a file that :meth:`resolve` gave the path of; fewer where the file ends before.
+
+        Raises:
+            Exception: what the library raises.
+        """
+        if self.uri_is_local:
+            return _read_local(path, start, end)
+        try:
+            content: bytes = self.filesystem.cat_file(path, start=start, end=end)
+        except OSError as error:
+            # An object store refuses a range that begins at the end, as that of an empty file does.
+            if error.errno == errno.EINVAL:
+                return b""
+            raise
+        return content
+
     @property
     def uri_is_local(self) -> bool:
         """Whether the files lie on this machine, where links can lead elsewhere."""
         protocol = self.filesystem.protocol
         return "file" in ((protocol,) if isinstance(protocol, str) else protocol)
+
+
+class Neighbours:
+    """Locates many files of few directories: each directory is checked once.
+
+    It is made for one request and forgotten with it, since directories may be replaced by links.
+
+    Args:
+        locate: the root of any one path, and its path inside of that root's filesystem.
+    """
+
+    def __init__(self, locate: Callable[[str], tuple[Root, str]]) -> None:
+        self._locate = locate
+        self._directories: dict[str, tuple[Root, str] | None] = {}
+
+    def locate(self, path: str) -> tuple[Root, str]:
+        """What ``locate`` says of a file.
+
+        Raises:
+            PathNotAllowedError: as ``locate``.
+        """
+        directory, _, name = path.rpartition("/")
+        if directory not in self._directories:
+            self._directories[directory] = self._locate_directory(directory)
+        above = self._directories[directory]
+        # Cut before its last slash, a path with an empty segment may look sound, and a URI like a path.
+        misleading = directory.endswith(("/", ":")) or name in ("", ".", "..") or _CONTROL.search(name)
+        if above is None or misleading:
+            return self._locate(path)
+        root, place = above[0], f"{above[1]}/{name}"
+        if root.uri_is_local and os.path.islink(place):  # noqa: PTH114 - text in, text out
+            return self._locate(path)
+        return root, place
+
+    def _locate_directory(self, directory: str) -> tuple[Root, str] | None:
+        try:
+            return self._locate(directory)
+        except PathNotAllowedError:
+            # It may be a root, which is no path below a root; its files are located one by one.
+            return None
+
+
+def _read_local(path: str, start: int, end: int) -> bytes:
+    """As the library does, in a third of its time, which tells where files are small and many."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        left = min(end, os.fstat(handle).st_size) - start
+        parts = []
+        while left > 0 and (part := os.pread(handle, left, start)):
+            parts.append(part)
+            start += len(part)
+            left -= len(part)
+    finally:
+        os.close(handle)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def is_absolute_uri(path: str) -> bool:

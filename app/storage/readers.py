@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TYPE_CHECKING, TypeVar
+
+from app.storage.deadline import check_deadline, wait_for
+from app.storage.turns import ByteBudget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -12,35 +16,73 @@ if TYPE_CHECKING:
 Given = TypeVar("Given")
 Loaded = TypeVar("Loaded")
 
+DEFAULT_BYTES = 256 << 20
+
 
 class Readers:
-    """Threads that load files for requests; the deadline of a request goes with its work.
+    """Threads that help requests to load files; a request's deadline and its end go with its work.
 
-    What they are given must not use the same readers again, or all of them could end up waiting for each
-    other.
+    The thread that asks takes part, so work may be shared out again from inside of shared work, as long as
+    the outer work claims no bytes.
 
     Args:
-        threads: files that are read at the same time, over all requests.
+        threads: files that are read for one request at the same time, and threads that help all requests.
+        bytes_in_flight: what loads under way may claim together, over all requests.
     """
 
-    def __init__(self, threads: int = 16) -> None:
+    def __init__(self, threads: int = 16, bytes_in_flight: int = DEFAULT_BYTES) -> None:
+        self._threads = threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="reader")
+        self._budget = ByteBudget(bytes_in_flight)
 
-    def map(self, load: Callable[[Given], Loaded], items: Iterable[Given]) -> list[Loaded]:
+    def map(
+        self,
+        load: Callable[[Given], Loaded],
+        items: Iterable[Given],
+        *,
+        size_of: Callable[[Given], int] = lambda _: 0,
+    ) -> list[Loaded]:
         """``load`` of each item, in their order.
 
+        Args:
+            load: called from several threads.
+            items: what it is called with.
+            size_of: bytes that the load of an item has in flight; it begins when there is room for them.
+
         Raises:
-            Exception: the first that a load raised; loads that have not begun then never do.
+            DeadlineExceededError: the request's time was used up, or its caller went away.
+            Exception: one that a load raised; loads that have not begun then never do.
         """
-        waiting = list(items)
-        if len(waiting) <= 1:
-            return [load(item) for item in waiting]
-        loads = [self._pool.submit(copy_context().run, load, item) for item in waiting]
+        waiting = deque(enumerate(items))
+        loaded: dict[int, Loaded] = {}
+
+        def work() -> None:
+            try:
+                while True:
+                    try:
+                        position, item = waiting.popleft()
+                    except IndexError:
+                        return
+                    check_deadline()
+                    size = size_of(item)
+                    self._budget.take(size)
+                    try:
+                        loaded[position] = load(item)
+                    finally:
+                        self._budget.give_back(size)
+            finally:
+                # After an error nobody needs the rest.
+                waiting.clear()
+
+        count = len(waiting)
+        helpers = [self._pool.submit(copy_context().run, work) for _ in range(min(self._threads, count) - 1)]
         try:
-            return [future.result() for future in loads]
+            work()
         finally:
-            for future in loads:
-                future.cancel()
+            busy = [helper for helper in helpers if not helper.cancel()]
+        for helper in busy:
+            wait_for(helper)
+        return [loaded[position] for position in range(count)]
 
     def close(self) -> None:
         """Ends the threads once what they are loading is loaded."""

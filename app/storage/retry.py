@@ -47,8 +47,21 @@ class RetryPolicy:
                 caller went away.
             StorageError: every attempt failed, or one failed for good.
         """
+        check_deadline()
+        try:
+            return operation()
+        except PaimonIndexError:
+            raise
+        except Exception as error:  # noqa: BLE001 - sorted out there
+            return self._call_again(path, operation, error)
+
+    def _call_again(self, path: str, operation: Callable[[], Result], first: Exception) -> Result:
+        """The result of further attempts; made apart, since most calls need but one and tenacity is slow."""
+        failed: list[Exception] = [first]
 
         def attempt() -> Result:
+            if failed:
+                raise failed.pop()
             check_deadline()
             return operation()
 

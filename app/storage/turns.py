@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from app.storage.deadline import check_deadline, glance_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 Taken = TypeVar("Taken")
 
@@ -32,6 +31,8 @@ class Line:
         Raises:
             DeadlineExceededError: the request's time was used up before, or its caller went away.
         """
+        if not self._waiting and (taken := attempt()) is not None:
+            return taken
         place = object()
         self._waiting.append(place)
         try:
@@ -64,9 +65,8 @@ class ByteBudget:
         self._lock = threading.Lock()
         self._line = Line(self._lock)
 
-    @contextmanager
-    def share(self, size: int) -> Iterator[None]:
-        """Holds ``size`` bytes of the budget while the enclosed work is done.
+    def take(self, size: int) -> None:
+        """Takes ``size`` bytes of the budget, once they are there.
 
         Raises:
             DeadlineExceededError: the request's time was used up in the line, or its caller went away.
@@ -80,9 +80,9 @@ class ByteBudget:
 
         with self._lock:
             self._line.take(attempt)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._taken -= size
-                self._line.changed()
+
+    def give_back(self, size: int) -> None:
+        """Returns what was taken."""
+        with self._lock:
+            self._taken -= size
+            self._line.changed()

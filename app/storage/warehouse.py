@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-import errno
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from app.errors import FileMissingError, LimitExceededError, PathNotAllowedError, StorageError
-from app.storage.locations import Root, check_segments, is_absolute_uri, normal_uri
+from app.errors import (
+    DeadlineExceededError,
+    FileMissingError,
+    LimitExceededError,
+    PaimonIndexError,
+    PathNotAllowedError,
+    StorageError,
+)
+from app.storage.disk_entry import Piece
+from app.storage.locations import Neighbours, Root, check_segments, is_absolute_uri, normal_uri
+from app.storage.ranges import FileRange, MergedRange, merge_ranges
+from app.storage.readers import Readers
 from app.storage.retry import RetryPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from app.storage.disk_tier import DiskTier
 
 DEFAULT_MAX_FILE_BYTES = 1 << 30
 
@@ -20,6 +32,8 @@ class Warehouse:
 
     Every ``path`` is relative to the root (``sales.db/orders/snapshot/LATEST``) or an absolute URI as
     metadata holds it for external files. Methods block; they may be called from many threads.
+
+    What never changes once it is written may be kept in a :class:`~app.storage.disk_tier.DiskTier`.
 
     Args:
         name: what callers know it by.
@@ -31,9 +45,11 @@ class Warehouse:
         options: passed to the storage library for ``url`` and external roots (endpoint, credentials).
         max_file_bytes: no file larger than this is read whole, and no range longer.
         retry: how failing calls are repeated.
+        readers: read ranges side by side.
+        disk: keeps immutable files and ranges of them, if there is one.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - two say what it is, the others have values that fit
         self,
         name: str,
         url: str,
@@ -42,6 +58,8 @@ class Warehouse:
         options: Mapping[str, Any] | None = None,
         max_file_bytes: int = DEFAULT_MAX_FILE_BYTES,
         retry: RetryPolicy | None = None,
+        readers: Readers | None = None,
+        disk: DiskTier | None = None,
     ) -> None:
         self.name = name
         self._options = dict(options or {})
@@ -49,6 +67,10 @@ class Warehouse:
         self._external = tuple(Root.external(allowed, self._options) for allowed in allow_external)
         self._max_file_bytes = max_file_bytes
         self._retry = retry or RetryPolicy()
+        self._readers = readers or Readers()
+        self._disk = disk
+        # A name may be given to another directory while the disk tier keeps pieces of this one.
+        self._identity = f"{name} {self.url}"
 
     @property
     def url(self) -> str:
@@ -65,7 +87,7 @@ class Warehouse:
             StorageError: storage failed, after retries.
         """
         # One byte more than allowed tells a file that is too large without another question.
-        content = self._slice(path, 0, self._max_file_bytes + 1)
+        content = self._slice(path, self._locate(path), 0, self._max_file_bytes + 1)
         self._check_size(path, len(content))
         return content
 
@@ -78,10 +100,55 @@ class Warehouse:
             FileMissingError: there is no such file.
             StorageError: storage failed, after retries, or the range is none.
         """
-        if offset < 0 or length < 0:
-            raise StorageError(f"bytes {offset} to {offset + length} of {path} are no range", path=path)
-        self._check_size(path, length)
-        return self._slice(path, offset, offset + length) if length else b""
+        wanted = FileRange(path, offset, length)
+        self._check_range(wanted)
+        return self._slice(path, self._locate(path), offset, wanted.end) if length else b""
+
+    def read_immutable(self, path: str, size: int | None, *, generation: str = "") -> bytes:
+        """The whole of a file that never changes, from the disk tier if it is there.
+
+        Args:
+            path: the file.
+            size: its bytes, if metadata tells; what is not as long is answered, but not kept.
+            generation: tells it from files that had the same path before, if there can be any.
+
+        Raises:
+            PaimonIndexError: as :meth:`read`.
+        """
+        if self._disk is None:
+            return self.read(path)
+        self._locate(path)
+        piece = Piece(self._identity, path, size, generation, 0, None)
+        content = self._disk.get(piece)
+        if content is None:
+            content = self.read(path)
+            if size in (None, len(content)):
+                self._disk.put(piece, content)
+        return content
+
+    def read_ranges(
+        self, ranges: Sequence[tuple[str, int, int]], *, immutable: bool = False, generation: str = ""
+    ) -> list[bytes | PaimonIndexError]:
+        """Many ranges at once, read side by side; those of one file that lie close together in one go.
+
+        Args:
+            ranges: path, offset and length of each, as of :meth:`read_range`.
+            immutable: the files never change, so that the disk tier may keep the ranges.
+            generation: as of :meth:`read_immutable`.
+
+        Returns:
+            In the order of ``ranges`` the bytes, or why there are none: what :meth:`read_range` would raise.
+
+        Raises:
+            DeadlineExceededError: the request's time was used up, or its caller went away.
+        """
+        asked = [FileRange(*one) for one in ranges]
+        answers = {one: answer for one in asked if (answer := self._answer_unread(one)) is not None}
+        missing = merge_ranges({one for one in asked if one not in answers})
+        read = partial(self._read_merged, Neighbours(self._locate), generation if immutable else None)
+        for found in self._readers.map(read, missing, size_of=lambda merged: merged.whole.length):
+            answers.update(found)
+        return [answers[one] for one in asked]
 
     def list_names(self, directory: str) -> list[str]:
         """Names of the files and directories right below ``directory``, sorted; ``""`` is the root.
@@ -131,20 +198,59 @@ class Warehouse:
         information = self._retry.call(path, lambda: root.filesystem.info(place))
         return int(information.get("size") or 0)
 
-    def _slice(self, path: str, start: int, end: int) -> bytes:
-        root, place = self._locate(path)
+    def _slice(self, path: str, place: tuple[Root, str], start: int, end: int) -> bytes:
+        root, inside = place
+        return self._retry.call(path, lambda: root.read(inside, start, end))
 
-        def attempt() -> bytes:
-            try:
-                content: bytes = root.filesystem.cat_file(place, start=start, end=end)
-            except OSError as error:
-                # An object store refuses a range that begins at the end, as that of an empty file does.
-                if error.errno == errno.EINVAL:
-                    return b""
-                raise
-            return content
+    def _answer_unread(self, wanted: FileRange) -> bytes | PaimonIndexError | None:
+        try:
+            self._check_range(wanted)
+        except PaimonIndexError as error:
+            return error
+        return None if wanted.length else b""
 
-        return self._retry.call(path, attempt)
+    def _read_merged(
+        self, neighbours: Neighbours, generation: str | None, merged: MergedRange
+    ) -> Mapping[FileRange, bytes | PaimonIndexError]:
+        """The parts of a merged range; ``generation`` is None where the file may change."""
+        path, first, _ = merged.whole
+        try:
+            # What may not be read may not come from the disk tier either.
+            place = neighbours.locate(path)
+            recalled = self._recall(merged.parts, generation)
+            if len(recalled) == len(merged.parts):
+                return recalled
+            content = self._slice(path, place, first, merged.whole.end)
+        except DeadlineExceededError:
+            raise
+        except PaimonIndexError as error:
+            return dict.fromkeys(merged.parts, error)
+        found = {part: content[part.offset - first : part.end - first] for part in merged.parts}
+        self._remember(found, generation)
+        return found
+
+    def _recall(self, parts: Sequence[FileRange], generation: str | None) -> Mapping[FileRange, bytes]:
+        if self._disk is None or generation is None:
+            return {}
+        found = {part: self._disk.get(self._piece(part, generation)) for part in parts}
+        return {part: content for part, content in found.items() if content is not None}
+
+    def _remember(self, found: Mapping[FileRange, bytes], generation: str | None) -> None:
+        if self._disk is None or generation is None:
+            return
+        for part, content in found.items():
+            # Less than was asked for may be all there is so far.
+            if len(content) == part.length:
+                self._disk.put(self._piece(part, generation), content)
+
+    def _piece(self, part: FileRange, generation: str) -> Piece:
+        return Piece(self._identity, part.path, None, generation, part.offset, part.length)
+
+    def _check_range(self, wanted: FileRange) -> None:
+        path, offset, length = wanted
+        if offset < 0 or length < 0:
+            raise StorageError(f"bytes {offset} to {wanted.end} of {path} are no range", path=path)
+        self._check_size(path, length)
 
     def _check_size(self, path: str, size: int) -> None:
         if size > self._max_file_bytes:

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from app.errors import DeadlineExceededError
-from app.storage import Readers, check_deadline, time_limit
+from app.errors import DeadlineExceededError, RequestCancelledError
+from app.storage import Cancellation, Readers, cancellable, check_deadline, time_limit
 
 
 def test_loads_run_side_by_side_and_answers_keep_their_order() -> None:
@@ -37,4 +37,55 @@ def test_the_deadline_goes_with_the_work() -> None:
     readers = Readers(2)
     with time_limit(0), pytest.raises(DeadlineExceededError):
         readers.map(lambda _: check_deadline(), [1, 2])
+    readers.close()
+
+
+def test_shared_work_may_be_shared_out_again() -> None:
+    readers = Readers(2)
+    nested = readers.map(lambda outer: readers.map(lambda inner: outer * inner, range(20)), range(20))
+    assert nested == [[outer * inner for inner in range(20)] for outer in range(20)]
+    readers.close()
+
+
+def test_bytes_under_way_stay_within_the_budget_over_all_requests() -> None:
+    limit = 100
+    readers, lock = Readers(4, limit), threading.Lock()
+    under_way, most = dict[int, int](), list[int]()
+
+    def load(item: tuple[int, int]) -> int:
+        number, size = item
+        with lock:
+            under_way[number] = size
+            most.append(sum(under_way.values()))
+        with lock:
+            del under_way[number]
+        return size
+
+    sizes = [10, 60, 30, 100, 1, 250, 0, 99] * 20
+
+    def ask(first: int) -> None:
+        items = [(first + number, size) for number, size in enumerate(sizes)]
+        assert readers.map(load, items, size_of=lambda item: item[1]) == sizes
+
+    askers = [threading.Thread(target=ask, args=(1000 * asker,)) for asker in range(3)]
+    for asker in askers:
+        asker.start()
+    for asker in askers:
+        asker.join(60)
+    assert len(most) == 3 * len(sizes)
+    assert [together for together in most if together > limit and together != 250] == []
+    assert under_way == {}
+    readers.close()
+
+
+def test_what_has_not_begun_never_does_once_the_caller_is_gone() -> None:
+    readers, cancellation, begun = Readers(2), Cancellation(), list[int]()
+
+    def load(item: int) -> None:
+        begun.append(item)
+        cancellation.cancel()
+
+    with cancellable(cancellation), pytest.raises(RequestCancelledError):
+        readers.map(load, range(1000))
+    assert 1 <= len(begun) <= 2
     readers.close()
