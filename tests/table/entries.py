@@ -81,12 +81,16 @@ def record(entry: ManifestEntry) -> dict[str, Any]:
             "_DELETE_ROW_COUNT": file.delete_row_count,
             "_EMBEDDED_FILE_INDEX": file.embedded_index,
             "_FILE_SOURCE": file.file_source,
-            "_VALUE_STATS_COLS": file.value_statistics_columns,
+            "_VALUE_STATS_COLS": _listed(file.value_statistics_columns),
             "_EXTERNAL_PATH": file.external_path,
             "_FIRST_ROW_ID": file.first_row_id,
-            "_WRITE_COLS": file.write_columns,
+            "_WRITE_COLS": _listed(file.write_columns),
         },
     }
+
+
+def _listed(names: tuple[str, ...] | None) -> list[str] | None:
+    return None if names is None else list(names)
 
 
 def _statistics(stored: RowStatistics) -> dict[str, Any]:

@@ -215,6 +215,13 @@ def nested(depth: int) -> object:
     return "int" if depth == 0 else {"type": "array", "items": nested(depth - 1)}
 
 
+OF_LONGS = {
+    "type": "record",
+    "name": "longs",
+    "fields": [{"name": f"field_{number}", "type": "long"} for number in range(40)],
+}
+
+
 @pytest.mark.parametrize(
     ("schema", "complaint"),
     [
@@ -230,6 +237,9 @@ def nested(depth: int) -> object:
         (record(field({"type": "map", "values": "int"})), "unexpected type"),
         (record(field(nested(40))), "nested too deeply"),
         (record(*[field("int")] * 3000), "too large"),
+        (record(field(["null", "long", "string"])), "unexpected type"),
+        (record(field({"type": "array", "items": ["null", OF_LONGS]})), "of 1 bytes that take 321 bytes"),
+        (record(field("int"), field("int")), "two fields of one name"),
         (record(field(7)), "unexpected type 7"),
         (record({"name": "extra"}), "without name or type"),
         ({"type": "record", "name": "r", "fields": [NAME]}, "expected a field record.size"),
@@ -269,6 +279,8 @@ def test_dangerous_or_foreign_schemas_are_refused(schema: object, complaint: str
         (1, long(1 << 40) + b"a", None),
         (1, long(-5) + b"a\x02", None),
         (1, b"\x02\xff\x02", None),
+        (1, b"\x02a\x02\x00", None),
+        (1, b"\x02a\x02" + bytes(40), None),
     ],
 )
 def test_counts_and_lengths_are_checked(count: int, block: bytes, length: int | None) -> None:
@@ -282,6 +294,16 @@ def test_an_array_cannot_claim_more_items_than_there_are(items: int) -> None:
     block = b"\x02a\x02" + b"\x02" + long(items) + b"\x00" * 5
     with pytest.raises(CorruptMetadataError):
         read_records(handmade(WRITTEN, 1, block), EXPECTED)
+
+
+def test_records_that_cannot_be_decoded_name_their_block() -> None:
+    data = bytearray(container(RECORDS))
+    damaged = data.index(b"file-200")
+    block = data.rindex(data[-16:], 0, damaged) + 16
+    data[damaged] = 0xFF
+    with pytest.raises(CorruptMetadataError, match=r"cannot be decoded.*UTF-8") as caught:
+        read_records(bytes(data), EXPECTED)
+    assert caught.value.offset == block
 
 
 def test_errors_name_the_block() -> None:

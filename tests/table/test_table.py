@@ -58,6 +58,17 @@ def test_what_is_written_once_is_read_once(table: Table, storage: MemoryStorage)
     assert len(metadata_reads(storage)) == len(set(metadata_reads(storage)))
 
 
+def test_a_new_version_decodes_only_what_it_added(table: Table, storage: MemoryStorage) -> None:
+    older, newer = (table.resolve(snapshot_id=number) for number in (7, 8))
+    table.manifests(older)
+    seen = {file.file_name for file in table.manifest_files(older)}
+    added = [file.file_name for file in table.manifest_files(newer) if file.file_name not in seen]
+    storage.reads.clear()
+    manifests = table.manifests(newer)
+    assert len(manifests) == len(table.manifest_files(newer)) > len(added) > 0
+    assert [path.rpartition("/")[2] for path in metadata_reads(storage)] == added
+
+
 def test_a_resolved_version_stays_what_it_was(table: Table, storage: MemoryStorage) -> None:
     before = table.resolve()
     files = table.live_files(before)
