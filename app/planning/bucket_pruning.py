@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from app.bucket_index import BucketFunction, buckets_of, key_hashes
-from app.errors import CorruptMetadataError, FilterError, SnapshotExpiredError
+from app.errors import FilterError, SnapshotExpiredError
 from app.planning.answers import SkipStep
 from app.planning.key_candidates import pinned_keys
 from app.planning.key_directory import read_usable
@@ -24,7 +24,7 @@ from app.types.data_types import BINARY_ROOTS, STRING_ROOTS
 from app.types.row_matrix import fields_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from app.planning.draft import Draft
     from app.planning.version import Version
@@ -50,21 +50,24 @@ class BucketPruning:
         schema = self.version.schema
         match schema.bucket_mode:
             case BucketMode.HASH_FIXED if _is_known(schema.options.bucket_function):
-                decide, key = self._outside_fixed, schema.bucket_key
+                key = schema.bucket_key
             case BucketMode.HASH_DYNAMIC:
-                decide, key = self._outside_dynamic, schema.trimmed_primary_keys
+                key = schema.trimmed_primary_keys
             case _:
                 return
         waiting = [draft for draft in drafts if draft.skipped is None]
         if not waiting or not key or not self._is_stable(key):
             return
-        pinned: dict[int, list[tuple[Value, ...]] | None] = {}
-        for draft in waiting:
-            number = id(draft.predicate)
-            if number not in pinned:
-                pinned[number] = pinned_keys(draft.predicate, key)
-            keys = pinned[number]
-            if keys is not None and decide(draft, keys, [each.type for each in key]):
+        asked = _with_pinned_keys(waiting, key)
+        types = [each.type for each in key]
+        if schema.bucket_mode is BucketMode.HASH_DYNAMIC:
+            self._ask_indexes({draft.entry.partition: keys for draft, keys in reversed(asked)}, types)
+        for draft, keys in asked:
+            if schema.bucket_mode is BucketMode.HASH_DYNAMIC:
+                outside = draft.entry.bucket in self._dynamic[draft.entry.partition]
+            else:
+                outside = self._outside_fixed(draft, keys, types)
+            if outside:
                 draft.skip(SkipStep.BUCKET, predicate=str(draft.predicate))
 
     def _outside_fixed(
@@ -86,29 +89,19 @@ class BucketPruning:
         allowed = self._fixed[place]
         return allowed is not None and draft.entry.bucket not in allowed
 
-    def _outside_dynamic(
-        self, draft: Draft, keys: Sequence[tuple[Value, ...]], types: Sequence[DataType]
-    ) -> bool:
-        partition = draft.entry.partition
-        if partition not in self._dynamic:
-            self._dynamic[partition] = self._without(partition, keys, types)
-        return draft.entry.bucket in self._dynamic[partition]
-
-    def _without(
-        self, partition: bytes, keys: Sequence[tuple[Value, ...]], types: Sequence[DataType]
-    ) -> frozenset[int]:
-        """The buckets of a partition whose hash index holds none of the keys."""
-        entries = self.version.contents.hash_indexes.get(partition, ())
-        try:
-            index, failures = read_usable(self.version.loader, entries)
-        except CorruptMetadataError as error:
-            self.warnings.append(f"the hash indexes of a partition are not used: {error}")
-            return frozenset()
-        holding = index.holding(key_hashes(fields_of(keys, types), len(keys)))
-        for entry, failure in failures:
-            self.warnings.append(f"the hash index of bucket {entry.bucket} is not used: {failure}")
-            holding |= {entry.bucket}
-        return frozenset(entry.bucket for entry in entries) - holding
+    def _ask_indexes(
+        self, keys: Mapping[bytes, Sequence[tuple[Value, ...]]], types: Sequence[DataType]
+    ) -> None:
+        """Finds the buckets of each partition whose hash index holds none of the keys that are asked for."""
+        partitions = [self.version.contents.hash_indexes.get(partition, ()) for partition in keys]
+        usable = read_usable(self.version.loader, partitions)
+        distinct = {id(each): each for each in keys.values()}
+        hashes = {name: key_hashes(fields_of(each, types), len(each)) for name, each in distinct.items()}
+        for partition, entries, (index, failures) in zip(keys, partitions, usable, strict=True):
+            for entry, error in failures:
+                self.warnings.append(f"the hash index of bucket {entry.bucket} is not used: {error}")
+            holding = index.holding(hashes[id(keys[partition])]) | {entry.bucket for entry, _ in failures}
+            self._dynamic[partition] = frozenset(entry.bucket for entry in entries) - holding
 
     def _is_stable(self, key: Sequence[DataField]) -> bool:
         """Whether the key columns hash alike in every schema that rows may have been written with.
@@ -127,6 +120,22 @@ class BucketPruning:
             for column in key
             for written in (schema.by_id.get(column.id),)
         )
+
+
+def _with_pinned_keys(
+    drafts: Iterable[Draft], key: Sequence[DataField]
+) -> list[tuple[Draft, list[tuple[Value, ...]]]]:
+    """The files whose filter pins the key, each with all keys that can match."""
+    pinned: dict[int, list[tuple[Value, ...]] | None] = {}
+    found = []
+    for draft in drafts:
+        number = id(draft.predicate)
+        if number not in pinned:
+            pinned[number] = pinned_keys(draft.predicate, key)
+        keys = pinned[number]
+        if keys is not None:
+            found.append((draft, keys))
+    return found
 
 
 def _is_known(function: str) -> bool:

@@ -19,7 +19,7 @@ from app.planning.answers import (
     LookupAnswer,
 )
 from app.planning.deletions import read_partition, same_partition
-from app.planning.key_directory import read_directory
+from app.planning.key_directory import read_directories
 from app.storage import check_deadline
 from app.table.schema import BucketMode
 from app.types import parse_json
@@ -151,7 +151,8 @@ def partition_index(version: Version, partition: tuple[Value | None, ...]) -> Pa
         if same_partition(version, row, partition)
         for entry in listed
     ]
-    return read_directory(version.loader, entries)
+    (directory,) = read_directories(version.loader, [entries])
+    return directory
 
 
 def _key_fields(version: Version) -> tuple[DataField, ...]:

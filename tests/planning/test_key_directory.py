@@ -9,7 +9,7 @@ import pytest
 
 from app.bucket_index import hash_index
 from app.errors import CorruptIndexError, CorruptMetadataError, FileMissingError
-from app.planning.key_directory import read_directory, read_usable
+from app.planning.key_directory import read_directories, read_usable
 from app.planning.requests import LookupRequest, SnapshotSelector
 from app.table.index_manifest import IndexEntry
 from app.table.manifest_entry import FileKind
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import TypeAlias
 
+    from app.bucket_index import PartitionIndex
     from app.planning.indexes import IndexLoader
     from tests.planning.copied_tables import CopiedTable
 
@@ -76,12 +77,17 @@ def test_a_directory_is_read_once_whatever_is_asked_of_it(copy_table: CopyTable)
     assert statistics["bytes"] == 6 * len(listed)
 
 
+def directory(writer: Writer, *entries: IndexEntry) -> PartitionIndex:
+    (found,) = read_directories(writer.loader, [entries])
+    return found
+
+
 def test_the_file_that_is_read_last_decides(writer: Writer) -> None:
     first, second = writer.write("one", 1, [7, 8]), writer.write("two", 2, [8, 9])
 
-    assert read_directory(writer.loader, [first, second]).lookup([7, 8, 9]).tolist() == [1, 2, 2]
-    assert read_directory(writer.loader, [second, first]).lookup([7, 8, 9]).tolist() == [1, 1, 2]
-    assert read_directory(writer.loader, [first, second]).holding([8]) == {1, 2}
+    assert directory(writer, first, second).lookup([7, 8, 9]).tolist() == [1, 2, 2]
+    assert directory(writer, second, first).lookup([7, 8, 9]).tolist() == [1, 1, 2]
+    assert directory(writer, first, second).holding([8]) == {1, 2}
 
 
 def test_another_file_makes_another_directory(writer: Writer) -> None:
@@ -91,21 +97,39 @@ def test_another_file_makes_another_directory(writer: Writer) -> None:
         writer.write("after", 1, [2, 3]),
     )
 
-    assert read_directory(writer.loader, [kept, before]).lookup([1, 2, 3]).tolist() == [0, 1, -1]
-    assert read_directory(writer.loader, [kept, after]).lookup([1, 2, 3]).tolist() == [0, 1, 1]
+    assert directory(writer, kept, before).lookup([1, 2, 3]).tolist() == [0, 1, -1]
+    assert directory(writer, kept, after).lookup([1, 2, 3]).tolist() == [0, 1, 1]
+
+
+def test_partitions_are_kept_apart_and_in_order(writer: Writer) -> None:
+    ones, none, twos = [writer.write("one", 1, [7])], (), [writer.write("two", 2, [7, 8])]
+    read_directories(writer.loader, [twos])
+
+    for _ in range(2):
+        found = read_directories(writer.loader, [ones, none, twos, ones])
+        assert [each.lookup([7, 8]).tolist() for each in found] == [[1, -1], [-1, -1], [2, 2], [1, -1]]
+    usable = read_usable(writer.loader, [ones, none, twos])
+    assert [each.holding([7]) for each, _ in usable] == [{1}, frozenset(), {2}]
 
 
 def test_what_cannot_be_used_is_told_and_tried_again(writer: Writer) -> None:
-    good, bad = writer.write("good", 0, [1]), writer.write("bad", 1, [2])
+    good, bad, other = (
+        writer.write("good", 0, [1]),
+        writer.write("bad", 1, [2]),
+        writer.write("other", 1, [2]),
+    )
+    partitions = [[good, bad], [other]]
 
     with writer.without(bad):
-        index, failures = read_usable(writer.loader, [good, bad])
+        (index, failures), (whole, none) = read_usable(writer.loader, partitions)
         assert index.lookup([1, 2]).tolist() == [0, -1]
         assert [(entry, type(error)) for entry, error in failures] == [(bad, FileMissingError)]
+        assert whole.lookup([2]).tolist() == [1]
+        assert not none
         with pytest.raises(FileMissingError, match="bad"):
-            read_directory(writer.loader, [good, bad])
+            directory(writer, good, bad)
 
-    index, failures = read_usable(writer.loader, [good, bad])
+    (index, failures), _ = read_usable(writer.loader, partitions)
     assert index.lookup([1, 2]).tolist() == [0, 1]
     assert not failures
 
@@ -117,15 +141,22 @@ def test_a_file_of_another_length_than_recorded_is_corrupt(writer: Writer, missi
     path.write_bytes(path.read_bytes()[:-missing])
 
     with pytest.raises(CorruptIndexError, match="cut"):
-        read_directory(writer.loader, [entry])
-    _, failures = read_usable(writer.loader, [entry])
+        directory(writer, entry)
+    ((_, failures),) = read_usable(writer.loader, [[entry]])
     assert [each for each, _ in failures] == [entry]
 
 
-def test_a_bucket_that_cannot_be_is_corrupt(writer: Writer) -> None:
-    entry = writer.write("far", 40_000, [1])
+def test_a_bucket_that_cannot_be_makes_its_partition_useless(writer: Writer) -> None:
+    near, far, other = (
+        writer.write("near", 0, [1]),
+        writer.write("far", 40_000, [1]),
+        writer.write("other", 5, [1]),
+    )
 
     with pytest.raises(CorruptMetadataError, match="40000"):
-        read_directory(writer.loader, [entry])
-    with pytest.raises(CorruptMetadataError, match="40000"):
-        read_usable(writer.loader, [entry])
+        directory(writer, near, far)
+    (index, failures), (whole, none) = read_usable(writer.loader, [[near, far], [other]])
+    assert not index.holding([1])
+    assert [entry for entry, _ in failures] == [near, far]
+    assert whole.holding([1]) == {5}
+    assert not none
