@@ -54,3 +54,27 @@ def column_bounds(data_type: DataType, files: Sequence[FileBounds]) -> ColumnBou
         np.array([each.row_count for each in files], np.int64),
         np.array([each.may_hold_nan for each in files], np.bool_),
     )
+
+
+def by_file(bounds: ColumnBounds) -> list[FileBounds]:
+    """The bounds written down file by file."""
+    columns = zip(
+        bounds.low.tolist(),
+        bounds.has_low.tolist(),
+        bounds.high.tolist(),
+        bounds.has_high.tolist(),
+        bounds.null_count.tolist(),
+        bounds.row_count.tolist(),
+        bounds.may_hold_nan.tolist(),
+        strict=True,
+    )
+    return [
+        FileBounds(
+            low if has_low else None,
+            high if has_high else None,
+            None if null_count == UNKNOWN_COUNT else null_count,
+            row_count,
+            may_hold_nan,
+        )
+        for low, has_low, high, has_high, null_count, row_count, may_hold_nan in columns
+    ]

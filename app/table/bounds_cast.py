@@ -20,6 +20,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
+
 from app.types.data_types import (
     BINARY_ROOTS,
     INTEGER_BITS,
@@ -28,14 +30,15 @@ from app.types.data_types import (
     DataType,
     TypeRoot,
 )
+from app.types.value_arrays import INT64
 from app.types.values import MILLIS_PER_DAY, NANOS_PER_MILLI
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from app.types import Value
+    from app.types.value_arrays import Values
 
-Cast: TypeAlias = "Callable[[Value], Value]"
+Cast: TypeAlias = "Callable[[Values], Values]"
 
 # Digits that hold every integer of the type; integers that a floating type holds without a gap.
 _INTEGER_DIGITS = {TypeRoot.TINYINT: 3, TypeRoot.SMALLINT: 5, TypeRoot.INT: 10, TypeRoot.BIGINT: 19}
@@ -43,7 +46,7 @@ _EXACT_BITS = {TypeRoot.FLOAT: 25, TypeRoot.DOUBLE: 54}
 
 
 def bounds_cast(written: DataType, present: DataType) -> Cast | None:
-    """The function that turns a bound of one type into one of the other; None if there is no safe one."""
+    """The function that turns bounds of one type into those of the other; None if there is no safe one."""
     if written.same_kind(present):
         return _unchanged
     if written.root in INTEGER_BITS:
@@ -60,9 +63,9 @@ def bounds_cast(written: DataType, present: DataType) -> Cast | None:
         case TypeRoot.DECIMAL, TypeRoot.DECIMAL:
             shift = present.scale - written.scale
             fits = shift >= 0 and present.precision - present.scale >= written.precision - written.scale
-            return _scaled(shift) if fits else None
+            return _multiplied(10**shift) if fits else None
         case TypeRoot.DATE, TypeRoot.TIMESTAMP:
-            return lambda days: int(days) * MILLIS_PER_DAY * NANOS_PER_MILLI
+            return _multiplied(MILLIS_PER_DAY * NANOS_PER_MILLI)
         case _:
             return None
 
@@ -72,19 +75,29 @@ def _cast_integer(written: DataType, present: DataType) -> Cast | None:
     if present.root in INTEGER_BITS:
         return _unchanged if INTEGER_BITS[present.root] >= bits else None
     if present.root in _EXACT_BITS:
-        return float if _EXACT_BITS[present.root] >= bits else None
+        return _to_floating if _EXACT_BITS[present.root] >= bits else None
     if (
         present.root is TypeRoot.DECIMAL
         and present.precision - present.scale >= _INTEGER_DIGITS[written.root]
     ):
-        return _scaled(present.scale)
+        return _multiplied(10**present.scale)
     return None
 
 
-def _scaled(digits: int) -> Cast:
-    factor = 10**digits
-    return lambda unscaled: int(unscaled) * factor
+def _multiplied(factor: int) -> Cast:
+    limit = INT64.max // factor
+
+    def cast(bounds: Values) -> Values:
+        if bounds.dtype == np.int64 and limit and ((bounds >= -limit) & (bounds <= limit)).all():
+            return bounds * factor
+        return bounds.astype(object) * factor
+
+    return cast
 
 
-def _unchanged(bound: Value) -> Value:
-    return bound
+def _to_floating(bounds: Values) -> Values:
+    return bounds.astype(np.float64)
+
+
+def _unchanged(bounds: Values) -> Values:
+    return bounds

@@ -208,24 +208,24 @@ class Manifest:
         Raises:
             CorruptMetadataError: more than one extra file claims to be it.
         """
-        suffix = np.frombuffer(FILE_INDEX_SUFFIX.encode(), np.uint8)
-        long_enough = np.flatnonzero(self.extra_files.lengths >= len(suffix))
-        names = self.extra_files.take(long_enough)
-        ends = names.gather(names.lengths - len(suffix), len(suffix))
-        found = long_enough[(ends == suffix).all(axis=1)]
+        found = np.flatnonzero(self.extra_files.ends_with(FILE_INDEX_SUFFIX.encode()))
         owners = np.searchsorted(self.extra_file_starts, found, side="right") - 1
         for row in owners[1:][owners[1:] == owners[:-1]][:1]:
-            raise CorruptMetadataError(f"{_text(self.file_names, row)} has more than one index file")
+            raise CorruptMetadataError(f"{self.file_name(row)} has more than one index file")
         starts, lengths = np.zeros(len(self.kinds), np.int64), np.full(len(self.kinds), NULL_LENGTH, np.int64)
         starts[owners], lengths[owners] = self.extra_files.starts[found], self.extra_files.lengths[found]
         return BytesColumn(self.extra_files.data, starts, lengths)
+
+    def file_name(self, row: int) -> str:
+        """The name of one file."""
+        return _text(self.file_names, row)
 
     def entry(self, row: int) -> ManifestEntry:
         """One entry as an object."""
         source = int(self.file_sources[row])
         extra_files = range(int(self.extra_file_starts[row]), int(self.extra_file_starts[row + 1]))
         file = DataFileMeta(
-            file_name=_text(self.file_names, row),
+            file_name=self.file_name(row),
             file_size=int(self.file_sizes[row]),
             row_count=int(self.row_counts[row]),
             min_key=self.min_keys[row] or b"",

@@ -92,6 +92,15 @@ class BytesColumn:
         """The strings of ``rows``, in that order; the buffer stays shared."""
         return type(self)(self.data, self.starts[rows], self.lengths[rows])
 
+    def ends_with(self, suffix: bytes) -> NDArray[np.bool_]:
+        """Which strings end with ``suffix``, which is not empty; shape (n,), False for nulls."""
+        found = np.zeros(len(self), np.bool_)
+        long_enough = np.flatnonzero(self.lengths >= len(suffix))
+        strings = self.take(long_enough)
+        ends = strings.gather(strings.lengths - len(suffix), len(suffix))
+        found[long_enough] = (ends == np.frombuffer(suffix, np.uint8)).all(axis=1)
+        return found
+
     def gather(self, offsets: NDArray[np.int64] | int, width: int) -> NDArray[np.uint8]:
         """``width`` bytes of each string from ``offsets`` on, as an array of shape (n, width).
 

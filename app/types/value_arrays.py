@@ -24,11 +24,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, STRING_ROOTS, TypeRoot
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from app.types.data_types import DataType
     from app.types.values import Value
 
 Values: TypeAlias = "NDArray[Any] | pa.LargeBinaryArray"
@@ -39,6 +42,15 @@ INT64: Final = np.iinfo(np.int64)
 
 _Side: TypeAlias = Literal["left", "right"]
 _MEMORY_PER_OBJECT: Final = 56
+
+
+def placeholders(data_type: DataType, count: int) -> Values:
+    """An array in the form of a type for places none of which has a value."""
+    if data_type.root in STRING_ROOTS | BINARY_ROOTS:
+        return pa.nulls(count, pa.large_binary())
+    if data_type.root in FLOATING_ROOTS:
+        return np.zeros(count, np.float64)
+    return np.zeros(count, np.bool_ if data_type.root is TypeRoot.BOOLEAN else np.int64)
 
 
 def concat(parts: Sequence[Values]) -> Values:

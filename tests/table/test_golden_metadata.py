@@ -5,13 +5,17 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from app.table.index_manifest import DELETION_VECTORS
 from app.table.partition import partition_path, partition_values
-from app.table.statistics import key_range, value_statistics
+from app.table.statistics import value_bounds
 from app.types import Value, parse_json, to_json
+from app.types.binary_row import read_row
 from tests import golden_tables
+from tests.file_bounds import by_file
+from tests.table.entries import manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -89,9 +93,10 @@ class Version:
             "deletion": deletions.get((entry.partition, entry.bucket, file.file_name)),
         }
         if schema.primary_keys:
-            low, high = key_range(file, schema)
-            described["min_key"] = row_form(low, schema.trimmed_primary_keys)
-            described["max_key"] = row_form(high, schema.trimmed_primary_keys)
+            keys = schema.trimmed_primary_keys
+            types = [column.type for column in keys]
+            described["min_key"] = row_form(read_row(file.min_key, types), keys)
+            described["max_key"] = row_form(read_row(file.max_key, types), keys)
         return described
 
     def index(self, entry: IndexEntry) -> dict[str, Any]:
@@ -122,10 +127,13 @@ class Version:
     def recorded_file(self, recorded: dict[str, Any]) -> dict[str, Any]:
         """A file of the expected document, in the form of :meth:`file`."""
         fields = self.table.schema(self.resolved, recorded["schema_id"]).by_name
+        # A bound that is NaN is not relied on, and neither is the other one.
+        trusted = {
+            name: dict.fromkeys(column) if "NaN" in (column["min"], column["max"]) else column
+            for name, column in recorded["value_stats"].items()
+        }
         bounds = {
-            bound: answer_form(
-                {name: column[bound] for name, column in recorded["value_stats"].items()}, fields
-            )
+            bound: answer_form({name: column[bound] for name, column in trusted.items()}, fields)
             for bound in ("min", "max")
         }
         described = {key: value for key, value in recorded.items() if key != "visible"}
@@ -167,15 +175,17 @@ def _embedded(index: bytes | None) -> dict[str, Any] | None:
 
 
 def _statistics(entry: ManifestEntry, schema: TableSchema) -> dict[str, Any]:
-    known = value_statistics(entry.file, schema, schema)
-    return {
-        column.name: {
-            "min": to_json(known[column.id].min, column.type),
-            "max": to_json(known[column.id].max, column.type),
-            "nulls": known[column.id].null_count,
+    files = manifest([entry])
+
+    def described(column: DataField) -> dict[str, Any]:
+        (known,) = by_file(value_bounds(files, np.array([0]), column, lambda _: schema))
+        return {
+            "min": to_json(known.low, column.type),
+            "max": to_json(known.high, column.type),
+            "nulls": known.null_count,
         }
-        for column in schema.fields
-    }
+
+    return {column.name: described(column) for column in schema.fields}
 
 
 def _unknown(column: dict[str, Any]) -> bool:

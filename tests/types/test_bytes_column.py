@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,3 +54,12 @@ def test_gathering_reads_the_same_place_of_every_string() -> None:
     assert [bytes(row) for row in gathered[[0, 2, 3]]] == [b"bcd", b"hij", b"123"]
     assert gathered.shape == (4, 3)
     assert [bytes(row) for row in column.gather(np.array([0, 0, 4, 2]), 1)[[0, 2, 3]]] == [b"a", b"k", b"2"]
+
+
+@pytest.mark.parametrize("suffix", [b"x", b".orc", b"a.longer.suffix"])
+def test_endings(suffix: bytes) -> None:
+    strings = [b".orc", None, b"a.orc", b"", b"orc", b"x", b".orcx"]
+
+    found = BytesColumn.of(strings).ends_with(suffix)
+
+    assert found.tolist() == [each is not None and each.endswith(suffix) for each in strings]

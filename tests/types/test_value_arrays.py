@@ -19,6 +19,7 @@ from app.types.value_arrays import (
     equal,
     less,
     memory_bytes,
+    placeholders,
     starts_with,
 )
 from tests.file_bounds import value_array
@@ -114,3 +115,14 @@ def test_integers_that_fit_join_with_those_that_do_not() -> None:
     assert joined.tolist() == [1, 2**70]
     assert less(joined, 5).tolist() == [True, False]
     assert memory_bytes(joined) > memory_bytes(np.array([1, 2]))
+
+
+@pytest.mark.parametrize("written", [*VALUES, "FLOAT", "BYTES", "DATE", "TIMESTAMP(9)", "ARRAY<INT>"])
+def test_placeholders_join_with_values(written: str) -> None:
+    data_type = parse_type(written)
+    some: Value = b"x" if written in ("STRING", "BYTES") else True if written == "BOOLEAN" else 1
+
+    joined = concat([placeholders(data_type, 2), value_array(data_type, [some])])
+
+    assert len(joined) == 3
+    assert joined.tolist()[2] == some
