@@ -251,3 +251,31 @@ def test_a_damaged_hash_index_is_an_error_and_no_missing_key(copy_table: CopyTab
     path.unlink()
     with pytest.raises(FileMissingError, match=path.name):
         copied.service.lookup(copied.ref, asked)
+
+
+@pytest.mark.parametrize("others", [(), ({"uid": "2"}, {"uid": 3.0}, {"uid": "+4"})])
+def test_keys_hash_together_as_each_alone_in_whatever_form(
+    service: IndexService, others: tuple[dict[str, Any], ...]
+) -> None:
+    partition = expected("dyn_bucket")["dynamic_bucket"]["keys"][0]["partition"]
+    keys = ({"uid": 1}, *others, {"uid": -(2**63)}, {"uid": 2**63 - 1})
+
+    together = lookup(service, "dyn_bucket", partition=partition, keys=keys)
+
+    alone = [lookup(service, "dyn_bucket", partition=partition, keys=(key,)) for key in keys]
+    assert together.buckets == tuple(answer.buckets[0] for answer in alone)
+    assert lookup(service, "dyn_bucket", partition=partition, keys=()).buckets == ()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"uid": 2**63}, {"uid": -(2**63) - 1}, {"uid": True}, {"uid": 1.5}, {"uid": "one"}, {}],
+    ids=repr,
+)
+def test_one_key_among_many_that_is_no_value_is_refused(service: IndexService, wrong: Any) -> None:
+    partition = expected("dyn_bucket")["dynamic_bucket"]["keys"][0]["partition"]
+
+    with pytest.raises(FilterError) as refused:
+        lookup(service, "dyn_bucket", partition=partition, keys=({"uid": 1}, wrong, {"uid": 2}))
+
+    assert refused.value.column == "uid"
