@@ -55,7 +55,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        app.state.runtime = runtime = Runtime(settings, service)
+        app.state.runtime = runtime = Runtime.start(settings, service)
         yield
         app.state.runtime = None
         runtime.close()

@@ -58,7 +58,7 @@ class RequestIds:
         try:
             await self._app(scope, receive, send_named)
         except ClientDisconnect:
-            _log.info("request %s: the caller went away while sending", request_id)
+            _log.info("request %s: the caller went away", request_id)
         except Exception as error:
             _log.exception("request %s: %s %s", request_id, scope["method"], scope["path"])
             if begun:

@@ -3,55 +3,74 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Annotated, TypeVar
+from dataclasses import dataclass, replace
+from typing import Annotated, Self, TypeVar
 
 from fastapi import Depends
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.types import Receive
 
 from app.api.strict_json import write_json
 from app.errors import DeadlineExceededError
 from app.planning.service import IndexService
 from app.settings import Settings
-from app.storage import time_limit
+from app.storage import Cancellation, cancellable, time_limit
 
 T = TypeVar("T")
 
+# Most answers are there before it would pay to watch whether their callers still wait for them.
+_UNWATCHED_SECONDS = 0.05
 
+
+@dataclass(frozen=True, slots=True)
 class Runtime:
-    """One per running service.
+    """One per running service, and a copy for each request.
 
     Attributes:
         settings: what the operator set.
         service: answers the questions.
+        threads: do the blocking work. A thread that storage holds up stays counted here after its request was
+            answered with 504, so that no number of such requests makes more threads.
+        receive: tells when the caller of the request goes away; None outside of requests.
     """
 
-    def __init__(self, settings: Settings, service: IndexService) -> None:
-        self.settings = settings
-        self.service = service
-        # A thread that storage holds up stays counted here after its request was answered with 504, so that
-        # no number of such requests makes more threads.
-        self._threads = ThreadPoolExecutor(settings.threads, thread_name_prefix="paimon-index")
+    settings: Settings
+    service: IndexService
+    threads: ThreadPoolExecutor
+    receive: Receive | None = None
+
+    @classmethod
+    def start(cls, settings: Settings, service: IndexService) -> Self:
+        """The runtime of a service that starts."""
+        return cls(settings, service, ThreadPoolExecutor(settings.threads, thread_name_prefix="paimon-index"))
 
     async def run(self, work: Callable[[], T]) -> T:
         """The result of blocking ``work``, done in a thread before the deadline.
 
         Raises:
             DeadlineExceededError: the time was up, in the queue or in the work.
+            ClientDisconnect: nobody waits for the result any more.
         """
         seconds = self.settings.deadline_seconds
+        cancellation = Cancellation()
 
         def limited() -> T:
-            with time_limit(seconds):
+            with time_limit(seconds), cancellable(cancellation):
                 return work()
 
+        under_way = asyncio.get_running_loop().run_in_executor(self.threads, limited)
         try:
             async with asyncio.timeout(seconds):
-                return await asyncio.get_running_loop().run_in_executor(self._threads, limited)
+                return await self._while_awaited(under_way)
         except TimeoutError as error:
             raise DeadlineExceededError(
                 f"the request did not finish within {seconds:g} s: ask for less, or ask the operator for more"
             ) from error
+        finally:
+            # Whatever is left of the work by now is left for nobody.
+            under_way.cancel()
+            cancellation.cancel()
 
     async def answer(self, work: Callable[[], object]) -> Response:
         """The JSON answer that blocking ``work`` gives; written in the thread, too, since it may be long."""
@@ -60,12 +79,31 @@ class Runtime:
 
     def close(self) -> None:
         """Ends the threads; work that was not begun is dropped."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self.threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _while_awaited(self, under_way: asyncio.Future[T]) -> T:
+        done, _ = await asyncio.wait({under_way}, timeout=_UNWATCHED_SECONDS)
+        if not done and self.receive is not None:
+            gone = asyncio.ensure_future(_disconnected(self.receive))
+            either: set[asyncio.Future[T] | asyncio.Future[None]] = {under_way, gone}
+            try:
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                gone.cancel()
+            if not under_way.done():
+                raise ClientDisconnect
+        return await under_way
+
+
+async def _disconnected(receive: Receive) -> None:
+    """Waits until the caller has gone away."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _runtime(request: Request) -> Runtime:
     runtime: Runtime = request.app.state.runtime
-    return runtime
+    return replace(runtime, receive=request.receive)
 
 
 Shared = Annotated[Runtime, Depends(_runtime)]

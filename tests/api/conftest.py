@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import httpx
 import pytest
@@ -16,7 +16,7 @@ from app.main import create_app
 from app.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
     from tests.golden_tables import GoldenWarehouse
@@ -30,6 +30,25 @@ class Serve(Protocol):
     def __call__(self, **settings: object) -> AbstractContextManager[httpx.Client]: ...
 
 
+@contextmanager
+def listening(application: Callable[..., Any], *, lifespan: Literal["on", "off"]) -> Iterator[httpx.Client]:
+    """A server for the time of a block, and a client of it."""
+    config = uvicorn.Config(application, port=0, log_config=None, lifespan=lifespan, http=PunctualProtocol)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        give_up = time.monotonic() + _START_SECONDS
+        while not server.started and thread.is_alive() and time.monotonic() < give_up:
+            thread.join(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+            yield client
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
 @pytest.fixture(scope="session")
 def serve(golden: GoldenWarehouse) -> Serve:
     common = {"warehouses": {"main": str(golden.root)}, "allow_external": tuple(golden.allow_external())}
@@ -37,20 +56,8 @@ def serve(golden: GoldenWarehouse) -> Serve:
     @contextmanager
     def start(**settings: object) -> Iterator[httpx.Client]:
         application = create_app(Settings.load(**{**common, **settings}))
-        config = uvicorn.Config(application, port=0, log_config=None, lifespan="on", http=PunctualProtocol)
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run)
-        thread.start()
-        try:
-            give_up = time.monotonic() + _START_SECONDS
-            while not server.started and thread.is_alive() and time.monotonic() < give_up:
-                thread.join(0.01)
-            port = server.servers[0].sockets[0].getsockname()[1]
-            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
-                yield client
-        finally:
-            server.should_exit = True
-            thread.join()
+        with listening(application, lifespan="on") as client:
+            yield client
 
     return start
 

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-import uvicorn
 
 from app.api.compression import Compression
 from app.api.request_ids import RequestIds
 from app.api.runtime import Runtime
 from app.api.streaming import PieceStream
-from app.connections import PunctualProtocol
 from app.main import create_service
 from app.settings import Settings
+from tests.api.conftest import listening
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,7 +30,7 @@ PATIENCE_SECONDS = 20
 def runtime(tmp_path: Path) -> Iterator[Runtime]:
     settings = Settings.load(warehouses={"main": str(tmp_path)}, deadline_seconds=1)
     service = create_service(settings)
-    runtime = Runtime(settings, service)
+    runtime = Runtime.start(settings, service)
     yield runtime
     runtime.close()
     service.close()
@@ -51,20 +50,8 @@ def streaming(
             if ended is not None:
                 ended.set()
 
-    layers = RequestIds(Compression(application))
-    config = uvicorn.Config(layers, port=0, log_config=None, lifespan="off", http=PunctualProtocol)
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        thread.join(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_SECONDS) as client:
-            yield client
-    finally:
-        server.should_exit = True
-        thread.join()
+    with listening(RequestIds(Compression(application)), lifespan="off") as client:
+        yield client
 
 
 @pytest.mark.parametrize("coding", ["identity", "gzip"])
