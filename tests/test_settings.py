@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from app.errors import SettingsError
+from app.main import create_service
 from app.settings import Settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_defaults_are_those_of_the_contract() -> None:
@@ -49,6 +55,16 @@ def test_cache_capacities_reach_the_caches(monkeypatch: pytest.MonkeyPatch) -> N
     capacities = Settings.load().cache_bytes
 
     assert [getattr(capacities, name) for name in names] == list(range(len(names)))
+
+
+def test_the_disk_cache_reaches_the_warehouses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PAIMON_INDEX_DISK_CACHE", str(tmp_path / "cache"))
+    settings = Settings.load(warehouses={"main": str(tmp_path)})
+    for content_now in (b"content", b"gone"):
+        (tmp_path / "file").write_bytes(content_now)
+        service = create_service(settings)
+        assert service.warehouses["main"].read_immutable("file", 7) == b"content"
+        service.close()
 
 
 @pytest.mark.parametrize(

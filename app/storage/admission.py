@@ -1,9 +1,9 @@
 """Which objects a full cache keeps: those that are asked for often, whatever streams past them.
 
-A small *window* takes every newcomer and forgets what was used longest ago; the *main* part takes what leaves
-the window, and once it is full only in exchange for objects that are asked for clearly less. So a scan over
-more than fits runs through the window and leaves the main part as it is. The window is also the room that
-loads under way may claim: it can always be emptied, the main part is never emptied for what may not be kept.
+A small *window* takes every newcomer, and what was used longest ago leaves it. The *main* part takes what
+leaves the window, and once it is full only in exchange for objects that are asked for clearly less. So a scan
+over more than fits runs through the window and leaves the main part as it is. The window is also the room
+that loads under way may claim: the main part is never emptied for what may not be kept in the end.
 
 This is W-TinyLFU (Einziger, Friedman, Manes: "TinyLFU: A Highly Efficient Cache Admission Policy") with exact
 counts instead of a sketch; docs/decisions/scan-resistant-caches.md says why it is written here.
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import cachetools
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable
 
 Item = TypeVar("Item")
 
@@ -67,28 +67,25 @@ class Asks:
 class AdmittingCache(Generic[Item]):
     """Objects by key, up to a weight; not safe for several threads at once.
 
-    An object heavier than the window goes for the main part at once. The main part takes room of the window
-    that nobody uses, until somebody does.
-
     Args:
         capacity: weight of all objects together.
 
     Attributes:
         capacity: the same.
-        window_bytes: the part of it that newcomers pass through, and that loads under way may always claim.
-        evictions: objects dropped to make room.
-        rejected: objects dropped because what they would have pushed out is asked for more.
+        window_bytes: what the main part leaves of it, to newcomers and to loads under way.
+        evictions: objects dropped from the main part, for others that are asked for more.
+        rejected: objects that did not get into the main part and were dropped.
     """
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
+        self.window_bytes = capacity // _WINDOW_SHARE
         self.evictions = 0
         self.rejected = 0
-        self.window_bytes = capacity // _WINDOW_SHARE
         self._main_bytes = capacity - self.window_bytes
         self._asks = Asks()
         self._window = _Segment[Item](capacity)
-        self._main = _Segment[Item](capacity)
+        self._main = _Segment[Item](self._main_bytes)
 
     def __len__(self) -> int:
         return len(self._window) + len(self._main)
@@ -100,8 +97,8 @@ class AdmittingCache(Generic[Item]):
 
     @property
     def protected(self) -> int:
-        """The weight of objects that :meth:`make_room` does not drop."""
-        return min(int(self._main.currsize), self._main_bytes)
+        """The weight of objects that :meth:`make_room` does not drop without keeping others instead."""
+        return int(self._main.currsize)
 
     def get(self, key: Hashable) -> Weighed[Item] | None:
         """The object of ``key``, if it is kept; the ask is counted in any case."""
@@ -110,13 +107,10 @@ class AdmittingCache(Generic[Item]):
         return self._window.get(key) if found is None else found
 
     def make_room(self, room: int) -> None:
-        """Drops objects until they weigh at most ``room`` together, or only protected ones are left."""
-        while self.weight > room:
-            segment = self._main if self._main.currsize > self._main_bytes else self._window
-            if not segment:
-                return
-            segment.popitem()
-            self.evictions += 1
+        """Drops objects until they weigh at most ``room``, or what is protected if that is more."""
+        while self.weight > room and self._window:
+            if not self._admit(*self._window.popitem(), room):
+                self.rejected += 1
 
     def keep(self, key: Hashable, weighed: Weighed[Item], room: int) -> None:
         """Keeps an object, or not; what is kept then weighs at most ``room``, if it did before.
@@ -126,58 +120,60 @@ class AdmittingCache(Generic[Item]):
         held = self._main.pop(key, None)
         self._window.pop(key, None)
         left = room - weighed.weight
-        if left < 0:
-            self.rejected += 1
-        elif held is not None:
-            self._let_grow(key, weighed, left)
-        elif weighed.weight > self.window_bytes:
-            self._admit(key, weighed, room)
-        else:
-            self._keep_light(key, weighed, room)
+        if held is not None and weighed.weight <= min(room, self._main_bytes):
+            self._let_grow(key, weighed, room)
+            return
+        if left >= 0:
+            self.make_room(left)
+            if self.weight <= left:
+                self._window[key] = weighed
+                self._spill(room)
+                return
+            if self._admit(key, weighed, room):
+                return
+        self.rejected += 1
 
     def clear(self) -> None:
         """Forgets all objects, though not what was asked for."""
         self._window.clear()
         self._main.clear()
 
-    def _let_grow(self, key: Hashable, grown: Weighed[Item], left: int) -> None:
+    def _let_grow(self, key: Hashable, grown: Weighed[Item], room: int) -> None:
         """Keeps the larger form of what was admitted before, at the cost of what is used least."""
-        self.make_room(left)
-        while self.weight > left:
+        while self._main.currsize + grown.weight > min(room, self._main_bytes):
             self._main.popitem()
             self.evictions += 1
         self._main[key] = grown
+        self.make_room(room)
 
-    def _keep_light(self, key: Hashable, newcomer: Weighed[Item], room: int) -> None:
-        left = room - newcomer.weight
-        while self._window.currsize + newcomer.weight > self.window_bytes:
-            self._admit(*self._window.popitem(), left)
-        self.make_room(left)
-        if self.weight <= left:
-            self._window[key] = newcomer
-        else:
-            # Loads under way claim the whole window.
-            self._admit(key, newcomer, room)
+    def _spill(self, room: int) -> None:
+        """Lets what is too much for the window go on to the main part, or stay if nobody needs the room."""
+        while self._window.currsize > self.window_bytes:
+            oldest, weighed = self._window.popitem()
+            if not self._admit(oldest, weighed, room - int(self._window.currsize)):
+                self._window[oldest] = weighed
+                return
 
-    def _admit(self, key: Hashable, candidate: Weighed[Item], room: int) -> None:
-        """Takes an object into the main part, if it leads each of those that must go for it."""
+    def _admit(self, key: Hashable, candidate: Weighed[Item], room: int) -> bool:
+        """Takes an object into the main part, if it leads each of those that must go for it.
+
+        The main part then weighs at most ``room``, if it did before.
+        """
+        left = min(room, self._main_bytes) - candidate.weight
+        if left < 0:
+            return False
         asks = self._asks.of(key)
         victims: list[tuple[Hashable, Weighed[Item]]] = []
-        while self.weight + candidate.weight > room and self._main:
+        while self._main.currsize > left:
             victims.append(self._main.popitem())
             if asks < self._asks.of(victims[-1][0]) + _DECISIVE_LEAD:
-                self.rejected += 1
-                self._restore(victims)
-                return
+                # They come back as used last, so that the next candidate is compared with others: what was
+                # popular long ago cannot stand in the way of all newcomers.
+                self._main.update(victims)
+                return False
         self.evictions += len(victims)
-        self.make_room(room - candidate.weight)
         self._main[key] = candidate
-
-    def _restore(self, victims: Sequence[tuple[Hashable, Weighed[Item]]]) -> None:
-        # They come back as used last, so that the next candidate is compared with others: an object that was
-        # popular long ago cannot stand in the way of all newcomers.
-        for key, victim in victims:
-            self._main[key] = victim
+        return True
 
 
 class _Segment(cachetools.LRUCache["Hashable", Weighed[Item]]):

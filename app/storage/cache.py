@@ -36,8 +36,8 @@ class CacheStatistics:
         capacity: what ``bytes`` and ``in_flight`` together never exceed.
         hits: questions answered from the cache, or by a load that another asker had under way.
         misses: questions that found nothing.
-        evictions: objects dropped to make room.
-        rejected: objects not kept, since what they would have pushed out is asked for more.
+        evictions: objects dropped for others that are asked for more.
+        rejected: objects not kept, or not for long, since others are asked for more.
     """
 
     name: str

@@ -57,6 +57,14 @@ def test_ranges_sizes_and_existence(warehouse: Warehouse) -> None:
     assert not warehouse.exists("db.db/t/snapshot/snapshot-8")
 
 
+def test_many_ranges(warehouse: Warehouse) -> None:
+    paths = [key.removeprefix("warehouse/") for key in KEYS if key.startswith("warehouse/")]
+    asked = [(path, start, 3) for path in paths for start in (0, 2, 20)]
+    assert warehouse.read_ranges(asked) == [warehouse.read_range(*one) for one in asked]
+    (missing,) = warehouse.read_ranges([("db.db/t/none", 0, 3)])
+    assert isinstance(missing, FileMissingError)
+
+
 def test_listing(warehouse: Warehouse) -> None:
     assert warehouse.list_names("db.db/t/snapshot") == ["LATEST", "snapshot-7"]
     assert warehouse.list_names("db.db") == ["t"]
