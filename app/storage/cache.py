@@ -114,9 +114,8 @@ class ByteCache(Generic[Item]):
                 for another thread.
             Exception: whatever ``load`` raised, here or in the thread that was loading.
         """
-        return self.get_or_load_many((key,), lambda _: (load(),), expected_bytes=lambda _: expected_bytes)[
-            key
-        ]
+        found = self.get_or_load_many((key,), lambda _: (load(),), expected_bytes=lambda _: expected_bytes)
+        return found[key]
 
     def get_or_load_many(
         self,
@@ -138,7 +137,8 @@ class ByteCache(Generic[Item]):
             Exception: whatever a load raised; what was loaded before is kept.
         """
         found: dict[Key, Item] = {}
-        wanted = {key: expected_bytes(key) for key in keys}
+        # What is expected may come from a file, which may say anything.
+        wanted = {key: max(0, expected_bytes(key)) for key in keys}
         while wanted:
             with self._lock:
                 others, batches = self._sort_out(wanted, found)

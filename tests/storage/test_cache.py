@@ -195,7 +195,7 @@ def test_kept_and_claimed_bytes_never_pass_the_capacity_under_a_stream_of_misses
         draw = random.Random(thread)  # noqa: S311 - no secret
         for _ in range(keys_each):
             size = draw.choice([1, 10, 50, 100, 400, 1000, 1500])
-            expected = draw.choice([0, size // 2, size, size * 2])
+            expected = draw.choice([-size, 0, size // 2, size, size * 2, 1 << 80])
             key = (size, draw.randrange(100))
             assert len(cache.get_or_load(key, partial(load, size), expected_bytes=expected)) == size
             look()
