@@ -6,10 +6,11 @@ decoded; that it is the one of the data file is verified whenever it is asked fo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from app.deletion_vectors import RECORD_MARGIN_BYTES, read_vector
 from app.errors import CorruptIndexError, FileMissingError, PaimonIndexError, SnapshotExpiredError
+from app.storage import check_deadline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,21 +24,6 @@ if TYPE_CHECKING:
     """An index file, the range of a vector in it, and how many rows its data file has."""
 
 
-class _Record(NamedTuple):
-    """A record of an index file, as the cache knows it."""
-
-    warehouse: str
-    path: str
-    file_size: int
-    offset: int
-    length: int
-
-    @property
-    def readable_bytes(self) -> int:
-        """What is read of it: with size and checksum, but not beyond the file's end."""
-        return max(0, min(self.length + RECORD_MARGIN_BYTES, self.file_size - self.offset))
-
-
 def load_vectors(loader: IndexLoader, places: Sequence[VectorPlace]) -> list[DeletionVector]:
     """The deletion vectors of some data files, in their order.
 
@@ -47,58 +33,69 @@ def load_vectors(loader: IndexLoader, places: Sequence[VectorPlace]) -> list[Del
             data file does not have.
         StorageError: a file cannot be read.
         PathNotAllowedError: a file lies outside of what the operator allows.
+        DeadlineExceededError: the request's time ran out.
     """
-    paths = {id(entry): loader.paths.index_file(entry) for entry, _, _ in places}
-    records = [
-        _Record(loader.warehouse.name, paths[id(entry)], entry.file_size, place.offset, place.length)
-        for entry, place, _ in places
+    files = {id(entry): entry for entry, _, _ in places}
+    paths = {number: loader.paths.index_file(entry) for number, entry in files.items()}
+    # A string knows its hash, and there may be many of them.
+    keys = [
+        f"{loader.warehouse.name}\n{paths[id(entry)]}\n{entry.file_size} {lies.offset} {lies.length}"
+        for entry, lies, _ in places
     ]
-    vectors: dict[_Record, DeletionVector] = loader.caches.deletion_vectors.get_or_load_many(
-        records, lambda missing: _read(loader, missing), expected_bytes=lambda record: record.readable_bytes
+    by_key = dict(zip(keys, places, strict=True))
+
+    def read(missing: Sequence[str]) -> Iterator[DeletionVector]:
+        unread = [by_key[key] for key in missing]
+        ranges = [(paths[id(entry)], lies.offset, _readable_bytes(entry, lies)) for entry, lies, _ in unread]
+        contents = loader.warehouse.read_ranges(ranges, immutable=True)
+        for (entry, lies, _), content in zip(unread, contents, strict=True):
+            check_deadline()
+            yield _decode(content, paths[id(entry)], entry, lies)
+
+    vectors: dict[str, DeletionVector] = loader.caches.deletion_vectors.get_or_load_many(
+        keys, read, expected_bytes=lambda key: by_key[key][1].length
     )
-    found = []
-    for record, (_, place, row_count) in zip(records, places, strict=True):
-        vector = vectors[record]
-        _check(vector, record.path, place, row_count)
-        found.append(vector)
+    found = [vectors[key] for key in keys]
+    for vector, (entry, lies, row_count) in zip(found, places, strict=True):
+        _check(vector, paths[id(entry)], lies, row_count)
     return found
 
 
-def _read(loader: IndexLoader, records: Sequence[_Record]) -> Iterator[DeletionVector]:
-    contents = loader.warehouse.read_ranges(
-        [(record.path, record.offset, record.readable_bytes) for record in records], immutable=True
-    )
-    for record, content in zip(records, contents, strict=True):
-        if isinstance(content, FileMissingError):
-            raise SnapshotExpiredError(f"{record.path} is gone: its snapshot has expired") from content
-        if isinstance(content, PaimonIndexError):
-            raise content
-        yield _decode(record, content)
+def _readable_bytes(entry: IndexEntry, lies: DeletionRange) -> int:
+    """What is read of a record: size and checksum too, but nothing beyond the end of the file."""
+    return max(0, min(lies.length + RECORD_MARGIN_BYTES, entry.file_size - lies.offset))
 
 
-def _decode(record: _Record, content: bytes) -> DeletionVector:
-    if len(content) < record.readable_bytes:
+def _decode(
+    content: bytes | PaimonIndexError, path: str, entry: IndexEntry, lies: DeletionRange
+) -> DeletionVector:
+    if isinstance(content, FileMissingError):
+        raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired") from content
+    if isinstance(content, PaimonIndexError):
+        raise content
+    if len(content) < _readable_bytes(entry, lies):
         raise CorruptIndexError(
-            f"expected a file of {record.file_size} bytes, found its end",
-            offset=record.offset + len(content),
-            path=record.path,
+            f"expected a file of {entry.file_size} bytes, found its end",
+            offset=lies.offset + len(content),
+            path=path,
         )
     try:
-        return read_vector(content, length=record.length)
+        return read_vector(content, length=lies.length)
     except CorruptIndexError as error:
-        raise error.at(record.path, record.offset) from error
+        raise error.at(path, lies.offset) from error
 
 
-def _check(vector: DeletionVector, path: str, place: DeletionRange, row_count: int) -> None:
-    if place.cardinality is not None and vector.cardinality != place.cardinality:
+def _check(vector: DeletionVector, path: str, lies: DeletionRange, row_count: int) -> None:
+    """Refuses a vector that is not what the index manifest or the data file says."""
+    if lies.cardinality is not None and vector.cardinality != lies.cardinality:
         raise CorruptIndexError(
-            f"expected {place.cardinality} deleted rows of {place.data_file}, found {vector.cardinality}",
-            offset=place.offset,
+            f"expected {lies.cardinality} deleted rows of {lies.data_file}, found {vector.cardinality}",
+            offset=lies.offset,
             path=path,
         )
     if vector.highest is not None and vector.highest >= row_count:
         raise CorruptIndexError(
-            f"{place.data_file} has {row_count} rows, but position {vector.highest} is deleted",
-            offset=place.offset,
+            f"{lies.data_file} has {row_count} rows, but position {vector.highest} is deleted",
+            offset=lies.offset,
             path=path,
         )
