@@ -40,8 +40,8 @@ _SYNC_BYTES = 16
 _MAX_LONG_BYTES = 10
 _MAX_HEADER_PAIRS = 100
 _OTHER_FORMATS = {b"ORC": "orc", b"PAR1": "parquet"}
-# Together the blocks may expand to this multiple of the file, or to this many bytes if that is more, but never
-# further than to the last: decoding them takes several times as much memory.
+# Together the blocks may expand to this multiple of the file, or to this many bytes if that is more, but
+# never to more than the last: decoding them takes several times as much memory.
 _MAX_EXPANSION = 64
 _ALWAYS_ALLOWED_BYTES = 256 << 20
 _MAX_EXPANDED_BYTES = 1 << 30
