@@ -7,7 +7,7 @@ first row that is broken is reported.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -72,6 +72,8 @@ class RowColumns:
     rows: BytesColumn
     fields: int
     name_of: Callable[[int], str] = "row {}".format
+    _heads: Bytes = field(init=False, repr=False)
+    """What stands before the first slot."""
 
     def __post_init__(self) -> None:
         """Checks the number of fields of every row, and that it has a slot for each.
@@ -80,11 +82,14 @@ class RowColumns:
             CorruptMetadataError: another number of fields, or bytes that end before the last slot.
         """
         lengths, needed = self.rows.lengths, self._slot_at(self.fields)
-        if (lengths < needed).any():
+        cut = bool((lengths < needed).any())
+        if cut:
             self._require(lengths >= _ARITY_BYTES, "4 bytes for the number of fields", lengths, 0)
-        arities = self.rows.gather(0, _ARITY_BYTES).view(">i4")[:, 0]
+        heads = self.rows.gather(0, _ARITY_BYTES if cut else self._slot_at(0))
+        arities = heads.view(">i4")[:, 0]
         self._require(arities == self.fields, f"a row of {self.fields} fields", arities, 0)
         self._require(lengths >= needed, f"at least {needed} bytes of row", lengths, _ARITY_BYTES)
+        object.__setattr__(self, "_heads", heads)
 
     def read(self, index: int, data_type: DataType) -> tuple[Values, Mask]:
         """The values of one field.
@@ -104,8 +109,7 @@ class RowColumns:
         if root in NESTED_ROOTS:
             return np.zeros(len(self.rows), np.int64), np.zeros(len(self.rows), np.bool_)
         bit = index + 8
-        null_bits = self.rows.gather(_ARITY_BYTES + (bit >> 3), 1)[:, 0]
-        known = null_bits & (1 << (bit & 7)) == 0
+        known = self._heads[:, _ARITY_BYTES + (bit >> 3)] & (1 << (bit & 7)) == 0
         slots = self.rows.gather(slot_at, _SLOT_BYTES)
         if root in STRING_ROOTS | BINARY_ROOTS:
             return self._strings(slots, known, slot_at), known
