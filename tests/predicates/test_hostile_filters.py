@@ -5,17 +5,19 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app.errors import RequestError
 from app.predicates.binding import bind
-from app.predicates.bounds import ColumnBounds, evaluate_bounds
 from app.predicates.json_reader import read_json
 from app.predicates.model import field_ids
 from app.predicates.rows import matches
 from app.predicates.sql_reader import read_sql
+from app.predicates.verdicts import evaluate_bounds
 from app.types import DataField, parse_type
+from tests.file_bounds import FileBounds, column_bounds
 from tests.filters import FIELDS
 
 ALL_FIELDS = [
@@ -156,7 +158,8 @@ def use(predicate: Any) -> None:
     hash(bound)
     field_ids(bound)
     matches(bound, {field.id: None for field in ALL_FIELDS})
-    evaluate_bounds(bound, lambda _: ColumnBounds(None, None, 0, 1))
+    unknown = FileBounds(None, None, 0, 1)
+    evaluate_bounds(bound, lambda field, _: column_bounds(field.type, [unknown]), np.arange(1))
 
 
 @settings(max_examples=1_000)
