@@ -15,8 +15,12 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import SettingsError
 from app.planning.limits import CacheBytes, Limits
+from app.planning.requests import TableRef
+from app.table.table import is_name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pydantic_core import ErrorDetails
 
 ENVIRONMENT_PREFIX = "PAIMON_INDEX_"
@@ -41,6 +45,8 @@ class Settings(BaseSettings):
 
     warehouses: Annotated[dict[str, str], NoDecode] = {}
     allow_external: Annotated[tuple[str, ...], NoDecode] = ()
+    watch: Annotated[tuple[str, ...], NoDecode] = ()
+    watch_seconds: Seconds = 10.0
 
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 8080
@@ -109,13 +115,20 @@ class Settings(BaseSettings):
                 raise ValueError(f"warehouse {name!r} has no URL")
         return value
 
-    @field_validator("allow_external", mode="before")
+    @field_validator("watch")
     @classmethod
-    def _read_roots(cls, value: object) -> object:
+    def _check_tables(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        for name in value:
+            _table_ref(name, info.data.get("warehouses", ()))
+        return value
+
+    @field_validator("allow_external", "watch", mode="before")
+    @classmethod
+    def _read_list(cls, value: object) -> object:
         if not isinstance(value, str):
             return value
         if not value.lstrip().startswith("["):
-            return tuple(root.strip() for root in value.split(",") if root.strip())
+            return tuple(item.strip() for item in value.split(",") if item.strip())
         try:
             found = json.loads(value)
         except ValueError as error:
@@ -128,6 +141,11 @@ class Settings(BaseSettings):
         if value < info.data.get("page_size", 1):
             raise ValueError(f"is below the default page size of {info.data['page_size']}")
         return value
+
+    @property
+    def watched_tables(self) -> list[TableRef]:
+        """The tables of ``watch``, each once."""
+        return [_table_ref(name, self.warehouses) for name in dict.fromkeys(self.watch)]
 
     @property
     def limits(self) -> Limits:
@@ -145,6 +163,18 @@ class Settings(BaseSettings):
             hash_indexes=self.cache_hash_indexes_bytes,
             plans=self.cache_plans_bytes,
         )
+
+
+def _table_ref(name: str, warehouses: Iterable[str]) -> TableRef:
+    """The table of a name such as ``main.db1.orders``; the names of warehouses may have dots, too."""
+    known = [warehouse for warehouse in warehouses if name.startswith(f"{warehouse}.")]
+    if not known:
+        raise ValueError(f"{name!r} begins with no configured warehouse: {sorted(warehouses)}")
+    warehouse = max(known, key=len)
+    database, _, table = name.removeprefix(f"{warehouse}.").partition(".")
+    if not is_name(database) or not is_name(table):
+        raise ValueError(f"{name!r} is no table: expected warehouse.database.table")
+    return TableRef(warehouse, database, table)
 
 
 def _explain(fault: ErrorDetails) -> str:

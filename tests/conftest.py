@@ -5,8 +5,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests import golden_tables
+from tests.growing_tables import GrowingTable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.golden_tables import GoldenWarehouse
 
 
@@ -14,3 +17,9 @@ if TYPE_CHECKING:
 def golden(tmp_path_factory: pytest.TempPathFactory) -> GoldenWarehouse:
     """The golden tables, unpacked; not to be written to."""
     return golden_tables.unpack(tmp_path_factory.mktemp("golden"))
+
+
+@pytest.fixture
+def growing(golden: GoldenWarehouse, tmp_path: Path) -> GrowingTable:
+    """A table that tests may commit to, and change."""
+    return GrowingTable.copy(golden, tmp_path)

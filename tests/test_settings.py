@@ -6,6 +6,7 @@ import pytest
 
 from app.errors import SettingsError
 from app.main import create_service
+from app.planning.requests import TableRef
 from app.settings import Settings
 
 if TYPE_CHECKING:
@@ -36,6 +37,15 @@ def test_external_roots_come_as_json_or_with_commas(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PAIMON_INDEX_ALLOW_EXTERNAL", text)
 
     assert Settings.load().allow_external == ("s3://a", "s3://b=file:///b")
+
+
+@pytest.mark.parametrize("text", ['["main.db.t", "a.b.c.t.x"]', "main.db.t, a.b.c.t.x, main.db.t"])
+def test_watched_tables_are_of_known_warehouses(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("PAIMON_INDEX_WATCH", text)
+
+    settings = Settings.load(warehouses={"main": "file:///x", "a": "file:///a", "a.b": "file:///b"})
+
+    assert settings.watched_tables == [TableRef("main", "db", "t"), TableRef("a.b", "c", "t.x")]
 
 
 def test_flags_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,6 +90,9 @@ def test_the_disk_cache_reaches_the_warehouses(monkeypatch: pytest.MonkeyPatch, 
         ("WAREHOUSES", '{"main": " "}', "warehouse 'main' has no URL"),
         ("WAREHOUSES", '{"main": 7}', "PAIMON_INDEX_WAREHOUSES[main]: "),
         ("ALLOW_EXTERNAL", '["s3://a"', "PAIMON_INDEX_ALLOW_EXTERNAL: expected a JSON list"),
+        ("WATCH", "main.db.t", "PAIMON_INDEX_WATCH: 'main.db.t' begins with no configured warehouse: []"),
+        ("WATCH", '["main"', "PAIMON_INDEX_WATCH: expected a JSON list"),
+        ("WATCH_SECONDS", "0", "PAIMON_INDEX_WATCH_SECONDS: "),
         ("PORT", "65536", "PAIMON_INDEX_PORT: "),
         ("DEADLINE_SECONDS", "0", "PAIMON_INDEX_DEADLINE_SECONDS: "),
         ("DEADLINE_SECONDS", "inf", "PAIMON_INDEX_DEADLINE_SECONDS: "),
@@ -97,3 +110,9 @@ def test_bad_settings_are_told_by_name(
 
     assert message in str(caught.value)
     assert str(caught.value).startswith(f"PAIMON_INDEX_{variable}")
+
+
+@pytest.mark.parametrize("name", ["main.db", "main.db.", "main..t", "main.db.a/b", "main.db/x.t"])
+def test_a_watched_table_needs_a_name_of_three_parts(name: str) -> None:
+    with pytest.raises(SettingsError, match=r"PAIMON_INDEX_WATCH: .* is no table"):
+        Settings.load(warehouses={"main": "file:///x"}, watch=(name,))

@@ -40,7 +40,7 @@ _CAPABILITIES = {
 
 @router.get("/v1/config", **operation(Configuration, storage=False))
 async def config(runtime: Shared) -> Response:
-    """Tell the service's version, warehouses, limits and capabilities."""
+    """Tell the service's version, warehouses, limits, capabilities and watched tables."""
     settings = runtime.settings
     answer = {
         "service": "paimon-index",
@@ -59,6 +59,16 @@ async def config(runtime: Shared) -> Response:
             "concurrency": settings.concurrency,
         },
         "capabilities": _CAPABILITIES,
+        "watch": [
+            {
+                "warehouse": watched.table.warehouse,
+                "database": watched.table.database,
+                "table": watched.table.table,
+                "snapshot_id": watched.snapshot_id,
+                "failures": watched.failures,
+            }
+            for watched in runtime.watch.tables()
+        ],
     }
     return Response(write_json(answer), media_type="application/json")
 

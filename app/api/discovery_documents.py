@@ -9,14 +9,25 @@ from pydantic import Field, RootModel
 from app.api.documents import Document, NextPageToken, Partition, SnapshotId
 
 
+class WatchedTable(Document):
+    """A table whose latest snapshot is kept decoded."""
+
+    warehouse: str
+    database: str
+    table: str
+    snapshot_id: int | None = Field(description="The last one that was decoded; null before the first.")
+    failures: int = Field(description="Attempts to read the table that failed since the last that did not.")
+
+
 class Configuration(Document):
-    """The service's version, warehouses, limits and capabilities."""
+    """The service's version, warehouses, limits, capabilities and watched tables."""
 
     service: str
     version: str
     warehouses: list[str]
     limits: dict[str, float]
     capabilities: dict[str, list[str]]
+    watch: list[WatchedTable] = Field(description="Of this process; others follow the tables on their own.")
 
 
 class DatabaseList(Document):

@@ -14,6 +14,7 @@ from starlette.types import Receive
 from app.api.strict_json import write_json
 from app.errors import DeadlineExceededError
 from app.planning.service import IndexService
+from app.planning.watch import Watch
 from app.settings import Settings
 from app.storage import Cancellation, cancellable, time_limit
 
@@ -32,18 +33,23 @@ class Runtime:
         service: answers the questions.
         threads: do the blocking work. A thread that storage holds up stays counted here after its request was
             answered with 504, so that no number of such requests makes more threads.
+        watch: keeps the tables warm that the operator named.
         receive: tells when the caller of the request goes away; None outside of requests.
     """
 
     settings: Settings
     service: IndexService
     threads: ThreadPoolExecutor
+    watch: Watch
     receive: Receive | None = None
 
     @classmethod
     def start(cls, settings: Settings, service: IndexService) -> Self:
         """The runtime of a service that starts."""
-        return cls(settings, service, ThreadPoolExecutor(settings.threads, thread_name_prefix="paimon-index"))
+        watch = Watch(service, settings.watched_tables, settings.watch_seconds)
+        watch.start()
+        threads = ThreadPoolExecutor(settings.threads, thread_name_prefix="paimon-index")
+        return cls(settings, service, threads, watch)
 
     async def run(self, work: Callable[[], T]) -> T:
         """The result of blocking ``work``, done in a thread before the deadline.
@@ -78,7 +84,8 @@ class Runtime:
         return Response(content, media_type="application/json")
 
     def close(self) -> None:
-        """Ends the threads; work that was not begun is dropped."""
+        """Ends the watch and the threads; work that was not begun is dropped."""
+        self.watch.stop()
         self.threads.shutdown(wait=False, cancel_futures=True)
 
     async def _while_awaited(self, under_way: asyncio.Future[T]) -> T:

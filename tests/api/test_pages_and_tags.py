@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,12 +10,10 @@ import pytest
 from tests import golden_tables
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import httpx
 
     from tests.api.conftest import Serve
-    from tests.golden_tables import GoldenWarehouse
+    from tests.growing_tables import GrowingTable
 
 TABLES = "/v1/main/databases/golden/tables"
 PLAN = f"{TABLES}/append_dv32/plan"
@@ -33,23 +30,6 @@ def pages(
         found.append(response.json())
         token = found[-1]["next_page_token"]
     return found
-
-
-@pytest.fixture
-def growing(golden: GoldenWarehouse, tmp_path: Path) -> Path:
-    """A copy of a table whose latest snapshots are hidden; :func:`commit` brings one of them back."""
-    table = tmp_path / "golden.db" / "append_dv32"
-    shutil.copytree(golden.table("append_dv32"), table)
-    for file in table.glob("snapshot/snapshot-*"):
-        if int(file.name.removeprefix("snapshot-")) > 3:
-            file.rename(table / f"hidden-{file.name}")
-    (table / "snapshot" / "LATEST").write_text("3")
-    return table
-
-
-def commit(table: Path, snapshot_id: int) -> None:
-    (table / f"hidden-snapshot-{snapshot_id}").rename(table / "snapshot" / f"snapshot-{snapshot_id}")
-    (table / "snapshot" / "LATEST").write_text(str(snapshot_id))
 
 
 def test_pages_of_a_plan_together_are_the_whole_plan(client: httpx.Client) -> None:
@@ -92,11 +72,11 @@ def test_pages_of_index_files(client: httpx.Client) -> None:
     assert first["index_files"] + second["index_files"] == whole[:4]
 
 
-def test_a_page_stays_in_the_version_of_the_first_one(serve: Serve, growing: Path) -> None:
-    with serve(warehouses={"main": str(growing.parent.parent)}) as client:
+def test_a_page_stays_in_the_version_of_the_first_one(serve: Serve, growing: GrowingTable) -> None:
+    with serve(warehouses={"main": str(growing.warehouse)}) as client:
         before = pages(client, PLAN, {})[0]
         first = client.post(PLAN, json={"page_size": 1}).json()
-        commit(growing, 4)
+        growing.commit(4)
         rest = pages(client, PLAN, {"page_size": 1}, first["next_page_token"])
         after = client.post(PLAN, json={}).json()
 
@@ -107,8 +87,8 @@ def test_a_page_stays_in_the_version_of_the_first_one(serve: Serve, growing: Pat
     assert after["snapshot_id"] == 4
 
 
-def test_another_replica_goes_on_with_a_page(serve: Serve, growing: Path) -> None:
-    warehouses = {"main": str(growing.parent.parent)}
+def test_another_replica_goes_on_with_a_page(serve: Serve, growing: GrowingTable) -> None:
+    warehouses = {"main": str(growing.warehouse)}
     with serve(warehouses=warehouses) as one, serve(warehouses=warehouses) as other:
         first = one.post(PLAN, json={"page_size": 1}).json()
         second = other.post(PLAN, json={"page_size": 1, "page_token": first["next_page_token"]}).json()
@@ -117,11 +97,11 @@ def test_another_replica_goes_on_with_a_page(serve: Serve, growing: Path) -> Non
     assert second["files"] != first["files"]
 
 
-def test_a_page_of_an_expired_snapshot_is_gone(serve: Serve, growing: Path) -> None:
-    with serve(warehouses={"main": str(growing.parent.parent)}) as client:
+def test_a_page_of_an_expired_snapshot_is_gone(serve: Serve, growing: GrowingTable) -> None:
+    with serve(warehouses={"main": str(growing.warehouse)}) as client:
         first = client.post(PLAN, json={"page_size": 1}).json()
-        commit(growing, 4)
-        (growing / "snapshot" / "snapshot-3").unlink()
+        growing.commit(4)
+        (growing.directory / "snapshot" / "snapshot-3").unlink()
         client.post("/v1/cache/clear")
         response = client.post(PLAN, json={"page_size": 1, "page_token": first["next_page_token"]})
 
@@ -179,25 +159,25 @@ def test_a_304_is_answered_without_the_work(serve: Serve) -> None:
     assert caches["manifests"]["entries"] == 0
 
 
-def test_a_new_snapshot_has_another_tag(serve: Serve, growing: Path) -> None:
-    with serve(warehouses={"main": str(growing.parent.parent)}) as client:
+def test_a_new_snapshot_has_another_tag(serve: Serve, growing: GrowingTable) -> None:
+    with serve(warehouses={"main": str(growing.warehouse)}) as client:
         etag = client.post(PLAN, json={}).headers["etag"]
         unchanged = client.post(PLAN, json={}, headers={"If-None-Match": etag})
-        commit(growing, 4)
+        growing.commit(4)
         changed = client.post(PLAN, json={}, headers={"If-None-Match": etag})
 
     assert (unchanged.status_code, changed.status_code) == (304, 200)
     assert changed.json()["snapshot_id"] == 4
 
 
-def test_a_table_that_was_made_again_has_other_tags(serve: Serve, growing: Path) -> None:
+def test_a_table_that_was_made_again_has_other_tags(serve: Serve, growing: GrowingTable) -> None:
     """paimon-cpp #267: snapshot ids start again, and cached answers of the old table were served."""
-    schema = growing / "schema" / "schema-0"
-    with serve(warehouses={"main": str(growing.parent.parent)}) as client:
+    schema = growing.directory / "schema" / "schema-0"
+    with serve(warehouses={"main": str(growing.warehouse)}) as client:
         old = client.post(PLAN, json={"page_size": 1})
         document = json.loads(schema.read_text())
         schema.write_text(json.dumps(document | {"timeMillis": document["timeMillis"] + 1}))
-        for file in growing.glob("snapshot/snapshot-*"):
+        for file in growing.directory.glob("snapshot/snapshot-*"):
             snapshot = json.loads(file.read_text())
             file.write_text(json.dumps(snapshot | {"timeMillis": snapshot["timeMillis"] + 1}))
         tag = client.post(PLAN, json={"page_size": 1}, headers={"If-None-Match": old.headers["etag"]})

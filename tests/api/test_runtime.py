@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from app.api.request_ids import RequestIds
@@ -31,7 +32,7 @@ class Endless:
         self.ended_by: type[Exception] | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        runtime = Runtime(self._runtime.settings, self._runtime.service, self._runtime.threads, receive)
+        runtime = replace(self._runtime, receive=receive)
         await RequestIds(lambda *_: runtime.run(self._work))(scope, receive, send)
 
     def close(self) -> None:

@@ -1,0 +1,132 @@
+"""Keeps the latest snapshots of some tables decoded, so that their first plan after a commit is warm.
+
+One thread does it, and loads one manifest at a time: a request that needs more of them meanwhile loads them
+itself, side by side, and waits for one at most. What is decoded is decoded once for each version; should the
+caches need the room for what requests ask for, it is not loaded again.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from app.errors import NotFoundError
+from app.planning.requests import SnapshotSelector
+from app.storage import Cancellation, cancellable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from app.planning.requests import TableRef
+    from app.planning.service import IndexService
+
+_log = logging.getLogger("paimon_index")
+
+_LONGEST_PAUSE: Final = 32
+"""In intervals, between attempts at a table that keeps failing."""
+
+_STOP_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedTable:
+    """How far a table has been followed.
+
+    Attributes:
+        table: the table.
+        snapshot_id: the last snapshot that was decoded; None before the first, and for a table without any.
+        identity: of the version that was decoded last; None before the first.
+        failures: attempts that failed since the last that did not.
+        due: when it is looked at again, on the clock of the watch.
+    """
+
+    table: TableRef
+    snapshot_id: int | None = None
+    identity: str | None = None
+    failures: int = 0
+    due: float = 0.0
+
+
+class Watch:
+    """Looks at tables in turn, and decodes what is new.
+
+    Args:
+        service: decodes.
+        tables: what to watch; a table that does not exist is waited for.
+        seconds: between two looks at one table.
+        clock: tells the time in seconds; it need not be that of the day.
+    """
+
+    def __init__(
+        self,
+        service: IndexService,
+        tables: Sequence[TableRef],
+        seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._service = service
+        self._seconds = seconds
+        self._clock = clock
+        self._cancellation = Cancellation()
+        self._thread = threading.Thread(target=self._run, name="paimon-index-watch", daemon=True)
+        self._watched = {table: WatchedTable(table, due=clock()) for table in tables}
+
+    def start(self) -> None:
+        """Begins to watch, if there is a table to watch."""
+        if self._watched:
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the watching, and a load under way at its next read."""
+        self._cancellation.cancel()
+        if self._thread.is_alive():
+            self._thread.join(_STOP_SECONDS)
+
+    def tables(self) -> list[WatchedTable]:
+        """How far each table has been followed, in the order in which they were named."""
+        return list(self._watched.values())
+
+    def look(self) -> float:
+        """Looks at every table that is due.
+
+        Returns:
+            Seconds until the next one is.
+        """
+        for watched in self.tables():
+            if watched.due <= self._clock() and not self._cancellation.event.is_set():
+                self._watched[watched.table] = self._follow(watched)
+        return max(0.0, min(watched.due for watched in self.tables()) - self._clock())
+
+    def _run(self) -> None:
+        with cancellable(self._cancellation):
+            while not self._cancellation.event.wait(self.look()):
+                pass
+
+    def _follow(self, watched: WatchedTable) -> WatchedTable:
+        """The state of a table after one look at it."""
+        table = watched.table
+        name = f"{table.warehouse}.{table.database}.{table.table}"
+        try:
+            version = self._service.resolve(table, SnapshotSelector())
+            if version.identity != watched.identity:
+                self._service.warm(version)
+        except NotFoundError:
+            # It does not exist yet, or went away while it was read: the next look will tell.
+            return WatchedTable(table, due=self._next(0))
+        except Exception as error:  # noqa: BLE001 - one bad table must not end the watch of the others
+            failures = watched.failures + 1
+            if failures == 1 and not self._cancellation.event.is_set():
+                _log.warning("watched table %s cannot be read, and is tried again: %s", name, error)
+            return replace(watched, failures=failures, due=self._next(failures))
+        if watched.failures:
+            _log.info("watched table %s can be read again", name)
+        return WatchedTable(table, version.snapshot_id, version.identity, due=self._next(0))
+
+    def _next(self, failures: int) -> float:
+        """When to look again: in half an interval to a whole one, which doubles with each failure."""
+        interval = self._seconds * min(1 << failures, _LONGEST_PAUSE)
+        return self._clock() + random.uniform(interval / 2, interval)  # noqa: S311 - only spreads the load

@@ -1,0 +1,174 @@
+"""Watched tables are followed: what is new is decoded once, and what fails is tried again, less and less."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+
+from app.planning.requests import TableRef
+from app.planning.watch import Watch
+from tests.growing_tables import FIRST, TABLE
+from tests.planning.copied_tables import golden_ref, open_service
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from app.planning.service import IndexService
+    from tests.growing_tables import GrowingTable
+
+SECONDS = 10.0
+REF = golden_ref(TABLE)
+
+
+class Clock:
+    """A time that passes when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def wait(self, seconds: float) -> None:
+        """Lets a little more than this pass, so that nothing hangs on a rounding."""
+        self.now += seconds + 0.001
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def service(growing: GrowingTable) -> Iterator[IndexService]:
+    opened = open_service(growing.warehouse)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def watch(service: IndexService, clock: Clock) -> Watch:
+    return Watch(service, [REF], SECONDS, clock)
+
+
+def misses(service: IndexService) -> int:
+    return sum(cache["misses"] for cache in service.cache_statistics().values())
+
+
+def test_a_version_is_decoded_once(watch: Watch, service: IndexService, clock: Clock) -> None:
+    clock.wait(watch.look())
+    loaded = misses(service)
+    (watched,) = watch.tables()
+    watch.look()
+
+    assert (watched.snapshot_id, watched.failures) == (FIRST, 0)
+    assert loaded > 0
+    assert misses(service) == loaded
+
+
+def test_what_is_new_is_decoded(
+    watch: Watch, service: IndexService, clock: Clock, growing: GrowingTable
+) -> None:
+    clock.wait(watch.look())
+    growing.commit(FIRST + 1)
+    loaded = misses(service)
+    watch.look()
+
+    assert watch.tables()[0].snapshot_id == FIRST + 1
+    assert misses(service) > loaded
+
+
+def test_a_table_is_looked_at_when_it_is_due(watch: Watch, clock: Clock, growing: GrowingTable) -> None:
+    pause = watch.look()
+    growing.commit(FIRST + 1)
+    clock.wait(pause / 2)
+    left = watch.look()
+    before = watch.tables()[0].snapshot_id
+    clock.wait(left)
+    watch.look()
+
+    assert SECONDS / 2 <= pause <= SECONDS
+    assert (before, watch.tables()[0].snapshot_id) == (FIRST, FIRST + 1)
+
+
+def test_what_was_dropped_from_the_caches_is_not_decoded_again(
+    watch: Watch, service: IndexService, clock: Clock
+) -> None:
+    clock.wait(watch.look())
+    service.clear_caches()
+    watch.look()
+
+    assert service.cache_statistics()["manifests"]["entries"] == 0
+
+
+def test_a_table_that_does_not_exist_is_waited_for(
+    service: IndexService, clock: Clock, growing: GrowingTable, caplog: pytest.LogCaptureFixture
+) -> None:
+    watch = Watch(service, [TableRef("golden", "golden", "later")], SECONDS, clock)
+    clock.wait(watch.look())
+    (missing,) = watch.tables()
+    growing.directory.rename(growing.directory.parent / "later")
+    watch.look()
+
+    assert (missing.snapshot_id, missing.failures) == (None, 0)
+    assert watch.tables()[0].snapshot_id == FIRST
+    assert not caplog.records
+
+
+def test_a_failing_table_is_logged_once_and_tried_less_often_until_it_recovers(
+    watch: Watch, clock: Clock, growing: GrowingTable, caplog: pytest.LogCaptureFixture
+) -> None:
+    snapshot = growing.directory / "snapshot" / f"snapshot-{FIRST}"
+    content = snapshot.read_bytes()
+    snapshot.write_bytes(content[:20])
+    pauses = []
+    with caplog.at_level(logging.INFO, "paimon_index"):
+        for _ in range(8):
+            pauses.append(watch.look())
+            clock.wait(pauses[-1])
+        failed, logged = watch.tables()[0], list(caplog.messages)
+        snapshot.write_bytes(content)
+        clock.wait(watch.look())
+        recovered = watch.tables()[0]
+
+    assert (failed.snapshot_id, failed.failures) == (None, 8)
+    assert len(logged) == 1
+    assert f"golden.golden.{TABLE} cannot be read" in logged[0]
+    for failures, pause in enumerate(pauses, start=1):
+        longest = SECONDS * min(2**failures, 32)
+        assert longest / 2 <= pause <= longest
+    assert (recovered.snapshot_id, recovered.failures) == (FIRST, 0)
+    assert len(caplog.messages) == 2
+    assert "can be read again" in caplog.messages[1]
+
+
+def test_a_failing_table_does_not_hold_up_the_others(
+    service: IndexService, clock: Clock, growing: GrowingTable
+) -> None:
+    broken = growing.directory.parent / "broken"
+    (broken / "schema").mkdir(parents=True)
+    (broken / "schema" / "schema-0").write_text("{")
+    watch = Watch(service, [golden_ref("broken"), REF], SECONDS, clock)
+    watch.look()
+
+    assert [(each.snapshot_id, each.failures) for each in watch.tables()] == [(None, 1), (FIRST, 0)]
+
+
+def test_a_watch_that_was_stopped_looks_no_more(watch: Watch) -> None:
+    watch.start()
+    watch.stop()
+    before = watch.tables()
+
+    watch.look()
+
+    assert watch.tables() == before
+
+
+def test_a_watch_of_nothing_starts_and_stops(service: IndexService) -> None:
+    watch = Watch(service, [], SECONDS)
+    watch.start()
+    watch.stop()
+
+    assert watch.tables() == []
