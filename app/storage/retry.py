@@ -52,6 +52,8 @@ class RetryPolicy:
             return operation()
         except PaimonIndexError:
             raise
+        except _MISSING as error:
+            raise FileMissingError(f"there is no file {path}", path=path) from error
         except Exception as error:  # noqa: BLE001 - sorted out there
             return self._call_again(path, operation, error)
 
