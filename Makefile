@@ -32,9 +32,11 @@ check-openapi: env
 demo: env
 	$(BIN)/python demo/demo.py $(if $(ONCE),--once) $(if $(PORT),--port $(PORT))
 
-# make bench FILES="1000" measures tables of that many files.
+# make bench FILES="1000" measures tables of that many files; ENGINE=DIR also the Java engine.
+# The planner that it is compared with may be missing, so failing to install it fails nothing.
 bench: env
-	$(BIN)/python -m benchmarks $(if $(FILES),--files $(FILES))
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	$(BIN)/python -m benchmarks $(if $(FILES),--files $(FILES)) $(if $(ENGINE),--engine $(ENGINE))
 
 clean:
 	rm -rf $(VENV) build dist

@@ -1,54 +1,111 @@
-"""``python -m benchmarks [--files 1000 20000]``: measures every workload and prints one table."""
+"""``python -m benchmarks``: measures everything, prints one table, and writes it to ``RESULTS.md``."""
 
 from __future__ import annotations
 
 import argparse
-import gc
+import fnmatch
 import os
-import platform
-import resource
 import shlex
-import statistics
+import shutil
 import sys
 import tempfile
 import time
-from datetime import UTC, datetime
-from importlib.metadata import version
+import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
-from benchmarks.synthetic import FILES_PER_DAY, write_table
-from benchmarks.workloads import index_workloads, plan_workloads
+from benchmarks import (
+    commits,
+    deletions,
+    engine,
+    http_plans,
+    index_files,
+    key_lookups,
+    memory,
+    peers,
+    plans,
+)
+from benchmarks.events import FILES_PER_DAY
+from benchmarks.ratios import ratios
+from benchmarks.report import report
+from benchmarks.runner import in_process, measure
+from benchmarks.workload import Note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from benchmarks.workloads import Workload
+    from benchmarks.workload import Figure, Suite
 
-_LIBRARIES = ("paimon-index", "fastavro", "numpy", "pyroaring")
-_WIDTH = 120
+_RESULTS: Final = Path(__file__).parent / "RESULTS.md"
+_HEADING: Final = (
+    "# Results of `make bench`\n\nWhat is measured and how: [docs/benchmarks.md](../docs/benchmarks.md).\n"
+)
+_SIZES: Final = (1_000, plans.COMPARED, 20_000, plans.LARGEST)
+_QUICK_SIZES: Final = (1_000,)
+_MEMORY_FILES: Final = 20_000
+_SECONDS_EACH: Final = 1.0
+_QUICK_SECONDS_EACH: Final = 0.1
+_MINUTES: Final = 10.0
+_DISK_BYTES: Final = 6 << 30
 
 
-def main() -> None:
-    """Measures, and prints the table and what it was measured on."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measures plans and indexes.")
-    parser.add_argument("--files", type=_files, nargs="+", default=[1_000, 20_000], help="sizes of the table")
-    sizes: list[int] = parser.parse_args().files
-    table = Table(box=box.MARKDOWN)
-    table.add_column("workload")
-    for heading in ("files", "kept", "runs", "p50 ms", "min ms", "p50 ns/file"):
-        table.add_column(heading, justify="right")
-    with tempfile.TemporaryDirectory(prefix="paimon-index-benchmark-") as directory:
-        for files in sizes:
-            for workload in _workloads(Path(directory) / str(files), files):
-                table.add_row(*_measure(workload))
-    console = Console(width=_WIDTH)
-    console.print(table)
-    console.print(*_circumstances(), sep="\n", highlight=False)
+def main() -> int:
+    """Measures, prints the table and what it was measured on; returns 1 if something could not be run."""
+    arguments = _arguments()
+    started = time.time()
+    deadline = started + 60 * arguments.minutes
+    figures: list[Figure] = []
+    notes: list[Note] = []
+    status = 0
+    without_engine = engine.missing(arguments.engine)
+    if without_engine is not None:
+        notes.append(Note(f"the Java engine is not compared: {without_engine}"))
+    with tempfile.TemporaryDirectory(prefix="paimon-index-benchmark-") as temporary:
+        directory = Path(temporary)
+        if shutil.disk_usage(directory).free < _DISK_BYTES:
+            raise SystemExit(f"{temporary} needs {_DISK_BYTES >> 30} GiB; TMPDIR names another place")
+        for suite in _suites(arguments, None if without_engine else arguments.engine):
+            if not fnmatch.fnmatch(suite.name, arguments.only):
+                continue
+            if time.time() > deadline:
+                notes.append(Note(f"{suite.name}: not measured, since the time was up"))
+                continue
+            print(f"{time.time() - started:5.0f} s  {suite.name}", file=sys.stderr, flush=True)
+            try:
+                if suite.prepare is not None:
+                    in_process(suite.prepare, directory)
+                seconds_each = _QUICK_SECONDS_EACH if arguments.quick else _SECONDS_EACH
+                found, said = in_process(measure, suite, directory, seconds_each, deadline)
+            except Exception as error:  # noqa: BLE001 - what can be measured is, and the exit status tells
+                traceback.print_exception(error)
+                found, said = [], [Note(f"{suite.name}: failed with {type(error).__name__}: {error}")]
+                status = 1
+            figures += found
+            notes += said
+    figures += list(ratios(figures))
+    command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
+    text = report(figures, notes, command, time.time() - started)
+    print(text)
+    if arguments.only == "*" and arguments.files is None and not arguments.quick:
+        _RESULTS.write_text(f"{_HEADING}\n{text}")
+    return status
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", default="*", metavar="PATTERN", help="suites to run, such as 'plans*'")
+    parser.add_argument("--files", type=_files, nargs="+", help="sizes of the planned tables")
+    parser.add_argument("--quick", action="store_true", help="small tables, few repetitions")
+    parser.add_argument(
+        "--minutes", type=float, default=_MINUTES, help="what is not measured by then is left out"
+    )
+    parser.add_argument(
+        "--engine",
+        type=Path,
+        default=os.environ.get(engine.VARIABLE),
+        help=f"directory of the engine's benchmarks, or {engine.VARIABLE}",
+    )
+    return parser.parse_args()
 
 
 def _files(written: str) -> int:
@@ -58,47 +115,22 @@ def _files(written: str) -> int:
     return files
 
 
-def _workloads(warehouse: Path, files: int) -> Iterator[Workload]:
-    write_table(warehouse, files)
-    yield from plan_workloads(warehouse, files)
-    yield from index_workloads(files)
-
-
-def _measure(workload: Workload) -> tuple[str, ...]:
-    """Runs a workload once to warm up and then as often as it wants.
-
-    Returns:
-        One row of the table; files kept are those of a middling run, since literals differ.
-    """
-    kept = [workload.run()]
-    seconds = []
-    for _ in range(workload.runs):
-        gc.collect()
-        started = time.perf_counter()
-        kept.append(workload.run())
-        seconds.append(time.perf_counter() - started)
-    median = statistics.median(seconds)
-    return (
-        workload.name,
-        f"{workload.files:,}",
-        f"{statistics.median_low(kept):,}",
-        str(workload.runs),
-        f"{median * 1e3:,.2f}",
-        f"{min(seconds) * 1e3:,.2f}",
-        f"{median * 1e9 / workload.files:,.0f}",
-    )
-
-
-def _circumstances() -> Iterator[str]:
-    cores = len(os.sched_getaffinity(0))
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    yield f"machine: {cores} cores, {memory / 2**30:.0f} GiB, {platform.system()} {platform.machine()}"
-    libraries = ", ".join(f"{name} {version(name)}" for name in _LIBRARIES)
-    yield f"versions: Python {platform.python_version()}, {libraries}"
-    yield f"date: {datetime.now(UTC):%Y-%m-%d}"
-    yield f"command: python -m benchmarks {shlex.join(sys.argv[1:])}".rstrip()
-    yield f"peak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MiB"
+def _suites(arguments: argparse.Namespace, engine_directory: Path | None) -> Iterator[Suite]:
+    """What is measured, the largest tables last; the engine's index files before ours are asked for them."""
+    sizes = arguments.files or (_QUICK_SIZES if arguments.quick else _SIZES)
+    if engine_directory is not None:
+        yield engine.index_suite(engine_directory)
+    for module in (index_files, deletions, key_lookups, http_plans, commits):
+        yield from module.suites()
+    if not arguments.quick:
+        yield from plans.growth_suites()
+    yield from memory.suites(sizes[0] if arguments.quick else _MEMORY_FILES)
+    for files in sizes:
+        yield from plans.suites(files)
+    yield from peers.suites(max(sizes))
+    if engine_directory is not None:
+        yield engine.plan_suite(engine_directory, max(sizes))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

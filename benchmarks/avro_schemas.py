@@ -84,3 +84,24 @@ MANIFEST_LIST = _record(
         ("_MAX_ROW_ID", _optional("long")),
     ],
 )
+
+_DELETION_RANGE = _record(
+    "__DELETIONS_VECTORS_RANGES",
+    [("f0", "string"), ("f1", "int"), ("f2", "int"), ("_CARDINALITY", _optional("long"))],
+)
+
+INDEX_MANIFEST = _record(
+    "",
+    [
+        ("_VERSION", "int"),
+        ("_KIND", "int"),
+        ("_PARTITION", "bytes"),
+        ("_BUCKET", "int"),
+        ("_INDEX_TYPE", "string"),
+        ("_FILE_NAME", "string"),
+        ("_FILE_SIZE", "long"),
+        ("_ROW_COUNT", "long"),
+        ("_DELETIONS_VECTORS_RANGES", _optional({"type": "array", "items": _optional(_DELETION_RANGE)})),
+        ("_EXTERNAL_PATH", _optional("string")),
+    ],
+)

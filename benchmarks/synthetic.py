@@ -1,162 +1,179 @@
-"""Writes the metadata of an append table without buckets: any number of files, each with an embedded index.
-
-Statistics of the indexed columns cover every literal that is asked for, so that only the indexes can skip a
-file; those of ``day`` are narrow. There are no data files, since nothing here reads them.
-"""
+"""Writes the metadata and the indexes of tables; they have no data files, since nothing here reads them."""
 
 from __future__ import annotations
 
 import json
-from datetime import date
-from random import Random
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-import fastavro
-
-from app.types.binary_row import serialize_row
+from benchmarks.avro_files import write_encoded, write_records
 from benchmarks.avro_schemas import MANIFEST, MANIFEST_LIST
-from benchmarks.columns import (
-    CAT,
-    CATEGORIES,
-    DAY,
-    DISTINCT_INDEXES,
-    ID,
-    IDS,
-    ROWS,
-    SCORE,
-    SCORES,
-    file_index,
+from benchmarks.events import CAT, DATABASE, DAY, ID, SCORE, TABLE, Indexed, Layout
+from benchmarks.index_bodies import write_bodies
+from benchmarks.manifest_records import (
+    VERSION,
+    WRITTEN_MILLIS,
+    day_of,
+    file_name,
+    heads,
+    index_and_tail,
+    partition_row,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-DATABASE: Final = "bench"
-TABLE: Final = "events"
-FILES_PER_DAY: Final = 20
-FIRST_DAY: Final = date(2020, 1, 1)
+    from app.types import DataField
 
-_COLUMNS: Final = (ID, CAT, SCORE, DAY)
-_TYPES: Final = [column.type for column in _COLUMNS]
-_ENTRIES_PER_MANIFEST: Final = 2_000
-_VERSION: Final = 2
-_WRITTEN_MILLIS: Final = 1_700_000_000_000
-_EPOCH: Final = date(1970, 1, 1)
-_NO_COLUMNS: Final = {
-    "_MIN_VALUES": serialize_row((), ()),
-    "_MAX_VALUES": serialize_row((), ()),
-    "_NULL_COUNTS": [],
-}
+MANIFESTS: Final = 10
+
+IDENTIFIER: Final = f"{DATABASE}.{TABLE}"
+
+Manifest = dict[str, Any]
 
 
-def write_table(warehouse: Path, files: int) -> None:
+def write_table(warehouse: Path, layout: Layout, files: int, manifests: int = MANIFESTS) -> list[Manifest]:
     """Writes the table into an empty warehouse.
 
     Args:
-        warehouse: the warehouse's directory.
+        warehouse: the warehouse's directory; indexes that files share lie beside it.
+        layout: of the table.
         files: how many data files the table has.
+        manifests: how many manifests share them evenly.
+
+    Returns:
+        Records of the manifests, for a list of them.
     """
-    table = warehouse / f"{DATABASE}.db" / TABLE
-    for directory in ("schema", "snapshot", "manifest"):
+    table = table_directory(warehouse)
+    make_table(table, schema_json(layout.columns, [DAY], options=_index_options(layout)))
+    bounds = [files * number // manifests for number in range(manifests + 1)]
+    written = [write_manifest(warehouse, layout, start, stop) for start, stop in pairwise(bounds)]
+    write_snapshot(table, 1, [], written)
+    return written
+
+
+def table_directory(warehouse: Path, name: str = TABLE) -> Path:
+    """The directory of a table."""
+    return warehouse / f"{DATABASE}.db" / name
+
+
+def make_table(table: Path, schema: dict[str, Any]) -> None:
+    """Makes the directory of a table that has a schema, and no snapshot."""
+    for directory in ("schema", "snapshot", "manifest", "index"):
         (table / directory).mkdir(parents=True)
-    (table / "schema" / "schema-0").write_text(json.dumps(_schema()))
-    random = Random(files)
-    indexes = [file_index((ID, CAT, SCORE), random) for _ in range(DISTINCT_INDEXES)]
-    entries = [_entry(number, indexes[number % DISTINCT_INDEXES]) for number in range(files)]
-    manifests = [
-        _write_manifest(
-            table / "manifest" / f"manifest-{start}", entries[start : start + _ENTRIES_PER_MANIFEST]
-        )
-        for start in range(0, files, _ENTRIES_PER_MANIFEST)
-    ]
-    _write_avro(table / "manifest" / "manifest-list-base", MANIFEST_LIST, [])
-    _write_avro(table / "manifest" / "manifest-list-delta", MANIFEST_LIST, manifests)
-    (table / "snapshot" / "snapshot-1").write_text(json.dumps(_snapshot(files)))
-    (table / "snapshot" / "LATEST").write_text("1")
+    (table / "schema" / "schema-0").write_text(json.dumps(schema))
 
 
-def _schema() -> dict[str, Any]:
+def schema_json(
+    columns: Sequence[DataField],
+    partitioned_by: Sequence[DataField] = (),
+    primary_key: Sequence[DataField] = (),
+    options: dict[str, str] | None = None,
+) -> dict[str, Any]:
+    """The schema of a table without fixed buckets."""
     return {
         "version": 3,
         "id": 0,
-        "fields": [{"id": each.id, "name": each.name, "type": str(each.type)} for each in _COLUMNS],
-        "highestFieldId": max(each.id for each in _COLUMNS),
-        "partitionKeys": [],
-        "primaryKeys": [],
-        "options": {
-            "bucket": "-1",
-            "file-index.bloom-filter.columns": ID.name,
-            "file-index.bitmap.columns": CAT.name,
-            "file-index.range-bitmap.columns": SCORE.name,
-        },
-        "timeMillis": _WRITTEN_MILLIS,
+        "fields": [{"id": each.id, "name": each.name, "type": str(each.type)} for each in columns],
+        "highestFieldId": max(each.id for each in columns),
+        "partitionKeys": [each.name for each in partitioned_by],
+        "primaryKeys": [each.name for each in primary_key],
+        "options": {"bucket": "-1", **(options or {})},
+        "timeMillis": WRITTEN_MILLIS,
     }
 
 
-def _snapshot(files: int) -> dict[str, Any]:
+def write_manifest(warehouse: Path, layout: Layout, start: int, stop: int) -> Manifest:
+    """Writes the manifest of the files ``start`` to ``stop``, and their side files; returns its record."""
+    table = table_directory(warehouse)
+    path = table / "manifest" / f"manifest-{start}"
+    has_index = layout.indexed is not Indexed.NOTHING
+    bodies = write_bodies(warehouse.parent / "indexes", layout, layout.bodies) if has_index else []
+    if has_index and layout.is_embedded:
+        tails = [index_and_tail(body.read_bytes()) for body in bodies]
+    else:
+        tails = [index_and_tail(None)]
+        _link_side_files(table, bodies, start, stop)
+    records = (
+        (head, tails[number % len(tails)]) for number, head in enumerate(heads(layout, start, stop), start)
+    )
+    size = write_encoded(path, MANIFEST, records)
     return {
-        "version": 3,
-        "id": 1,
-        "schemaId": 0,
-        "baseManifestList": "manifest-list-base",
-        "deltaManifestList": "manifest-list-delta",
-        "commitUser": "benchmark",
-        "commitIdentifier": 1,
-        "commitKind": "APPEND",
-        "timeMillis": _WRITTEN_MILLIS,
-        "totalRecordCount": files * ROWS,
-        "deltaRecordCount": files * ROWS,
-    }
-
-
-def _entry(number: int, index: bytes) -> dict[str, Any]:
-    day = (FIRST_DAY - _EPOCH).days + number // FILES_PER_DAY
-    return {
-        "_VERSION": _VERSION,
-        "_KIND": 0,
-        "_PARTITION": serialize_row((), ()),
-        "_BUCKET": 0,
-        "_TOTAL_BUCKETS": -1,
-        "_FILE": {
-            "_FILE_NAME": f"data-00000000-0000-4000-8000-{number:012}-0.parquet",
-            "_FILE_SIZE": 1 << 20,
-            "_ROW_COUNT": ROWS,
-            "_MIN_KEY": serialize_row((), ()),
-            "_MAX_KEY": serialize_row((), ()),
-            "_KEY_STATS": _NO_COLUMNS,
-            "_VALUE_STATS": {
-                "_MIN_VALUES": serialize_row((0, 0, 0, day), _TYPES),
-                "_MAX_VALUES": serialize_row((IDS, CATEGORIES, SCORES, day), _TYPES),
-                "_NULL_COUNTS": [0] * len(_COLUMNS),
-            },
-            "_MIN_SEQUENCE_NUMBER": number * ROWS,
-            "_MAX_SEQUENCE_NUMBER": (number + 1) * ROWS - 1,
-            "_SCHEMA_ID": 0,
-            "_LEVEL": 0,
-            "_EXTRA_FILES": [],
-            "_CREATION_TIME": _WRITTEN_MILLIS,
-            "_DELETE_ROW_COUNT": 0,
-            "_EMBEDDED_FILE_INDEX": index,
-            "_FILE_SOURCE": 0,
-        },
-    }
-
-
-def _write_manifest(path: Path, entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Writes a manifest; returns its record for the manifest list."""
-    _write_avro(path, MANIFEST, entries)
-    return {
-        "_VERSION": _VERSION,
+        "_VERSION": VERSION,
         "_FILE_NAME": path.name,
-        "_FILE_SIZE": path.stat().st_size,
-        "_NUM_ADDED_FILES": len(entries),
+        "_FILE_SIZE": size,
+        "_NUM_ADDED_FILES": stop - start,
         "_NUM_DELETED_FILES": 0,
-        "_PARTITION_STATS": _NO_COLUMNS,
+        "_PARTITION_STATS": {
+            "_MIN_VALUES": partition_row(day_of(start)),
+            "_MAX_VALUES": partition_row(day_of(stop - 1)),
+            "_NULL_COUNTS": [0],
+        },
         "_SCHEMA_ID": 0,
+        "_MIN_BUCKET": 0,
+        "_MAX_BUCKET": 0,
+        "_MIN_LEVEL": 0,
+        "_MAX_LEVEL": 0,
     }
 
 
-def _write_avro(path: Path, schema: dict[str, Any], records: Sequence[dict[str, Any]]) -> None:
-    with path.open("wb") as file:
-        fastavro.writer(file, schema, records, codec="zstandard")
+def write_snapshot(
+    table: Path,
+    number: int,
+    base: Sequence[Manifest],
+    delta: Sequence[Manifest],
+    index_manifest: str | None = None,
+) -> None:
+    """Makes a version of the table the newest.
+
+    Args:
+        table: the table's directory.
+        number: of the snapshot.
+        base: records of the manifests of the version before.
+        delta: records of the manifests that this version adds.
+        index_manifest: the name of the file that lists hash indexes and deletion vectors.
+    """
+    lists = {"base": base, "delta": delta}
+    for name, manifests in lists.items():
+        write_records(table / "manifest" / f"manifest-list-{name}-{number}", MANIFEST_LIST, manifests)
+    snapshot = {
+        "version": 3,
+        "id": number,
+        "schemaId": 0,
+        "baseManifestList": f"manifest-list-base-{number}",
+        "deltaManifestList": f"manifest-list-delta-{number}",
+        "indexManifest": index_manifest,
+        "commitUser": "benchmark",
+        "commitIdentifier": number,
+        "commitKind": "APPEND",
+        "timeMillis": WRITTEN_MILLIS + number,
+        "totalRecordCount": 0,
+        "deltaRecordCount": 0,
+    }
+    present = {name: value for name, value in snapshot.items() if value is not None}
+    (table / "snapshot" / f"snapshot-{number}").write_text(json.dumps(present))
+    (table / "snapshot" / "LATEST").write_text(str(number))
+
+
+def _index_options(layout: Layout) -> dict[str, str]:
+    match layout.indexed:
+        case Indexed.NOTHING:
+            return {}
+        case Indexed.KEYS:
+            return {"file-index.bloom-filter.columns": ID.name}
+        case Indexed.VALUES:
+            return {
+                "file-index.bitmap.columns": CAT.name,
+                "file-index.range-bitmap.columns": SCORE.name,
+            }
+
+
+def _link_side_files(table: Path, bodies: Sequence[Path], start: int, stop: int) -> None:
+    """Puts an index beside each data file; files of equal content share it on the disk."""
+    if not bodies:
+        return
+    for number in range(start, stop):
+        bucket = table / f"day={day_of(number)}" / "bucket-0"
+        bucket.mkdir(parents=True, exist_ok=True)
+        (bucket / f"{file_name(number)}.index").hardlink_to(bodies[number % len(bodies)])

@@ -1,0 +1,87 @@
+"""What a commit costs that adds one manifest to a table that was planned before.
+
+The manifests that were there before are deleted once they were planned, so a plan of a later snapshot proves
+that it decodes no more than the one that is new.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from app.planning.requests import PlanRequest, SelectionForm, SnapshotSelector
+from benchmarks.services import EVENTS, NO_INDEX, one_day, open_service
+from benchmarks.synthetic import table_directory, write_manifest, write_snapshot, write_table
+from benchmarks.workload import Suite, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from app.planning.service import IndexService
+
+FILES_PER_MANIFEST: Final = 100
+MANIFESTS: Final = (100, 1_000)
+_COMMITS: Final = 12
+
+
+def suites() -> Iterator[Suite]:
+    """One added manifest, to few and to many."""
+    for manifests in MANIFESTS:
+        yield Suite(
+            f"one added manifest, {manifests} manifests",
+            partial(_workloads, manifests),
+            partial(_prepare, manifests),
+        )
+
+
+def added_name(manifests: int) -> str:
+    """What results call the first plan after a commit."""
+    return f"plan of a new snapshot that adds 1 manifest to {manifests:,}"
+
+
+def warm_name(manifests: int) -> str:
+    """What results call a plan of a snapshot that was planned before."""
+    return f"plan of the same snapshot of {manifests:,} manifests again"
+
+
+def _warehouse(directory: Path, manifests: int) -> Path:
+    return directory / f"commits-{manifests}"
+
+
+def _prepare(manifests: int, directory: Path) -> None:
+    """A table of which every further snapshot adds a manifest to the first."""
+    warehouse = _warehouse(directory, manifests)
+    files = manifests * FILES_PER_MANIFEST
+    base = write_table(warehouse, NO_INDEX, files, manifests)
+    for number in range(2, 2 + _COMMITS):
+        start = files + number * FILES_PER_MANIFEST
+        added = write_manifest(warehouse, NO_INDEX, start, start + FILES_PER_MANIFEST)
+        write_snapshot(table_directory(warehouse), number, base, [added])
+
+
+def _workloads(manifests: int, directory: Path) -> Iterator[Workload]:
+    warehouse = _warehouse(directory, manifests)
+    files = manifests * FILES_PER_MANIFEST
+    random = Random(files)
+    with closing(open_service(warehouse)) as service:
+        plan = partial(_plan, service, random, files)
+        plan(1)
+        for number in range(manifests):
+            (table_directory(warehouse) / "manifest" / f"manifest-{number * FILES_PER_MANIFEST}").unlink()
+        yield Workload(warm_name(manifests), files, partial(plan, 1))
+        snapshots = iter(range(2, 2 + _COMMITS))
+        yield Workload(
+            added_name(manifests), files, lambda: plan(next(snapshots)), is_cold=True, runs=_COMMITS
+        )
+
+
+def _plan(service: IndexService, random: Random, files: int, snapshot: int) -> int:
+    request = PlanRequest(
+        selector=SnapshotSelector(snapshot_id=snapshot),
+        filter=one_day(random, files),
+        selection=SelectionForm.NONE,
+    )
+    return service.plan(EVENTS, request).summary.files_kept

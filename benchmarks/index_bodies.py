@@ -1,0 +1,64 @@
+"""Writes the different indexes of a table once, with the product's own writers."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from app.file_index import bitmap, bloom_filter, container, range_bitmap
+from app.file_index.index_kinds import IndexKind
+from app.file_index.keys import key_space
+from benchmarks.events import CAT, ID, SCORE, Indexed, Layout, categories, ids, scores
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from app.file_index.keys import KeySpace
+    from app.types import DataField
+
+FPP: Final = 0.01
+"""Of the bloom filters: how often one that lacks a key says that it may have it."""
+
+
+def write_bodies(directory: Path, layout: Layout, files: int) -> list[Path]:
+    """The indexes that ``files`` files need, as index files; those that are there already are kept.
+
+    Args:
+        directory: for the indexes of this layout and others.
+        layout: of the table.
+        files: how many the table has; file ``n`` has the index ``n % len(result)``.
+    """
+    place = directory / f"{layout.indexed.name}-{layout.distinct}"
+    place.mkdir(parents=True, exist_ok=True)
+    paths = [place / f"{body:06}.index" for body in range(min(layout.bodies, files))]
+    for body, path in enumerate(paths):
+        if not path.exists():
+            path.write_bytes(_keys(body) if layout.indexed is Indexed.KEYS else _values(body, layout))
+    return paths
+
+
+def _keys(body: int) -> bytes:
+    values = ids(body)
+    payload = bloom_filter.write(values, space_of(ID), len(values), FPP)
+    return container.write({ID.name: [(IndexKind.BLOOM_FILTER, payload)]})
+
+
+def _values(body: int, layout: Layout) -> bytes:
+    random = Random(f"rows {body}")
+    found = categories(body, layout.distinct), scores(body, layout.distinct)
+    # Every value stands in one row at least.
+    cats, points = (values + random.choices(values, k=layout.rows - len(values)) for values in found)
+    return container.write(
+        {
+            CAT.name: [(IndexKind.BITMAP, bitmap.write(cats, space_of(CAT)))],
+            SCORE.name: [(IndexKind.RANGE_BITMAP, range_bitmap.write(points, space_of(SCORE)))],
+        }
+    )
+
+
+def space_of(column: DataField) -> KeySpace:
+    """How values of a column become keys of its indexes."""
+    space = key_space(column.type)
+    if space is None:
+        raise TypeError(f"{column.type} has no keys")
+    return space

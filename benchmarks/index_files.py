@@ -1,0 +1,128 @@
+"""File indexes alone: cold decoding of many files' indexes, and the rows of one large file.
+
+Where the engine's own benchmark has run, its files and predicates are used, so that both answer the same.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from app.file_index import bitmap, bloom_filter, container, range_bitmap
+from app.file_index.container import FileIndex
+from app.file_index.evaluation import evaluate
+from app.file_index.index_kinds import IndexKind
+from app.file_index.result import SKIP
+from app.predicates.model import BoundLeaf, Operator
+from app.types import DataField, DataType, TypeRoot
+from benchmarks.index_bodies import space_of
+from benchmarks.workload import Suite, Target, Unit, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+LARGE_FILE_ROWS: Final = 1_000_000
+DECODED_FILES: Final = 2_000
+DISTINCT_FILES: Final = 100
+ROWS: Final = 10_000
+
+_LONG: Final = DataField(0, "c", DataType(TypeRoot.BIGINT))
+_INT: Final = DataField(0, "c", DataType(TypeRoot.INT))
+CONDITIONS: Final = {
+    ("bloom", "equal"): BoundLeaf(Operator.EQUAL, _LONG, (123_456,)),
+    ("bitmap", "equal"): BoundLeaf(Operator.EQUAL, _INT, (150,)),
+    ("range", "equal"): BoundLeaf(Operator.EQUAL, _INT, (1_500,)),
+    ("range", "between"): BoundLeaf(Operator.BETWEEN, _INT, (1_400, 1_600)),
+}
+"""By kind and predicate, as the engine's benchmark calls them."""
+
+_LARGE_FILE_VALUES: Final = 10_000
+_RANGE_SHARE: Final = 100
+_ROWS_TARGET: Final = Target(1)
+
+
+def suites() -> Iterator[Suite]:
+    """Decoding, and the selection of rows."""
+    yield Suite("cold indexes", _decoding)
+    yield Suite("rows of one file", _row_selection)
+
+
+def decode_name(kind: str, predicate: str) -> str:
+    """What results call the evaluation of one kind of index from its bytes."""
+    return f"from bytes, {kind} {predicate}, file by file"
+
+
+def index_directory(directory: Path) -> Path:
+    """Where the engine's benchmark puts its files."""
+    return directory / "index-bench"
+
+
+def _decoding(directory: Path) -> Iterator[Workload]:
+    for (kind, predicate), leaf in CONDITIONS.items():
+        contents = _contents(index_directory(directory) / kind, kind)
+        yield Workload(
+            decode_name(kind, predicate),
+            len(contents),
+            partial(_read_and_evaluate, contents, leaf),
+            unit=Unit.NANOSECONDS_EACH,
+        )
+
+
+def _contents(directory: Path, kind: str) -> list[bytes]:
+    """Index files of one kind: the engine's if it wrote some, or else such as it would write."""
+    if directory.exists():
+        return [path.read_bytes() for path in sorted(directory.iterdir())]
+    written = [_write(kind, number) for number in range(DISTINCT_FILES)]
+    return [bytes(bytearray(written[number % DISTINCT_FILES])) for number in range(DECODED_FILES)]
+
+
+def _write(kind: str, number: int) -> bytes:
+    """Values around seven times the file's number, so that a predicate meets some files and misses others."""
+    random = Random(number)
+    match kind:
+        case "bloom":
+            space = space_of(_LONG)
+            keys = [number * ROWS // 2 + random.randrange(ROWS) for _ in range(ROWS)]
+            payload = bloom_filter.write(keys, space, ROWS, 0.02)
+            index = IndexKind.BLOOM_FILTER
+        case "bitmap":
+            payload = bitmap.write(
+                [number % 100 + random.randrange(200) for _ in range(ROWS)], space_of(_INT)
+            )
+            index = IndexKind.BITMAP
+        case _:
+            payload = range_bitmap.write(
+                [number * 7 + random.randrange(2_000) for _ in range(ROWS)], space_of(_INT)
+            )
+            index = IndexKind.RANGE_BITMAP
+    return container.write({"c": [(index, payload)]})
+
+
+def _read_and_evaluate(contents: Sequence[bytes], leaf: BoundLeaf) -> int:
+    return sum(evaluate(leaf, FileIndex.read(content)) is not SKIP for content in contents)
+
+
+def _row_selection(directory: Path) -> Iterator[Workload]:  # noqa: ARG001 - suites are alike
+    random = Random(LARGE_FILE_ROWS)
+    values = [random.randrange(_LARGE_FILE_VALUES) for _ in range(LARGE_FILE_ROWS)]
+    content = container.write({"c": [(IndexKind.RANGE_BITMAP, range_bitmap.write(values, space_of(_INT)))]})
+    index = FileIndex.read(content)
+
+    def between() -> BoundLeaf:
+        width = _LARGE_FILE_VALUES // _RANGE_SHARE
+        low = random.randrange(_LARGE_FILE_VALUES - width)
+        return BoundLeaf(Operator.BETWEEN, _INT, (low, low + width - 1))
+
+    yield Workload(
+        "rows of a file, range bitmap BETWEEN",
+        LARGE_FILE_ROWS,
+        lambda: evaluate(between(), index, row_count=LARGE_FILE_ROWS),
+        target=_ROWS_TARGET,
+    )
+    yield Workload(
+        "rows of a file, range bitmap BETWEEN, from bytes",
+        LARGE_FILE_ROWS,
+        lambda: evaluate(between(), FileIndex.read(content), row_count=LARGE_FILE_ROWS),
+    )

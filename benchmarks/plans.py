@@ -1,0 +1,105 @@
+"""Plans of synthetic tables: cold and warm, with each kind of index, embedded and beside the data files.
+
+A cold plan is the first of a new service, which reads and decodes everything, but waits for no disk: the
+operating system's file cache is warm. A warm plan has new literals, and finds everything decoded.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from benchmarks.events import Indexed, Layout
+from benchmarks.services import LAYOUTS, Question, open_service, prepare, questions, warehouse_of
+from benchmarks.workload import Suite, Target, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from app.planning.service import IndexService
+
+LARGEST: Final = 100_000
+"""Files of the table that targets are set for."""
+
+_TARGETS: Final = {
+    (Indexed.NOTHING, "half of the days, 10 columns"): Target(5),
+    (Indexed.KEYS, "id ="): Target(10),
+    (Indexed.VALUES, "cat ="): Target(10),
+    (Indexed.VALUES, "score BETWEEN"): Target(10),
+}
+_FIRST: Final = 100
+COMPARED: Final = 10_000
+"""Files of the tables that have more of something else, and of the one that the largest is held against."""
+
+MANY_COLUMNS: Final = "100 columns"
+FEW_VALUES: Final = "20 values each"
+MANY_VALUES: Final = "200 values each"
+
+
+def suites(files: int) -> Iterator[Suite]:
+    """Plans of every layout of a table, at one size."""
+    for layout in LAYOUTS:
+        yield _suite(layout.title, layout, files)
+
+
+def growth_suites() -> Iterator[Suite]:
+    """Plans of tables that have more columns, or more distinct values."""
+    yield _suite(MANY_COLUMNS, Layout(Indexed.NOTHING, numbers=100), COMPARED)
+    yield _suite(FEW_VALUES, Layout(Indexed.VALUES, bodies=200), COMPARED)
+    yield _suite(MANY_VALUES, Layout(Indexed.VALUES, bodies=200, distinct=200), COMPARED)
+
+
+def cold_name(title: str, question: str) -> str:
+    """What results call a cold plan of a table, for a question of that name."""
+    return f"cold plan, {title}: {question}"
+
+
+def warm_name(title: str, question: str) -> str:
+    """What results call a warm plan of a table, for a question of that name."""
+    return f"warm plan, {title}: {question}"
+
+
+def _suite(title: str, layout: Layout, files: int) -> Suite:
+    return Suite(
+        f"plans, {title}, {files} files",
+        partial(_workloads, title, layout, files),
+        partial(_prepare, layout, files),
+    )
+
+
+def _prepare(layout: Layout, files: int, directory: Path) -> None:
+    prepare(layout, _FIRST, directory)
+    prepare(layout, files, directory)
+
+
+def _workloads(title: str, layout: Layout, files: int, directory: Path) -> Iterator[Workload]:
+    random = Random(files)
+    asked = questions(layout, files)
+    # What is imported and set up once in a process is no part of any plan.
+    with closing(open_service(warehouse_of(directory, layout, _FIRST))) as service:
+        for question in asked:
+            question.ask(service, random)
+    warehouse = warehouse_of(directory, layout, files)
+    yield Workload(
+        cold_name(title, asked[0].name), files, partial(_plan_cold, warehouse, asked[0], random), is_cold=True
+    )
+    with closing(open_service(warehouse)) as service:
+        for question in asked:
+            yield Workload(
+                warm_name(title, question.name),
+                files,
+                partial(_plan, service, question, random),
+                target=_TARGETS.get((layout.indexed, question.name)) if files == LARGEST else None,
+            )
+
+
+def _plan_cold(warehouse: Path, question: Question, random: Random) -> int:
+    with closing(open_service(warehouse)) as service:
+        return _plan(service, question, random)
+
+
+def _plan(service: IndexService, question: Question, random: Random) -> int:
+    return question.ask(service, random).summary.files_kept

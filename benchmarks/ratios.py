@@ -1,0 +1,92 @@
+"""What figures say together: how cost grows, and how it compares with that of peers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from benchmarks import commits, engine, index_files, peers
+from benchmarks.plans import COMPARED, FEW_VALUES, LARGEST, MANY_COLUMNS, MANY_VALUES, cold_name, warm_name
+from benchmarks.services import KEYS, NO_INDEX, VALUES
+from benchmarks.workload import Figure, Target, Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+Key: TypeAlias = tuple[str, int]
+"""Name and size of a figure."""
+
+_GROWTH: Final = Target(11)
+"""Ten times for ten times as much, and a tenth for measuring."""
+_CONSTANT: Final = Target(2)
+_FASTER_WARM: Final = Target(25, is_ceiling=False)
+_NOT_SLOWER: Final = Target(1, is_ceiling=False)
+_TEN_TIMES: Final = frozenset({LARGEST, 1_000_000, 10_000_000})
+
+
+def ratios(figures: Sequence[Figure]) -> Iterator[Figure]:
+    """Ratios of medians; those of which a part was not measured are left out."""
+    medians = {(figure.name, figure.size): figure.p50 for figure in figures if figure.p50}
+    wanted = [*_growth(figures), *_comparisons(), *_decoding(figures)]
+    for name, above, below, target in wanted:
+        if above in medians and below in medians:
+            yield Figure(name, above[1], Unit.TIMES, medians[above] / medians[below], target=target)
+    yield from _added_manifest(medians)
+
+
+def _growth(figures: Sequence[Figure]) -> Iterator[tuple[str, Key, Key, Target]]:
+    for figure in figures:
+        if figure.size in _TEN_TIMES and figure.unit is Unit.MILLISECONDS:
+            smaller = figure.name, figure.size // 10
+            yield f"growth by 10 x size: {figure.name}", (figure.name, figure.size), smaller, _GROWTH
+    for what, many, few in (("columns", MANY_COLUMNS, NO_INDEX.title), ("values", MANY_VALUES, FEW_VALUES)):
+        layout = NO_INDEX if what == "columns" else VALUES
+        for name in (cold_name, warm_name):
+            question = peers.form(layout)
+            yield (
+                f"growth by 10 x {what}: {name(few, question)}",
+                (name(many, question), COMPARED),
+                (name(few, question), COMPARED),
+                _GROWTH,
+            )
+
+
+def _comparisons() -> Iterator[tuple[str, Key, Key, Target | None]]:
+    """Peers' plans of the largest table by ours."""
+    for layout in (NO_INDEX, KEYS, VALUES):
+        warm, cold = (name(layout.title, peers.form(layout)) for name in (warm_name, cold_name))
+        rivals: dict[str, tuple[Target | None, Target | None]] = {
+            peers.rust_name(layout): (_FASTER_WARM, _NOT_SLOWER)
+        }
+        if layout is KEYS:
+            rivals[engine.plan_name(is_cached=True)] = (_FASTER_WARM, None)
+            rivals[engine.plan_name(is_cached=False)] = (None, _NOT_SLOWER)
+        for rival, (warm_target, cold_target) in rivals.items():
+            yield f"{rival} / {warm}", (rival, LARGEST), (warm, LARGEST), warm_target
+            yield f"{rival} / {cold}", (rival, LARGEST), (cold, LARGEST), cold_target
+
+
+def _decoding(figures: Sequence[Figure]) -> Iterator[tuple[str, Key, Key, Target]]:
+    for size in {figure.size for figure in figures if figure.unit is Unit.NANOSECONDS_EACH}:
+        for kind, predicate in index_files.CONDITIONS:
+            theirs = engine.index_name(kind, predicate)
+            ours = index_files.decode_name(kind, predicate)
+            yield f"{theirs} / {ours}", (theirs, size), (ours, size), _NOT_SLOWER
+
+
+def _added_manifest(medians: Mapping[Key, float]) -> Iterator[Figure]:
+    """What a new snapshot costs beyond a plan of the one before, in a large table by a small one."""
+    extra = []
+    for manifests in commits.MANIFESTS:
+        size = manifests * commits.FILES_PER_MANIFEST
+        added, again = (commits.added_name(manifests), size), (commits.warm_name(manifests), size)
+        if added in medians and again in medians:
+            extra.append(medians[added] - medians[again])
+    if len(extra) == len(commits.MANIFESTS) and extra[0] > 0:
+        few, many = commits.MANIFESTS
+        yield Figure(
+            f"growth by {many // few} x manifests: cost of one that is added",
+            many * commits.FILES_PER_MANIFEST,
+            Unit.TIMES,
+            extra[1] / extra[0],
+            target=_CONSTANT,
+        )

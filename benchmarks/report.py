@@ -1,0 +1,100 @@
+"""The table of results as Markdown, and what it was measured on."""
+
+from __future__ import annotations
+
+import os
+import platform
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from benchmarks.workload import Figure, Note
+
+_HEADINGS: Final = ("work", "size", "p50", "p99", "unit", "runs", "kept", "peak MiB", "target", "met")
+_TEXT_COLUMNS: Final = frozenset({"work", "unit", "met"})
+_LIBRARIES: Final = ("paimon-index", "fastavro", "numpy", "pyarrow", "pyroaring", "uvicorn", "pypaimon-rust")
+_PROCESSORS: Final = Path("/proc/cpuinfo")
+
+
+def report(figures: Sequence[Figure], notes: Sequence[Note], command: str, seconds: float) -> str:
+    """One table, notes below it, and the circumstances."""
+    lines = [*_table([_cells(figure) for figure in figures]), ""]
+    lines += [f"- {note.text}" for note in notes]
+    lines += [f"- {line}" for line in _circumstances(command, seconds)]
+    return "\n".join(lines) + "\n"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(_HEADINGS, *rows, strict=True)]
+    is_text = [heading in _TEXT_COLUMNS for heading in _HEADINGS]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = (
+            cell.ljust(width) if left else cell.rjust(width)
+            for cell, width, left in zip(cells, widths, is_text, strict=True)
+        )
+        return f"| {' | '.join(padded)} |"
+
+    yield line(_HEADINGS)
+    rules = [
+        "-" * width if left else "-" * (width - 1) + ":" for width, left in zip(widths, is_text, strict=True)
+    ]
+    yield line(rules)
+    yield from map(line, rows)
+
+
+def _cells(figure: Figure) -> tuple[str, ...]:
+    target = figure.target
+    return (
+        figure.name,
+        f"{figure.size:,}",
+        _number(figure.p50),
+        _number(figure.p99),
+        figure.unit.value,
+        f"{figure.runs:,}",
+        "" if figure.kept is None else f"{figure.kept:,}",
+        "" if figure.peak_bytes is None else f"{figure.peak_bytes / 2**20:,.0f}",
+        "" if target is None else f"{'≤' if target.is_ceiling else '≥'} {target.limit:,g}",
+        "" if target is None else "yes" if target.is_met(figure.p50) else "NO",
+    )
+
+
+def _number(value: float | None) -> str:
+    """Three digits that count."""
+    if value is None:
+        return ""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def _circumstances(command: str, seconds: float) -> Iterator[str]:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    yield (
+        f"machine: {os.cpu_count()} cores ({_processor()}), {memory / 2**30:.0f} GiB, "
+        f"{platform.system()} {platform.machine()}, load {os.getloadavg()[1]:.1f} of the last five minutes"
+    )
+    libraries = (f"{name} {found}" for name in _LIBRARIES if (found := _version(name)))
+    yield f"versions: Python {platform.python_version()}, {', '.join(libraries)}"
+    yield f"date: {datetime.now(UTC):%Y-%m-%d}, {seconds / 60:.1f} minutes"
+    yield f"command: `{command}`"
+
+
+def _processor() -> str:
+    try:
+        lines = _PROCESSORS.read_text().splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or "unknown")
+
+
+def _version(library: str) -> str | None:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,121 @@
+"""Times workloads, in processes of their own so that the memory is theirs."""
+
+from __future__ import annotations
+
+import gc
+import math
+import resource
+import statistics
+import time
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, assert_never
+
+from benchmarks.workload import Figure, Note, Suite, Unit, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+_STATUS: Final = Path("/proc/self/status")
+_CLEAR_REFERENCES: Final = Path("/proc/self/clear_refs")
+_RESET_PEAK: Final = "5"
+
+
+def in_process(
+    function: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs
+) -> _Result:
+    """Calls a function in a fresh process, which ends with it."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(function, *args, **kwargs).result()
+
+
+def measure(
+    suite: Suite, directory: Path, seconds_each: float, deadline: float
+) -> tuple[list[Figure], list[Note]]:
+    """Runs the workloads of a suite here.
+
+    Args:
+        suite: what to run.
+        directory: its files.
+        seconds_each: how long each workload may be repeated; it runs once however long that takes.
+        deadline: seconds since 1970 after which no workload begins.
+
+    Returns:
+        What was measured, and what there is to say about what was not.
+    """
+    figures: list[Figure] = []
+    notes: list[Note] = []
+    for item in suite.items(directory):
+        match item:
+            case Workload() if time.time() > deadline:
+                notes.append(Note(f"{item.name}, {item.size:,}: not measured, since the time was up"))
+            case Workload():
+                figures.append(_time(item, seconds_each))
+            case Figure():
+                figures.append(item)
+            case Note():
+                notes.append(item)
+            case _:
+                assert_never(item)
+    return figures, notes
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """The value that this share of the ordered values does not exceed (nearest rank)."""
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def resident_bytes() -> int:
+    """Memory of this process now; 0 where the system does not tell."""
+    return _status_bytes("VmRSS:") or 0
+
+
+def _time(workload: Workload, seconds_each: float) -> Figure:
+    _reset_peak()
+    if not workload.is_cold:
+        workload.run()
+    took: list[float] = []
+    kept: list[int] = []
+    while not took or (sum(took) < seconds_each and len(took) < workload.runs):
+        gc.collect()
+        started = time.perf_counter()
+        result = workload.run()
+        took.append(time.perf_counter() - started)
+        if isinstance(result, int):
+            kept.append(result)
+    scale = 1e9 / workload.size if workload.unit is Unit.NANOSECONDS_EACH else 1e3
+    return Figure(
+        name=workload.name,
+        size=workload.size,
+        unit=workload.unit,
+        p50=statistics.median(took) * scale,
+        p99=percentile(sorted(took), 0.99) * scale if len(took) > 1 else None,
+        runs=len(took),
+        kept=statistics.median_low(kept) if kept else None,
+        peak_bytes=_peak_bytes(),
+        target=workload.target,
+    )
+
+
+def _reset_peak() -> None:
+    # Only Linux can; elsewhere the peak is that of the process so far.
+    with suppress(OSError):
+        _CLEAR_REFERENCES.write_text(_RESET_PEAK)
+
+
+def _peak_bytes() -> int:
+    return _status_bytes("VmHWM:") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+
+def _status_bytes(field: str) -> int | None:
+    """A line of the process's status, which is in kB."""
+    try:
+        lines = _STATUS.read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith(field)), None)

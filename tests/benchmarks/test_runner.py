@@ -1,0 +1,100 @@
+"""Timing, the growth and the table, of workloads that do next to nothing."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from benchmarks.plans import COMPARED, LARGEST
+from benchmarks.ratios import ratios
+from benchmarks.report import report
+from benchmarks.runner import measure, percentile
+from benchmarks.workload import Figure, Note, Suite, Target, Unit, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NOWHERE = Path()
+LATER = time.time() + 3600
+
+
+def suite(*items: Workload | Figure | Note) -> Suite:
+    def give(_: Path) -> Iterator[Workload | Figure | Note]:
+        yield from items
+
+    return Suite("nothing", give)
+
+
+def test_a_workload_is_run_once_before_and_then_as_often_as_it_may() -> None:
+    calls: list[int] = []
+    workload = Workload("append", 1, lambda: calls.append(1), runs=3)
+
+    (figure,), _ = measure(suite(workload), NOWHERE, 60, LATER)
+
+    assert figure.runs == 3
+    assert len(calls) == 4
+
+
+def test_a_cold_workload_is_not_warmed_up() -> None:
+    calls: list[int] = []
+    workload = Workload("append", 1, lambda: calls.append(1), is_cold=True)
+
+    (figure,), _ = measure(suite(workload), NOWHERE, 0, LATER)
+
+    assert (figure.runs, figure.p99, len(calls)) == (1, None, 1)
+
+
+def test_whole_numbers_are_files_that_were_kept() -> None:
+    numbers = iter([99, 1, 5, 7])
+    workload = Workload("plan", 10, lambda: next(numbers), runs=3)
+
+    (figure,), _ = measure(suite(workload), NOWHERE, 60, LATER)
+
+    assert figure.kept == 5
+
+
+def test_what_is_late_is_noted_instead() -> None:
+    figures, (note,) = measure(suite(Workload("late", 7, list)), NOWHERE, 1, time.time() - 1)
+
+    assert figures == []
+    assert note.text == "late, 7: not measured, since the time was up"
+
+
+def test_percentiles_are_the_nearest_rank() -> None:
+    ordered = [float(number) for number in range(1, 101)]
+
+    assert [percentile(ordered, share) for share in (0.0, 0.5, 0.99, 1.0)] == [1.0, 50.0, 99.0, 100.0]
+    assert percentile([3.0], 0.99) == 3.0
+
+
+def test_growth_is_told_where_both_sizes_were_measured() -> None:
+    def plan(name: str, size: int, median: float) -> Figure:
+        return Figure(name, size, Unit.MILLISECONDS, median)
+
+    found = list(ratios([plan("a", COMPARED, 2), plan("a", LARGEST, 24), plan("b", LARGEST, 1)]))
+
+    assert [(each.name, each.p50, each.target) for each in found] == [
+        ("growth by 10 x size: a", 12.0, Target(11))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("target", "value", "met"),
+    [(Target(10), 10.0, "yes"), (Target(10), 10.1, "NO"), (Target(300, is_ceiling=False), 299.0, "NO")],
+)
+def test_the_table_says_whether_targets_are_met(target: Target, value: float, met: str) -> None:
+    text = report([Figure("work", 1_000, Unit.MILLISECONDS, value, target=target)], [], "make bench", 60)
+
+    cells = [cell.strip() for cell in text.splitlines()[2].strip("|").split("|")]
+    assert cells[0] == "work"
+    assert cells[-1] == met
+
+
+def test_notes_and_circumstances_stand_below_the_table() -> None:
+    text = report([Figure("work", 1, Unit.TIMES, 1.0)], [Note("no peers")], "make bench", 60)
+
+    assert "\n- no peers\n- machine: " in text
+    assert text.endswith("- command: `make bench`\n")

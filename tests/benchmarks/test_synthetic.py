@@ -1,0 +1,149 @@
+"""The benchmark's tables are real: the service plans them, and keeps the files that it has to."""
+
+from __future__ import annotations
+
+import io
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import fastavro
+import numpy as np
+import pytest
+
+from app.planning.requests import PlanRequest, SelectionForm
+from benchmarks.avro_files import long
+from benchmarks.events import (
+    FILES_PER_DAY,
+    FIRST_PRIVATE_CATEGORY,
+    Indexed,
+    Layout,
+    ids,
+    scores,
+)
+from benchmarks.manifest_records import day_of, file_name, lowest_number
+from benchmarks.services import EVENTS, open_service
+from benchmarks.synthetic import table_directory, write_manifest, write_snapshot, write_table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILES = 250
+BODIES = 7
+KEYS = Layout(Indexed.KEYS, bodies=2)
+KEYS_BESIDE = Layout(Indexed.KEYS, is_embedded=False, bodies=2)
+VALUES = Layout(Indexed.VALUES, bodies=BODIES)
+VALUES_BESIDE = Layout(Indexed.VALUES, is_embedded=False, bodies=BODIES)
+NO_INDEX = Layout(Indexed.NOTHING)
+
+
+def kept(warehouse: Path, written: str | None) -> list[int]:
+    """Numbers of the files of a plan, in its order."""
+    numbers = {file_name(number): number for number in range(2 * FILES)}
+    with closing(open_service(warehouse)) as service:
+        plan = service.plan(EVENTS, PlanRequest(filter=written, selection=SelectionForm.NONE))
+    assert plan.warnings == ()
+    return [numbers[file.file_name] for file in plan.files]
+
+
+def entries(warehouse: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for start in range(0, FILES, FILES // 10):
+        with (table_directory(warehouse) / "manifest" / f"manifest-{start}").open("rb") as file:
+            found += fastavro.reader(file)  # type: ignore[arg-type] # records are dictionaries here
+    return found
+
+
+@pytest.mark.parametrize("layout", [NO_INDEX, KEYS, KEYS_BESIDE, VALUES, VALUES_BESIDE])
+def test_every_file_is_planned_without_a_filter(layout: Layout, tmp_path: Path) -> None:
+    write_table(tmp_path / "warehouse", layout, FILES)
+
+    assert kept(tmp_path / "warehouse", None) == list(range(FILES))
+
+
+@pytest.mark.parametrize("layout", [VALUES, VALUES_BESIDE])
+def test_a_private_category_keeps_the_files_of_its_index(layout: Layout, tmp_path: Path) -> None:
+    write_table(tmp_path / "warehouse", layout, FILES)
+
+    found = kept(tmp_path / "warehouse", f"cat = {FIRST_PRIVATE_CATEGORY + 3}")
+
+    assert found == list(range(3, FILES, BODIES))
+
+
+@pytest.mark.parametrize("layout", [VALUES, VALUES_BESIDE])
+def test_a_range_of_scores_keeps_the_files_that_have_one_inside(layout: Layout, tmp_path: Path) -> None:
+    write_table(tmp_path / "warehouse", layout, FILES)
+    low, high = 200_000, 230_000
+    inside = [any(low <= score <= high for score in scores(body, layout.distinct)) for body in range(BODIES)]
+
+    found = kept(tmp_path / "warehouse", f"score BETWEEN {low} AND {high}")
+
+    assert 0 < sum(inside) < BODIES
+    assert found == [number for number in range(FILES) if inside[number % BODIES]]
+
+
+@pytest.mark.parametrize("layout", [KEYS, KEYS_BESIDE])
+def test_an_id_keeps_the_files_of_its_index(layout: Layout, tmp_path: Path) -> None:
+    write_table(tmp_path / "warehouse", layout, FILES)
+
+    # This one is no false positive of the other filter.
+    assert kept(tmp_path / "warehouse", f"id = {ids(1)[0]}") == list(range(1, FILES, 2))
+
+
+def test_days_and_numbers_are_those_of_the_statistics(tmp_path: Path) -> None:
+    write_table(tmp_path / "warehouse", NO_INDEX, FILES)
+    numbers = lowest_number(3, np.arange(FILES))
+
+    found = kept(tmp_path / "warehouse", "day = DATE '2020-01-02' AND c3 < 500000")
+
+    on_that_day = range(FILES_PER_DAY, 2 * FILES_PER_DAY)
+    assert found == [number for number in on_that_day if numbers[number] < 500_000]
+    assert FILES_PER_DAY / 4 < len(found) < FILES_PER_DAY * 3 / 4
+
+
+def test_records_are_read_by_the_library_that_did_not_write_them(tmp_path: Path) -> None:
+    write_table(tmp_path / "warehouse", KEYS, FILES)
+
+    found = entries(tmp_path / "warehouse")
+
+    assert [entry["_FILE"]["_FILE_NAME"] for entry in found] == [file_name(number) for number in range(FILES)]
+    assert all(1 << 20 <= entry["_FILE"]["_FILE_SIZE"] < 1 << 27 for entry in found)
+    index = (tmp_path / "indexes" / "KEYS-20" / "000001.index").read_bytes()
+    assert [entry["_FILE"]["_EMBEDDED_FILE_INDEX"] == index for entry in found] == [False, True] * (
+        FILES // 2
+    )
+
+
+def test_side_files_lie_where_the_plan_says_that_data_files_do(tmp_path: Path) -> None:
+    write_table(tmp_path / "warehouse", VALUES_BESIDE, FILES)
+    with closing(open_service(tmp_path / "warehouse")) as service:
+        files = service.plan(EVENTS, PlanRequest()).files
+
+    assert all((tmp_path / "warehouse" / f"{file.path}.index").is_file() for file in files)
+
+
+def test_a_further_snapshot_has_the_manifests_before_and_the_new_one(tmp_path: Path) -> None:
+    warehouse = tmp_path / "warehouse"
+    base = write_table(warehouse, NO_INDEX, FILES)
+    added = write_manifest(warehouse, NO_INDEX, FILES, FILES + 5)
+
+    write_snapshot(table_directory(warehouse), 2, base, [added])
+
+    assert kept(warehouse, None) == list(range(FILES + 5))
+
+
+def test_partitions_of_a_manifest_are_those_of_its_files(tmp_path: Path) -> None:
+    manifests = write_table(tmp_path / "warehouse", NO_INDEX, FILES)
+
+    partitions = {entry["_PARTITION"] for entry in entries(tmp_path / "warehouse")}
+
+    bounds = [manifest["_PARTITION_STATS"] for manifest in manifests]
+    assert {each["_MIN_VALUES"] for each in bounds} | {each["_MAX_VALUES"] for each in bounds} == partitions
+    assert len(partitions) == day_of(FILES - 1) - day_of(0) + 1
+
+
+@pytest.mark.parametrize("number", [0, -1, 1, 63, 64, -64, -65, 1 << 40, -(1 << 62)])
+def test_numbers_are_encoded_as_the_library_does(number: int) -> None:
+    encoded = io.BytesIO()
+    fastavro.schemaless_writer(encoded, "long", number)
+
+    assert long(number) == encoded.getvalue()
