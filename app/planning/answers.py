@@ -5,12 +5,12 @@ Everything here is frozen and may be shared between requests (a plan of several 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pyroaring import BitMap, BitMap64
 
@@ -150,19 +150,21 @@ class Plan:
 
     Attributes:
         snapshot_id: None for a table without snapshots.
-        files: kept files in manifest order.
+        files: kept files in manifest order; each is put into words when it is asked for.
         skipped_files: with ``explain`` only, else empty.
         timings_ms: milliseconds of ``resolve``, ``load`` and ``evaluate``.
+        nbytes: about how much memory the plan takes.
     """
 
     snapshot_id: int | None
     schema_id: int
-    files: tuple[FilePlan, ...]
-    skipped_files: tuple[FilePlan, ...]
+    files: Sequence[FilePlan]
+    skipped_files: Sequence[FilePlan]
     summary: PlanSummary
     warnings: tuple[str, ...]
     unknown_files: tuple[str, ...]
-    timings_ms: Mapping[str, float] = field(default_factory=dict)
+    timings_ms: Mapping[str, float]
+    nbytes: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,10 @@ versions, a value may have been hashed in either form and nothing is pruned.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from app.bucket_index import BucketFunction, buckets_of, key_hashes
 from app.errors import FilterError, SnapshotExpiredError
@@ -24,16 +26,18 @@ from app.types.data_types import BINARY_ROOTS, STRING_ROOTS
 from app.types.row_matrix import fields_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
 
-    from app.planning.draft import Draft
+    from numpy.typing import NDArray
+
+    from app.planning.drafts import Drafts
     from app.planning.version import Version
     from app.types import DataField, DataType, Value
 
 
 @dataclass(slots=True)
 class BucketPruning:
-    """Decides per partition, and once for equal filters.
+    """Decides for all files with one filter at once.
 
     Attributes:
         version: the version that is planned.
@@ -42,66 +46,59 @@ class BucketPruning:
 
     version: Version
     warnings: list[str]
-    _fixed: dict[tuple[int, int], frozenset[int] | None] = field(default_factory=dict)
-    _dynamic: dict[bytes, frozenset[int]] = field(default_factory=dict)
 
-    def prune(self, drafts: Iterable[Draft]) -> None:
+    def prune(self, drafts: Drafts) -> None:
         """Skips files in buckets where no row can match."""
         schema = self.version.schema
         match schema.bucket_mode:
             case BucketMode.HASH_FIXED if _is_known(schema.options.bucket_function):
-                key = schema.bucket_key
+                decide, key = self._outside_fixed, schema.bucket_key
             case BucketMode.HASH_DYNAMIC:
-                key = schema.trimmed_primary_keys
+                decide, key = self._outside_dynamic, schema.trimmed_primary_keys
             case _:
                 return
-        waiting = [draft for draft in drafts if draft.skipped is None]
-        if not waiting or not key or not self._is_stable(key):
+        waiting = drafts.left()
+        if not len(waiting) or not key or not self._is_stable(key):
             return
-        asked = _with_pinned_keys(waiting, key)
         types = [each.type for each in key]
-        if schema.bucket_mode is BucketMode.HASH_DYNAMIC:
-            self._ask_indexes({draft.entry.partition: keys for draft, keys in reversed(asked)}, types)
-        for draft, keys in asked:
-            if schema.bucket_mode is BucketMode.HASH_DYNAMIC:
-                outside = draft.entry.bucket in self._dynamic[draft.entry.partition]
-            else:
-                outside = self._outside_fixed(draft, keys, types)
-            if outside:
-                draft.skip(SkipStep.BUCKET, predicate=str(draft.predicate))
+        for predicate, files in drafts.by_predicate(waiting):
+            keys = pinned_keys(predicate, key)
+            if keys is not None:
+                drafts.skip(files[decide(files, keys, types)], SkipStep.BUCKET, explained=str(predicate))
 
     def _outside_fixed(
-        self, draft: Draft, keys: Sequence[tuple[Value, ...]], types: Sequence[DataType]
-    ) -> bool:
-        buckets = draft.entry.total_buckets
-        if buckets <= 0:
-            return False
-        place = (id(draft.predicate), buckets)
-        if place not in self._fixed:
-            function = BucketFunction(self.version.schema.options.bucket_function)
+        self, files: NDArray[np.int64], keys: Sequence[tuple[Value, ...]], types: Sequence[DataType]
+    ) -> NDArray[np.bool_]:
+        function = BucketFunction(self.version.schema.options.bucket_function)
+        columns = self.version.contents.columns
+        totals, buckets = columns.total_buckets[files], columns.buckets[files]
+        outside = np.zeros(len(files), np.bool_)
+        for total in np.unique(totals[totals > 0]).tolist():
             try:
-                chosen = buckets_of(function, fields_of(keys, types), len(keys), buckets)
-                found: frozenset[int] | None = frozenset(chosen.tolist())
+                allowed = buckets_of(function, fields_of(keys, types), len(keys), total)
             except FilterError:
                 # The function refuses such keys, so it cannot have placed them either.
-                found = None
-            self._fixed[place] = found
-        allowed = self._fixed[place]
-        return allowed is not None and draft.entry.bucket not in allowed
+                continue
+            outside |= (totals == total) & ~np.isin(buckets, allowed)
+        return outside
 
-    def _ask_indexes(
-        self, keys: Mapping[bytes, Sequence[tuple[Value, ...]]], types: Sequence[DataType]
-    ) -> None:
-        """Finds the buckets of each partition whose hash index holds none of the keys that are asked for."""
-        partitions = [self.version.contents.hash_indexes.get(partition, ()) for partition in keys]
+    def _outside_dynamic(
+        self, files: NDArray[np.int64], keys: Sequence[tuple[Value, ...]], types: Sequence[DataType]
+    ) -> NDArray[np.bool_]:
+        contents = self.version.contents
+        codes, buckets = contents.columns.partition_codes[files], contents.columns.buckets[files]
+        distinct = np.unique(codes).tolist()
+        partitions = [contents.hash_indexes.get(contents.columns.partitions[code], ()) for code in distinct]
+        hashes = key_hashes(fields_of(keys, types), len(keys))
+        outside = np.zeros(len(files), np.bool_)
         usable = read_usable(self.version.loader, partitions)
-        distinct = {id(each): each for each in keys.values()}
-        hashes = {name: key_hashes(fields_of(each, types), len(each)) for name, each in distinct.items()}
-        for partition, entries, (index, failures) in zip(keys, partitions, usable, strict=True):
+        for code, entries, (index, failures) in zip(distinct, partitions, usable, strict=True):
             for entry, error in failures:
                 self.warnings.append(f"the hash index of bucket {entry.bucket} is not used: {error}")
-            holding = index.holding(hashes[id(keys[partition])]) | {entry.bucket for entry, _ in failures}
-            self._dynamic[partition] = frozenset(entry.bucket for entry in entries) - holding
+            holding = index.holding(hashes) | {entry.bucket for entry, _ in failures}
+            without = {entry.bucket for entry in entries} - holding
+            outside |= (codes == code) & np.isin(buckets, list(without))
+        return outside
 
     def _is_stable(self, key: Sequence[DataField]) -> bool:
         """Whether the key columns hash alike in every schema that rows may have been written with.
@@ -120,22 +117,6 @@ class BucketPruning:
             for column in key
             for written in (schema.by_id.get(column.id),)
         )
-
-
-def _with_pinned_keys(
-    drafts: Iterable[Draft], key: Sequence[DataField]
-) -> list[tuple[Draft, list[tuple[Value, ...]]]]:
-    """The files whose filter pins the key, each with all keys that can match."""
-    pinned: dict[int, list[tuple[Value, ...]] | None] = {}
-    found = []
-    for draft in drafts:
-        number = id(draft.predicate)
-        if number not in pinned:
-            pinned[number] = pinned_keys(draft.predicate, key)
-        keys = pinned[number]
-        if keys is not None:
-            found.append((draft, keys))
-    return found
 
 
 def _is_known(function: str) -> bool:

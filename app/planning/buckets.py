@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -34,11 +33,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from app.bucket_index import Hashes, PartitionIndex
+    from app.planning.files import Files
     from app.planning.requests import AssignRequest, LookupRequest
     from app.planning.version import Version
     from app.table.index_manifest import IndexEntry
     from app.types import DataField, Json, Value
 
+_NO_FILES: Final = (0, 0)
 _NO_INDEX = {
     BucketMode.CROSS_PARTITION: "keys of this table move between partitions, so it has no hash index",
     BucketMode.BUCKET_UNAWARE: "this table has no buckets: its files all lie in bucket 0",
@@ -78,9 +79,7 @@ def answer_buckets(version: Version, asked: Mapping[str, Json] | None) -> Bucket
     """
     schema = version.schema
     partition = None if asked is None else read_partition(version, asked)
-    files: dict[tuple[bytes, int], list[int]] = defaultdict(list)
-    for entry in version.contents.visible:
-        files[entry.partition, entry.bucket].append(entry.file.row_count)
+    files = _bucket_sizes(version.files)
     indexes: dict[tuple[bytes, int], IndexEntry] = {
         (row, entry.bucket): entry
         for row, entries in version.contents.hash_indexes.items()
@@ -104,8 +103,8 @@ def answer_buckets(version: Version, asked: Mapping[str, Json] | None) -> Bucket
                 full=(index is not None and index.row_count >= schema.options.target_bucket_rows)
                 if is_dynamic
                 else None,
-                data_files=len(files[row, bucket]),
-                rows=sum(files[row, bucket]),
+                data_files=files.get((row, bucket), _NO_FILES)[0],
+                rows=files.get((row, bucket), _NO_FILES)[1],
             )
         )
     return BucketsAnswer(version.snapshot_id, schema.bucket_mode.value.lower(), tuple(infos))
@@ -155,6 +154,16 @@ def partition_index(version: Version, partition: tuple[Value | None, ...]) -> Pa
     ]
     (directory,) = read_directories(version.loader, [entries])
     return directory
+
+
+def _bucket_sizes(files: Files) -> dict[tuple[bytes, int], tuple[int, int]]:
+    """``(data files, rows)`` of each bucket that has files."""
+    _, firsts, numbers = np.unique(files.columns.bucket_keys, return_index=True, return_inverse=True)
+    counts = np.bincount(numbers, minlength=len(firsts)).tolist()
+    rows = np.zeros(len(firsts), np.int64)
+    np.add.at(rows, numbers, files.columns.row_counts)
+    sizes = zip(counts, rows.tolist(), strict=True)
+    return dict(zip(map(files.path, firsts.tolist()), sizes, strict=True))
 
 
 def _key_fields(version: Version) -> tuple[DataField, ...]:
@@ -218,14 +227,10 @@ def _fixed(
 ) -> NDArray[np.int64]:
     """Buckets by the bucket function, among as many buckets as the partition has."""
     options = version.schema.options
-    total = next(
-        (
-            entry.total_buckets
-            for entry in reversed(version.contents.visible)
-            if entry.total_buckets > 0 and same_partition(version, entry.partition, partition)
-        ),
-        options.bucket,
-    )
+    columns = version.contents.columns
+    alike = np.array([same_partition(version, row, partition) for row in columns.partitions], np.bool_)
+    totals = columns.total_buckets[alike[columns.partition_codes] & (columns.total_buckets > 0)]
+    total = int(totals[-1]) if len(totals) else options.bucket
     if options.bucket_function not in set(BucketFunction):
         raise FilterError(f"the bucket function {options.bucket_function!r} is not supported")
     function = BucketFunction(options.bucket_function)

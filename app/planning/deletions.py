@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from app.errors import FilterError
 from app.planning.answers import DeletionsAnswer, FileDeletions
+from app.planning.vector_places import UNKNOWN_CARDINALITY
 from app.planning.vectors import load_vectors
+from app.storage import check_deadline
 from app.types import parse_json, sql_key
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from app.planning.answers import Positions
+    from numpy.typing import NDArray
+
     from app.planning.requests import DeletionsRequest
     from app.planning.version import Version
-    from app.table.manifest_entry import ManifestEntry
     from app.types import Json, Value
+
+_FILES_AT_ONCE: Final = 1024
 
 
 def answer_deletions(version: Version, request: DeletionsRequest) -> DeletionsAnswer:
@@ -29,34 +35,19 @@ def answer_deletions(version: Version, request: DeletionsRequest) -> DeletionsAn
         CorruptIndexError: a deletion vector is damaged.
         SnapshotExpiredError: a deletion vector file is gone.
     """
-    partition = None if request.partition is None else read_partition(version, request.partition)
-    named = None if request.files is None else frozenset(request.files)
-    entries = [
-        entry
-        for entry in version.contents.visible
-        if (named is None or entry.file.file_name in named)
-        and (partition is None or same_partition(version, entry.partition, partition))
-    ]
-    places = [version.vector(entry) for entry in entries]
-    unread = [
-        (*place, entry.file.row_count)
-        for entry, place in zip(entries, places, strict=True)
-        if place is not None and (place[1].cardinality is None or not request.count_only)
-    ]
-    vectors = iter(load_vectors(version.loader, unread))
-    found = []
-    for entry, place in zip(entries, places, strict=True):
-        if place is None:
-            if named is not None:
-                found.append(_of_file(version, entry, 0, None))
-        elif request.count_only and place[1].cardinality is not None:
-            found.append(_of_file(version, entry, place[1].cardinality, None))
-        else:
-            vector = next(vectors)
-            found.append(_of_file(version, entry, vector.cardinality, vector.positions))
-    there = {entry.file.file_name for entry in entries}
+    files = version.files
+    asked = files.all() if request.files is None else files.named(request.files)
+    if request.partition is not None:
+        partition = read_partition(version, request.partition)
+        wanted = np.array(
+            [same_partition(version, row, partition) for row in files.columns.partitions], np.bool_
+        )
+        asked = asked[wanted[files.columns.partition_codes[asked]]]
+    there = {name.decode() for name in files.names(asked).to_pylist()} if request.files else set()
     unknown = tuple(name for name in dict.fromkeys(request.files or ()) if name not in there)
-    return DeletionsAnswer(version.snapshot_id, tuple(found), unknown)
+    if request.files is None:
+        asked = asked[version.vector_numbers(asked) >= 0]
+    return DeletionsAnswer(version.snapshot_id, tuple(_deletions(version, asked, request)), unknown)
 
 
 def read_partition(version: Version, written: Mapping[str, Json] | None) -> tuple[Value | None, ...]:
@@ -89,8 +80,27 @@ def same_partition(version: Version, row: bytes, asked: tuple[Value | None, ...]
     )
 
 
-def _of_file(
-    version: Version, entry: ManifestEntry, cardinality: int, positions: Positions | None
-) -> FileDeletions:
-    partition = version.partition_json(entry.partition)
-    return FileDeletions(entry.file.file_name, partition, entry.bucket, cardinality, positions)
+def _deletions(
+    version: Version, asked: NDArray[np.int64], request: DeletionsRequest
+) -> Iterator[FileDeletions]:
+    """The deletions of each file; vectors are read some at a time."""
+    files, numbers = version.files, version.vector_numbers(asked)
+    deleted = version.contents.vectors.deleted_rows(numbers)
+    counted = (numbers < 0) | (request.count_only & (deleted != UNKNOWN_CARDINALITY))
+    for start in range(0, len(asked), _FILES_AT_ONCE):
+        check_deadline()
+        some = slice(start, start + _FILES_AT_ONCE)
+        read = np.flatnonzero(~counted[some]) + start
+        places = [
+            (*version.contents.vectors.places[numbers[at]], int(files.columns.row_counts[asked[at]]))
+            for at in read.tolist()
+        ]
+        vectors = dict(zip(read.tolist(), load_vectors(version.loader, places), strict=True))
+        for at in range(start, min(start + _FILES_AT_ONCE, len(asked))):
+            file, vector = int(asked[at]), vectors.get(at)
+            partition, bucket = files.path(file)
+            cardinality = int(deleted[at]) if vector is None else vector.cardinality
+            positions = None if vector is None else vector.positions
+            yield FileDeletions(
+                files.name(file), version.partition_json(partition), bucket, cardinality, positions
+            )

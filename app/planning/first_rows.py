@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError, FilterError
 from app.file_index.result import Rows
 from app.file_index.top_n import top_n
-from app.planning.answers import SkipStep
+from app.planning.answers import ExplainStep, SkipStep
 from app.planning.live_rows import all_rows
-from app.planning.top_n import Candidate, beyond_top_n
+from app.planning.top_n import Candidates, beyond_top_n
 from app.predicates.names import Names
 from app.predicates.unbound import Column
 from app.types.values import is_comparable
@@ -25,73 +26,74 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from app.file_index.container import FileIndex
-    from app.planning.draft import Draft
+    from app.planning.drafts import Drafts
+    from app.planning.file_bounds import FileBounds
+    from app.planning.index_filter import IndexFilter
     from app.planning.requests import TopN
-    from app.planning.value_filter import ValueFilter
     from app.types import DataField
 
 
-def keep_first_rows(drafts: Sequence[Draft], asked: TopN, values: ValueFilter) -> None:
+def keep_first_rows(drafts: Drafts, asked: TopN, bounds: FileBounds, indexes: IndexFilter) -> None:
     """Skips files that hold none of the first rows, and narrows the others to rows that can be among them.
 
     Raises:
         FilterError: a sort column is not in the table.
     """
-    names = Names(values.version.schema.fields)
+    names = Names(bounds.version.schema.fields)
     fields = [names.column(Column(key.column)) for key in asked.order_by]
     if not fields:
         raise FilterError("top_n needs at least one column in order_by")
     if not is_comparable(fields[0].type):
         return
     first = asked.order_by[0]
-    candidates = [draft for draft in drafts if draft.raw_convertible]
-    dropped = beyond_top_n(
-        [_candidate(draft, fields[0], values) for draft in candidates],
-        fields[0].type,
-        asked.limit,
-        descending=first.descending,
-        nulls_first=first.nulls_first,
-        single_key=len(fields) == 1,
-    )
-    for at in dropped:
-        candidates[at].skip(SkipStep.TOP_N)
-    exact = [draft for draft in candidates if draft.skipped is None and draft.exact]
-    for draft, index in values.load(exact):
-        _narrow(draft, index, fields, asked, values)
+    left = drafts.left()
+    files = left[drafts.raw_convertible[left]]
+    exact = drafts.is_exact(files)
+    sure = np.where(exact, drafts.live_rows[files], 0)
+    known = bounds.values(fields[0], files)
+    if known is not None:
+        dropped = beyond_top_n(
+            Candidates(known, sure, exact & (sure == drafts.files.columns.row_counts[files])),
+            fields[0].type,
+            asked.limit,
+            descending=first.descending,
+            nulls_first=first.nulls_first,
+            single_key=len(fields) == 1,
+        )
+        drafts.skip(files[dropped], SkipStep.TOP_N)
+        files = files[~dropped & exact]
+    for file, index in indexes.open(drafts, files):
+        _narrow(drafts, file, index, fields, asked, indexes)
 
 
-def enough_for_limit(drafts: Sequence[Draft], limit: int) -> None:
+def enough_for_limit(drafts: Drafts, limit: int) -> None:
     """Once some files are sure to hold ``limit`` rows of the answer, skips all others."""
-    found, chosen = 0, set()
-    for draft in drafts:
-        if found >= limit:
-            break
-        if draft.exact:
-            found += draft.live_rows
-            chosen.add(id(draft))
-    if found >= limit:
-        for draft in drafts:
-            if id(draft) not in chosen:
-                draft.skip(SkipStep.LIMIT)
-
-
-def _candidate(draft: Draft, field: DataField, values: ValueFilter) -> Candidate:
-    sure = draft.live_rows if draft.exact else 0
-    return Candidate(
-        values.bounds(draft)(field), sure, whole=draft.exact and sure == draft.entry.file.row_count
-    )
+    files = drafts.left()
+    sure = np.where(drafts.is_exact(files), drafts.live_rows[files], 0)
+    found = np.cumsum(sure)
+    if limit and (not len(files) or found[-1] < limit):
+        return
+    chosen = (sure > 0) & (found - sure < limit)
+    drafts.skip(files[~chosen], SkipStep.LIMIT)
 
 
 def _narrow(
-    draft: Draft, index: FileIndex, fields: Sequence[DataField], asked: TopN, values: ValueFilter
+    drafts: Drafts,
+    file: int,
+    index: FileIndex,
+    fields: Sequence[DataField],
+    asked: TopN,
+    indexes: IndexFilter,
 ) -> None:
     """Narrows a file's rows by the index of the first sort column, if that column is what it is today."""
-    file_schema = values.version.file_schema(draft.entry)
+    columns = drafts.files.columns
+    file_schema = indexes.version.file_schema(int(columns.schema_ids[file]))
     written = [file_schema.by_id.get(field.id) for field in fields]
     if any(old is None or not old.type.same_kind(new.type) for old, new in zip(written, fields, strict=True)):
         return
+    row_count = int(columns.row_counts[file])
     first, column = asked.order_by[0], written[0]
-    live = all_rows(draft.entry.file.row_count) if draft.positions is None else draft.positions
+    live = drafts.positions[file] if file in drafts.positions else all_rows(row_count)
     if column is None or not isinstance(live, BitMap):
         return
     try:
@@ -105,8 +107,8 @@ def _narrow(
             selection=Rows(live, exact=True),
         )
     except CorruptIndexError as error:
-        values.unreadable(draft, error)
+        indexes.unreadable(drafts, file, error)
         return
-    if isinstance(found, Rows) and len(found.positions) < draft.entry.file.row_count:
-        draft.positions, draft.live_rows = found.positions, len(found.positions)
-        draft.tried(SkipStep.TOP_N, "rows", rows=draft.live_rows)
+    if isinstance(found, Rows) and len(found.positions) < row_count:
+        drafts.positions[file], drafts.live_rows[file] = found.positions, len(found.positions)
+        drafts.note(np.array([file]), ExplainStep(SkipStep.TOP_N, "rows", rows=len(found.positions)))

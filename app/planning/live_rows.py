@@ -1,30 +1,33 @@
 """Leaves deleted rows out: the fifth step of a plan.
 
 A deletion vector that is damaged or missing is an error: without it a reader would see deleted rows again.
+How many rows a vector deletes stands in the index manifest, so that vectors are only read where positions
+are wanted, or where an old writer did not count.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+import numpy as np
 from pyroaring import BitMap, BitMap64
 
-from app.file_index.result import Rows
-from app.planning.answers import SkipStep
+from app.planning.answers import ExplainStep, SkipStep
+from app.planning.vector_places import UNKNOWN_CARDINALITY
 from app.planning.vectors import load_vectors
 from app.storage import check_deadline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from numpy.typing import NDArray
 
     from app.deletion_vectors import DeletionVector
     from app.planning.answers import Positions
-    from app.planning.draft import Draft
+    from app.planning.drafts import Drafts
     from app.planning.version import Version
-    from app.table.index_manifest import DeletionRange, IndexEntry
 
-_ROWS_OF_32_BITS = 1 << 32
+_ROWS_OF_32_BITS: Final = 1 << 32
+_VECTORS_AT_ONCE: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,39 +42,46 @@ class LiveRows:
     version: Version
     wants_positions: bool
 
-    def apply(self, drafts: Iterable[Draft]) -> None:
-        """Counts the live rows of each file, and skips files that have none."""
-        for draft in drafts:
-            check_deadline()
-            rows = draft.entry.file.row_count
-            positions: Positions | None = None
-            if draft.raw_convertible and isinstance(draft.answer, Rows):
-                positions = draft.answer.positions
-            place = self.version.vector(draft.entry)
-            if place is not None:
-                positions, deleted = self._subtract(draft, positions, place)
-                rows -= deleted
-            draft.positions = positions
-            draft.live_rows = rows if positions is None else len(positions)
-            if draft.live_rows == 0 and place is not None:
-                draft.skip(SkipStep.DELETION_VECTOR)
+    def apply(self, drafts: Drafts) -> None:
+        """Counts the live rows of each file that is left, and skips files that have none."""
+        for file, answer in drafts.answers.items():
+            if drafts.skips[file] == 0 and drafts.raw_convertible[file]:
+                drafts.positions[file] = answer.positions
+                drafts.live_rows[file] = len(answer.positions)
+        left = drafts.left()
+        numbers = self.version.vector_numbers(left)
+        files, numbers = left[numbers >= 0], numbers[numbers >= 0]
+        deleted = self.version.contents.vectors.deleted_rows(numbers)
+        row_counts = drafts.files.columns.row_counts[files]
+        narrowed = np.fromiter((file in drafts.positions for file in files.tolist()), np.bool_, len(files))
+        wanted = self.wants_positions & drafts.raw_convertible[files] & (deleted != row_counts)
+        needed = narrowed | wanted | (deleted == UNKNOWN_CARDINALITY)
+        drafts.live_rows[files[~needed]] = (row_counts - deleted)[~needed]
+        for start in range(0, int(needed.sum()), _VECTORS_AT_ONCE):
+            some = slice(start, start + _VECTORS_AT_ONCE)
+            self._subtract(drafts, files[needed][some], numbers[needed][some])
+        drafts.skip(files[drafts.live_rows[files] == 0], SkipStep.DELETION_VECTOR)
 
-    def _subtract(
-        self, draft: Draft, positions: Positions | None, place: tuple[IndexEntry, DeletionRange]
-    ) -> tuple[Positions | None, int]:
-        """The positions that are left, if they are needed, and how many rows of the file are deleted."""
-        row_count, deleted = draft.entry.file.row_count, place[1].cardinality
-        needs_vector = deleted is None or positions is not None
-        if not needs_vector and (
-            deleted == row_count or not (self.wants_positions and draft.raw_convertible)
-        ):
-            return None, deleted or 0
-        vector = read_deletions(self.version, place, row_count)
-        if positions is None and not (self.wants_positions and draft.raw_convertible):
-            return None, vector.cardinality
+    def _subtract(self, drafts: Drafts, files: NDArray[np.int64], numbers: NDArray[np.int32]) -> None:
+        check_deadline()
+        places = self.version.contents.vectors.places
+        row_counts = drafts.files.columns.row_counts[files].tolist()
+        vectors = load_vectors(
+            self.version.loader,
+            [(*places[number], rows) for number, rows in zip(numbers.tolist(), row_counts, strict=True)],
+        )
+        for file, rows, vector in zip(files.tolist(), row_counts, vectors, strict=True):
+            self._narrow(drafts, file, rows, vector)
+
+    def _narrow(self, drafts: Drafts, file: int, row_count: int, vector: DeletionVector) -> None:
+        positions = drafts.positions.get(file)
+        if positions is None and not (self.wants_positions and drafts.raw_convertible[file]):
+            drafts.live_rows[file] = row_count - vector.cardinality
+            return
         live = _difference(all_rows(row_count) if positions is None else positions, vector.positions)
-        draft.tried(SkipStep.DELETION_VECTOR, "rows", rows=len(live))
-        return live, vector.cardinality
+        drafts.positions[file], drafts.live_rows[file] = live, len(live)
+        step = ExplainStep(SkipStep.DELETION_VECTOR, "rows", rows=len(live))
+        drafts.note(np.array([file]), step)
 
 
 def all_rows(row_count: int) -> Positions:
@@ -83,17 +93,3 @@ def _difference(positions: Positions, deleted: Positions) -> Positions:
     if isinstance(positions, BitMap) and isinstance(deleted, BitMap):
         return positions - deleted
     return BitMap64(positions) - BitMap64(deleted)
-
-
-def read_deletions(
-    version: Version, place: tuple[IndexEntry, DeletionRange], row_count: int
-) -> DeletionVector:
-    """The deletion vector of a data file of ``row_count`` rows.
-
-    Raises:
-        SnapshotExpiredError: its file is gone.
-        CorruptIndexError: it is damaged, or deletes rows that the data file does not have.
-    """
-    entry, vector_range = place
-    (vector,) = load_vectors(version.loader, [(entry, vector_range, row_count)])
-    return vector

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         TableRef,
     )
     from app.storage import Warehouse
+    from app.table.manifest import Manifest
     from app.table.table import ResolvedSnapshot, Table
     from app.types import Json
 
@@ -120,7 +121,13 @@ class IndexService:
             self._warehouse(ref.warehouse), self._readers, table.paths(resolved), self._indexes
         )
         resolving_ms = (time.perf_counter() - started) * 1000
-        return Version(table, resolved, loader, lambda: self._contents(table, resolved), resolving_ms)
+        return Version(
+            table,
+            resolved,
+            loader,
+            lambda manifests: self._contents(table, resolved, manifests),
+            resolving_ms,
+        )
 
     def index_files(self, version: Version, index_type: str | None) -> list[Json]:
         """The index files of a version."""
@@ -224,9 +231,12 @@ class IndexService:
     def _table(self, ref: TableRef) -> Table:
         return self._catalog(ref.warehouse).table(ref.database, ref.table)
 
-    def _contents(self, table: Table, resolved: ResolvedSnapshot) -> VersionContents:
+    def _contents(
+        self, table: Table, resolved: ResolvedSnapshot, manifests: Sequence[Manifest]
+    ) -> VersionContents:
         contents: VersionContents = self._manifests.get_or_load(
-            ("contents", resolved.identity), lambda: VersionContents.read(table, resolved)
+            ("contents", resolved.identity),
+            lambda: VersionContents.read(manifests, table.index_entries(resolved), resolved.schema),
         )
         return contents
 

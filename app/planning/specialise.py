@@ -1,9 +1,9 @@
 """A filter as seen inside one partition.
 
 Every file of a partition has the same values in the partition columns, so the leaves on those columns are
-decided once; what remains is the filter on the other columns. This is partition pruning (the filter became
-false), and more: ``(dt = 'a' AND x = 1) OR (dt = 'b' AND x = 2)`` is ``x = 1`` inside ``dt = 'a'``, which
-statistics, buckets and indexes can then use.
+decided for the partition; what remains is the filter on the other columns. This is partition pruning (the
+filter became false), and more: ``(dt = 'a' AND x = 1) OR (dt = 'b' AND x = 2)`` is ``x = 1`` inside
+``dt = 'a'``, which statistics, buckets and indexes can then use.
 
 Filters nest deeply; ``map`` walks them with one Python frame a level, where a comprehension would take two.
 """
@@ -14,32 +14,30 @@ from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from app.predicates.model import ALWAYS_FALSE, ALWAYS_TRUE, BoundAnd, BoundLeaf, BoundOr, Constant, Unknown
-from app.predicates.rows import matches
 from app.predicates.simplify import conjunction, disjunction
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from app.predicates.model import BoundPredicate
-    from app.types import Value
 
 
-def specialise(predicate: BoundPredicate, partition: Mapping[int, Value | None]) -> BoundPredicate:
+def specialise(predicate: BoundPredicate, decided: Mapping[int, bool]) -> BoundPredicate:
     """The filter with the leaves on partition columns decided.
 
     Args:
         predicate: the filter, bound to the planning schema.
-        partition: the partition's values by field id.
+        decided: whether a leaf holds in the partition, by the ``id`` of the leaf: equal leaves may stand in
+            a filter more than once, and comparing long lists of literals costs more than deciding twice.
     """
     match predicate:
-        case BoundLeaf(field=field):
-            if field.id not in partition:
-                return predicate
-            return ALWAYS_TRUE if matches(predicate, partition) else ALWAYS_FALSE
+        case BoundLeaf():
+            holds = decided.get(id(predicate))
+            return predicate if holds is None else ALWAYS_TRUE if holds else ALWAYS_FALSE
         case BoundAnd(children):
-            return conjunction(list(map(partial(specialise, partition=partition), children)))
+            return conjunction(list(map(partial(specialise, decided=decided), children)))
         case BoundOr(children):
-            return disjunction(list(map(partial(specialise, partition=partition), children)))
+            return disjunction(list(map(partial(specialise, decided=decided), children)))
         case Constant() | Unknown():
             return predicate
         case _:

@@ -13,68 +13,104 @@ going wrong, and a file of nulls takes nobody's place under NULLS LAST.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from app.types import TypeRoot, sql_key
+import numpy as np
+
+from app.table.key_ranks import column_ranks
+from app.types import TypeRoot
 from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS
+from app.types.value_arrays import concat
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from numpy.typing import NDArray
 
-    from app.predicates.bounds import ColumnBounds
+    from app.predicates.column_bounds import ColumnBounds
     from app.types import DataType
-
-Order: TypeAlias = "tuple[bool, float] | bool | int | float | bytes"
-
-_NAN_KEY: Order = (True, 0.0)
-"""Where NaN stands in SQL's order of floating point values: behind everything."""
 
 _EXACT_BOUNDS = frozenset({TypeRoot.BOOLEAN, TypeRoot.DATE, TypeRoot.DECIMAL, *INTEGER_BITS, *FLOATING_ROOTS})
 """Types whose bounds are values of the file; text bounds may be cut, timestamp bounds rounded."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A file that top-n may drop.
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidates:
+    """Files that top-n may drop; files that merge are not among them and always stay.
 
     Attributes:
-        bounds: statistics of the first sort column; None where there are none.
-        sure_rows: live rows that are proven to satisfy the filter; 0 where nothing is proven.
-        whole: every row of the file is one of them.
+        bounds: statistics of the first sort column, in plan order.
+        sure_rows: int64, shape (m,): live rows that are proven to satisfy the filter.
+        whole: shape (m,): every row of the file is one of them.
     """
 
-    bounds: ColumnBounds | None
-    sure_rows: int
-    whole: bool
+    bounds: ColumnBounds
+    sure_rows: NDArray[np.int64]
+    whole: NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class _Standing:
-    """Where the rows of one candidate stand, ascending in the query's order once ``reverse`` is applied."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Standings:
+    """Where the rows of each candidate stand: places ascend in the query's order, shape (m,)."""
 
-    at: int
-    best: Order | None
-    worst: Order | None
-    sure_values: int
-    sure_nulls: int
-    may_have_nulls: bool
-    may_have_values: bool
-    best_is_row: bool
+    best: NDArray[np.int64]
+    worst: NDArray[np.int64]
+    has_best: NDArray[np.bool_]
+    sure_values: NDArray[np.int64]
+    sure_nulls: NDArray[np.int64]
+    may_have_nulls: NDArray[np.bool_]
+    may_have_values: NDArray[np.bool_]
+    best_is_row: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, candidates: Candidates, column_type: DataType, *, descending: bool) -> _Standings:
+        bounds = candidates.bounds
+        counted = bounds.null_count >= 0
+        nulls = np.where(counted, bounds.null_count, 0)
+        values = bounds.row_count - nulls
+        known = np.concatenate([bounds.has_low, bounds.has_high])
+        low, high = np.split(column_ranks(concat([bounds.low, bounds.high]), known), 2)
+        # NaN, which the bound does not count, stands behind everything.
+        high = np.where(bounds.may_hold_nan, max(low.max(initial=0), high.max(initial=0)) + 1, high)
+        has_low, has_high = bounds.has_low & counted, bounds.has_high & counted
+        best, worst, has_best, has_worst = (
+            (-high, -low, has_high, has_low) if descending else (low, high, has_low, has_high)
+        )
+        sure = np.where(counted & has_best & has_worst, candidates.sure_rows - nulls, 0)
+        is_row = candidates.whole & ~(bounds.may_hold_nan & descending)
+        return cls(
+            best,
+            worst,
+            has_best,
+            sure_values=np.maximum(sure, 0),
+            sure_nulls=np.where(counted, np.maximum(candidates.sure_rows - values, 0), 0),
+            may_have_nulls=~counted | (nulls > 0),
+            may_have_values=~counted | (values > 0),
+            best_is_row=is_row & (column_type.root in _EXACT_BOUNDS),
+        )
+
+    def points(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """``(candidate, place, rows)``: that many sure rows stand at or before each place, counted once."""
+        some = np.flatnonzero(self.sure_values > 0)
+        first = np.where(self.best_is_row[some], 1, 0)
+        return (
+            np.concatenate([some, some]),
+            np.concatenate([self.best[some], self.worst[some]]),
+            np.concatenate([first, self.sure_values[some] - first]),
+        )
 
 
 def beyond_top_n(
-    candidates: Sequence[Candidate],
+    candidates: Candidates,
     column_type: DataType,
     limit: int,
     *,
     descending: bool,
     nulls_first: bool,
     single_key: bool,
-) -> set[int]:
-    """Positions in ``candidates`` of the files that hold no row of the answer.
+) -> NDArray[np.bool_]:
+    """Which candidates hold no row of the answer, shape (m,).
 
     Args:
-        candidates: files in plan order; files that merge are not candidates and always stay.
+        candidates: the files.
         column_type: type of the first sort column.
         limit: how many rows the query wants.
         descending: direction of the first sort key.
@@ -82,109 +118,46 @@ def beyond_top_n(
         single_key: there is no further sort key, so that any choice among ties is right.
     """
     if limit == 0:
-        return set(range(len(candidates)))
-    standings = [
-        _standing(at, each, column_type, descending=descending) for at, each in enumerate(candidates)
-    ]
+        return np.ones(len(candidates.whole), np.bool_)
+    standings = _Standings.of(candidates, column_type, descending=descending)
     wanted = limit
     if nulls_first:
-        sure_nulls = sum(each.sure_nulls for each in standings)
+        sure_nulls = int(standings.sure_nulls.sum())
         if sure_nulls >= limit:
             return _beyond_nulls(standings, limit, single_key=single_key)
         wanted -= sure_nulls
-    return _beyond_values(
-        standings, wanted, descending=descending, nulls_first=nulls_first, single_key=single_key
-    )
+    return _beyond_values(standings, wanted, nulls_first=nulls_first, single_key=single_key)
 
 
-def _standing(at: int, candidate: Candidate, column_type: DataType, *, descending: bool) -> _Standing:
-    bounds = candidate.bounds
-    if bounds is None or bounds.null_count is None:
-        return _Standing(at, None, None, 0, 0, may_have_nulls=True, may_have_values=True, best_is_row=False)
-    key = sql_key(column_type)
-    values = bounds.row_count - bounds.null_count
-    low = None if bounds.min is None else key(bounds.min)
-    high = None if bounds.max is None else key(bounds.max)
-    if bounds.may_hold_nan and high is not None:
-        high = _NAN_KEY
-    best, worst = (high, low) if descending else (low, high)
-    return _Standing(
-        at,
-        best,
-        worst,
-        sure_values=0 if worst is None else max(0, candidate.sure_rows - bounds.null_count),
-        sure_nulls=max(0, candidate.sure_rows - values),
-        may_have_nulls=bounds.null_count > 0,
-        may_have_values=values > 0,
-        best_is_row=candidate.whole
-        and column_type.root in _EXACT_BOUNDS
-        and not (bounds.may_hold_nan and descending),
-    )
-
-
-def _beyond_nulls(standings: Sequence[_Standing], limit: int, *, single_key: bool) -> set[int]:
+def _beyond_nulls(standings: _Standings, limit: int, *, single_key: bool) -> NDArray[np.bool_]:
     """The first ``limit`` rows are nulls: files without any hold none of them."""
-    dropped = {each.at for each in standings if not each.may_have_nulls}
+    dropped = ~standings.may_have_nulls
     if single_key:
-        found = 0
-        for each in sorted(standings, key=lambda one: -one.sure_nulls):
-            if found >= limit:
-                dropped.add(each.at)
-            found += each.sure_nulls
+        order = np.argsort(-standings.sure_nulls, kind="stable")
+        sure = standings.sure_nulls[order]
+        dropped[order] |= np.cumsum(sure) - sure >= limit
     return dropped
 
 
 def _beyond_values(
-    standings: Sequence[_Standing], wanted: int, *, descending: bool, nulls_first: bool, single_key: bool
-) -> set[int]:
-    threshold = _threshold(standings, wanted, descending=descending)
-    if threshold is None:
-        return set()
-
-    def behind(each: _Standing) -> bool:
-        if each.best is None:
-            return not each.may_have_values
-        return each.best < threshold if descending else each.best > threshold  # type: ignore[operator] # one type's keys
-
+    standings: _Standings, wanted: int, *, nulls_first: bool, single_key: bool
+) -> NDArray[np.bool_]:
+    owners, places, rows = standings.points()
+    order = np.argsort(places, kind="stable")
+    reached = np.cumsum(rows[order])
+    at = int(np.searchsorted(reached, wanted))
+    if at == len(reached):
+        return np.zeros(len(standings.best), np.bool_)
+    threshold = places[order[at]]
     # Leading nulls are rows of the answer, wherever the values of their file stand.
-    movable = [each for each in standings if not (nulls_first and each.may_have_nulls)]
-    dropped = {each.at for each in movable if behind(each)}
+    movable = ~standings.may_have_nulls if nulls_first else np.ones(len(standings.best), np.bool_)
+    behind = np.where(standings.has_best, standings.best > threshold, ~standings.may_have_values)
+    dropped = movable & behind
     if single_key:
-        tied = {each.at for each in movable if each.best == threshold}
-        reached = {each.at: _rows_up_to(each, threshold, descending=descending) for each in standings}
-        found = sum(rows for at, rows in reached.items() if at not in dropped | tied)
-        for at in sorted(tied):
-            if found >= wanted:
-                dropped.add(at)
-            found += reached[at]
+        tied = movable & standings.has_best & (standings.best == threshold)
+        within = places <= threshold
+        sure = np.bincount(owners[within], rows[within], len(standings.best)).astype(np.int64)
+        found = int(sure[~(dropped | tied)].sum())
+        among_tied = np.cumsum(sure[tied])
+        dropped[tied] = found + among_tied - sure[tied] >= wanted
     return dropped
-
-
-def _points(each: _Standing) -> list[tuple[Order, int]]:
-    """``(place, rows)``: that many sure rows stand at or before each place, counted once."""
-    if each.sure_values == 0 or each.best is None or each.worst is None:
-        return []
-    if each.best_is_row:
-        return [(each.best, 1), (each.worst, each.sure_values - 1)]
-    return [(each.worst, each.sure_values)]
-
-
-def _threshold(standings: Sequence[_Standing], wanted: int, *, descending: bool) -> Order | None:
-    """The first place up to which ``wanted`` sure rows stand; None if there are not that many."""
-    found = 0
-    points = (point for each in standings for point in _points(each))
-    for place, rows in sorted(points, key=lambda point: point[0], reverse=descending):
-        found += rows
-        if found >= wanted:
-            return place
-    return None
-
-
-def _rows_up_to(each: _Standing, threshold: Order, *, descending: bool) -> int:
-    """How many sure rows stand at or before ``threshold``."""
-    found = 0
-    for place, rows in _points(each):
-        low, high = (threshold, place) if descending else (place, threshold)
-        if low <= high:  # type: ignore[operator] # one type's keys
-            found += rows
-    return found

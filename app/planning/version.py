@@ -6,60 +6,80 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from app.planning.files import FileColumns, Files
+from app.planning.vector_places import VectorPlaces
 from app.table.index_manifest import DELETION_VECTORS, HASH
+from app.table.live_files import live_rows
 from app.table.options import MergeEngine
-from app.table.partition import partition_values
+from app.table.partition import partition_json, partition_values
 from app.table.paths import POSTPONED_BUCKET
-from app.types import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from app.planning.indexes import IndexLoader
     from app.table.index_manifest import DeletionRange, IndexEntry
-    from app.table.manifest_entry import ManifestEntry
+    from app.table.manifest import Manifest
     from app.table.schema import TableSchema
     from app.table.table import ResolvedSnapshot, Table
     from app.types import Json, Value
 
-_MEMORY_PER_ENTRY = 300
+_MEMORY_PER_INDEX_FILE = 300
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class VersionContents:
-    """The files of a version, sorted for look-ups; cached by the version's identity.
+    """Which files a version has; cached by the version's identity, without the manifests it is read from.
 
     Attributes:
-        visible: data files that a batch read sees, in manifest order.
+        columns: data files that a batch read sees, in manifest order.
         invisible: number of those that it never sees.
-        vectors: where the deletion vector of ``(partition, bucket, file name)`` lies.
+        vectors: where the deletion vectors of these files lie.
         hash_indexes: hash index files by partition.
-        nbytes: about how much memory the object takes, the manifest entries it holds included.
     """
 
-    visible: tuple[ManifestEntry, ...]
+    columns: FileColumns
     invisible: int
-    vectors: Mapping[tuple[bytes, int, str], tuple[IndexEntry, DeletionRange]]
+    vectors: VectorPlaces
     hash_indexes: Mapping[bytes, Sequence[IndexEntry]]
-    nbytes: int
 
     @classmethod
-    def read(cls, table: Table, resolved: ResolvedSnapshot) -> VersionContents:
-        """Reads the manifests of a version."""
-        live = table.live_files(resolved)
-        visible = tuple(entry for entry in live if _is_visible(entry, resolved.schema))
-        vectors = {}
+    def read(
+        cls, manifests: Sequence[Manifest], index_entries: Sequence[IndexEntry], schema: TableSchema
+    ) -> VersionContents:
+        """The contents of a version.
+
+        Args:
+            manifests: all of the version's.
+            index_entries: those of its index manifest.
+            schema: the schema that filters refer to.
+        """
+        live = live_rows(manifests)
+        visible = [
+            rows[_is_visible(manifest, rows, schema)] for manifest, rows in zip(manifests, live, strict=True)
+        ]
+        columns = FileColumns.of(manifests, visible)
         hash_indexes = defaultdict(list)
-        for entry in table.index_entries(resolved):
-            if entry.index_type == DELETION_VECTORS:
-                for place in entry.ranges:
-                    vectors[entry.partition, entry.bucket, place.data_file] = (entry, place)
-            elif entry.index_type == HASH:
+        for entry in index_entries:
+            if entry.index_type == HASH:
                 hash_indexes[entry.partition].append(entry)
-        held = sum(_MEMORY_PER_ENTRY + entry.file.nbytes for entry in visible) + _MEMORY_PER_ENTRY * len(
-            vectors
+        vectors = [entry for entry in index_entries if entry.index_type == DELETION_VECTORS]
+        return cls(
+            columns,
+            sum(map(len, live)) - len(columns),
+            VectorPlaces.find(vectors, Files(columns, tuple(manifests))),
+            dict(hash_indexes),
         )
-        return cls(visible, len(live) - len(visible), vectors, dict(hash_indexes), held)
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the object takes."""
+        index_files = sum(map(len, self.hash_indexes.values()))
+        return self.columns.nbytes + self.vectors.nbytes + _MEMORY_PER_INDEX_FILE * index_files
 
 
 def keeps_one_version(schema: TableSchema) -> bool:
@@ -67,10 +87,11 @@ def keeps_one_version(schema: TableSchema) -> bool:
     return schema.options.deletion_vectors or schema.merge_engine is MergeEngine.FIRST_ROW
 
 
-def _is_visible(entry: ManifestEntry, schema: TableSchema) -> bool:
-    if entry.bucket == POSTPONED_BUCKET:
-        return False
-    return not (schema.primary_keys and entry.file.level == 0 and keeps_one_version(schema))
+def _is_visible(manifest: Manifest, rows: NDArray[np.int64], schema: TableSchema) -> NDArray[np.bool_]:
+    visible: NDArray[np.bool_] = manifest.buckets[rows] != POSTPONED_BUCKET
+    if schema.primary_keys and keeps_one_version(schema):
+        visible &= manifest.levels[rows] != 0
+    return visible
 
 
 @dataclass(slots=True)
@@ -81,7 +102,7 @@ class Version:
         table: the table.
         resolved: which version.
         loader: loads its index files.
-        read_contents: reads, or remembers, its files.
+        read_contents: reads, or remembers, which files it has, given its manifests.
         resolving_ms: how long it took to find out which version is meant.
         partitions: values of the partitions met so far, by partition row.
     """
@@ -89,23 +110,41 @@ class Version:
     table: Table
     resolved: ResolvedSnapshot
     loader: IndexLoader
-    read_contents: Callable[[], VersionContents]
+    read_contents: Callable[[Sequence[Manifest]], VersionContents]
     resolving_ms: float = 0.0
     partitions: dict[bytes, tuple[Value | None, ...]] = field(default_factory=dict)
     _schemas: dict[int, TableSchema] = field(default_factory=dict)
+    _manifests: tuple[Manifest, ...] | None = None
     _contents: VersionContents | None = None
 
     @property
+    def manifests(self) -> tuple[Manifest, ...]:
+        """The version's manifests, read when somebody first asks; they stay for the request.
+
+        Raises:
+            SnapshotExpiredError: the version went away.
+            CorruptMetadataError: one of its manifests is damaged.
+        """
+        if self._manifests is None:
+            self._manifests = self.table.manifests(self.resolved)
+        return self._manifests
+
+    @property
     def contents(self) -> VersionContents:
-        """The version's files, read when somebody first asks.
+        """Which files the version has.
 
         Raises:
             SnapshotExpiredError: the version went away.
             CorruptMetadataError: one of its manifests is damaged.
         """
         if self._contents is None:
-            self._contents = self.read_contents()
+            self._contents = self.read_contents(self.manifests)
         return self._contents
+
+    @property
+    def files(self) -> Files:
+        """The data files that a batch read of the version sees."""
+        return Files(self.contents.columns, self.manifests)
 
     @property
     def identity(self) -> str:
@@ -127,13 +166,11 @@ class Version:
         """None for a table that was never written to."""
         return None if self.resolved.snapshot is None else self.resolved.snapshot.id
 
-    def file_schema(self, entry: ManifestEntry) -> TableSchema:
-        """The schema that a data file was written with."""
-        found = self._schemas.get(entry.file.schema_id)
+    def file_schema(self, schema_id: int) -> TableSchema:
+        """The schema that data files with this schema number were written with."""
+        found = self._schemas.get(schema_id)
         if found is None:
-            found = self._schemas[entry.file.schema_id] = self.table.schema(
-                self.resolved, entry.file.schema_id
-            )
+            found = self._schemas[schema_id] = self.table.schema(self.resolved, schema_id)
         return found
 
     def partition(self, row: bytes) -> tuple[Value | None, ...]:
@@ -145,14 +182,15 @@ class Version:
 
     def partition_json(self, row: bytes) -> Mapping[str, Json]:
         """The values of a partition row as typed JSON by column name."""
-        fields = self.schema.partition_fields
-        return {
-            each.name: to_json(value, each.type)
-            for each, value in zip(fields, self.partition(row), strict=True)
-        }
+        return partition_json(row, self.schema)
 
-    def vector(self, entry: ManifestEntry) -> tuple[IndexEntry, DeletionRange] | None:
-        """Where the deletion vector of a data file lies, if it has one and the table's options honour it."""
+    def vector_numbers(self, files: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Which deletion vector each file has, -1 for none or where the table's options do not honour it."""
         if not self.schema.options.deletion_vectors:
-            return None
-        return self.contents.vectors.get((entry.partition, entry.bucket, entry.file.file_name))
+            return np.full(len(files), -1, np.int32)
+        return self.contents.vectors.numbers[files]
+
+    def vector(self, file: int) -> tuple[IndexEntry, DeletionRange] | None:
+        """Where the deletion vector of a file lies."""
+        number = int(self.vector_numbers(np.array([file]))[0])
+        return None if number < 0 else self.contents.vectors.places[number]

@@ -106,14 +106,14 @@ def _rank(parts: Sequence[Sequence[Column]], columns: int, keys: int) -> NDArray
     for column in range(columns if parts else 0):
         values = concat([part[column][0] for part in parts])
         known = np.concatenate([part[column][1] for part in parts])
-        further = _column_ranks(values, known)
+        further = column_ranks(values, known)
         # Both are below the number of keys, so that their product is an int64.
         together = ranks * (further.max(initial=0) + 1) + further
         ranks = further if column == 0 else np.unique(together, return_inverse=True)[1]
     return ranks
 
 
-def _column_ranks(values: Values, known: NDArray[np.bool_]) -> NDArray[np.int64]:
+def column_ranks(values: Values, known: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Dense ranks in SQL's order from 1, and 0 for NULL."""
     ranks = np.zeros(len(known), np.int64)
     if isinstance(values, np.ndarray):

@@ -31,7 +31,7 @@ object (:mod:`app.table.manifest_entry`).
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -40,6 +40,7 @@ import pyarrow as pa
 from app.errors import CorruptMetadataError, UnsupportedFormatError
 from app.table.avro import read_columns
 from app.table.avro_schema import ArrayOf, Nullable, RecordOf
+from app.table.derived import Derived
 from app.table.manifest_entry import (
     FILE_INDEX_SUFFIX,
     DataFileMeta,
@@ -124,6 +125,7 @@ class Manifest:
         external_paths: UTF-8, null where the file lies in its bucket directory.
         first_row_ids: ids of first rows.
         write_columns: none where it is every column.
+        derived: what was computed of the columns.
     """
 
     decoded_bytes: int
@@ -153,6 +155,7 @@ class Manifest:
     external_paths: BytesColumn
     first_row_ids: OptionalIntegers
     write_columns: NameLists
+    derived: Derived = field(default_factory=Derived)
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
@@ -199,8 +202,8 @@ class Manifest:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that the columns keep alive, at most."""
-        return self.decoded_bytes + _own_bytes(self)
+        """Bytes of memory that the columns and what was computed of them keep alive, at most."""
+        return self.decoded_bytes + _own_bytes(self) + self.derived.nbytes
 
     def side_indexes(self) -> BytesColumn:
         """The extra file that is the file index of each file, null where there is none.

@@ -34,6 +34,7 @@ from app.types.values import NANOS_PER_MILLI
 
 if TYPE_CHECKING:
     from app.table.schema import TableSchema
+    from app.types import Json
 
 _ESCAPED = re.compile(r"""[\x01-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
 _NO_BREAK_SPACES = frozenset("\u00a0\u2007\u202f")
@@ -54,6 +55,12 @@ def partition_values(partition: bytes, schema: TableSchema) -> tuple[Value | Non
         CorruptMetadataError: the row does not have these columns.
     """
     return read_row(partition, [column.type for column in schema.partition_fields])
+
+
+def partition_json(row: bytes, schema: TableSchema) -> dict[str, Json]:
+    """The values of a partition row as typed JSON by column name; arguments and errors as above."""
+    values = zip(schema.partition_fields, partition_values(row, schema), strict=True)
+    return {field.name: to_json(value, field.type) for field, value in values}
 
 
 def partition_path(partition: bytes, schema: TableSchema) -> str:

@@ -93,7 +93,7 @@ def a_plan(files: Sequence[FilePlan], skipped: Sequence[FilePlan] = ()) -> Plan:
         bytes_total=1,
         bytes_kept=1,
     )
-    return Plan(7, 3, files, skipped, summary, ("careful",), ("data-x.parquet",), {"load": 0.12345})  # type: ignore[arg-type] # any sequence will do
+    return Plan(7, 3, files, skipped, summary, ("careful",), ("data-x.parquet",), {"load": 0.12345}, 1_000)
 
 
 def lines(plan: Plan) -> Iterator[bytes]:

@@ -54,7 +54,7 @@ def either(*filters: dict[str, Any]) -> dict[str, Any]:
 
 def all_files(plan: Plan) -> tuple[FilePlan, ...]:
     """Kept and skipped files of a plan that was asked to explain itself."""
-    return plan.files + plan.skipped_files
+    return (*plan.files, *plan.skipped_files)
 
 
 @dataclass(frozen=True, slots=True)

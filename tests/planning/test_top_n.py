@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.planning.top_n import Candidate, beyond_top_n
-from app.predicates.bounds import ColumnBounds
+from app.planning.top_n import Candidates, beyond_top_n
 from app.types import parse_type, sql_key
+from tests.file_bounds import FileBounds, column_bounds
 
 Rows: TypeAlias = list[float | None]
 
@@ -20,12 +22,40 @@ _VALUES = st.one_of(st.none(), st.sampled_from([-2.0, -0.0, 0.0, 1.0, 3.0, math.
 _FILES = st.lists(st.lists(_VALUES, min_size=1, max_size=5), max_size=6)
 
 
-def bounds_of(rows: Rows, *, nan_counted: bool) -> ColumnBounds:
+@dataclass(frozen=True)
+class Candidate:
+    """One file that top-n may drop."""
+
+    bounds: FileBounds
+    sure_rows: int
+    whole: bool
+
+
+def bounds_of(rows: Rows, *, nan_counted: bool) -> FileBounds:
     """What a writer records: the extremes of the values, NaN left out as ORC does or counted as the top."""
     values = [value for value in rows if value is not None]
     ordered = sorted((value for value in values if nan_counted or not math.isnan(value)), key=_KEY)
     low, high = (ordered[0], ordered[-1]) if ordered else (None, None)
-    return ColumnBounds(low, high, len(rows) - len(values), len(rows), may_hold_nan=not nan_counted)
+    return FileBounds(low, high, len(rows) - len(values), len(rows), may_hold_nan=not nan_counted)
+
+
+def dropped_of(
+    candidates: list[Candidate], limit: int, *, descending: bool, nulls_first: bool, single_key: bool
+) -> set[int]:
+    """Positions of the files that top-n drops."""
+    dropped = beyond_top_n(
+        Candidates(
+            column_bounds(_DOUBLE, [each.bounds for each in candidates]),
+            np.array([each.sure_rows for each in candidates], np.int64),
+            np.array([each.whole for each in candidates], np.bool_),
+        ),
+        _DOUBLE,
+        limit,
+        descending=descending,
+        nulls_first=nulls_first,
+        single_key=single_key,
+    )
+    return set(np.flatnonzero(dropped).tolist())
 
 
 def places(rows: Rows, *, descending: bool, nulls_first: bool) -> list[tuple[int, float, float]]:
@@ -58,8 +88,8 @@ def test_kept_files_hold_an_answer(
     answer = sorted(place for rows in ordered for place in rows)[:limit]
 
     for single_key in (True, False):
-        dropped = beyond_top_n(
-            candidates, _DOUBLE, limit, descending=descending, nulls_first=nulls_first, single_key=single_key
+        dropped = dropped_of(
+            candidates, limit, descending=descending, nulls_first=nulls_first, single_key=single_key
         )
         kept = [place for at, rows in enumerate(ordered) if at not in dropped for place in rows]
         if single_key:
@@ -83,28 +113,26 @@ def test_rows_that_are_not_sure_push_nobody_out(files: list[Rows], limit: int, d
     ]
     answer = sorted(place for rows in ordered for place in rows)[:limit]
 
-    dropped = beyond_top_n(candidates, _DOUBLE, limit, descending=False, nulls_first=True, single_key=True)
+    dropped = dropped_of(candidates, limit, descending=False, nulls_first=True, single_key=True)
 
     kept = [place for at, rows in enumerate(ordered) if at not in dropped for place in rows]
     assert sorted(kept)[:limit] == answer
 
 
 def test_files_without_statistics_stay() -> None:
-    low = Candidate(ColumnBounds(0.0, 1.0, 0, 10, may_hold_nan=False), 10, whole=True)
-    unknown = Candidate(None, 10, whole=True)
+    low = Candidate(FileBounds(0.0, 1.0, 0, 10, may_hold_nan=False), 10, whole=True)
+    unknown = Candidate(FileBounds(None, None, None, 10), 10, whole=True)
 
-    dropped = beyond_top_n([low, unknown], _DOUBLE, 1, descending=False, nulls_first=False, single_key=True)
+    dropped = dropped_of([low, unknown], 1, descending=False, nulls_first=False, single_key=True)
 
     assert dropped == set()
 
 
 def test_a_file_of_nulls_takes_nobodys_place_when_nulls_come_last() -> None:
-    nulls = Candidate(ColumnBounds(None, None, 10, 10, may_hold_nan=False), 10, whole=True)
-    low = Candidate(ColumnBounds(0.0, 1.0, 0, 10, may_hold_nan=False), 10, whole=True)
-    high = Candidate(ColumnBounds(5.0, 6.0, 0, 10, may_hold_nan=False), 10, whole=True)
+    nulls = Candidate(FileBounds(None, None, 10, 10, may_hold_nan=False), 10, whole=True)
+    low = Candidate(FileBounds(0.0, 1.0, 0, 10, may_hold_nan=False), 10, whole=True)
+    high = Candidate(FileBounds(5.0, 6.0, 0, 10, may_hold_nan=False), 10, whole=True)
 
-    dropped = beyond_top_n(
-        [nulls, low, high], _DOUBLE, 10, descending=False, nulls_first=False, single_key=True
-    )
+    dropped = dropped_of([nulls, low, high], 10, descending=False, nulls_first=False, single_key=True)
 
     assert dropped == {0, 2}

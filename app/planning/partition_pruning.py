@@ -1,0 +1,62 @@
+"""The first step of a plan: what the filter becomes inside of each partition.
+
+The values of a partition are bounds of its rows with both ends equal, so that one evaluation decides a test
+of a partition column for all partitions at once. Partitions where the same tests hold have the same filter.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from app.planning.answers import SkipStep
+from app.planning.specialise import specialise
+from app.predicates.column_bounds import ColumnBounds
+from app.predicates.model import ALWAYS_FALSE, BoundLeaf, leaves
+from app.predicates.verdicts import Verdict, leaf_verdicts
+from app.table.row_columns import RowColumns
+from app.types.bytes_column import BytesColumn
+
+if TYPE_CHECKING:
+    from app.planning.drafts import Drafts
+    from app.planning.version import Version
+    from app.types import DataField
+
+
+def prune_partitions(drafts: Drafts, version: Version) -> None:
+    """Gives each file the filter of its partition, and leaves out files where that is false."""
+    [predicate] = drafts.predicates
+    keys = {field.id: at for at, field in enumerate(version.schema.partition_fields)}
+    tests = [leaf for leaf in leaves(predicate) if isinstance(leaf, BoundLeaf) and leaf.field.id in keys]
+    if not tests:
+        if predicate == ALWAYS_FALSE:
+            drafts.skip(drafts.left(), SkipStep.STATISTICS, explained=str(predicate))
+        return
+    partitions = drafts.files.columns.partitions
+    rows = RowColumns(BytesColumn.of(partitions), len(keys), "partition {}".format)
+    columns = {leaf.field.id: _bounds(rows, keys[leaf.field.id], leaf.field) for leaf in tests}
+    holds = np.stack([leaf_verdicts(leaf, columns[leaf.field.id]) == Verdict.ALL for leaf in tests], axis=1)
+    distinct, numbers = np.unique(holds, axis=0, return_inverse=True)
+    drafts.predicates = [
+        specialise(predicate, {id(leaf): bool(held) for leaf, held in zip(tests, row, strict=True)})
+        for row in distinct
+    ]
+    drafts.predicate_codes = numbers.astype(np.int32)[drafts.files.columns.partition_codes]
+    nowhere = np.array([each == ALWAYS_FALSE for each in drafts.predicates])
+    left = drafts.left()
+    drafts.skip(left[nowhere[drafts.predicate_codes[left]]], SkipStep.PARTITION, explained=str(predicate))
+
+
+def _bounds(rows: RowColumns, position: int, field: DataField) -> ColumnBounds:
+    """One partition column of all partitions, as bounds of partitions of one row."""
+    values, known = rows.read(position, field.type)
+    return ColumnBounds(
+        low=values,
+        high=values,
+        has_low=known,
+        has_high=known,
+        null_count=np.where(known, 0, 1),
+        row_count=np.ones(len(known), np.int64),
+        may_hold_nan=np.zeros(len(known), np.bool_),
+    )
