@@ -22,7 +22,7 @@ writes 64 empty ones.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from app.errors import CorruptIndexError
 from app.file_index.bit_slices import MAX_SLICES, BitSlices, Extent, slice_codes
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
     from app.types.roaring import Buffer
 
-VERSION = 1
-
 _HEAD = struct.Struct(">ibbii")
-_ENTRY = struct.Struct(">ii")
-_HEAD_LENGTH_WITHOUT_TABLE = _HEAD.size - 4
+
+VERSION: Final = 1
+ENTRY: Final = struct.Struct(">ii")
+HEAD_LENGTH_WITHOUT_TABLE: Final = _HEAD.size - 4
 
 
 def read(buffer: Buffer, offset: int, codes: int, row_count: int) -> BitSlices:
@@ -60,7 +60,7 @@ def read(buffer: Buffer, offset: int, codes: int, row_count: int) -> BitSlices:
     table_length = cursor.count("length of the slice table", each_bytes=1)
     if not 0 <= slices <= MAX_SLICES or 1 << slices < codes:
         raise CorruptIndexError(f"expected slices for {codes} codes, found {slices}", offset=offset)
-    if table_length != slices * _ENTRY.size or head_length != _HEAD_LENGTH_WITHOUT_TABLE + table_length:
+    if table_length != slices * ENTRY.size or head_length != HEAD_LENGTH_WITHOUT_TABLE + table_length:
         raise CorruptIndexError(
             f"expected the lengths of a head with {slices} slices, found {head_length} and {table_length}",
             offset=offset,
@@ -68,7 +68,7 @@ def read(buffer: Buffer, offset: int, codes: int, row_count: int) -> BitSlices:
     table = cursor.take(table_length, "slice table")
     existing = Extent(cursor.position, existing_length)
     body = existing.offset + existing_length
-    extents = tuple(Extent(body + start, length) for start, length in _ENTRY.iter_unpack(table))
+    extents = tuple(Extent(body + start, length) for start, length in ENTRY.iter_unpack(table))
     return BitSlices(buffer, existing, extents, row_count)
 
 
@@ -78,13 +78,13 @@ def write(rows: Sequence[int], codes: Sequence[int], cardinality: int) -> bytes:
     existing, *bodies = (bitmap.serialize() for bitmap in slice_codes(rows, codes, slices))
     table, offset = [], 0
     for body in bodies:
-        table.append(_ENTRY.pack(offset, len(body)))
+        table.append(ENTRY.pack(offset, len(body)))
         offset += len(body)
     head = _HEAD.pack(
-        _HEAD_LENGTH_WITHOUT_TABLE + slices * _ENTRY.size,
+        HEAD_LENGTH_WITHOUT_TABLE + slices * ENTRY.size,
         VERSION,
         slices,
         len(existing),
-        slices * _ENTRY.size,
+        slices * ENTRY.size,
     )
     return b"".join([head, *table, existing, *bodies])

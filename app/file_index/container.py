@@ -43,11 +43,11 @@ MAGIC: Final = 1493475289347502
 VERSION: Final = 1
 EMPTY_START: Final = -1
 
+_HEAD = struct.Struct(">qiii")
+FIXED_HEAD_BYTES: Final = _HEAD.size
 EXTENT: Final = struct.Struct(">ii")
 """Start and length of a payload."""
 
-_HEAD = struct.Struct(">qiii")
-FIXED_HEAD_BYTES: Final = _HEAD.size
 _COUNT = struct.Struct(">i")
 _NAME_LENGTH_BYTES = 2
 _DECODED_HEADS_BYTES = 2_000
@@ -135,12 +135,14 @@ class FileIndex:
     Threads may share one: what they open at the same time is equal, and one of the copies stays.
 
     Attributes:
-        size: bytes of the container, or of the payloads that were taken from it.
+        size: bytes of the container.
+        held_bytes: how many of them this keeps in memory.
         entries: the indexes of each column.
         payloads: bytes of each of them that has some; those that lie outside of the container are missing.
     """
 
     size: int
+    held_bytes: int
     entries: Mapping[str, tuple[Entry, ...]]
     payloads: Mapping[Entry, memoryview]
     _opened: dict[tuple[str, str, DataType], AnyIndex] = field(
@@ -162,23 +164,38 @@ class FileIndex:
             for entry in listed
             if entry.lies_within(len(view))
         }
-        return cls(len(view), entries, payloads)
+        return cls(len(view), len(view), entries, payloads)
 
     @classmethod
-    def of(cls, entries: Mapping[str, tuple[Entry, ...]], payloads: Mapping[Entry, memoryview]) -> Self:
-        """The part of a container of which there are payloads; the other indexes are as if it had none."""
-        held = {
-            column: tuple(entry for entry in listed if entry.is_empty or entry in payloads)
+    def of(
+        cls,
+        size: int,
+        entries: Mapping[str, tuple[Entry, ...]],
+        payloads: Mapping[Entry, memoryview],
+    ) -> Self:
+        """A container of which only some payloads are at hand; the other indexes are as if it had none.
+
+        Args:
+            size: bytes of the whole container; entries that lie outside of it stay, and are broken.
+            entries: the indexes of each column.
+            payloads: bytes of those that were fetched.
+        """
+        kept = {
+            column: tuple(
+                entry
+                for entry in listed
+                if entry in payloads or entry.is_empty or not entry.lies_within(size)
+            )
             for column, listed in entries.items()
         }
-        return cls(sum(map(len, payloads.values())), held, payloads)
+        return cls(size, sum(map(len, payloads.values())), kept, payloads)
 
     @property
     def nbytes(self) -> int:
         """About how much memory this takes once every index is open."""
         # Where keys vary in width, the start of each is kept as well: a fraction of the entry it stands for.
         heads = sum(map(len, self.entries.values())) * _DECODED_HEADS_BYTES
-        return self.size + self.size // 3 + heads
+        return self.held_bytes + self.held_bytes // 3 + heads
 
     def open(self, entry: Entry, kind: IndexKind, data_type: DataType) -> AnyIndex:
         """The index of one entry, which must not be empty.
@@ -212,9 +229,14 @@ def blame(entry: Entry) -> Iterator[None]:
     try:
         yield
     except CorruptIndexError as error:
-        offset = None if error.offset is None else error.offset + max(0, entry.start)
-        where = f"{entry.kind} index of column {entry.column!r}"
-        raise CorruptIndexError(f"{where}: {error.expectation}", offset=offset, path=error.path) from error
+        raise blamed(entry, error) from error
+
+
+def blamed(entry: Entry, error: CorruptIndexError) -> CorruptIndexError:
+    """The error as :func:`blame` raises it."""
+    offset = None if error.offset is None else error.offset + max(0, entry.start)
+    where = f"{entry.kind} index of column {entry.column!r}"
+    return CorruptIndexError(f"{where}: {error.expectation}", offset=offset, path=error.path)
 
 
 def _read_columns(cursor: Cursor) -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:

@@ -38,7 +38,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from app.errors import CorruptIndexError
 from app.file_index.cursor import Cursor
@@ -49,11 +49,11 @@ if TYPE_CHECKING:
     from app.file_index.keys import Key, KeySpace
     from app.types.roaring import Buffer
 
-VERSION = 1
+VERSION: Final = 1
+HEAD_LENGTH: Final = 13
+OFFSET: Final = struct.Struct(">i")
 
 _HEAD = struct.Struct(">ibiii")
-_HEAD_LENGTH = 13
-_OFFSET = struct.Struct(">i")
 _CHUNK_TAIL = struct.Struct(">iiiii")
 
 
@@ -104,12 +104,12 @@ class Dictionary:
         cursor = Cursor(buffer, offset)
         head_length = cursor.i32("head length of the dictionary")
         cursor.version("dictionary", VERSION)
-        chunks = cursor.count("number of chunks", each_bytes=_OFFSET.size)
+        chunks = cursor.count("number of chunks", each_bytes=OFFSET.size)
         offsets_length = cursor.i32("length of the chunk offsets")
         heads_length = cursor.count("length of the chunk heads", each_bytes=1)
-        if head_length != _HEAD_LENGTH or offsets_length != chunks * _OFFSET.size:
+        if head_length != HEAD_LENGTH or offsets_length != chunks * OFFSET.size:
             raise CorruptIndexError(
-                f"expected the lengths {_HEAD_LENGTH} and {chunks * _OFFSET.size} in the dictionary's head, "
+                f"expected the lengths {HEAD_LENGTH} and {chunks * OFFSET.size} in the dictionary's head, "
                 f"found {head_length} and {offsets_length}",
                 offset=offset,
             )
@@ -137,7 +137,7 @@ class Dictionary:
         return chunk.code + 1 + at, found
 
     def _head_offset(self, chunk: int) -> int:
-        (offset,) = _OFFSET.unpack_from(self.buffer, self.heads_area - _OFFSET.size * (self.chunks - chunk))
+        (offset,) = OFFSET.unpack_from(self.buffer, self.heads_area - OFFSET.size * (self.chunks - chunk))
         if not 0 <= offset < self.keys_area - self.heads_area:
             raise CorruptIndexError(f"expected chunk {chunk} among the chunk heads, found offset {offset}")
         return self.heads_area + int(offset)
@@ -155,7 +155,7 @@ class Dictionary:
         )
         width = self.space.width
         if width is None:
-            expected, length = first_length == _OFFSET.size * keys, first_length + second_length
+            expected, length = first_length == OFFSET.size * keys, first_length + second_length
         else:
             expected, length = (first_length, second_length) == (width * keys, width), first_length
         if keys < 0 or not expected or not 0 <= code < self.size - keys:
@@ -171,8 +171,8 @@ class Dictionary:
     def _further_key(self, chunk: _Chunk, number: int) -> Key:
         if self.space.width is not None:
             return self.space.read(self.buffer, chunk.keys_start + number * self.space.width)[0]
-        (offset,) = _OFFSET.unpack_from(self.buffer, chunk.keys_start + number * _OFFSET.size)
-        return self.space.read(self.buffer, chunk.keys_start + chunk.keys * _OFFSET.size + offset)[0]
+        (offset,) = OFFSET.unpack_from(self.buffer, chunk.keys_start + number * OFFSET.size)
+        return self.space.read(self.buffer, chunk.keys_start + chunk.keys * OFFSET.size + offset)[0]
 
 
 def write(keys: Sequence[Key], space: KeySpace, chunk_bytes: int) -> bytes:
@@ -189,13 +189,13 @@ def write(keys: Sequence[Key], space: KeySpace, chunk_bytes: int) -> bytes:
         first, *further = chunk
         area, lengths = _keys_area(further, space)
         head = bytes([VERSION]) + first + _CHUNK_TAIL.pack(code, area_length, len(further), *lengths)
-        offsets.append(_OFFSET.pack(heads_length))
+        offsets.append(OFFSET.pack(heads_length))
         heads.append(head)
         areas.append(area)
         heads_length += len(head)
         area_length += len(area)
     chunk_count = len(heads)
-    head = _HEAD.pack(_HEAD_LENGTH, VERSION, chunk_count, chunk_count * _OFFSET.size, heads_length)
+    head = _HEAD.pack(HEAD_LENGTH, VERSION, chunk_count, chunk_count * OFFSET.size, heads_length)
     return b"".join([head, *offsets, *heads, *areas])
 
 
@@ -217,7 +217,7 @@ def _chunks(keys: Sequence[Key], space: KeySpace, chunk_bytes: int) -> Iterator[
 
 
 def _fits(keys_bytes: int, keys: int, space: KeySpace, chunk_bytes: int) -> bool:
-    offsets_bytes = _OFFSET.size * keys if space.width is None else 0
+    offsets_bytes = OFFSET.size * keys if space.width is None else 0
     return keys_bytes <= chunk_bytes and offsets_bytes <= chunk_bytes
 
 
@@ -228,6 +228,6 @@ def _keys_area(further: Sequence[bytes], space: KeySpace) -> tuple[bytes, tuple[
         return stored, (len(stored), space.width)
     offsets, offset = [], 0
     for key in further:
-        offsets.append(_OFFSET.pack(offset))
+        offsets.append(OFFSET.pack(offset))
         offset += len(key)
-    return b"".join([*offsets, stored]), (_OFFSET.size * len(further), len(stored))
+    return b"".join([*offsets, stored]), (OFFSET.size * len(further), len(stored))

@@ -10,15 +10,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 from app.errors import CorruptIndexError
+from app.file_index.asking import (
+    asked_condition,
+    bounded_on_both_sides,
+    cost,
+    has_something_to_say,
+    is_false_without_values,
+    known_kind,
+)
 from app.file_index.bloom_filter import BloomFilter
-from app.file_index.conditions import condition
 from app.file_index.container import blame
-from app.file_index.index_kinds import IndexKind
-from app.file_index.keys import key_space
 from app.file_index.result import KEEP, SKIP, Rows, both, either, rows
 from app.file_index.row_index import all_rows, select
 from app.file_index.trace import answered, unanswered
-from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Constant, Operator, Unknown, conjuncts
+from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Constant, Unknown, conjuncts
 
 if TYPE_CHECKING:
     from app.file_index.conditions import Condition
@@ -26,26 +31,6 @@ if TYPE_CHECKING:
     from app.file_index.result import Result
     from app.file_index.trace import Step
     from app.predicates.model import BoundPredicate
-
-_KINDS = {kind.value: kind for kind in IndexKind}
-_COST = {kind.value: cost for cost, kind in enumerate(IndexKind)}
-
-_FALSE_WITHOUT_VALUES = frozenset(
-    {
-        Operator.EQUAL,
-        Operator.LESS_THAN,
-        Operator.LESS_OR_EQUAL,
-        Operator.GREATER_THAN,
-        Operator.GREATER_OR_EQUAL,
-        Operator.IN,
-        Operator.IS_NOT_NULL,
-        Operator.STARTS_WITH,
-        Operator.ENDS_WITH,
-        Operator.CONTAINS,
-    }
-)
-"""What an empty entry decides, as in the engine. The other tests need a value too, but the engine keeps the
-file there, and an entry that should not be empty must not cost more rows here than it does there."""
 
 
 def evaluate(
@@ -102,8 +87,8 @@ class _Evaluation:
         return result
 
     def _any_of(self, parts: tuple[BoundPredicate, ...]) -> Result:
-        if any(entry.is_empty for name in _both_sides(parts) for entry in self.index.entries.get(name, ())):
-            # NOT BETWEEN in its bound form, which the engine does not let an empty entry decide either.
+        columns = bounded_on_both_sides(parts)
+        if any(entry.is_empty for column in columns for entry in self.index.entries.get(column, ())):
             return KEEP
         result: Result = SKIP
         for part in parts:
@@ -111,11 +96,10 @@ class _Evaluation:
         return result
 
     def _leaf(self, leaf: BoundLeaf) -> Result:
-        space = key_space(leaf.field.type)
-        asked = None if space is None else condition(leaf, space)
+        asked = asked_condition(leaf)
         result: Result = KEEP
         answers = 0
-        for entry in sorted(self.index.entries.get(leaf.field.name, ()), key=_cost):
+        for entry in sorted(self.index.entries.get(leaf.field.name, ()), key=lambda entry: cost(entry.kind)):
             found = self._ask(entry, leaf, asked)
             if found is None:
                 continue
@@ -132,10 +116,12 @@ class _Evaluation:
     def _ask(self, entry: Entry, leaf: BoundLeaf, asked: Condition | None) -> Result | None:
         """What one index says; None where it cannot be asked."""
         if entry.is_empty:
-            return SKIP if leaf.operator in _FALSE_WITHOUT_VALUES else KEEP
-        kind = _KINDS.get(entry.kind)
+            return SKIP if is_false_without_values(leaf) else KEEP
+        kind = known_kind(entry.kind)
         if kind is None or asked is None:
             return None
+        if not has_something_to_say(kind, asked):
+            return KEEP
         with blame(entry):
             opened = self.index.open(entry, kind, leaf.field.type)
             if isinstance(opened, BloomFilter):
@@ -149,19 +135,3 @@ class _Evaluation:
     def _note_unanswered(self, column: str | None, part: BoundPredicate) -> None:
         if self.trace is not None:
             self.trace.append(unanswered(column, str(part)))
-
-
-def _both_sides(parts: tuple[BoundPredicate, ...]) -> set[str]:
-    """Columns that an OR bounds from above in one part and from below in another."""
-    below, above = (
-        {part.field.name for part in parts if isinstance(part, BoundLeaf) and part.operator in operators}
-        for operators in (
-            (Operator.LESS_THAN, Operator.LESS_OR_EQUAL),
-            (Operator.GREATER_THAN, Operator.GREATER_OR_EQUAL),
-        )
-    )
-    return below & above
-
-
-def _cost(entry: Entry) -> int:
-    return _COST.get(entry.kind, len(_COST))

@@ -29,7 +29,7 @@ Specified in the RoaringFormatSpec of the Roaring project.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 from pyroaring import BitMap
 
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
 Buffer: TypeAlias = "bytes | memoryview"
 
-_COOKIE_WITHOUT_RUNS = 12346
-_COOKIE_WITH_RUNS = 12347
-_MAX_CONTAINERS = 1 << 16
-_FEWEST_WITH_OFFSETS = 4
+COOKIE_WITHOUT_RUNS: Final = 12346
+COOKIE_WITH_RUNS: Final = 12347
+MAX_CONTAINERS: Final = 1 << 16
+FEWEST_WITH_OFFSETS: Final = 4
 """With runs, shorter bitmaps go without the offsets."""
-_MAX_ARRAY_VALUES = 4096
-_BITS_BYTES = 8192
+MAX_ARRAY_VALUES: Final = 4096
+BITS_BYTES: Final = 8192
 
 _U16 = struct.Struct("<H")
 _U32 = struct.Struct("<I")
@@ -99,7 +99,7 @@ def bitmap_size(buffer: Buffer, offset: int = 0) -> int:
         _truncated(buffer, offset)
     cardinalities = struct.unpack_from(f"<{2 * containers}H", buffer, at)[1::2]
     at = end_of_keys
-    if run_flags is None or containers >= _FEWEST_WITH_OFFSETS:
+    if run_flags is None or containers >= FEWEST_WITH_OFFSETS:
         at += 4 * containers
     if run_flags is None:
         at += sum(map(_plain_bytes, cardinalities))
@@ -114,22 +114,22 @@ def _read_cookie(buffer: Buffer, offset: int) -> tuple[int, int, bytes | None]:
     """``(where the keys start, number of containers, run flags if there are any)``."""
     cookie = _read_u32(buffer, offset, offset)
     at = offset + _U32.size
-    if cookie & 0xFFFF == _COOKIE_WITH_RUNS:
+    if cookie & 0xFFFF == COOKIE_WITH_RUNS:
         containers = (cookie >> 16) + 1
         end_of_flags = at + (containers + 7) // 8
         if end_of_flags > len(buffer):
             _truncated(buffer, offset)
         return end_of_flags, containers, bytes(buffer[at:end_of_flags])
-    if cookie != _COOKIE_WITHOUT_RUNS:
+    if cookie != COOKIE_WITHOUT_RUNS:
         raise CorruptIndexError(
-            f"expected the cookie of a roaring bitmap ({_COOKIE_WITHOUT_RUNS} or {_COOKIE_WITH_RUNS}), "
+            f"expected the cookie of a roaring bitmap ({COOKIE_WITHOUT_RUNS} or {COOKIE_WITH_RUNS}), "
             f"found {cookie}",
             offset=offset,
         )
     containers = _read_u32(buffer, at, offset)
-    if containers > _MAX_CONTAINERS:
+    if containers > MAX_CONTAINERS:
         raise CorruptIndexError(
-            f"expected at most {_MAX_CONTAINERS} containers, found {containers}", offset=at
+            f"expected at most {MAX_CONTAINERS} containers, found {containers}", offset=at
         )
     return at + _U32.size, containers, None
 
@@ -143,7 +143,7 @@ def _read_u32(buffer: Buffer, at: int, start: int) -> int:
 
 def _plain_bytes(cardinality_less_one: int) -> int:
     values = cardinality_less_one + 1
-    return _BITS_BYTES if values > _MAX_ARRAY_VALUES else 2 * values
+    return BITS_BYTES if values > MAX_ARRAY_VALUES else 2 * values
 
 
 def _end_of_containers(

@@ -56,17 +56,30 @@ class Cursors:
         """Bytes between the place and the end, of each string; 0 where it is not sound."""
         return np.where(self.sound, self.ends - self.at, 0)
 
+    def put(self, chosen: NDArray[np.int64], moved: Cursors) -> None:
+        """Takes over what became of the ``chosen`` strings, in :meth:`take`'s order."""
+        self.at, self.sound = self.at.copy(), self.sound.copy()
+        self.at[chosen], self.sound[chosen] = moved.at, moved.sound
+
     def i8(self) -> NDArray[np.int64]:
         """A signed byte of each string."""
-        return self._integers(1)
+        return self._next(">i1")
 
     def i32(self) -> NDArray[np.int64]:
         """A signed 32-bit integer of each string."""
-        return self._integers(4)
+        return self._next(">i4")
 
     def i64(self) -> NDArray[np.int64]:
         """A signed 64-bit integer of each string."""
-        return self._integers(8)
+        return self._next(">i8")
+
+    def u16_le(self) -> NDArray[np.int64]:
+        """An unsigned little-endian 16-bit integer of each string."""
+        return self._next("<u2")
+
+    def u32_le(self) -> NDArray[np.int64]:
+        """An unsigned little-endian 32-bit integer of each string."""
+        return self._next("<u4")
 
     def count(self, each_bytes: int = 0) -> NDArray[np.int64]:
         """A 32-bit integer that counts things of at least ``each_bytes`` bytes that are still to come."""
@@ -83,22 +96,23 @@ class Cursors:
         """Strings for which ``held`` is false are not sound."""
         self.sound = self.sound & held
 
-    def _integers(self, width: int) -> NDArray[np.int64]:
+    def _next(self, form: str) -> NDArray[np.int64]:
+        width = np.dtype(form).itemsize
         self.expect(self.remaining >= width)
-        found = signed(self.data, np.where(self.sound, self.at, 0), width)
+        found = integers(self.data, np.where(self.sound, self.at, 0), form)
         found[~self.sound] = 0
         self.at = np.where(self.sound, self.at + width, self.at)
         return found
 
 
-def signed(data: NDArray[np.uint8], at: NDArray[np.int64], width: int) -> NDArray[np.int64]:
-    """Big-endian integers of ``width`` bytes at offsets that lie within the buffer, shape as ``at``."""
-    return _windows(data, f">i{width}")[at].astype(np.int64) if len(data) >= width else np.zeros_like(at)
+def integers(data: NDArray[np.uint8], at: NDArray[np.int64], form: str) -> NDArray[np.int64]:
+    """Integers that numpy calls ``form`` at offsets that lie within the buffer, shape as ``at``.
 
-
-def little_endian(data: NDArray[np.uint8], at: NDArray[np.int64], width: int) -> NDArray[np.int64]:
-    """Unsigned little-endian integers of at most 4 bytes at offsets that lie within the buffer."""
-    return _windows(data, f"<u{width}")[at].astype(np.int64) if len(data) >= width else np.zeros_like(at)
+    A buffer too short for a single one reads as zeros.
+    """
+    if len(data) < np.dtype(form).itemsize:
+        return np.zeros_like(at)
+    return _windows(data, form)[at].astype(np.int64)
 
 
 def words(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.uint64]:

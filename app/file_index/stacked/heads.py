@@ -111,6 +111,16 @@ class Heads:
         return len(self.layout_of)
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of memory without the buffers."""
+        return (
+            self.layout_of.nbytes
+            + self.sizes.nbytes
+            + self.buffers.starts.nbytes
+            + self.buffers.lengths.nbytes
+        )
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Every column that a file has an index for."""
         return tuple(self._places)

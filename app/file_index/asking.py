@@ -1,0 +1,110 @@
+"""Which indexes a leaf asks, in which order, and what is decided without asking any.
+
+Evaluation of one file (:mod:`app.file_index.evaluation`) and of many
+(:mod:`app.file_index.stacked.evaluation`) go by the same rules; so does whoever fetches no more of an index
+file than is going to be asked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from app.file_index.conditions import Points, condition
+from app.file_index.index_kinds import IndexKind
+from app.file_index.keys import key_space
+from app.predicates.model import BoundLeaf, Operator, leaves
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from app.file_index.conditions import Condition
+    from app.file_index.container import Entry
+    from app.predicates.model import BoundPredicate
+
+_KINDS = {kind.value: kind for kind in IndexKind}
+_COST = {kind.value: cost for cost, kind in enumerate(IndexKind)}
+
+_FALSE_WITHOUT_VALUES = frozenset(
+    {
+        Operator.EQUAL,
+        Operator.LESS_THAN,
+        Operator.LESS_OR_EQUAL,
+        Operator.GREATER_THAN,
+        Operator.GREATER_OR_EQUAL,
+        Operator.IN,
+        Operator.IS_NOT_NULL,
+        Operator.STARTS_WITH,
+        Operator.ENDS_WITH,
+        Operator.CONTAINS,
+    }
+)
+"""What an empty entry decides, as in the engine. The other tests need a value too, but the engine keeps the
+file there, and an entry that should not be empty must not cost more rows here than it does there."""
+
+
+def known_kind(kind: str) -> IndexKind | None:
+    """The kind of that name; None for one that this release cannot read."""
+    return _KINDS.get(kind)
+
+
+def cost(kind: str) -> int:
+    """Place of a kind in the order of asking, cheapest first; kinds that nobody knows come last."""
+    return _COST.get(kind, len(_COST))
+
+
+def asked_condition(leaf: BoundLeaf) -> Condition | None:
+    """The leaf as a condition on keys; None if no index can tell."""
+    space = key_space(leaf.field.type)
+    return None if space is None else condition(leaf, space)
+
+
+def is_false_without_values(leaf: BoundLeaf) -> bool:
+    """Whether an empty entry rules out the file: no row of it has a value to be tested."""
+    return leaf.operator in _FALSE_WITHOUT_VALUES
+
+
+def has_something_to_say(kind: IndexKind, asked: Condition) -> bool:
+    """Whether an index of this kind may rule out anything; the others keep the file, and are not opened."""
+    return kind is not IndexKind.BLOOM_FILTER or (isinstance(asked, Points) and not asked.negated)
+
+
+def settles(kind: IndexKind, asked: Condition) -> bool:
+    """Whether the answer of such an index is exact, so that no other one is asked after it."""
+    return kind is not IndexKind.BLOOM_FILTER and asked.exact
+
+
+def bounded_on_both_sides(parts: tuple[BoundPredicate, ...]) -> set[str]:
+    """Columns that an OR bounds from above in one part and from below in another.
+
+    This is NOT BETWEEN in its bound form, which the engine does not let an empty entry decide.
+    """
+    below, above = (
+        {part.field.name for part in parts if isinstance(part, BoundLeaf) and part.operator in operators}
+        for operators in (
+            (Operator.LESS_THAN, Operator.LESS_OR_EQUAL),
+            (Operator.GREATER_THAN, Operator.GREATER_OR_EQUAL),
+        )
+    )
+    return below & above
+
+
+def needed_entries(predicate: BoundPredicate, entries: Mapping[str, tuple[Entry, ...]]) -> list[Entry]:
+    """The indexes of a file whose payloads evaluation of the predicate may ask for, each once.
+
+    Args:
+        predicate: bound to the schema that the file was written with.
+        entries: the indexes of each column.
+    """
+    needed: dict[Entry, None] = {}
+    for leaf in leaves(predicate):
+        asked = asked_condition(leaf) if isinstance(leaf, BoundLeaf) else None
+        if not isinstance(leaf, BoundLeaf) or asked is None:
+            continue
+        for entry in sorted(entries.get(leaf.field.name, ()), key=lambda entry: cost(entry.kind)):
+            kind = known_kind(entry.kind)
+            if kind is None or entry.is_empty or not has_something_to_say(kind, asked):
+                continue
+            needed[entry] = None
+            if settles(kind, asked):
+                break
+    return list(needed)

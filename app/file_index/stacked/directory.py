@@ -1,0 +1,223 @@
+"""Which of many files have which keys: the dictionaries of all of them, merged.
+
+Keys ascend, and beside each stands the file that has it. A key is found by one binary search and gives a
+slice of files; a range of keys gives a longer slice, of which only so much is looked at as is needed to
+settle the files that the smallest and the largest key of each file leave open.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
+
+import numpy as np
+
+from app.file_index.keys import FloatingKeys, after
+from app.file_index.stacked import byte_order
+from app.file_index.stacked.cursors import integers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from app.file_index.keys import Key, KeySpace
+
+_LENGTH = struct.Struct(">i")
+_SCANNED_AT_ONCE: Final = 1 << 18
+_MOST_BITS: Final = 62
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredKeys:
+    """Keys where they stand in the files.
+
+    Attributes:
+        owners: int64, shape (n,): the file of each key; those of a file stand together.
+        places: int64, shape (n,): where its stored form starts in the shared buffer, which holds all of it.
+    """
+
+    owners: NDArray[np.int64]
+    places: NDArray[np.int64]
+
+    def of(self, owners: NDArray[np.int64]) -> StoredKeys:
+        """The same keys, where what this calls ``i`` is a thing of file ``owners[i]``."""
+        return StoredKeys(owners[self.owners], self.places)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Integers:
+    """Ascending keys that are integers, in the narrowest form that their type allows."""
+
+    values: NDArray[np.signedinteger]
+
+    def below(self, key: Key) -> int:
+        """How many are smaller than ``key``."""
+        bounds = np.iinfo(self.values.dtype)
+        if int(key) <= bounds.min:
+            return 0
+        if int(key) > bounds.max:
+            return len(self.values)
+        # A key of another width would have the whole array converted.
+        return int(np.searchsorted(self.values, self.values.dtype.type(key)))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        return self.values.nbytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Texts:
+    """Ascending keys that are byte strings; they stay in the shared buffer, and this knows where."""
+
+    data: NDArray[np.uint8]
+    places: NDArray[np.unsignedinteger]
+
+    def below(self, key: Key) -> int:
+        """How many are smaller than ``key``."""
+        return bisect_left(range(len(self.places)), key, key=self._key)
+
+    def _key(self, position: int) -> bytes:
+        place = int(self.places[position])
+        start = place + _LENGTH.size
+        return self.data[start : start + _LENGTH.unpack_from(self.data.data, place)[0]].tobytes()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory without the shared buffer."""
+        return self.places.nbytes
+
+
+_Keys: TypeAlias = _Integers | _Texts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Directory:
+    """The keys of m files, n in all.
+
+    Attributes:
+        keys: ascending, n of them.
+        files: int32, shape (n,): the file that has the key.
+        first: int64, shape (m,): where the smallest key of each file stands; n where it has none.
+        last: int64, shape (m,): where its largest key stands; -1 where it has none.
+        distinct: int64, shape (m,): how many keys it has.
+    """
+
+    keys: _Keys
+    files: NDArray[np.int32]
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    distinct: NDArray[np.int64]
+
+    @classmethod
+    def build(
+        cls, data: NDArray[np.uint8], stored: StoredKeys, space: KeySpace, ascending: NDArray[np.bool_]
+    ) -> tuple[Self, NDArray[np.bool_]]:
+        """Merges the dictionaries.
+
+        Args:
+            data: the shared buffer.
+            stored: every key of every file.
+            space: how keys are stored.
+            ascending: shape (m,): whether the keys of a file must be stored in ascending order.
+
+        Returns:
+            The directory; and shape (m,), the files that break the order or have a key twice, of which
+            nothing may be asked.
+        """
+        count, file_bits = len(ascending), len(ascending).bit_length()
+        if space.width is None:
+            starts = stored.places + _LENGTH.size
+            order, codes = byte_order.rank(data, starts, integers(data, stored.places, _LENGTH.format))
+            width = np.uint32 if len(data) < 1 << 32 else np.uint64
+            keys: _Keys = _Texts(data, stored.places[order].astype(width))
+            merged = np.sort(codes << file_bits | stored.owners)
+        else:
+            values = read_integers(data, stored.places, space)
+            codes = _codes(values, file_bits)
+            merged = np.sort(codes << file_bits | stored.owners)
+            keys = _Integers(np.sort(values.astype(f"i{space.width}")))
+        files = (merged & ((1 << file_bits) - 1)).astype(np.int32)
+        wrong = np.zeros(count, bool)
+        wrong[files[1:][merged[1:] == merged[:-1]]] = True
+        neighbours = (stored.owners[1:] == stored.owners[:-1]) & (codes[1:] <= codes[:-1])
+        wrong[stored.owners[1:][neighbours]] |= ascending[stored.owners[1:][neighbours]]
+        return cls(keys, files, *_ends(files, count), np.bincount(files, minlength=count)), wrong
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory without the shared buffer."""
+        arrays = (self.files, self.first, self.last, self.distinct)
+        return self.keys.nbytes + sum(each.nbytes for each in arrays)
+
+    def having(self, keys: Sequence[Key]) -> NDArray[np.bool_]:
+        """Which files have one of the keys, shape (m,)."""
+        found = np.zeros(len(self.first), bool)
+        for key in keys:
+            found[self._files_of(key)] = True
+        return found
+
+    def having_others(self, keys: Sequence[Key]) -> NDArray[np.bool_]:
+        """Which files have a key that is none of ``keys``, which are distinct; shape (m,)."""
+        hits = np.zeros(len(self.first), np.int64)
+        for key in keys:
+            # A file has a key once, so that no place occurs twice.
+            hits[self._files_of(key)] += 1
+        return self.distinct > hits
+
+    def having_between(self, start: Key | None, stop: Key | None) -> NDArray[np.bool_]:
+        """Which files have a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
+        first = 0 if start is None else self.keys.below(start)
+        behind = len(self.files) if stop is None else self.keys.below(stop)
+        starts_inside = (first <= self.first) & (self.first < behind)
+        found = starts_inside | ((first <= self.last) & (self.last < behind))
+        around = (self.first < first) & (behind <= self.last)
+        if first < behind and around.any():
+            self._scan(first, behind, found, around)
+        return found
+
+    def _files_of(self, key: Key) -> NDArray[np.int32]:
+        return self.files[self.keys.below(key) : self.keys.below(after(key))]
+
+    def _scan(self, first: int, behind: int, found: NDArray[np.bool_], around: NDArray[np.bool_]) -> None:
+        """Looks at the keys of a range until no file is left of which it is open whether it has some."""
+        for start in range(first, behind, _SCANNED_AT_ONCE):
+            found[self.files[start : min(start + _SCANNED_AT_ONCE, behind)]] = True
+            if found[around].all():
+                return
+
+
+def read_integers(data: NDArray[np.uint8], places: NDArray[np.int64], space: KeySpace) -> NDArray[np.int64]:
+    """Keys of a fixed width, as ``space.read`` gives them one by one."""
+    bits = integers(data, places, f">i{space.width}")
+    if not isinstance(space, FloatingKeys):
+        return bits
+    keys = np.where(bits < 0, bits ^ ((1 << (8 * space.width - 1)) - 1), bits)
+    return np.where((~space.infinity <= keys) & (keys <= space.infinity), keys, space.nan)
+
+
+def _codes(values: NDArray[np.int64], file_bits: int) -> NDArray[np.int64]:
+    """Numbers in the order of the values that leave room for ``file_bits`` bits below them."""
+    if not len(values):
+        return values
+    least = int(values.min())
+    if (int(values.max()) - least).bit_length() + file_bits <= _MOST_BITS:
+        return values - least
+    order = np.argsort(values)
+    ascending = values[order]
+    codes = np.empty(len(values), np.int64)
+    codes[order] = np.cumsum(np.append(False, ascending[1:] != ascending[:-1]))
+    return codes
+
+
+def _ends(files: NDArray[np.int32], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """First and last place of each file."""
+    first, last = np.full(count, len(files)), np.full(count, -1)
+    places = np.arange(len(files))
+    # Of values for one place the last one stays.
+    first[files[::-1]] = places[::-1]
+    last[files] = places
+    return first, last

@@ -1,0 +1,219 @@
+"""Evaluating a predicate with the indexes of many files: which of them can hold a matching row.
+
+Each step is that of :mod:`app.file_index.evaluation`, taken for all files that are still in question: a leaf
+asks the indexes of its column, cheapest first, until one of them settles it; AND goes on with the files that
+are left, OR asks about all of them. What differs is that sets of rows are not at hand: where it takes them to
+tell whether a file has a matching row, the file is kept, and the decision is not certain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, assert_never
+
+import numpy as np
+
+from app.errors import CorruptIndexError
+from app.file_index.asking import (
+    asked_condition,
+    bounded_on_both_sides,
+    cost,
+    has_something_to_say,
+    is_false_without_values,
+    known_kind,
+    settles,
+)
+from app.file_index.conditions import Points
+from app.file_index.container import blamed
+from app.file_index.stacked.answers import Answer, both, either, everywhere, where
+from app.file_index.stacked.bloom import BloomStack
+from app.file_index.stacked.decisions import FileDecisions
+from app.file_index.stacked.row_stack import select
+from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Constant, Unknown, conjuncts
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from app.file_index.conditions import Condition
+    from app.file_index.index_kinds import IndexKind
+    from app.file_index.stacked.answers import Answers
+    from app.file_index.stacked.decisions import Trace
+    from app.file_index.stacked.index import AnyStack, OpenedStack, StackedIndex
+    from app.predicates.model import BoundPredicate
+
+UNKNOWN_ROW_COUNT = -1
+
+
+def evaluate_files(
+    predicate: BoundPredicate,
+    index: StackedIndex,
+    files: NDArray[np.int64],
+    row_counts: NDArray[np.int64],
+    trace: Trace | None = None,
+) -> FileDecisions:
+    """Decides which files can have rows that satisfy a predicate.
+
+    Args:
+        predicate: bound to the schema that the files were written with.
+        index: the files' indexes.
+        files: shape (k,): positions of the files in question, each once.
+        row_counts: shape (k,): rows of these files, with which every index must agree; -1 if not known.
+        trace: if given, is told every question asked.
+    """
+    evaluation = _Evaluation(
+        index, files, row_counts, trace, np.zeros(len(files), bool), np.zeros(len(files), bool), {}
+    )
+    broken = np.isin(files, np.fromiter(index.heads.broken, np.int64))
+    for file in files[broken].tolist():
+        evaluation.errors[file] = index.heads.broken[file]
+    evaluation.failed[broken] = True
+    answers = evaluation.answer(predicate, np.flatnonzero(~broken))
+    decided = everywhere(Answer.KEEP, len(files))
+    decided[~broken] = answers
+    decided[evaluation.failed] = Answer.KEEP
+    return FileDecisions(decided, evaluation.answered, evaluation.errors)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Evaluation:
+    """What is found out on the way; ``at`` are positions in ``files`` throughout.
+
+    Attributes:
+        failed: bool, shape (k,): files that had to ask a broken index, and are not asked about any more.
+    """
+
+    index: StackedIndex
+    files: NDArray[np.int64]
+    row_counts: NDArray[np.int64]
+    trace: Trace | None
+    failed: NDArray[np.bool_]
+    answered: NDArray[np.bool_]
+    errors: dict[int, CorruptIndexError]
+
+    def answer(self, predicate: BoundPredicate, at: NDArray[np.int64]) -> Answers:
+        match predicate:
+            case BoundLeaf():
+                return self._leaf(predicate, at)
+            case BoundAnd() | Constant(value=True):
+                return self._all_of(conjuncts(predicate), at)
+            case BoundOr(children):
+                return self._any_of(children, at)
+            case Constant():
+                return everywhere(Answer.SKIP, len(at))
+            case Unknown():
+                self._note(predicate, None, None, at, everywhere(Answer.KEEP, len(at)))
+                return everywhere(Answer.KEEP, len(at))
+            case _:
+                assert_never(predicate)
+
+    def _all_of(self, parts: tuple[BoundPredicate, ...], at: NDArray[np.int64]) -> Answers:
+        if not parts:
+            counts = self.row_counts[at]
+            answers = where(counts > 0, Answer.ROWS)
+            answers[counts == UNKNOWN_ROW_COUNT] = Answer.KEEP
+            return answers
+        answers = self.answer(parts[0], at)
+        for part in parts[1:]:
+            left = np.flatnonzero((answers != Answer.SKIP) & ~self.failed[at])
+            answers[left] = both(answers[left], self.answer(part, at[left]))
+        return answers
+
+    def _any_of(self, parts: tuple[BoundPredicate, ...], at: NDArray[np.int64]) -> Answers:
+        kept = np.zeros(len(at), bool)
+        for column in bounded_on_both_sides(parts):
+            for kind in self.index.heads.kinds(column):
+                kept |= self.index.extents(column, kind).empty[self.files[at]]
+        answers = where(kept, Answer.KEEP)
+        for part in parts:
+            left = np.flatnonzero(~kept & ~self.failed[at])
+            answers[left] = either(answers[left], self.answer(part, at[left]))
+        return answers
+
+    def _leaf(self, leaf: BoundLeaf, at: NDArray[np.int64]) -> Answers:
+        asked, column = asked_condition(leaf), leaf.field.name
+        answers = everywhere(Answer.KEEP, len(at))
+        unanswered, left = np.ones(len(at), bool), np.arange(len(at))
+        for kind in sorted(self.index.heads.kinds(column), key=cost):
+            told, found = self._ask(leaf, kind, asked, at[left])
+            answers[left[told]] = both(answers[left[told]], found)
+            unanswered[left[told]] = False
+            self._note(leaf, column, kind, at[left[told]], found)
+            known = known_kind(kind)
+            settled = found == Answer.SKIP
+            if known is not None and asked is not None and settles(known, asked):
+                settled |= found != Answer.KEEP
+            goes_on = ~self.failed[at[left]]
+            goes_on[told[settled]] = False
+            left = left[goes_on]
+            if not len(left):
+                break
+        self.answered[at[~unanswered]] = True
+        none = np.flatnonzero(unanswered & ~self.failed[at])
+        self._note(leaf, column, None, at[none], answers[none])
+        return answers
+
+    def _ask(
+        self, leaf: BoundLeaf, kind: str, asked: Condition | None, at: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], Answers]:
+        """Which files of ``at`` an index of this kind has an answer about, as positions in it; and these."""
+        column = leaf.field.name
+        extents, files = self.index.extents(column, kind), self.files[at]
+        answers = everywhere(Answer.KEEP, len(at))
+        told = extents.empty[files]
+        if is_false_without_values(leaf):
+            answers[told] = Answer.SKIP
+        known = known_kind(kind)
+        if known is None or asked is None:
+            return np.flatnonzero(told), answers[told]
+        if not has_something_to_say(known, asked):
+            told = extents.present[files]
+            return np.flatnonzero(told), answers[told]
+        opened = self.index.open(column, known, leaf.field.type)
+        usable = self._usable(opened, leaf, known, at)
+        if opened.stack is not None and len(usable):
+            answers[usable] = _answers(opened.stack, asked, files[usable])
+        told[usable] = True
+        return np.flatnonzero(told), answers[told]
+
+    def _usable(
+        self, opened: OpenedStack, leaf: BoundLeaf, kind: IndexKind, at: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Which files of ``at`` have an index that can be asked, as positions in it; takes note of errors."""
+        files, counts = self.files[at], self.row_counts[at]
+        asked, broken = opened.asked[files], opened.broken[files]
+        for position in np.flatnonzero(broken).tolist():
+            file = int(files[position])
+            self._fail(int(at[position]), self.index.error(leaf.field.name, kind, leaf.field.type, file))
+        if opened.stack is None or isinstance(opened.stack, BloomStack):
+            return np.flatnonzero(asked & ~broken)
+        found = opened.stack.row_counts[files]
+        differ = asked & ~broken & (counts != UNKNOWN_ROW_COUNT) & (counts != found)
+        for position in np.flatnonzero(differ).tolist():
+            error = CorruptIndexError(
+                f"expected the {counts[position]} rows of the data file, found {found[position]}"
+            )
+            entry = self.index.entry(leaf.field.name, kind, int(files[position]))
+            self._fail(int(at[position]), blamed(entry, error))
+        return np.flatnonzero(asked & ~broken & ~differ)
+
+    def _fail(self, at: int, error: CorruptIndexError) -> None:
+        self.failed[at] = True
+        self.errors[int(self.files[at])] = error
+
+    def _note(
+        self,
+        part: BoundLeaf | Unknown,
+        column: str | None,
+        kind: str | None,
+        at: NDArray[np.int64],
+        answers: Answers,
+    ) -> None:
+        if self.trace is not None and len(at):
+            self.trace(part, column, kind, self.files[at], answers)
+
+
+def _answers(stack: AnyStack, asked: Condition, files: NDArray[np.int64]) -> Answers:
+    """What a stack says of files that it has sound indexes of."""
+    if not isinstance(stack, BloomStack):
+        return select(stack, asked)[files]
+    return where(stack.may_hold(asked.keys if isinstance(asked, Points) else (), files), Answer.KEEP)
