@@ -13,18 +13,13 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import pyarrow as pa
 
-from app.errors import CorruptMetadataError
 from app.table.avro_schema import ArrayOf, Nullable, RecordOf
 from app.table.record_columns import OptionalIntegers
-from app.types.binary_row import read_row
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from app.table.record_columns import RecordColumns
-    from app.types import DataType, Value
     from app.types.bytes_column import BytesColumn
 
 STATISTICS = RecordOf(
@@ -39,7 +34,7 @@ _MEMORY_PER_COUNT = 16
 
 @dataclass(frozen=True, slots=True)
 class RowStatistics:
-    """Statistics as stored; the rows are decoded when somebody asks.
+    """Statistics of one file or manifest, as stored.
 
     Attributes:
         min_values: serialized row of lower bounds.
@@ -56,21 +51,6 @@ class RowStatistics:
         """About how much memory the object takes."""
         rows = len(self.min_values) + len(self.max_values)
         return _MEMORY + rows + _MEMORY_PER_COUNT * len(self.null_counts)
-
-    def decode(self, types: Sequence[DataType]) -> list[tuple[Value | None, Value | None, int | None]]:
-        """``(lower bound, upper bound, null count)`` of each column, None where unknown.
-
-        Raises:
-            CorruptMetadataError: there are not as many columns as types, or a value lies outside of its row.
-        """
-        if self.null_counts and len(self.null_counts) != len(types):
-            raise CorruptMetadataError(
-                f"expected null counts of {len(types)} columns, found {len(self.null_counts)}"
-            )
-        counts = self.null_counts or (None,) * len(types)
-        return list(
-            zip(read_row(self.min_values, types), read_row(self.max_values, types), counts, strict=True)
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
