@@ -8,11 +8,8 @@ has.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from app.types import DataField, TypeRoot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,7 +18,6 @@ if TYPE_CHECKING:
 
 _PREFIX = "file-index."
 _COLUMNS = ".columns"
-_MAP_KEY = re.compile(r"(.+?)\[(.*)\]", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +43,6 @@ def declared_indexes(schema: TableSchema) -> tuple[DeclaredIndex, ...]:
         for column in columns
     ]
     return tuple(sorted(found, key=lambda index: (index.column, index.index_type)))
-
-
-def resolve_field(schema: TableSchema, name: str) -> DataField | None:
-    """The column called ``name``, or the values of a map column under one key if it reads ``column[key]``.
-
-    The latter have the type of the map's values and the id of the map column.
-    """
-    if name in schema.by_name:
-        return schema.by_name[name]
-    parts = _MAP_KEY.fullmatch(name)
-    column = schema.by_name.get(parts.group(1)) if parts else None
-    if column is None or column.type.root is not TypeRoot.MAP:
-        return None
-    return DataField(column.id, name, column.type.children[1])
 
 
 def _column_lists(options: Mapping[str, str]) -> Iterator[tuple[str, list[str]]]:

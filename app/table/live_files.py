@@ -1,8 +1,9 @@
 """From entries to the files that a snapshot has.
 
 An ADD counts unless some DELETE has its identity, whatever the order of manifests: a file never comes back
-under an identity that was deleted. The level belongs to the identity, since a file that moves up a level is
-deleted and added under its old name.
+under an identity that was deleted. The identity is partition, bucket, level, name, extra files, embedded
+index and external path: the level, since a file that moves up a level is deleted and added under its old
+name.
 """
 
 from __future__ import annotations
@@ -51,10 +52,7 @@ def live_rows(manifests: Sequence[Manifest]) -> list[NDArray[np.int64]]:
 
 
 def _identities(selections: Sequence[Selection]) -> pa.FixedSizeBinaryArray:
-    """The identity of each selected entry: what :attr:`ManifestEntry.identity` has, numbered part by part.
-
-    Two of them are equal exactly where the entries are.
-    """
+    """The identities of the selected entries, their parts numbered; equal exactly where the entries' are."""
     parts = [
         _codes(_partitions(manifest, rows) for manifest, rows in selections),
         np.concatenate([manifest.buckets[rows] for manifest, rows in selections]),

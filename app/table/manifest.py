@@ -24,8 +24,8 @@ _FIRST_ROW_ID [null, long]                   id of its first row, if the table t
 _WRITE_COLS [null, array<string>]            columns in the file, if not all
 ===========================================  =======================================================
 
-A manifest is decoded into columns, since plans look at all of its files; a file that is kept becomes an
-object (:mod:`app.table.manifest_entry`).
+A manifest is decoded into columns, and stays that, since plans look at all of its files. One file can be had
+as an object (:mod:`app.table.manifest_entry`).
 """
 
 from __future__ import annotations

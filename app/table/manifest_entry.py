@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from app.table.row_statistics import RowStatistics
 
 FILE_INDEX_SUFFIX: Final = ".index"
 """How the name of the extra file ends that holds the file index."""
-
-_MEMORY_PER_ENTRY = 900
-"""Objects, numbers and short strings of one entry, without the bytes that are counted one by one."""
-
-FileIdentity: TypeAlias = tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str | None]
 
 
 class FileKind(IntEnum):
@@ -60,12 +55,6 @@ class DataFileMeta:
     first_row_id: int | None = None
     write_columns: tuple[str, ...] | None = None
 
-    @property
-    def nbytes(self) -> int:
-        """About how much memory the object takes."""
-        variable = len(self.min_key) + len(self.max_key) + len(self.embedded_index or b"")
-        return _MEMORY_PER_ENTRY + variable + self.key_statistics.nbytes + self.value_statistics.nbytes
-
 
 @dataclass(frozen=True, slots=True)
 class ManifestEntry:
@@ -84,17 +73,3 @@ class ManifestEntry:
     bucket: int
     total_buckets: int
     file: DataFileMeta
-
-    @property
-    def identity(self) -> FileIdentity:
-        """What an ADD and its DELETE have in common, and no other file."""
-        file = self.file
-        return (
-            self.partition,
-            self.bucket,
-            file.level,
-            file.file_name,
-            file.extra_files,
-            file.embedded_index,
-            file.external_path,
-        )

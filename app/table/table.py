@@ -14,7 +14,6 @@ from app.errors import (
 )
 from app.table.digest import content_digest
 from app.table.index_manifest import IndexManifest
-from app.table.live_files import live_rows
 from app.table.manifest import Manifest
 from app.table.manifest_list import ManifestList
 from app.table.paths import TablePaths
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
     from app.storage import ByteCache, Readers
     from app.table.index_manifest import IndexEntry
-    from app.table.manifest_entry import ManifestEntry
     from app.table.manifest_list import ManifestFile
     from app.table.snapshot import Snapshot
     from app.table.storage import Storage
@@ -136,15 +134,6 @@ class Table:
         identity = content_digest(*(fact.encode() for fact in facts))
         return ResolvedSnapshot(snapshot, schema, branch, tag, directory, identity)
 
-    def latest_schema(self, branch: str | None = None) -> TableSchema:
-        """The newest schema.
-
-        Raises:
-            NotFoundError: there is no such table or branch.
-        """
-        _, references = self._references(branch)
-        return self._read_schema(references, references.schema_ids()[-1])
-
     def snapshots(self, branch: str | None = None) -> list[Snapshot]:
         """The snapshots that are there, oldest first.
 
@@ -231,19 +220,6 @@ class Table:
         """
         path = f"{self.directory}/manifest/{file.file_name}"
         return self._cached(self._reader.manifests, path, file.file_size, Manifest.parse)
-
-    def live_files(self, resolved: ResolvedSnapshot) -> tuple[ManifestEntry, ...]:
-        """The data files of a version, in the order of its manifests; merged anew by every call.
-
-        Raises:
-            SnapshotExpiredError: the snapshot went away.
-        """
-        manifests = self.manifests(resolved)
-        return tuple(
-            manifest.entry(row)
-            for manifest, rows in zip(manifests, live_rows(manifests), strict=True)
-            for row in rows.tolist()
-        )
 
     def index_entries(self, resolved: ResolvedSnapshot) -> tuple[IndexEntry, ...]:
         """The hash indexes, deletion vector files and other index files of a version.

@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError, PaimonIndexError, UnsupportedFormatError
-from app.table.index_options import declared_indexes, resolve_field
+from app.table.index_options import declared_indexes
 from app.table.options import MergeEngine, TableOptions
 from app.table.schema import BucketMode, TableSchema
-from app.types import TypeRoot
 
 DOCUMENT: dict[str, Any] = {
     "version": 3,
@@ -195,15 +194,3 @@ class TestIndexOptions:
             ("id", "bitmap", {}),
             ("id", "bloom-filter", {"fpp": "0.1"}),
         ]
-
-    def test_the_values_of_a_map_key_are_a_field(self) -> None:
-        field = resolve_field(self.SCHEMA, "attributes[k 1]")
-        assert field is not None
-        assert (field.id, field.name, field.type.root) == (2, "attributes[k 1]", TypeRoot.INT)
-
-    @pytest.mark.parametrize(
-        ("name", "field_id"), [("id", 0), ("odd[name]", 3), ("none", None), ("dt[x]", None)]
-    )
-    def test_other_fields(self, name: str, field_id: int | None) -> None:
-        field = resolve_field(self.SCHEMA, name)
-        assert (field.id if field else None) == field_id
