@@ -100,7 +100,9 @@ def create_service(settings: Settings) -> IndexService:
         name: _open(name, url, allow_external=settings.allow_external, readers=readers, disk=disk)
         for name, url in settings.warehouses.items()
     }
-    return IndexService(warehouses, cache_bytes=settings.cache_bytes, limits=settings.limits)
+    return IndexService(
+        warehouses, cache_bytes=settings.cache_bytes, limits=settings.limits, readers=readers, disk=disk
+    )
 
 
 def _open(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field, RootModel
+from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.documents import Document, NextPageToken, Partition, SnapshotId
 
@@ -220,8 +220,27 @@ class CacheState(Document):
     rejected: int = Field(description="Objects not kept, since others are asked for more.")
 
 
-class CacheStatistics(RootModel[dict[str, CacheState]]):
+class DiskCacheState(Document):
+    """What is kept on disk over restarts."""
+
+    entries: int
+    bytes: int = Field(description="Of the disk that the entries take.")
+    capacity: int = Field(description="What `bytes` does not exceed.")
+    hits: int
+    misses: int
+    evictions: int
+    corrupt: int = Field(description="Entries removed because they were not what was written.")
+
+
+class CacheStatistics(BaseModel):
     """The state of each cache by its name."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, CacheState]
+
+    disk: DiskCacheState | None = Field(
+        None, description="Of this process's view of the directory; left out where there is none."
+    )
 
 
 class Health(Document):

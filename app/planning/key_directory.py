@@ -108,6 +108,7 @@ def _read_usable(loader: IndexLoader, entries: Entries) -> tuple[PartitionIndex,
 
 def _read(loader: IndexLoader, entry: IndexEntry) -> Hashes:
     path = loader.paths.index_file(entry)
+    # Index files are named after random UUIDs: a path is never given again.
     content = loader.warehouse.read_immutable(path, entry.file_size)
     if len(content) != entry.file_size or len(content) // _HASH_BYTES != entry.row_count:
         raise CorruptIndexError(

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         PlanRequest,
         TableRef,
     )
-    from app.storage import Warehouse
+    from app.storage import DiskTier, Warehouse
     from app.table.manifest import Manifest
     from app.table.table import ResolvedSnapshot, Table
     from app.types import Json
@@ -60,14 +60,23 @@ class IndexService:
         warehouses: by name.
         cache_bytes: capacity of each cache.
         limits: how large requests may be.
+        readers: read files side by side, for the warehouses as well; closed with the service.
+        disk: where the warehouses keep what they read, if anywhere.
     """
 
     def __init__(
-        self, warehouses: Mapping[str, Warehouse], *, cache_bytes: CacheBytes, limits: Limits
+        self,
+        warehouses: Mapping[str, Warehouse],
+        *,
+        cache_bytes: CacheBytes,
+        limits: Limits,
+        readers: Readers | None = None,
+        disk: DiskTier | None = None,
     ) -> None:
         self.warehouses = dict(warehouses)
         self._limits = limits
-        self._readers = Readers()
+        self._readers = readers or Readers()
+        self._disk = disk
         self._metadata: ByteCache[Any] = ByteCache("metadata", cache_bytes.metadata, _nbytes)
         self._manifests: ByteCache[Any] = ByteCache("manifests", cache_bytes.manifests, _nbytes)
         self._indexes = IndexCaches(
@@ -196,15 +205,17 @@ class IndexService:
         return inspect_file(self._warehouse(warehouse), file, kind, types)
 
     def cache_statistics(self) -> Mapping[str, Mapping[str, int]]:
-        """Entries, bytes, capacity, hits, misses and evictions of each cache."""
+        """Entries, bytes, capacity, hits, misses and evictions of each cache; ``disk`` if there is one."""
         found = {}
         for cache in self._caches():
             members = asdict(cache.statistics())
             found[members.pop("name")] = members
+        if self._disk is not None:
+            found["disk"] = asdict(self._disk.statistics())
         return found
 
     def clear_caches(self) -> None:
-        """Forgets everything that was decoded."""
+        """Forgets everything that was decoded; what is kept on disk stays there."""
         for cache in self._caches():
             cache.clear()
 

@@ -47,6 +47,7 @@ def load_vectors(loader: IndexLoader, places: Sequence[VectorPlace]) -> list[Del
     def read(missing: Sequence[str]) -> Iterator[DeletionVector]:
         unread = [by_key[key] for key in missing]
         ranges = [(paths[id(entry)], lies.offset, _readable_bytes(entry, lies)) for entry, lies, _ in unread]
+        # Index files are named after random UUIDs: a path is never given again.
         contents = loader.warehouse.read_ranges(ranges, immutable=True)
         for (entry, lies, _), content in zip(unread, contents, strict=True):
             check_deadline()

@@ -23,6 +23,20 @@ class Storage(Protocol):
             StorageError: it cannot be read.
         """
 
+    def read_immutable(self, path: str, size: int | None) -> bytes:
+        """The whole of a file that never changes, perhaps from a copy that was kept.
+
+        Only for files under names that no other file ever has, before or after.
+
+        Args:
+            path: the file.
+            size: its bytes, if metadata tells.
+
+        Raises:
+            FileMissingError: there is none.
+            StorageError: it cannot be read.
+        """
+
     def list_names(self, directory: str) -> list[str]:
         """Names right below a directory, sorted; none if it is not there. ``""`` is the root."""
 

@@ -271,7 +271,9 @@ class Table:
 
         def load() -> Parsed:
             try:
-                data = self._storage.read(path)
+                # Its writer named it after a random UUID, so that it is no other file's name even where the
+                # table was dropped and made anew.
+                data = self._storage.read_immutable(path, size)
             except FileMissingError as error:
                 raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired") from error
             decoded = decode(path, data, parse)
