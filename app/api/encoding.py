@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyroaring import BitMap
@@ -186,7 +186,7 @@ def plan_file(file: FilePlan, form: Form | None) -> Entry:
 def plan_summary(summary: PlanSummary) -> Entry:
     """The totals of a plan."""
     skipped_by = {step.value: summary.skipped_by.get(step, 0) for step in SkipStep}
-    return asdict(summary) | {"skipped_by": skipped_by}
+    return {name: getattr(summary, name) for name in summary.__slots__} | {"skipped_by": skipped_by}
 
 
 def rounded(timings_ms: Mapping[str, float]) -> Entry:

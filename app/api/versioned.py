@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from starlette.responses import Response
@@ -125,8 +125,9 @@ class Question:
         return self.runtime.service.resolve(self.table, selector)
 
     def _digest(self) -> bytes:
+        table = self.table
         members = {name: value for name, value in self.body if name not in _PAGE_MEMBERS}
-        asked = [self.endpoint, asdict(self.table), members]
+        asked = [self.endpoint, table.warehouse, table.database, table.table, members]
         # Decimals (numbers that a double cannot hold) and inner models stand for themselves as text.
         return digest(json.dumps(asked, sort_keys=True, separators=(",", ":"), default=str).encode())
 
