@@ -72,7 +72,9 @@ class Settings(BaseSettings):
 
     cache_metadata_bytes: Bytes = _CACHES.metadata
     cache_manifests_bytes: Bytes = _CACHES.manifests
-    cache_file_indexes_bytes: Bytes = _CACHES.file_indexes
+    cache_index_headers_bytes: Bytes = _CACHES.index_headers
+    cache_bloom_filters_bytes: Bytes = _CACHES.bloom_filters
+    cache_bitmaps_bytes: Bytes = _CACHES.bitmaps
     cache_deletion_vectors_bytes: Bytes = _CACHES.deletion_vectors
     cache_hash_indexes_bytes: Bytes = _CACHES.hash_indexes
     cache_plans_bytes: Bytes = _CACHES.plans
@@ -158,7 +160,9 @@ class Settings(BaseSettings):
         return CacheBytes(
             metadata=self.cache_metadata_bytes,
             manifests=self.cache_manifests_bytes,
-            file_indexes=self.cache_file_indexes_bytes,
+            index_headers=self.cache_index_headers_bytes,
+            bloom_filters=self.cache_bloom_filters_bytes,
+            bitmaps=self.cache_bitmaps_bytes,
             deletion_vectors=self.cache_deletion_vectors_bytes,
             hash_indexes=self.cache_hash_indexes_bytes,
             plans=self.cache_plans_bytes,

@@ -46,7 +46,9 @@ VALUES: Final = Layout(Indexed.VALUES, bodies=1_000)
 VALUES_BESIDE: Final = Layout(Indexed.VALUES, is_embedded=False, bodies=1_000)
 LAYOUTS: Final = (NO_INDEX, KEYS, KEYS_BESIDE, VALUES, VALUES_BESIDE)
 
-_ROOM: Final = CacheBytes(manifests=8 << 30, file_indexes=8 << 30, plans=0)
+_ROOM: Final = CacheBytes(
+    manifests=8 << 30, index_headers=8 << 30, bloom_filters=8 << 30, bitmaps=8 << 30, plans=0
+)
 """For everything that is decoded; no plan is remembered, so that each is made."""
 
 _SCORE_SPAN: Final = SCORES // 2_000

@@ -61,6 +61,7 @@ class FileBounds:
             whole = manifest.derived.get_or_make(
                 (read.__name__, column.id, version.schema.digest),
                 partial(read, manifest, every_row, column, version.file_schema),
+                lambda bounds: bounds.nbytes,
             )
             pieces.append(whole if len(rows) == len(every_row) else whole.take(rows))
         return ColumnBounds.concat(pieces) if pieces else None

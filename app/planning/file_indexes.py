@@ -1,21 +1,47 @@
-"""Loads the file indexes of a version's data files, whether embedded in manifests or beside the data."""
+"""The file indexes of a version's data files, whether embedded in manifests or beside the data.
+
+Embedded indexes are stacked for a whole manifest at once, over the bytes that the manifest holds anyway, and
+stay with it. Those in files of their own are fetched for the files that are asked about
+(:mod:`app.planning.side_indexes`).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from app.errors import CorruptIndexError, DeadlineExceededError, StorageError, UnsupportedFormatError
+from app.errors import CorruptIndexError
+from app.file_index.stacked.index import StackedIndex
+from app.planning.side_indexes import SideIndexes
+from app.storage import check_deadline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
+    from app.errors import PaimonIndexError
     from app.file_index.container import FileIndex
+    from app.planning.asked_indexes import Asked
     from app.planning.version import Version
+    from app.table.manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stacked:
+    """The indexes of some files, stacked.
+
+    Attributes:
+        at: int64, shape (k,): positions of the files among those that were asked about.
+        index: their indexes, and possibly those of others.
+        places: int64, shape (k,): position of each file in ``index``.
+    """
+
+    at: NDArray[np.int64]
+    index: StackedIndex
+    places: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,29 +49,86 @@ class FileIndexes:
     """The file indexes of one version."""
 
     version: Version
+    _beside: dict[int, SideIndexes] = field(default_factory=dict)
 
     def has_index(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of ascending ``files`` have an index."""
+        """Which of ascending ``files`` have an index.
+
+        Raises:
+            CorruptMetadataError: a file has more than one.
+        """
         found = np.zeros(len(files), np.bool_)
         all_files = self.version.files
         for number, part, rows in all_files.by_manifest(files):
-            manifest = all_files.manifests[number]
-            found[part] = ~manifest.embedded_indexes.is_null[rows] | ~manifest.side_indexes().is_null[rows]
+            embedded = ~all_files.manifests[number].embedded_indexes.is_null[rows]
+            found[part] = embedded if embedded.all() else embedded | self._side(number).has_index(rows)
         return found
 
     def path(self, file: int) -> str:
         """The file that a file's index is in."""
-        entry = self.version.files.entry(file)
-        paths = self.version.loader.paths
-        return paths.side_index(entry) or paths.data_file(entry)
+        version = self.version
+        number, row = version.files.place(file)
+        if version.files.manifests[number].embedded_indexes.lengths[row] < 0:
+            return self._side(number).path(row)
+        return f"{version.loader.paths.data_file(version.files.entry(file))} (index embedded in its manifest)"
 
-    def open(self, files: Iterable[int]) -> Iterator[tuple[int, FileIndex | Exception]]:
-        """The index of each file, or why it cannot be used."""
-        for file in files:
-            entry = self.version.files.entry(file)
-            try:
-                yield file, self.version.loader.file_index(entry)
-            except DeadlineExceededError:
-                raise
-            except (CorruptIndexError, UnsupportedFormatError, StorageError) as error:
-                yield file, error
+    def stacks(self, files: NDArray[np.int64], asked: Asked) -> Iterator[Stacked]:
+        """The indexes of ascending ``files`` that all have one, in as few stacks as there is memory for.
+
+        Files whose indexes cannot be read are left out; :meth:`failures` tells why.
+
+        Args:
+            files: which files.
+            asked: which of their indexes are going to be asked.
+
+        Raises:
+            DeadlineExceededError: the request's time ran out.
+        """
+        all_files = self.version.files
+        for number, part, rows in all_files.by_manifest(files):
+            check_deadline()
+            manifest = all_files.manifests[number]
+            positions = np.arange(part.start, part.stop)
+            embedded = ~manifest.embedded_indexes.is_null[rows]
+            if embedded.any():
+                yield Stacked(positions[embedded], _embedded(manifest), rows[embedded])
+            if not embedded.all():
+                beside = positions[~embedded]
+                for at, index, places in self._side(number).stacks(rows[~embedded], asked):
+                    yield Stacked(beside[at], index, places)
+
+    def open(self, files: NDArray[np.int64], asked: Asked) -> Iterator[tuple[int, FileIndex | CorruptIndexError]]:
+        """The indexes of single files, or why they cannot be decoded; the rest as above."""
+        for stacked in self.stacks(files, asked):
+            for file, place in zip(files[stacked.at].tolist(), stacked.places.tolist(), strict=True):
+                check_deadline()
+                try:
+                    found: FileIndex | CorruptIndexError = stacked.index.file_index(place)
+                except CorruptIndexError as error:
+                    found = error
+                yield file, found
+
+    def failures(self, files: NDArray[np.int64]) -> Iterator[tuple[int, PaimonIndexError]]:
+        """Why indexes of ascending ``files`` could not be read, as far as somebody asked for them."""
+        for number, part, rows in self.version.files.by_manifest(files):
+            if number in self._beside:
+                found = self._beside[number].failures
+                for file, row in zip(files[part].tolist(), rows.tolist(), strict=True):
+                    if row in found:
+                        yield file, found[row]
+
+    def _side(self, number: int) -> SideIndexes:
+        if number not in self._beside:
+            version = self.version
+            key = (version.loader.warehouse.name, *version.manifest_keys[number])
+            self._beside[number] = SideIndexes(version.loader, version.files.manifests[number], key)
+        return self._beside[number]
+
+
+def _embedded(manifest: Manifest) -> StackedIndex:
+    """The indexes embedded in a manifest; positions are its rows."""
+    return manifest.derived.get_or_make(
+        "embedded indexes",
+        lambda: StackedIndex.read(manifest.embedded_indexes),
+        lambda index: index.own_nbytes,
+    )

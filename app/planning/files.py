@@ -124,20 +124,20 @@ class Files:
                 rows = self.columns.rows[number]
                 yield number, slice(start, stop), rows[files[start:stop] - self.columns.starts[number]]
 
-    def place(self, file: int) -> tuple[Manifest, int]:
-        """The manifest of a file, and its row there."""
+    def place(self, file: int) -> tuple[int, int]:
+        """The number of a file's manifest, and its row there."""
         number = int(np.searchsorted(self.columns.starts, file, side="right")) - 1
-        return self.manifests[number], int(self.columns.rows[number][file - self.columns.starts[number]])
+        return number, int(self.columns.rows[number][file - self.columns.starts[number]])
 
     def entry(self, file: int) -> ManifestEntry:
         """A file in the form of an object."""
-        manifest, row = self.place(file)
-        return manifest.entry(row)
+        number, row = self.place(file)
+        return self.manifests[number].entry(row)
 
     def name(self, file: int) -> str:
         """A file's name."""
-        manifest, row = self.place(file)
-        return (manifest.file_names[row] or b"").decode()
+        number, row = self.place(file)
+        return self.manifests[number].file_name(row)
 
     def names(self, files: NDArray[np.int64]) -> pa.LargeBinaryArray:
         """Names of ascending ``files``, in UTF-8."""

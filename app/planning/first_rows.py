@@ -23,8 +23,6 @@ from app.predicates.unbound import Column
 from app.types.values import is_comparable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from app.file_index.container import FileIndex
     from app.planning.drafts import Drafts
     from app.planning.file_bounds import FileBounds
@@ -62,8 +60,16 @@ def keep_first_rows(drafts: Drafts, asked: TopN, bounds: FileBounds, indexes: In
         )
         drafts.skip(files[dropped], SkipStep.TOP_N)
         files = files[~dropped & exact]
-    for file, index in indexes.open(drafts, files):
-        _narrow(drafts, file, index, fields, asked, indexes)
+    schema_ids = drafts.files.columns.schema_ids[files]
+    for schema_id in np.unique(schema_ids).tolist():
+        written = [indexes.version.file_schema(schema_id).by_id.get(field.id) for field in fields]
+        pairs = zip(written, fields, strict=True)
+        column = written[0]
+        # A sort column that is another today than when the file was written stands in another order there.
+        if column is None or any(old is None or not old.type.same_kind(new.type) for old, new in pairs):
+            continue
+        for file, index in indexes.open_ordered(drafts, files[schema_ids == schema_id], column.name):
+            _narrow(drafts, file, index, column, asked, indexes)
 
 
 def enough_for_limit(drafts: Drafts, limit: int) -> None:
@@ -78,24 +84,14 @@ def enough_for_limit(drafts: Drafts, limit: int) -> None:
 
 
 def _narrow(
-    drafts: Drafts,
-    file: int,
-    index: FileIndex,
-    fields: Sequence[DataField],
-    asked: TopN,
-    indexes: IndexFilter,
+    drafts: Drafts, file: int, index: FileIndex, column: DataField, asked: TopN, indexes: IndexFilter
 ) -> None:
-    """Narrows a file's rows by the index of the first sort column, if that column is what it is today."""
-    columns = drafts.files.columns
-    file_schema = indexes.version.file_schema(int(columns.schema_ids[file]))
-    written = [file_schema.by_id.get(field.id) for field in fields]
-    if any(old is None or not old.type.same_kind(new.type) for old, new in zip(written, fields, strict=True)):
-        return
-    row_count = int(columns.row_counts[file])
-    first, column = asked.order_by[0], written[0]
+    """Narrows a file's rows by the index of the first sort column."""
+    row_count = int(drafts.files.columns.row_counts[file])
     live = drafts.positions[file] if file in drafts.positions else all_rows(row_count)
-    if column is None or not isinstance(live, BitMap):
+    if not isinstance(live, BitMap):
         return
+    first = asked.order_by[0]
     try:
         found = top_n(
             index,
@@ -103,7 +99,7 @@ def _narrow(
             descending=first.descending,
             nulls_first=first.nulls_first,
             limit=asked.limit,
-            strict=len(fields) == 1,
+            strict=len(asked.order_by) == 1,
             selection=Rows(live, exact=True),
         )
     except CorruptIndexError as error:

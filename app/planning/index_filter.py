@@ -1,19 +1,26 @@
 """Asks file indexes whether any row of a file can match, and which.
 
-An index that is damaged or cannot be read keeps its file, and the plan warns.
+*Whether* is asked of the indexes of many files at once (:mod:`app.file_index.stacked`). *Which* is asked of
+one file's indexes, and only where it matters: for the rows of files that are kept, if they are wanted, and
+for files where only rows can tell, as under an AND of two indexes that know rows. An index that is damaged
+or cannot be read keeps its file, and the plan warns.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from app.errors import CorruptIndexError, StorageError, UnsupportedFormatError
+from app.errors import CorruptIndexError, PaimonIndexError, StorageError, UnsupportedFormatError
 from app.file_index.evaluation import evaluate
+from app.file_index.index_kinds import IndexKind
 from app.file_index.result import SKIP, Rows
+from app.file_index.stacked.answers import Answer
+from app.file_index.stacked.evaluation import evaluate_files
 from app.planning.answers import ExplainStep, KeepReason, SkipStep
+from app.planning.asked_indexes import asked_indexes
 from app.planning.evolution import in_file_schema
 from app.storage import check_deadline
 
@@ -29,7 +36,7 @@ if TYPE_CHECKING:
     from app.planning.version import Version
     from app.predicates.model import BoundPredicate
 
-UNUSABLE: Final = (CorruptIndexError, UnsupportedFormatError, StorageError)
+_UNUSABLE: Final = (CorruptIndexError, UnsupportedFormatError, StorageError)
 
 
 @dataclass(slots=True)
@@ -45,6 +52,9 @@ class IndexFilter:
     version: Version
     indexes: FileIndexes
     warnings: list[str]
+    _narrowing: list[tuple[BoundPredicate, NDArray[np.int64]]] = field(default_factory=list)
+    """Files whose indexes know matching rows, with the filter in the columns of their schema."""
+    _unreadable: set[int] = field(default_factory=set)
 
     def test(self, drafts: Drafts, files: NDArray[np.int64]) -> None:
         """Skips files without a matching row.
@@ -56,53 +66,97 @@ class IndexFilter:
         drafts.keep(files, KeepReason.NO_INDEX)
         if not self.version.schema.options.file_index_read:
             return
-        for predicate, members in drafts.by_predicate(files):
-            schema_ids = drafts.files.columns.schema_ids[members]
-            for schema_id in np.unique(schema_ids).tolist():
-                check_deadline()
+        indexed = files[self.indexes.has_index(files)]
+        schema_ids = drafts.files.columns.schema_ids
+        for predicate, members in drafts.by_predicate(indexed):
+            for schema_id in np.unique(schema_ids[members]).tolist():
                 rebound = in_file_schema(predicate, self.version.schema, self.version.file_schema(schema_id))
-                some = members[schema_ids == schema_id]
-                some = some[self.indexes.has_index(some)]
-                self._ask_rows(drafts, dict.fromkeys(some.tolist(), rebound))
+                some = members[schema_ids[members] == schema_id]
+                if drafts.steps is None:
+                    self._ask_files(drafts, some, rebound)
+                else:
+                    # An explanation tells of every index how many rows it leaves.
+                    self._ask_rows(drafts, some, rebound)
+                self._report_failures(drafts, some)
 
-    def open(self, drafts: Drafts, files: NDArray[np.int64]) -> Iterator[tuple[int, FileIndex]]:
-        """The complete indexes of those files that have some they can use."""
+    def find_rows(self, drafts: Drafts) -> None:
+        """Notes the rows that can match, of files that are kept and can be read straight."""
+        narrowing, self._narrowing = self._narrowing, []
+        for predicate, files in narrowing:
+            kept = files[drafts.is_left(files) & drafts.raw_convertible[files]]
+            self._ask_rows(drafts, kept, predicate)
+            self._report_failures(drafts, kept)
+
+    def open_ordered(
+        self, drafts: Drafts, files: NDArray[np.int64], column: str
+    ) -> Iterator[tuple[int, FileIndex]]:
+        """Of those files that have a range-bitmap on a column, their indexes."""
         if not self.version.schema.options.file_index_read:
             return
-        indexed = files[self.indexes.has_index(files)].tolist()
-        for file, index in self.indexes.open(dict.fromkeys(indexed)):
-            if isinstance(index, Exception):
+        indexed = files[self.indexes.has_index(files)]
+        for file, index in self.indexes.open(indexed, frozenset([(column, IndexKind.RANGE_BITMAP)])):
+            if isinstance(index, CorruptIndexError):
                 self.unreadable(drafts, file, index)
             else:
                 yield file, index
+        self._report_failures(drafts, indexed)
 
-    def unreadable(self, drafts: Drafts, file: int, error: Exception) -> None:
+    def unreadable(self, drafts: Drafts, file: int, error: PaimonIndexError) -> None:
         """Keeps a file although its index cannot be used, and says so."""
         at = np.array([file])
         drafts.keep(at, KeepReason.INDEX_UNREADABLE)
+        if file in self._unreadable:
+            return
+        self._unreadable.add(file)
         shown = error.at(self.indexes.path(file)) if isinstance(error, CorruptIndexError) else error
         self.warnings.append(f"the index of {drafts.files.name(file)} is not used: {shown}")
         drafts.note(at, ExplainStep(SkipStep.FILE_INDEX, "unknown", predicate=str(error)))
 
-    def _ask_rows(self, drafts: Drafts, filters: dict[int, BoundPredicate]) -> None:
-        """Asks single files for their rows; skips those that have none."""
-        for file, index in self.indexes.open(filters):
-            if isinstance(index, Exception):
+    def _ask_files(self, drafts: Drafts, files: NDArray[np.int64], predicate: BoundPredicate) -> None:
+        """Asks all files at once, and single ones only where that leaves a doubt."""
+        row_counts = drafts.files.columns.row_counts
+        for stacked in self.indexes.stacks(files, asked_indexes(predicate)):
+            some = files[stacked.at]
+            found = evaluate_files(predicate, stacked.index, stacked.places, row_counts[some])
+            drafts.keep(some[found.answered], KeepReason.MATCHED)
+            drafts.skip(some[found.skip], SkipStep.FILE_INDEX)
+            by_place = dict(zip(stacked.places.tolist(), some.tolist(), strict=True)) if found.errors else {}
+            for place, error in found.errors.items():
+                self.unreadable(drafts, by_place[place], error)
+            for at in np.flatnonzero(found.answers == Answer.DOUBT).tolist():
+                check_deadline()
+                self._evaluate(drafts, int(some[at]), stacked.index.file_index(stacked.places[at]), predicate)
+            self._narrowing.append((predicate, some[found.answers == Answer.ROWS]))
+
+    def _ask_rows(self, drafts: Drafts, files: NDArray[np.int64], predicate: BoundPredicate) -> None:
+        """Asks single files for their rows."""
+        for file, index in self.indexes.open(files, asked_indexes(predicate)):
+            if isinstance(index, CorruptIndexError):
                 self.unreadable(drafts, file, index)
-                continue
-            trace: list[Step] = []
+            else:
+                self._evaluate(drafts, file, index, predicate)
+
+    def _evaluate(self, drafts: Drafts, file: int, index: FileIndex, predicate: BoundPredicate) -> None:
+        """Notes the rows of a file that can match, or skips it if there are none."""
+        at = np.array([file])
+        trace: list[Step] = []
+        try:
             row_count = int(drafts.files.columns.row_counts[file])
-            try:
-                answer = evaluate(filters[file], index, row_count=row_count, trace=trace)
-            except UNUSABLE as error:
-                self.unreadable(drafts, file, error)
-                continue
-            at = np.array([file])
-            if any(step.index is not None for step in trace):
-                drafts.keep(at, KeepReason.MATCHED)
-            for step in trace:
-                drafts.note(at, ExplainStep.of(step))
-            if isinstance(answer, Rows):
-                drafts.answers[file] = answer
-            elif answer is SKIP:
-                drafts.skip(at, SkipStep.FILE_INDEX, explained=str(filters[file]))
+            answer = evaluate(predicate, index, row_count=row_count, trace=trace)
+        except _UNUSABLE as error:
+            self.unreadable(drafts, file, error)
+            return
+        if any(step.index is not None for step in trace):
+            drafts.keep(at, KeepReason.MATCHED)
+        for step in trace:
+            drafts.note(at, ExplainStep.of(step))
+        if isinstance(answer, Rows):
+            drafts.answers[file] = answer
+        elif answer is SKIP:
+            drafts.skip(at, SkipStep.FILE_INDEX, explained=str(predicate))
+
+    def _report_failures(self, drafts: Drafts, files: NDArray[np.int64]) -> None:
+        for file, error in self.indexes.failures(files):
+            if not isinstance(error, _UNUSABLE):
+                raise error
+            self.unreadable(drafts, file, error)

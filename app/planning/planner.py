@@ -79,6 +79,8 @@ class Planner:
             indexes.test(drafts, values.test_values(drafts, drafts.left()))
         if named is not None:
             drafts.asked = named
+        if self._wants_rows:
+            indexes.find_rows(drafts)
         live = LiveRows(version, wants_positions=self._wants_positions)
         live.apply(drafts)
         if request.top_n is not None:
@@ -92,6 +94,13 @@ class Planner:
         """Whether positions are needed even of files that only deletions narrow."""
         given_out = self.request.selection not in (SelectionForm.NONE, SelectionForm.COUNT)
         return given_out or self.request.top_n is not None
+
+    @property
+    def _wants_rows(self) -> bool:
+        """Whether it matters which rows of a kept file match, or how many."""
+        request = self.request
+        first_rows = request.limit is not None or request.top_n is not None
+        return first_rows or request.selection is not SelectionForm.NONE
 
     def _beside(self, named: NDArray[np.int64] | None) -> NDArray[np.int64]:
         """The files that may merge with those that are named: all of their buckets."""

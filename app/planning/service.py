@@ -7,7 +7,7 @@ Every method may be called from many threads and blocks while it reads; the time
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from app.errors import LimitExceededError, NotFoundError
@@ -80,7 +80,9 @@ class IndexService:
         self._metadata: ByteCache[Any] = ByteCache("metadata", cache_bytes.metadata, _nbytes)
         self._manifests: ByteCache[Any] = ByteCache("manifests", cache_bytes.manifests, _nbytes)
         self._indexes = IndexCaches(
-            ByteCache("file_indexes", cache_bytes.file_indexes, _nbytes),
+            ByteCache("index_headers", cache_bytes.index_headers, _nbytes),
+            ByteCache("bloom_filters", cache_bytes.bloom_filters, _nbytes),
+            ByteCache("bitmaps", cache_bytes.bitmaps, _nbytes),
             ByteCache("deletion_vectors", cache_bytes.deletion_vectors, _nbytes),
             ByteCache("hash_indexes", cache_bytes.hash_indexes, _nbytes),
         )
@@ -224,7 +226,7 @@ class IndexService:
         self._readers.close()
 
     def _caches(self) -> list[ByteCache[Any]]:
-        indexes = (self._indexes.file_indexes, self._indexes.deletion_vectors, self._indexes.hash_indexes)
+        indexes = [getattr(self._indexes, each.name) for each in fields(self._indexes)]
         return [self._metadata, self._manifests, *indexes, self._plans]
 
     def _warehouse(self, name: str) -> Warehouse:
@@ -258,6 +260,7 @@ class IndexService:
         version.contents  # noqa: B018 - loads the manifests, which is timed by itself
         loaded = time.perf_counter()
         drafts = planner.run()
+        version.keep_derived()
         timings = {
             "resolve": version.resolving_ms,
             "load": (loaded - started) * 1000,

@@ -130,6 +130,20 @@ class Version:
         return self._manifests
 
     @property
+    def manifest_keys(self) -> list[tuple[str, str, int]]:
+        """What tells each manifest from all others of the warehouse: table, name and size."""
+        files = self.table.manifest_files(self.resolved)
+        return [(self.table.directory, file.file_name, file.file_size) for file in files]
+
+    def keep_derived(self) -> None:
+        """Has the cache weigh manifests anew of which more is known than before."""
+        if self._manifests is None:
+            return
+        for at, manifest in enumerate(self._manifests):
+            if manifest.derived.has_grown():
+                self.table.keep(self.table.manifest_files(self.resolved)[at], manifest)
+
+    @property
     def contents(self) -> VersionContents:
         """Which files the version has.
 

@@ -1,39 +1,45 @@
-"""What was computed of an object and lives as long as that object does."""
+"""What was computed of an object and lives, and is weighed, together with that object."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-
-class Sized(Protocol):
-    """Something that tells its weight."""
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory."""
+Made = TypeVar("Made")
 
 
-Made = TypeVar("Made", bound=Sized)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Derived:
     """Immutable things by key. Threads may share it: what two make at the same time is equal, one stays."""
 
-    _made: dict[Hashable, Any] = field(default_factory=dict)
+    __slots__ = ("_made", "_weighed")
 
-    def get_or_make(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """What ``make`` made when somebody first asked for ``key``."""
-        found: Made | None = self._made.get(key)
+    def __init__(self) -> None:
+        self._made: dict[Hashable, tuple[Any, int]] = {}
+        self._weighed = 0
+
+    def get_or_make(self, key: Hashable, make: Callable[[], Made], weigh: Callable[[Made], int]) -> Made:
+        """What ``make`` made when somebody first asked for ``key``.
+
+        Args:
+            key: what it is known by.
+            make: called where nobody asked before.
+            weigh: bytes of memory that it takes beside what it was made of.
+        """
+        found = self._made.get(key)
         if found is None:
-            found = self._made.setdefault(key, make())
-        return found
+            made = make()
+            found = self._made.setdefault(key, (made, weigh(made)))
+        item: Made = found[0]
+        return item
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory of all that was made."""
-        return sum(made.nbytes for made in list(self._made.values()))
+        return sum(weight for _, weight in list(self._made.values()))
+
+    def has_grown(self) -> bool:
+        """Whether something was made since this was last asked."""
+        before, self._weighed = self._weighed, len(self._made)
+        return self._weighed > before

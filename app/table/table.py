@@ -218,8 +218,11 @@ class Table:
         Raises:
             SnapshotExpiredError: the snapshot went away.
         """
-        path = f"{self.directory}/manifest/{file.file_name}"
-        return self._cached(self._reader.manifests, path, file.file_size, Manifest.parse)
+        return self._cached(self._reader.manifests, self._manifest_path(file), file.file_size, Manifest.parse)
+
+    def keep(self, file: ManifestFile, manifest: Manifest) -> None:
+        """Weighs a manifest anew, of which more is known than when it was loaded."""
+        self._reader.manifests.put((self._storage.name, self._manifest_path(file), file.file_size), manifest)
 
     def index_entries(self, resolved: ResolvedSnapshot) -> tuple[IndexEntry, ...]:
         """The hash indexes, deletion vector files and other index files of a version.
@@ -235,6 +238,9 @@ class Table:
     @property
     def _what(self) -> str:
         return f"table {self.database}.{self.name}"
+
+    def _manifest_path(self, file: ManifestFile) -> str:
+        return f"{self.directory}/manifest/{file.file_name}"
 
     def _references(self, branch: str | None) -> tuple[str, References]:
         """The directory of the metadata of the main branch or another, and the versions it names."""

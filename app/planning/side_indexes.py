@@ -1,0 +1,180 @@
+"""The ``.index`` files beside the data files of one manifest, fetched piece by piece.
+
+An index file may hold the indexes of many columns, and a bloom filter of the default size takes 599,071
+bytes whatever it is about. So a first request reads the front of a file, which is all of a small one; then,
+of what its head lists, only payloads that are going to be asked and lie further behind are read.
+
+Files are fetched, stacked and cached by *segments* of consecutive files, small enough that a segment fits
+into memory. A segment holds the files that somebody asked about; further ones are added when they are needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import numpy as np
+
+from app.file_index.index_kinds import IndexKind
+from app.planning.side_fetch import FRONT_BYTES, fetch_fronts, fetch_payloads
+from app.planning.side_segments import (
+    FILES_OF_HEADS,
+    BodySegment,
+    HeadSegment,
+    Passing,
+    body_bytes,
+    files_of_bodies,
+)
+from app.storage import check_deadline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator
+
+    from numpy.typing import NDArray
+
+    from app.errors import PaimonIndexError
+    from app.file_index.stacked.heads import Heads
+    from app.file_index.stacked.index import StackedIndex
+    from app.planning.asked_indexes import Asked
+    from app.planning.indexes import IndexLoader
+    from app.storage import ByteCache
+    from app.table.manifest import Manifest
+    from app.types.bytes_column import BytesColumn
+
+    Found = tuple[NDArray[np.int64], StackedIndex, NDArray[np.int64]]
+
+Fetched = TypeVar("Fetched")
+
+_FRONTS_AT_ONCE: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SideIndexes:
+    """Index files of one manifest.
+
+    Attributes:
+        loader: loads the version's files.
+        manifest: the manifest.
+        key: what tells it from all others.
+        failures: why files could not be read so far, by row.
+    """
+
+    loader: IndexLoader
+    manifest: Manifest
+    key: tuple[Hashable, ...]
+    failures: dict[int, PaimonIndexError] = field(default_factory=dict)
+    _directories: dict[tuple[int, int], str] = field(default_factory=dict)
+
+    def has_index(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of some files have an index file.
+
+        Raises:
+            CorruptMetadataError: a file has more than one.
+        """
+        return ~self._names.is_null[rows]
+
+    def path(self, row: int) -> str:
+        """The index file of a data file that has one."""
+        manifest = self.manifest
+        external = manifest.external_paths[row]
+        if external is not None:
+            directory = external.decode().rpartition("/")[0]
+        else:
+            place = (int(manifest.partition_codes[row]), int(manifest.buckets[row]))
+            if place not in self._directories:
+                self._directories[place] = self.loader.paths.bucket_directory(
+                    manifest.partitions[place[0]], place[1]
+                )
+            directory = self._directories[place]
+        return f"{directory}/{(self._names[row] or b'').decode()}"
+
+    def stacks(self, rows: NDArray[np.int64], asked: Asked) -> Iterator[Found]:
+        """The indexes of ascending ``rows``, which have index files, segment by segment.
+
+        Yields:
+            Positions in ``rows``, the index that stacks these files, and their places in it. Files that
+            cannot be read are left out, and ``failures`` tells why.
+
+        Raises:
+            DeadlineExceededError: the request's time ran out.
+        """
+        segments = rows // FILES_OF_HEADS
+        for segment in np.unique(segments).tolist():
+            at, first = np.flatnonzero(segments == segment), segment * FILES_OF_HEADS
+            heads = self._heads(first, rows[at])
+            known = heads.has(rows[at] - first)
+            size = files_of_bodies(heads.largest_body(asked))
+            parts = (rows[at] - first) // size
+            for part in np.unique(parts[known]).tolist():
+                check_deadline()
+                some = at[known & (parts == part)]
+                start = part * size
+                body = self._body(heads.slice(start, start + size), first + start, rows[some], asked)
+                fetched = body.fetched[rows[some] - first - start]
+                yield some[fetched], body.index, (rows[some] - first - start)[fetched]
+
+    def _heads(self, first: int, rows: NDArray[np.int64]) -> HeadSegment:
+        """The heads of the segment that begins with row ``first``, those of ``rows`` among them."""
+        cache, key = self.loader.caches.index_headers, (*self.key, "heads", first)
+        segment = cache.get(key) or HeadSegment.none(min(FILES_OF_HEADS, len(self.manifest.kinds) - first))
+        missing = rows[~segment.has(rows - first)]
+        for start in range(0, len(missing), _FRONTS_AT_ONCE):
+            some = missing[start : start + _FRONTS_AT_ONCE]
+            fronts = self._together(
+                cache,
+                (*key, some.tobytes()),
+                partial(fetch_fronts, self.loader.warehouse, self._paths(some)),
+                FRONT_BYTES * len(some),
+            )
+            self.failures.update({int(some[at]): why for at, why in fronts.failures.items()})
+            segment = segment.with_fronts({int(some[at]) - first: each for at, each in fronts.found.items()})
+        if len(missing):
+            cache.put(key, segment)
+        return segment
+
+    def _body(self, heads: Heads, first: int, rows: NDArray[np.int64], asked: Asked) -> BodySegment:
+        """The asked indexes of the segment that begins with row ``first``, those of ``rows`` among them."""
+        caches = self.loader.caches
+        is_bloom = all(kind is IndexKind.BLOOM_FILTER for _, kind in asked)
+        cache = caches.bloom_filters if is_bloom else caches.bitmaps
+        key = (*self.key, asked, first, len(heads))
+        segment = cache.get(key) or BodySegment.none(len(heads))
+        missing = rows[~segment.fetched[rows - first]]
+        if not len(missing):
+            return segment
+        payloads = self._together(
+            cache,
+            (*key, missing.tobytes()),
+            partial(
+                fetch_payloads, self.loader.warehouse, self._paths(missing), heads, missing - first, asked
+            ),
+            body_bytes(heads, missing - first, asked),
+        )
+        self.failures.update({int(missing[at]): why for at, why in payloads.failures.items()})
+        usable = ~np.isin(np.arange(len(missing)), list(payloads.failures))
+        segment = segment.with_payloads(
+            heads,
+            (missing - first)[usable],
+            {index: found.take(np.flatnonzero(usable)) for index, found in payloads.found.items()},
+        )
+        cache.put(key, segment)
+        return segment
+
+    def _together(
+        self, cache: ByteCache[Any], key: tuple[Hashable, ...], fetch: Callable[[], Fetched], expected: int
+    ) -> Fetched:
+        """Fetches what requests that are under way at the same time lack alike, once for all of them."""
+        fetched: Passing[Fetched] = cache.get_or_load(key, lambda: Passing(fetch()), expected_bytes=expected)
+        return fetched.item
+
+    def _paths(self, rows: NDArray[np.int64]) -> list[str]:
+        return [self.path(row) for row in rows.tolist()]
+
+    @property
+    def _names(self) -> BytesColumn:
+        return self.manifest.derived.get_or_make(
+            "side indexes",
+            self.manifest.side_indexes,
+            lambda found: found.starts.nbytes + found.lengths.nbytes,
+        )

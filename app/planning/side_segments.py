@@ -1,0 +1,149 @@
+"""Parts of many ``.index`` files: heads and payloads of the files of a segment, and how a segment grows."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
+
+import numpy as np
+
+from app.file_index.stacked.heads import Heads
+from app.file_index.stacked.index import StackedIndex
+from app.types.bytes_column import BytesColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from app.planning.asked_indexes import Asked
+    from app.planning.side_fetch import Front
+
+Item = TypeVar("Item")
+
+FILES_OF_HEADS: Final = 8192
+"""Files of a segment of heads."""
+
+_BODY_BYTES: Final = 64 << 20
+"""What the payloads of a segment take at most, unless those of a single file take more."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeadSegment:
+    """Heads of up to n consecutive files of a manifest.
+
+    Attributes:
+        heads: of n files; there is none for files that nobody asked about, or that could not be read.
+    """
+
+    heads: Heads
+
+    @classmethod
+    def none(cls, count: int) -> Self:
+        """Nothing is known yet of ``count`` files."""
+        return cls(Heads.read(BytesColumn.of([None] * count)))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        return self.heads.nbytes + self.heads.buffers.data.nbytes
+
+    def has(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of some files have a head here."""
+        known: NDArray[np.bool_] = self.heads.buffers.lengths[places] >= 0
+        return known
+
+    def with_fronts(self, fronts: Mapping[int, Front]) -> Self:
+        """The segment with the fronts of further files."""
+        places = np.fromiter(fronts, np.int64)
+        sizes = self.heads.sizes.copy()
+        sizes[places] = [front.size for front in fronts.values()]
+        added = BytesColumn.of([front.content for front in fronts.values()])
+        return type(self)(Heads.read(merged(self.heads.buffers, places, added), sizes))
+
+    def slice(self, start: int, stop: int) -> Heads:
+        """The heads of some files next to each other."""
+        buffers = self.heads.buffers
+        part = BytesColumn(buffers.data, buffers.starts[start:stop], buffers.lengths[start:stop])
+        return Heads.read(part, self.heads.sizes[start:stop])
+
+    def largest_body(self, asked: Asked) -> int:
+        """Bytes of the largest sum of asked payloads of one file."""
+        return int(_body_sizes(self.heads, asked).max(initial=0))
+
+
+def files_of_bodies(largest_body: int) -> int:
+    """Files of a segment of payloads, a power of two."""
+    fitting = max(1, _BODY_BYTES // max(1, largest_body))
+    return min(FILES_OF_HEADS, 1 << fitting.bit_length() - 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BodySegment:
+    """The indexes of up to n consecutive files of a manifest that a filter asks.
+
+    Attributes:
+        fetched: bool, shape (n,): files of which the asked indexes are here.
+        index: what was fetched, stacked.
+    """
+
+    fetched: NDArray[np.bool_]
+    index: StackedIndex
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        return self.fetched.nbytes + self.index.nbytes
+
+    @classmethod
+    def none(cls, count: int) -> Self:
+        """Nothing is fetched yet of ``count`` files."""
+        return cls(np.zeros(count, np.bool_), StackedIndex.of(Heads.read(BytesColumn.of([None] * count)), {}))
+
+    def with_payloads(
+        self, heads: Heads, places: NDArray[np.int64], payloads: Mapping[tuple[str, str], BytesColumn]
+    ) -> Self:
+        """The segment with the payloads of further files.
+
+        Args:
+            heads: of all files of the segment, as far as they are known.
+            places: the further files.
+            payloads: by column and kind, those of the further files in this order.
+        """
+        before = self.index.fetched or {}
+        nothing = BytesColumn.of([None] * len(heads))
+        joined = {key: merged(before.get(key, nothing), places, added) for key, added in payloads.items()}
+        # Heads that were dropped from their cache meanwhile are not known any more, but may be read again.
+        fetched = self.fetched & ~heads.buffers.is_null
+        fetched[places] = True
+        return type(self)(fetched, StackedIndex.of(heads, joined))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Passing(Generic[Item]):
+    """Something for those who wait for it just now, which no cache keeps."""
+
+    item: Item
+    nbytes: int = sys.maxsize
+
+
+def body_bytes(heads: Heads, places: NDArray[np.int64], asked: Asked) -> int:
+    """Bytes of the asked payloads of some files."""
+    return int(_body_sizes(heads, asked)[places].sum())
+
+
+def _body_sizes(heads: Heads, asked: Asked) -> NDArray[np.int64]:
+    sizes = np.zeros(len(heads), np.int64)
+    for column, kind in asked:
+        extents = heads.extents(column, kind)
+        sizes += np.where(extents.within(heads.sizes), extents.lengths, 0)
+    return sizes
+
+
+def merged(strings: BytesColumn, places: NDArray[np.int64], added: BytesColumn) -> BytesColumn:
+    """The column with other strings in some places, over a buffer of its own."""
+    starts, lengths = strings.starts.copy(), strings.lengths.copy()
+    starts[places] = np.where(added.is_null, 0, added.starts + len(strings.data))
+    lengths[places] = added.lengths
+    return BytesColumn(np.concatenate([strings.data, added.data]), starts, lengths)
