@@ -239,7 +239,7 @@ class CacheStatistics(BaseModel):
     __pydantic_extra__: dict[str, CacheState]
 
     disk: DiskCacheState | None = Field(
-        None, description="Of this process's view of the directory; left out where there is none."
+        None, description="As far as this process knows; left out where nothing is kept on disk."
     )
 
 

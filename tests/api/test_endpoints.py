@@ -12,9 +12,12 @@ from app.api import discovery_documents, documents
 from tests import golden_tables
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import httpx
     from pydantic import BaseModel
 
+    from tests.api.conftest import Serve
     from tests.golden_tables import GoldenWarehouse
 
 TABLES = "/v1/main/databases/golden/tables"
@@ -341,6 +344,20 @@ def test_health_and_caches(client: httpx.Client) -> None:
     emptied = client.post("/v1/cache/clear").json()
 
     assert all(cache["entries"] == 0 and cache["bytes"] == 0 for cache in emptied.values())
+
+
+def test_the_disk_cache_is_told_of_where_there_is_one(serve: Serve, tmp_path: Path) -> None:
+    with serve() as client:
+        assert "disk" not in get(client, "/v1/cache", discovery_documents.CacheStatistics)
+    with serve(disk_cache=str(tmp_path), disk_cache_bytes=1 << 20) as client:
+        client.post(f"{TABLES}/append_sidecar/plan", json={})
+        filled = get(client, "/v1/cache", discovery_documents.CacheStatistics)["disk"]
+        assert filled["capacity"] == 1 << 20
+        assert filled["entries"] == filled["misses"] > 0
+
+        emptied = client.post("/v1/cache/clear").json()["disk"]
+
+        assert emptied == filled
 
 
 def test_the_api_describes_itself(client: httpx.Client) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from app.planning.limits import CacheBytes, Limits
 from app.planning.requests import PlanRequest, TableRef
 from app.planning.service import IndexService
-from app.storage import Warehouse
+from app.storage import Readers, Warehouse
 from tests.golden_tables import DATABASE
 
 if TYPE_CHECKING:
@@ -18,13 +18,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from app.planning.answers import FilePlan, Plan
+    from app.storage import DiskTier
     from tests.golden_tables import GoldenWarehouse
 
 
-def open_service(root: Path, allow_external: Sequence[str] = ()) -> IndexService:
+def open_service(
+    root: Path, allow_external: Sequence[str] = (), *, disk: DiskTier | None = None
+) -> IndexService:
     """A service of one warehouse, named ``golden``."""
-    warehouse = Warehouse("golden", root.as_uri(), allow_external=allow_external)
-    return IndexService({"golden": warehouse}, cache_bytes=CacheBytes(), limits=Limits())
+    readers = Readers()
+    warehouse = Warehouse("golden", root.as_uri(), allow_external=allow_external, readers=readers, disk=disk)
+    return IndexService(
+        {"golden": warehouse}, cache_bytes=CacheBytes(), limits=Limits(), readers=readers, disk=disk
+    )
 
 
 def golden_ref(table: str) -> TableRef:
