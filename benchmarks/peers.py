@@ -74,7 +74,8 @@ def _rust(layout: Layout, files: int, directory: Path) -> Iterator[Workload | No
 
     def plan() -> int:
         builder = table.new_read_builder().with_filter(_predicate(layout, files, random))
-        return sum(split.row_count() for split in builder.new_scan().plan().splits()) // layout.rows
+        rows: int = sum(split.row_count() for split in builder.new_scan().plan().splits())
+        return rows // layout.rows
 
     yield Workload(rust_name(layout), files, plan, runs=_RUNS)
 
