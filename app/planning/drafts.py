@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 import numpy as np
 
 from app.planning.answers import ExplainStep, KeepReason, SkipStep
+from app.table.alike import alike
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,9 +123,9 @@ class Drafts:
 
     def by_predicate(self, files: NDArray[np.int64]) -> Iterator[tuple[BoundPredicate, NDArray[np.int64]]]:
         """Some files cut up by the filter inside of their partition."""
-        codes = self.predicate_codes[files]
-        for code in np.unique(codes).tolist():
-            yield self.predicates[code], files[codes == code]
+        for group in alike(self.predicate_codes[files]):
+            members = files[group]
+            yield self.predicates[self.predicate_codes[members[0]]], members
 
 
 def decision(code: int) -> KeepReason | SkipStep:

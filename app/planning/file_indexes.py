@@ -97,7 +97,9 @@ class FileIndexes:
                 for at, index, places in self._side(number).stacks(rows[~embedded], asked):
                     yield Stacked(beside[at], index, places)
 
-    def open(self, files: NDArray[np.int64], asked: Asked) -> Iterator[tuple[int, FileIndex | CorruptIndexError]]:
+    def open(
+        self, files: NDArray[np.int64], asked: Asked
+    ) -> Iterator[tuple[int, FileIndex | CorruptIndexError]]:
         """The indexes of single files, or why they cannot be decoded; the rest as above."""
         for stacked in self.stacks(files, asked):
             for file, place in zip(files[stacked.at].tolist(), stacked.places.tolist(), strict=True):

@@ -7,8 +7,8 @@ manifests, which :class:`Files` brings together with the columns for the time of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Self, TypeVar
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -59,21 +59,28 @@ class FileColumns:
     @classmethod
     def of(cls, manifests: Sequence[Manifest], rows: Sequence[NDArray[np.int64]]) -> Self:
         """The columns of some rows of each manifest."""
-        partitions: dict[bytes, int] = {}
-        codes = []
-        for manifest, chosen in zip(manifests, rows, strict=True):
-            numbers = [partitions.setdefault(row, len(partitions)) for row in manifest.partitions]
-            codes.append(np.array(numbers, np.int32)[manifest.partition_codes[chosen]])
+        whole = [len(chosen) == len(each.kinds) for each, chosen in zip(manifests, rows, strict=True)]
 
         def joined(dtype: type[Integer], column: Callable[[Manifest], NDArray[Integer]]) -> NDArray[Integer]:
-            pieces = [column(each)[chosen] for each, chosen in zip(manifests, rows, strict=True)]
+            pieces = [
+                column(each) if every else column(each)[chosen]
+                for each, chosen, every in zip(manifests, rows, whole, strict=True)
+            ]
             return np.concatenate([np.zeros(0, dtype), *pieces])
 
+        partitions: dict[bytes, int] = {}
+        numbers = [
+            partitions.setdefault(row, len(partitions)) for each in manifests for row in each.partitions
+        ]
+        # Codes of a manifest count from its own first partition, among those of all manifests.
+        firsts = np.cumsum([0, *(len(each.partitions) for each in manifests)])[:-1]
+        codes = joined(np.int32, lambda each: each.partition_codes)
+        codes = codes + np.repeat(firsts, [len(chosen) for chosen in rows])
         return cls(
             rows=tuple(rows),
-            starts=np.concatenate([[0], np.cumsum([len(chosen) for chosen in rows])]).astype(np.int64),
+            starts=_starts(rows),
             partitions=tuple(partitions),
-            partition_codes=np.concatenate([np.zeros(0, np.int32), *codes]),
+            partition_codes=np.array(numbers, np.int32)[codes],
             buckets=joined(np.int32, lambda each: each.buckets),
             total_buckets=joined(np.int32, lambda each: each.total_buckets),
             levels=joined(np.int32, lambda each: each.levels),
@@ -82,6 +89,19 @@ class FileColumns:
             file_sizes=joined(np.int64, lambda each: each.file_sizes),
             delete_row_counts=joined(np.int64, lambda each: each.delete_row_counts.values),
         )
+
+    def select(self, chosen: NDArray[np.bool_]) -> Self:
+        """The columns of some of the files."""
+        arrays: dict[str, Any] = {
+            each.name: value[chosen]
+            for each in fields(self)
+            if each.name != "starts" and isinstance(value := getattr(self, each.name), np.ndarray)
+        }
+        rows = tuple(
+            of_manifest[some]
+            for of_manifest, some in zip(self.rows, np.split(chosen, self.starts[1:-1]), strict=True)
+        )
+        return replace(self, rows=rows, starts=_starts(rows), **arrays)
 
     def __len__(self) -> int:
         return len(self.row_counts)
@@ -96,6 +116,10 @@ class FileColumns:
         """Bytes of memory."""
         arrays = [value for each in fields(self) if isinstance(value := getattr(self, each.name), np.ndarray)]
         return sum(array.nbytes for array in (*arrays, *self.rows)) + sum(map(len, self.partitions))
+
+
+def _starts(rows: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.cumsum([0, *map(len, rows)], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,6 +20,7 @@ from app.planning.live_rows import all_rows
 from app.planning.top_n import Candidates, beyond_top_n
 from app.predicates.names import Names
 from app.predicates.unbound import Column
+from app.table.alike import alike
 from app.types.values import is_comparable
 
 if TYPE_CHECKING:
@@ -61,14 +62,15 @@ def keep_first_rows(drafts: Drafts, asked: TopN, bounds: FileBounds, indexes: In
         drafts.skip(files[dropped], SkipStep.TOP_N)
         files = files[~dropped & exact]
     schema_ids = drafts.files.columns.schema_ids[files]
-    for schema_id in np.unique(schema_ids).tolist():
+    for group in alike(schema_ids):
+        schema_id = int(schema_ids[group[0]])
         written = [indexes.version.file_schema(schema_id).by_id.get(field.id) for field in fields]
         pairs = zip(written, fields, strict=True)
         column = written[0]
         # A sort column that is another today than when the file was written stands in another order there.
         if column is None or any(old is None or not old.type.same_kind(new.type) for old, new in pairs):
             continue
-        for file, index in indexes.open_ordered(drafts, files[schema_ids == schema_id], column.name):
+        for file, index in indexes.open_ordered(drafts, files[group], column.name):
             _narrow(drafts, file, index, column, asked, indexes)
 
 

@@ -23,6 +23,7 @@ from app.planning.answers import ExplainStep, KeepReason, SkipStep
 from app.planning.asked_indexes import asked_indexes
 from app.planning.evolution import in_file_schema
 from app.storage import check_deadline
+from app.table.alike import alike
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,9 +70,10 @@ class IndexFilter:
         indexed = files[self.indexes.has_index(files)]
         schema_ids = drafts.files.columns.schema_ids
         for predicate, members in drafts.by_predicate(indexed):
-            for schema_id in np.unique(schema_ids[members]).tolist():
-                rebound = in_file_schema(predicate, self.version.schema, self.version.file_schema(schema_id))
-                some = members[schema_ids[members] == schema_id]
+            for group in alike(schema_ids[members]):
+                some = members[group]
+                file_schema = self.version.file_schema(int(schema_ids[some[0]]))
+                rebound = in_file_schema(predicate, self.version.schema, file_schema)
                 if drafts.steps is None:
                     self._ask_files(drafts, some, rebound)
                 else:

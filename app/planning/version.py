@@ -58,11 +58,9 @@ class VersionContents:
             index_entries: those of its index manifest.
             schema: the schema that filters refer to.
         """
-        live = live_rows(manifests)
-        visible = [
-            rows[_is_visible(manifest, rows, schema)] for manifest, rows in zip(manifests, live, strict=True)
-        ]
-        columns = FileColumns.of(manifests, visible)
+        live = FileColumns.of(manifests, live_rows(manifests))
+        visible = _is_visible(live, schema)
+        columns = live if visible.all() else live.select(visible)
         hash_indexes = defaultdict(list)
         for entry in index_entries:
             if entry.index_type == HASH:
@@ -70,7 +68,7 @@ class VersionContents:
         vectors = [entry for entry in index_entries if entry.index_type == DELETION_VECTORS]
         return cls(
             columns,
-            sum(map(len, live)) - len(columns),
+            len(live) - len(columns),
             VectorPlaces.find(vectors, Files(columns, tuple(manifests))),
             dict(hash_indexes),
         )
@@ -87,10 +85,10 @@ def keeps_one_version(schema: TableSchema) -> bool:
     return schema.options.deletion_vectors or schema.merge_engine is MergeEngine.FIRST_ROW
 
 
-def _is_visible(manifest: Manifest, rows: NDArray[np.int64], schema: TableSchema) -> NDArray[np.bool_]:
-    visible: NDArray[np.bool_] = manifest.buckets[rows] != POSTPONED_BUCKET
+def _is_visible(files: FileColumns, schema: TableSchema) -> NDArray[np.bool_]:
+    visible: NDArray[np.bool_] = files.buckets != POSTPONED_BUCKET
     if schema.primary_keys and keeps_one_version(schema):
-        visible &= manifest.levels[rows] != 0
+        visible &= files.levels != 0
     return visible
 
 

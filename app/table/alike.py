@@ -21,6 +21,7 @@ def alike(*codes: NDArray[np.integer]) -> list[NDArray[np.int64]]:
     """
     differing = [each for each in codes if (each != each[:1]).any()]
     if not differing:
+        # Nearly always: the files of a table have one schema, and those of a plan one filter.
         return [np.arange(len(codes[0]))] if len(codes[0]) else []
     order = np.lexsort(differing)
     changes = np.zeros(len(order) - 1, np.bool_)

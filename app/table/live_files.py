@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 def live_rows(manifests: Sequence[Manifest]) -> list[NDArray[np.int64]]:
     """The entries of files that are there: per manifest their rows, ascending."""
-    added = [np.flatnonzero(manifest.kinds == FileKind.ADD) for manifest in manifests]
-    deleted = [np.flatnonzero(manifest.kinds == FileKind.DELETE) for manifest in manifests]
+    added = [_rows_of_kind(manifest, FileKind.ADD) for manifest in manifests]
+    deleted = [_rows_of_kind(manifest, FileKind.DELETE) for manifest in manifests]
     if not any(map(len, deleted)):
         return added
     deletions = list(zip(manifests, deleted, strict=True))
@@ -49,6 +49,12 @@ def live_rows(manifests: Sequence[Manifest]) -> list[NDArray[np.int64]]:
         np.setdiff1d(rows, suspect[gone], assume_unique=True)
         for rows, suspect, gone in zip(added, suspects, np.split(undone, ends), strict=True)
     ]
+
+
+def _rows_of_kind(manifest: Manifest, kind: FileKind) -> NDArray[np.int64]:
+    return manifest.derived.get_or_make(
+        kind, lambda: np.flatnonzero(manifest.kinds == kind.value), lambda rows: rows.nbytes
+    )
 
 
 def _identities(selections: Sequence[Selection]) -> pa.FixedSizeBinaryArray:

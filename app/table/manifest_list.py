@@ -12,8 +12,8 @@ _MIN_BUCKET, _MAX_BUCKET, _MIN_LEVEL  nullable int: bounds over entries of both 
 _MAX_LEVEL
 ====================================  ============================================================
 
-Since the bounds cover both kinds of entries, a manifest may be skipped by them together with its deletions:
-what those delete lies inside the same bounds.
+Only names and sizes are kept. The counts and bounds could tell which manifests a filter needs, but a plan
+also says how many files and rows there are in all, which stands in the manifests themselves.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 from app.errors import CorruptMetadataError, UnsupportedFormatError
 from app.table.avro import read_columns
 from app.table.avro_schema import Nullable, RecordOf
-from app.table.row_statistics import STATISTICS, RowStatistics, StatisticsColumns
+from app.table.row_statistics import STATISTICS
 
 _VERSION = 2
 _RECORD = RecordOf(
@@ -44,23 +44,15 @@ _RECORD = RecordOf(
         "_MAX_LEVEL": Nullable("int"),
     }
 )
-_MEMORY_PER_MANIFEST = 600
+_MEMORY_PER_MANIFEST = 250
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestFile:
-    """One manifest as its list describes it; attributes are named after the fields above."""
+    """One manifest as its list names it."""
 
     file_name: str
     file_size: int
-    added_files: int
-    deleted_files: int
-    partition_statistics: RowStatistics
-    schema_id: int
-    min_bucket: int | None
-    max_bucket: int | None
-    min_level: int | None
-    max_level: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +64,7 @@ class ManifestList:
     @property
     def nbytes(self) -> int:
         """About how much memory the object takes."""
-        return _MEMORY_PER_MANIFEST * (1 + len(self.manifests)) + sum(
-            manifest.partition_statistics.nbytes for manifest in self.manifests
-        )
+        return _MEMORY_PER_MANIFEST * (1 + len(self.manifests))
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
@@ -91,17 +81,4 @@ class ManifestList:
         sizes = records.integers("_FILE_SIZE", np.int64).tolist()
         if min(sizes, default=0) < 0:
             raise CorruptMetadataError(f"a manifest of {min(sizes)} bytes")
-        statistics = StatisticsColumns.of(records.records("_PARTITION_STATS"))
-        columns = (
-            records.texts("_FILE_NAME"),
-            sizes,
-            records.integers("_NUM_ADDED_FILES", np.int64).tolist(),
-            records.integers("_NUM_DELETED_FILES", np.int64).tolist(),
-            map(statistics.row, range(len(records))),
-            records.integers("_SCHEMA_ID", np.int64).tolist(),
-            records.optional_integers("_MIN_BUCKET").tolist(),
-            records.optional_integers("_MAX_BUCKET").tolist(),
-            records.optional_integers("_MIN_LEVEL").tolist(),
-            records.optional_integers("_MAX_LEVEL").tolist(),
-        )
-        return cls(tuple(map(ManifestFile, *columns)))
+        return cls(tuple(map(ManifestFile, records.texts("_FILE_NAME"), sizes)))

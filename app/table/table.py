@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from app.errors import (
     CorruptMetadataError,
@@ -21,7 +21,7 @@ from app.table.references import References, decode
 from app.table.schema import TableSchema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from app.storage import ByteCache, Readers
     from app.table.index_manifest import IndexEntry
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 MAIN_BRANCH = "main"
 
 Parsed = TypeVar("Parsed")
+
+_Metadata: TypeAlias = "tuple[str, int | None]"
+"""Name of a file in the table's manifest directory, and its bytes where they are recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +204,7 @@ class Table:
             (snapshot.base_manifest_list, snapshot.base_manifest_list_size),
             (snapshot.delta_manifest_list, snapshot.delta_manifest_list_size),
         )
-        lists = self._reader.readers.map(self._manifest_list, files)
+        lists = self._all(self._reader.metadata, files, self._manifest_list)
         return tuple(manifest for each in lists for manifest in each.manifests)
 
     def manifests(self, resolved: ResolvedSnapshot) -> tuple[Manifest, ...]:
@@ -210,7 +213,8 @@ class Table:
         Raises:
             SnapshotExpiredError: the snapshot went away.
         """
-        return tuple(self._reader.readers.map(self.manifest, self.manifest_files(resolved)))
+        files = [(file.file_name, file.file_size) for file in self.manifest_files(resolved)]
+        return tuple(self._all(self._reader.manifests, files, self._manifest))
 
     def manifest(self, file: ManifestFile) -> Manifest:
         """One manifest.
@@ -218,11 +222,11 @@ class Table:
         Raises:
             SnapshotExpiredError: the snapshot went away.
         """
-        return self._cached(self._reader.manifests, self._manifest_path(file), file.file_size, Manifest.parse)
+        return self._manifest((file.file_name, file.file_size))
 
     def keep(self, file: ManifestFile, manifest: Manifest) -> None:
         """Weighs a manifest anew, of which more is known than when it was loaded."""
-        self._reader.manifests.put((self._storage.name, self._manifest_path(file), file.file_size), manifest)
+        self._reader.manifests.put(self._key((file.file_name, file.file_size)), manifest)
 
     def index_entries(self, resolved: ResolvedSnapshot) -> tuple[IndexEntry, ...]:
         """The hash indexes, deletion vector files and other index files of a version.
@@ -232,15 +236,12 @@ class Table:
         """
         if resolved.snapshot is None or resolved.snapshot.index_manifest is None:
             return ()
-        path = f"{self.directory}/manifest/{resolved.snapshot.index_manifest}"
-        return self._cached(self._reader.manifests, path, None, IndexManifest.parse).entries
+        file = (resolved.snapshot.index_manifest, None)
+        return self._cached(self._reader.manifests, file, IndexManifest.parse).entries
 
     @property
     def _what(self) -> str:
         return f"table {self.database}.{self.name}"
-
-    def _manifest_path(self, file: ManifestFile) -> str:
-        return f"{self.directory}/manifest/{file.file_name}"
 
     def _references(self, branch: str | None) -> tuple[str, References]:
         """The directory of the metadata of the main branch or another, and the versions it names."""
@@ -265,15 +266,29 @@ class Table:
             raise CorruptMetadataError(f"expected schema {schema_id}, found {schema.id}", path=path)
         return schema
 
-    def _manifest_list(self, file: tuple[str, int | None]) -> ManifestList:
-        name, size = file
-        path = f"{self.directory}/manifest/{name}"
-        return self._cached(self._reader.metadata, path, size, ManifestList.parse)
+    def _manifest_list(self, file: _Metadata) -> ManifestList:
+        return self._cached(self._reader.metadata, file, ManifestList.parse)
 
-    def _cached(
-        self, cache: ByteCache[Any], path: str, size: int | None, parse: Callable[[bytes], Parsed]
-    ) -> Parsed:
-        """A file that is written once under a name of its own, decoded; ``size`` is None if not recorded."""
+    def _manifest(self, file: _Metadata) -> Manifest:
+        return self._cached(self._reader.manifests, file, Manifest.parse)
+
+    def _key(self, file: _Metadata) -> tuple[str, str, int | None]:
+        name, size = file
+        return self._storage.name, f"{self.directory}/manifest/{name}", size
+
+    def _all(
+        self, cache: ByteCache[Any], files: Sequence[_Metadata], load: Callable[[_Metadata], Parsed]
+    ) -> list[Parsed]:
+        """Several files at once; what is cached already keeps no thread busy."""
+        found: dict[Any, Parsed] = cache.get_many(map(self._key, files))
+        missing = [file for file in files if self._key(file) not in found]
+        read = iter(self._reader.readers.map(load, missing))
+        return [found.get(self._key(file)) or next(read) for file in files]
+
+    def _cached(self, cache: ByteCache[Any], file: _Metadata, parse: Callable[[bytes], Parsed]) -> Parsed:
+        """A file that is written once under a name of its own, decoded."""
+        key = self._key(file)
+        _, path, size = key
 
         def load() -> Parsed:
             try:
@@ -288,7 +303,7 @@ class Table:
                 raise CorruptMetadataError(f"expected a file of {size} bytes, found {len(data)}", path=path)
             return decoded
 
-        parsed: Parsed = cache.get_or_load((self._storage.name, path, size), load)
+        parsed: Parsed = cache.get_or_load(key, load)
         return parsed
 
 
