@@ -83,9 +83,10 @@ def _workloads(title: str, layout: Layout, files: int, directory: Path) -> Itera
         for question in asked:
             question.ask(service, random)
     warehouse = warehouse_of(directory, layout, files)
-    yield Workload(
-        cold_name(title, asked[0].name), files, partial(_plan_cold, warehouse, asked[0], random), is_cold=True
-    )
+    for question in asked:
+        if question.is_asked_cold:
+            plan = partial(_plan_cold, warehouse, question, random)
+            yield Workload(cold_name(title, question.name), files, plan, is_cold=True)
     with closing(open_service(warehouse)) as service:
         for question in asked:
             yield Workload(

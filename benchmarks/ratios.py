@@ -65,12 +65,13 @@ def _comparisons() -> Iterator[tuple[str, Key, Key, Target | None]]:
             yield f"{rival} / {cold}", (rival, LARGEST), (cold, LARGEST), cold_target
 
 
-def _decoding(figures: Sequence[Figure]) -> Iterator[tuple[str, Key, Key, Target]]:
+def _decoding(figures: Sequence[Figure]) -> Iterator[tuple[str, Key, Key, Target | None]]:
     for size in {figure.size for figure in figures if figure.unit is Unit.NANOSECONDS_EACH}:
         for kind, predicate in index_files.CONDITIONS:
             theirs = engine.index_name(kind, predicate)
-            ours = index_files.decode_name(kind, predicate)
-            yield f"{theirs} / {ours}", (theirs, size), (ours, size), _NOT_SLOWER
+            for name, target in ((index_files.files_name, _NOT_SLOWER), (index_files.rows_name, None)):
+                ours = name(kind, predicate)
+                yield f"{theirs} / {ours}", (theirs, size), (ours, size), target
 
 
 def _added_manifest(medians: Mapping[Key, float]) -> Iterator[Figure]:

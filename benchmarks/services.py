@@ -65,11 +65,13 @@ class Question:
         name: tells its form.
         filter: makes it; None is no filter.
         selection: what is asked about rows of the files that are kept.
+        is_asked_cold: of services that have decoded nothing, too.
     """
 
     name: str
     filter: Callable[[Random], str | None]
     selection: SelectionForm = SelectionForm.NONE
+    is_asked_cold: bool = False
 
     def ask(self, service: IndexService, random: Random) -> Plan:
         """The service's plan for it."""
@@ -77,19 +79,23 @@ class Question:
 
 
 def questions(layout: Layout, files: int) -> tuple[Question, ...]:
-    """What is asked of a table, the filter on an index first."""
+    """What is asked of a table."""
     match layout.indexed:
         case Indexed.NOTHING:
             return (
-                Question("half of the days, 10 columns", lambda random: _half(random, layout, files)),
-                Question("one day, one column", lambda random: one_day(random, files)),
+                Question(
+                    "half of the days, 10 columns",
+                    lambda random: _half(random, layout, files),
+                    is_asked_cold=True,
+                ),
+                Question("one day, one column", lambda random: one_day(random, files), is_asked_cold=True),
                 Question("every file kept", lambda _: None),
             )
         case Indexed.KEYS:
-            return (Question("id =", lambda random: f"{ID.name} = {random.randrange(IDS)}"),)
+            return (Question("id =", _id, is_asked_cold=True),)
         case Indexed.VALUES:
             return (
-                Question("cat =", lambda random: _category(random, layout)),
+                Question("cat =", lambda random: _category(random, layout), is_asked_cold=True),
                 Question("score BETWEEN", _scores),
                 Question("cat = with rows", lambda random: _category(random, layout), SelectionForm.BITMAP),
                 Question("score BETWEEN with rows", _scores, SelectionForm.BITMAP),
@@ -99,7 +105,7 @@ def questions(layout: Layout, files: int) -> tuple[Question, ...]:
 def warehouse_of(directory: Path, layout: Layout, files: int) -> Path:
     """Where :func:`prepare` puts the table of one layout and size."""
     where = "embedded" if layout.is_embedded else "beside"
-    shape = f"{layout.indexed.name.lower()}-{where}-{layout.numbers}-{layout.distinct}"
+    shape = f"{layout.indexed.name.lower()}-{where}-{layout.numbers}-{layout.distinct}-{layout.bodies}"
     return directory / f"{shape}-{files}"
 
 
@@ -132,6 +138,11 @@ def _half(random: Random, layout: Layout, files: int) -> str:
     last = first + timedelta(days=days // 2)
     columns = [f"c{number} < {random.randrange(*_LITTLE_LESS_THAN_HALF)}" for number in range(layout.numbers)]
     return " AND ".join([f"{DAY.name} BETWEEN DATE '{first}' AND DATE '{last}'", *columns[:10]])
+
+
+def _id(random: Random) -> str:
+    """An id that no file has."""
+    return f"{ID.name} = {random.randrange(IDS)}"
 
 
 def _category(random: Random, layout: Layout) -> str:

@@ -96,7 +96,8 @@ class BsiStack:
         cursors = Cursors.of(payloads)
         cursors.expect(cursors.i8() == VERSION)
         row_counts = cursors.count()
-        positive, negative = _read_part(cursors), _read_part(cursors)
+        positive = _read_part(cursors, least=0)
+        negative = _read_part(cursors, least=1)
         return cls(row_counts, positive, negative, ~payloads.is_null & ~cursors.sound)
 
     @property
@@ -149,8 +150,8 @@ def _by_sign(keys: Sequence[Key]) -> tuple[NDArray[np.int64], NDArray[np.int64]]
     )
 
 
-def _read_part(cursors: Cursors) -> _Part:
-    """Flags and parts of one sign."""
+def _read_part(cursors: Cursors, least: int) -> _Part:
+    """Flags and parts of one sign, whose absolute values are at least ``least``."""
     flags = cursors.i8()
     cursors.expect((flags == 0) | (flags == 1))
     present = cursors.sound & (flags == 1)
@@ -172,5 +173,6 @@ def _read_part(cursors: Cursors) -> _Part:
     cursors.put(files, parts)
     low, high, starts = (np.zeros(len(flags), np.int64) for _ in range(3))
     lengths = np.full(len(flags), NULL_LENGTH)
-    low[files], high[files], starts[files], lengths[files] = lows, highs, existing_at, existing_lengths
+    low[files], high[files] = np.minimum(np.maximum(lows, least), highs), highs
+    starts[files], lengths[files] = existing_at, existing_lengths
     return _Part(present, low, high, BytesColumn(cursors.data, starts, lengths))

@@ -1,0 +1,227 @@
+"""Indexes that are broken, missing or of another schema, among others that are not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from app.errors import CorruptIndexError
+from app.file_index import bitmap, bloom_filter, range_bitmap
+from app.file_index.container import FileIndex, write
+from app.file_index.evaluation import evaluate
+from app.file_index.index_kinds import IndexKind
+from app.file_index.keys import key_space
+from app.file_index.stacked.answers import Answer
+from app.file_index.stacked.evaluation import evaluate_files
+from app.file_index.stacked.heads import Heads
+from app.file_index.stacked.index import StackedIndex
+from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Operator, Unknown
+from app.types import DataField, parse_type
+from app.types.bytes_column import BytesColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from app.file_index.stacked.answers import Answers
+    from app.file_index.stacked.decisions import FileDecisions
+    from app.predicates.model import BoundPredicate
+    from app.types import Value
+
+INT = parse_type("INT")
+C, D = DataField(0, "c", INT), DataField(1, "d", INT)
+
+
+def _bitmap(*rows: Value | None, version: int = 2) -> bytes:
+    space = key_space(INT)
+    assert space is not None
+    return bitmap.write(rows, space, version)
+
+
+def _file(**columns: Sequence[tuple[str, bytes | None]]) -> bytes:
+    return write(columns)
+
+
+def _equal(field: DataField, value: Value) -> BoundLeaf:
+    return BoundLeaf(Operator.EQUAL, field, (value,))
+
+
+def _decide(
+    predicate: BoundPredicate, contents: Sequence[bytes | None], row_counts: int | Sequence[int] = -1
+) -> FileDecisions:
+    index = StackedIndex.read(BytesColumn.of(contents))
+    counts = np.broadcast_to(np.array(row_counts, np.int64), len(contents))
+    return evaluate_files(predicate, index, np.arange(len(contents)), counts)
+
+
+def _raised(predicate: BoundPredicate, content: bytes, row_count: int | None = None) -> CorruptIndexError:
+    with pytest.raises(CorruptIndexError) as caught:
+        evaluate(predicate, FileIndex.read(content), row_count=row_count)
+    return caught.value
+
+
+BROKEN = {
+    "head": b"no container",
+    "payload": _file(c=[("bitmap", b"\3broken")]),
+    "outside": _file(c=[("bitmap", _bitmap(1, 2))])[:-1],
+    "type": _file(c=[("bsi", b""), ("bitmap", b"")]),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_keeps_a_broken_file_and_says_what_its_reader_says(name: str) -> None:
+    decisions = _decide(_equal(C, 9), [_file(c=[("bitmap", _bitmap(1, 2))]), BROKEN[name]])
+
+    assert decisions.skip.tolist() == [True, False]
+    assert list(decisions.errors) == [1]
+    if name == "head":
+        with pytest.raises(CorruptIndexError) as caught:
+            FileIndex.read(BROKEN[name])
+        raised = caught.value
+    else:
+        raised = _raised(_equal(C, 9), BROKEN[name])
+    assert (str(decisions.errors[1]), decisions.errors[1].offset) == (str(raised), raised.offset)
+
+
+def test_an_index_that_no_column_of_the_type_can_have_is_broken() -> None:
+    text = DataField(0, "c", parse_type("BYTES"))
+    content = _file(c=[("bitmap", _bitmap(1))])
+    leaf = BoundLeaf(Operator.IS_NULL, text)
+
+    decisions = _decide(leaf, [content, None])
+
+    assert not decisions.skip.any()
+    assert {file: str(error) for file, error in decisions.errors.items()} == {0: str(_raised(leaf, content))}
+
+
+def test_every_index_must_have_the_rows_of_the_file() -> None:
+    content = _file(c=[("bitmap", _bitmap(1, 2))])
+
+    decisions = _decide(_equal(C, 9), [content] * 3, [2, 3, -1])
+
+    assert decisions.skip.tolist() == [True, False, True]
+    assert str(decisions.errors[1]) == str(_raised(_equal(C, 9), content, 3))
+
+
+def test_asks_nothing_of_files_that_are_ruled_out_or_broken() -> None:
+    contents = [
+        _file(c=[("bitmap", _bitmap(1))], d=[("bitmap", b"?")]),
+        _file(c=[("bitmap", _bitmap(2))], d=[("bitmap", b"?")]),
+    ]
+
+    both = _decide(BoundAnd((_equal(C, 1), _equal(D, 1))), contents)
+    any_of = _decide(BoundOr((_equal(D, 1), _equal(C, 9))), contents)
+
+    assert both.skip.tolist() == [False, True]
+    assert list(both.errors) == [0]
+    assert not any_of.skip.any()
+    assert list(any_of.errors) == [0, 1]
+
+
+def test_an_entry_that_is_there_twice_is_broken_only_here() -> None:
+    payload = bytearray(_bitmap(1, 2, version=1))
+    payload[10:14] = payload[18:22]
+    content = _file(c=[("bitmap", bytes(payload))])
+
+    decisions = _decide(_equal(C, 9), [content])
+
+    assert decisions.skip.tolist() == [False]
+    assert "once" in decisions.errors[0].expectation
+
+
+def test_a_file_may_lack_everything() -> None:
+    decisions = _decide(_equal(C, 9), [None, _file(), _file(c=[]), _file(c=[("later", b"?")])])
+
+    assert decisions.answers.tolist() == [Answer.KEEP] * 4
+    assert not decisions.answered.any()
+    assert decisions.errors == {}
+    assert _decide(_equal(C, 9), []).skip.tolist() == []
+
+
+def test_an_empty_entry_decides_what_needs_a_value() -> None:
+    contents = [_file(c=[("bitmap", None)]), _file(c=[("later", None)]), _file(c=[("bitmap", _bitmap(1))])]
+    around = BoundOr((BoundLeaf(Operator.LESS_THAN, C, (5,)), BoundLeaf(Operator.GREATER_THAN, C, (6,))))
+
+    assert _decide(_equal(C, 1), contents).skip.tolist() == [True, True, False]
+    assert _decide(BoundLeaf(Operator.NOT_EQUAL, C, (1,)), contents).skip.tolist() == [False, False, True]
+    assert _decide(around, contents).skip.tolist() == [False, False, False]
+
+
+def test_traces_every_question() -> None:
+    space = key_space(INT)
+    assert space is not None
+    bloom = bloom_filter.write([1], space, 20, 0.01)
+    contents = [
+        _file(c=[("bitmap", _bitmap(1)), ("bloom-filter", bloom)]),
+        _file(c=[("range-bitmap", range_bitmap.write([2], space))]),
+        _file(),
+    ]
+    index = StackedIndex.read(BytesColumn.of(contents))
+    steps: list[tuple[str, str | None, str | None, Mapping[int, int]]] = []
+
+    def note(
+        part: BoundLeaf | Unknown,
+        column: str | None,
+        kind: str | None,
+        files: NDArray[np.int64],
+        answers: Answers,
+    ) -> None:
+        steps.append((str(part), column, kind, dict(zip(files.tolist(), answers.tolist(), strict=True))))
+
+    predicate = BoundAnd((_equal(C, 1), Unknown("u")))
+    decisions = evaluate_files(predicate, index, np.array([2, 1, 0]), np.array([1, 1, 1]), note)
+
+    assert decisions.skip.tolist() == [False, True, False]
+    assert decisions.answered.tolist() == [False, True, True]
+    assert decisions.narrows.tolist() == [False, False, True]
+    assert steps == [
+        ("c = 1", "c", "bloom-filter", {0: Answer.KEEP}),
+        ("c = 1", "c", "bitmap", {0: Answer.ROWS}),
+        ("c = 1", "c", "range-bitmap", {1: Answer.SKIP}),
+        ("c = 1", "c", None, {2: Answer.KEEP}),
+        ("u", None, None, {2: Answer.KEEP, 0: Answer.KEEP}),
+    ]
+
+
+def test_two_sets_of_rows_leave_doubt_whether_they_meet() -> None:
+    content = _file(c=[("bitmap", _bitmap(1, 2))], d=[("bitmap", _bitmap(1, 2))])
+    meeting, apart = (BoundAnd((_equal(C, 1), _equal(D, value))) for value in (1, 2))
+
+    decisions = [_decide(predicate, [content], 2) for predicate in (meeting, apart)]
+
+    assert [one.certain.tolist() for one in decisions] == [[False], [False]]
+    assert [one.narrows.tolist() for one in decisions] == [[True], [True]]
+
+
+def test_opens_each_kind_once_and_estimates_its_memory_before() -> None:
+    contents = [_file(c=[("bitmap", _bitmap(*range(file, file + 30)))]) for file in range(50)]
+    index = StackedIndex.read(BytesColumn.of(contents))
+    estimated = index.own_nbytes
+
+    opened = index.open("c", IndexKind.BITMAP, INT)
+
+    assert opened is index.open("c", IndexKind.BITMAP, INT)
+    assert opened.stack is not None
+    assert opened.stack.nbytes <= estimated
+    assert index.nbytes == estimated + sum(map(len, contents))
+
+
+def test_payloads_outside_of_a_side_file_are_broken_though_nobody_can_fetch_them() -> None:
+    content = _file(c=[("bitmap", _bitmap(1, 2))], d=[("bitmap", _bitmap(1, 2))])
+    heads = Heads.read(BytesColumn.of([content, content]), np.array([len(content), len(content) - 1]))
+    fetched = {("d", "bitmap"): BytesColumn.of([_bitmap(1, 2), None])}
+    index = StackedIndex.of(heads, fetched)
+
+    decisions = evaluate_files(_equal(D, 9), index, np.arange(2), np.full(2, 2))
+    unfetched = evaluate_files(_equal(C, 9), index, np.arange(2), np.full(2, 2))
+
+    assert decisions.skip.tolist() == [True, False]
+    assert list(decisions.errors) == [1]
+    assert f"within {len(content) - 1} bytes" in decisions.errors[1].expectation
+    assert not unfetched.skip.any()
+    assert not unfetched.answered.any()
+    with pytest.raises(CorruptIndexError, match="within"):
+        evaluate(_equal(D, 9), index.file_index(1))

@@ -1,0 +1,237 @@
+"""Many files at once beside the indexes of each file, asked one by one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.errors import CorruptIndexError
+from app.file_index import bitmap, bloom_filter, bsi, container, range_bitmap
+from app.file_index.asking import needed_entries
+from app.file_index.container import FileIndex
+from app.file_index.evaluation import evaluate
+from app.file_index.index_kinds import IndexKind, takes
+from app.file_index.keys import key_space
+from app.file_index.result import KEEP, SKIP, Rows
+from app.file_index.stacked.evaluation import evaluate_files
+from app.file_index.stacked.heads import Heads
+from app.file_index.stacked.index import StackedIndex
+from app.predicates.model import (
+    ALWAYS_FALSE,
+    ALWAYS_TRUE,
+    BoundAnd,
+    BoundLeaf,
+    BoundOr,
+    Unknown,
+)
+from app.types import DataField, parse_type
+from app.types.bytes_column import BytesColumn
+from tests import golden_file_index
+from tests.brute_force import matching_rows
+from tests.file_index.strategies import TYPES, columns, leaves
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from app.file_index.result import Result
+    from app.file_index.stacked.decisions import FileDecisions
+    from app.predicates.model import BoundPredicate
+    from app.types import DataType, Value
+
+INDEXED = [data_type for data_type in TYPES if any(takes(kind, data_type) for kind in IndexKind)]
+INT = parse_type("INT")
+
+
+def _payload(draw: st.DrawFn, kind: IndexKind, rows: Sequence[Value | None], data_type: DataType) -> bytes:
+    space = key_space(data_type)
+    assert space is not None
+    match kind:
+        case IndexKind.BLOOM_FILTER:
+            items, fpp = draw(st.sampled_from([(20, 0.05), (20, 0.3), (50, 0.05)]))
+            return bloom_filter.write(rows, space, items, fpp)
+        case IndexKind.BITMAP:
+            version, block_bytes = draw(st.sampled_from([(1, 64), (2, 64), (2, 16384)]))
+            return bitmap.write(rows, space, version, block_bytes)
+        case IndexKind.RANGE_BITMAP:
+            return range_bitmap.write(rows, space, draw(st.sampled_from([0, 16, 16384])))
+        case IndexKind.BSI:
+            return bsi.write(rows, space)
+
+
+@st.composite
+def _containers(
+    draw: st.DrawFn, columns_of_file: Mapping[str, Sequence[Value | None]], data_type: DataType
+) -> bytes:
+    """A file with some indexes on some of its columns."""
+    taken = [kind for kind in IndexKind if takes(kind, data_type)]
+    kinds = st.lists(st.sampled_from(taken), max_size=len(taken), unique=True)
+    listed: dict[str, list[tuple[str, bytes | None]]] = {}
+    for name, rows in columns_of_file.items():
+        chosen = draw(kinds)
+        listed[name] = [(kind.value, _payload(draw, kind, rows, data_type)) for kind in chosen]
+        if draw(st.integers(0, 5)) == 0:
+            listed[name].append(("later", b"?"))
+    if draw(st.integers(0, 9)) == 0:
+        listed = {name: [] for name in listed}
+    return container.write(dict(draw(st.permutations(list(listed.items())))))
+
+
+@st.composite
+def _predicates(draw: st.DrawFn, leaf: st.SearchStrategy[BoundLeaf]) -> BoundPredicate:
+    parts: st.SearchStrategy[BoundPredicate] = st.one_of(
+        leaf, st.sampled_from([ALWAYS_TRUE, ALWAYS_FALSE, Unknown("?")])
+    )
+    found: BoundPredicate = draw(
+        st.recursive(
+            parts,
+            lambda inner: (
+                st.builds(BoundAnd, st.lists(inner, max_size=3).map(tuple))
+                | st.builds(BoundOr, st.lists(inner, max_size=3).map(tuple))
+            ),
+            max_leaves=5,
+        )
+    )
+    return found
+
+
+@st.composite
+def _tables(draw: st.DrawFn, data_type: DataType) -> tuple[list[dict[str, list[Value | None]]], list[bytes]]:
+    """The columns ``a`` and ``b`` of some files, and their containers."""
+    least = not takes(IndexKind.BSI, data_type)
+    files = draw(
+        st.lists(st.tuples(*(columns(data_type, least_integer=least) for _ in "ab")), min_size=1, max_size=6)
+    )
+    rows = []
+    for a, b in files:
+        count = min(len(a), len(b), 12)
+        rows.append({"a": a[:count], "b": b[:count]})
+    contents = [draw(_containers(each, data_type)) for each in rows]
+    # Many files are read side by side, a few one by one.
+    times = draw(st.sampled_from([1, 20]))
+    return rows * times, contents * times
+
+
+def _head_bytes(content: bytes) -> int:
+    return int.from_bytes(content[12:16])
+
+
+def _by_file(predicate: BoundPredicate, content: bytes, row_count: int) -> Result | CorruptIndexError:
+    try:
+        return evaluate(predicate, FileIndex.read(content), row_count=row_count)
+    except CorruptIndexError as error:
+        return error
+
+
+def _decide(
+    predicate: BoundPredicate, contents: Sequence[bytes | None], counts: Sequence[int]
+) -> FileDecisions:
+    index = StackedIndex.read(BytesColumn.of(contents))
+    return evaluate_files(predicate, index, np.arange(len(contents)), np.array(counts, np.int64))
+
+
+@pytest.mark.parametrize("data_type", INDEXED, ids=str)
+@given(data=st.data())
+@settings(deadline=None, max_examples=15)
+def test_decides_as_the_indexes_of_each_file(data_type: DataType, data: st.DataObject) -> None:
+    rows, contents = data.draw(_tables(data_type))
+    fields = [DataField(at, name, data_type) for at, name in enumerate("ab")]
+    counts = [len(each["a"]) for each in rows]
+    index = StackedIndex.read(BytesColumn.of(contents))
+    values = [value for each in rows for value in each["a"]]
+
+    for _ in range(4):
+        predicate = data.draw(
+            _predicates(st.sampled_from(fields).flatmap(lambda field: leaves(field, values)))
+        )
+        chosen = np.flatnonzero(
+            (data.draw(st.lists(st.booleans(), min_size=7, max_size=7)) * 20)[: len(rows)]
+        )
+        chosen = chosen[::-1]
+        decisions = evaluate_files(predicate, index, chosen, np.array(counts)[chosen])
+
+        assert decisions.errors == {}
+        for place, file in enumerate(chosen.tolist()):
+            one = _by_file(predicate, contents[file], counts[file])
+            if decisions.certain[place]:
+                assert decisions.skip[place] == (one is SKIP)
+            assert not decisions.skip[place] or one is SKIP
+            assert decisions.narrows[place] == isinstance(one, Rows) or not decisions.certain[place]
+            assert (one is KEEP) <= (decisions.answers[place] == 3)
+
+
+@given(data=st.data())
+@settings(deadline=None, max_examples=60)
+def test_a_damaged_index_never_skips_what_its_reader_would_find(data: st.DataObject) -> None:
+    data_type = data.draw(st.sampled_from([INT, parse_type("STRING"), parse_type("TINYINT")]))
+    field = DataField(0, "a", data_type)
+    rows, contents = data.draw(_tables(data_type))
+    counts = [len(each["a"]) for each in rows]
+    distinct: dict[bytes, bytes] = {}
+    for content in dict.fromkeys(contents):
+        changed = bytearray(content)
+        for _ in range(data.draw(st.integers(0, 3))):
+            changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(
+                st.sampled_from([0, 1, 2, 127, 128, 255])
+            )
+        distinct[content] = bytes(changed)
+    damaged = [distinct[content] for content in contents]
+
+    for _ in range(4):
+        leaf = data.draw(leaves(field, [value for each in rows for value in each["a"]]))
+        decisions = _decide(leaf, damaged, counts)
+
+        for file, content in enumerate(damaged):
+            truth = matching_rows(leaf, rows[file], counts[file]) if decisions.skip[file] else None
+            if truth:
+                one = _by_file(leaf, content, counts[file])
+                assert one is SKIP or (isinstance(one, Rows) and not one.positions & truth)
+
+
+@pytest.mark.parametrize("name", golden_file_index.names())
+def test_decides_as_the_readers_of_golden_files(name: str) -> None:
+    golden = golden_file_index.load(name)
+    index = StackedIndex.read(BytesColumn.of([golden.content, None, golden.content]))
+
+    for check in golden.document["checks"]:
+        predicate = golden.bind(check["predicate"])
+        decisions = evaluate_files(predicate, index, np.array([2, 0]), np.full(2, golden.row_count))
+        one = _by_file(predicate, golden.content, golden.row_count)
+        assert not decisions.errors, str(predicate)
+        if decisions.certain.all():
+            assert decisions.skip.tolist() == [one is SKIP] * 2, str(predicate)
+        assert one is SKIP or not decisions.skip.any(), str(predicate)
+
+
+@given(data=st.data())
+@settings(deadline=None, max_examples=40)
+def test_asks_no_more_than_the_payloads_it_says_it_needs(data: st.DataObject) -> None:
+    rows, contents = data.draw(_tables(INT))
+    fields = [DataField(at, name, INT) for at, name in enumerate("ab")]
+    predicate = data.draw(
+        _predicates(st.sampled_from(fields).flatmap(lambda field: leaves(field, rows[0]["a"])))
+    )
+    counts = [len(each["a"]) for each in rows]
+    column = BytesColumn.of(contents)
+    sizes = column.lengths
+    heads = Heads.read(
+        BytesColumn(column.data, column.starts, np.array([_head_bytes(content) for content in contents])),
+        sizes,
+    )
+    fetched: dict[tuple[str, str], list[bytes | None]] = {}
+    for file, content in enumerate(contents):
+        for entry in needed_entries(predicate, heads.entries(file)):
+            of_kind = fetched.setdefault((entry.column, entry.kind), [None] * len(contents))
+            of_kind[file] = content[entry.start : entry.end]
+    index = StackedIndex.of(heads, {key: BytesColumn.of(each) for key, each in fetched.items()})
+
+    decisions = evaluate_files(predicate, index, np.arange(len(contents)), np.array(counts))
+
+    assert decisions.answers.tolist() == _decide(predicate, contents, counts).answers.tolist()
+    for file, content in enumerate(contents):
+        assert evaluate(predicate, index.file_index(file), row_count=counts[file]) == _by_file(
+            predicate, content, counts[file]
+        )
