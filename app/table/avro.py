@@ -23,6 +23,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from app.errors import CorruptMetadataError, UnsupportedFormatError
 from app.table.avro_blocks import Block, decode_blocks
 from app.table.avro_codecs import expand
@@ -30,6 +32,8 @@ from app.table.avro_schema import reading_schema
 from app.table.record_columns import RecordColumns
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from app.table.avro_schema import RecordOf
 
 MAGIC = b"Obj\x01"
@@ -45,6 +49,8 @@ _OTHER_FORMATS = {b"ORC": "orc", b"PAR1": "parquet"}
 _MAX_EXPANSION = 64
 _ALWAYS_ALLOWED_BYTES = 256 << 20
 _MAX_EXPANDED_BYTES = 1 << 30
+# Decoding has an overhead for each time, but pieces that are small use the same memory again and again.
+_DECODED_TOGETHER_BYTES = 4 << 20
 
 
 def read_columns(data: bytes, expected: RecordOf) -> RecordColumns:
@@ -64,15 +70,16 @@ def read_columns(data: bytes, expected: RecordOf) -> RecordColumns:
     sync = cursor.take(_SYNC_BYTES, "a sync marker")
     codec = header.get("avro.codec", b"null").decode(errors="replace")
     schema = reading_schema(header.get("avro.schema", b""), expected)
-    blocks = _read_blocks(cursor, codec, sync)
-    return RecordColumns(decode_blocks(blocks or [Block(cursor.at, 0, b"")], schema))
+    decoded = [decode_blocks(blocks, schema) for blocks in _read_blocks(cursor, codec, sync)]
+    return RecordColumns(decoded[0] if len(decoded) == 1 else pa.concat_arrays(decoded))
 
 
-def _read_blocks(cursor: _Cursor, codec: str, sync: bytes) -> list[Block]:
+def _read_blocks(cursor: _Cursor, codec: str, sync: bytes) -> Iterator[list[Block]]:
+    """The blocks of a file, as many at a time as are decoded together; never none at all."""
     size = len(cursor.data)
     room = min(max(_ALWAYS_ALLOWED_BYTES, _MAX_EXPANSION * size), _MAX_EXPANDED_BYTES)
     blocks: list[Block] = []
-    records = 0
+    records = held_bytes = 0
     while cursor.left:
         start = cursor.at
         count, length = cursor.long(), cursor.long()
@@ -91,7 +98,12 @@ def _read_blocks(cursor: _Cursor, codec: str, sync: bytes) -> list[Block]:
         blocks.append(Block(start, count, expanded))
         records += count
         room -= len(expanded)
-    return blocks
+        held_bytes += len(expanded)
+        if held_bytes >= _DECODED_TOGETHER_BYTES:
+            yield blocks
+            blocks, held_bytes = [], 0
+    if blocks or not records:
+        yield blocks or [Block(cursor.at, 0, b"")]
 
 
 def _check_magic(cursor: _Cursor) -> None:
