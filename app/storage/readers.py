@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import copy_context
 from typing import TYPE_CHECKING, TypeVar
 
@@ -11,7 +14,7 @@ from app.storage.deadline import check_deadline, wait_for
 from app.storage.turns import ByteBudget
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
 Given = TypeVar("Given")
 Loaded = TypeVar("Loaded")
@@ -34,6 +37,7 @@ class Readers:
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="reader")
         self._budget = ByteBudget(bytes_in_flight)
+        self._cores = threading.BoundedSemaphore(os.cpu_count() or 1)
 
     def map(
         self,
@@ -83,6 +87,15 @@ class Readers:
         for helper in busy:
             wait_for(helper)
         return [loaded[position] for position in range(count)]
+
+    @contextmanager
+    def core(self) -> Iterator[None]:
+        """One of the machine's cores, for decoding what was read.
+
+        Of more threads than cores each takes longer, while all of them hold their memory.
+        """
+        with self._cores:
+            yield
 
     def close(self) -> None:
         """Ends the threads once what they are loading is loaded."""

@@ -23,8 +23,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from app.errors import CorruptMetadataError, UnsupportedFormatError
 from app.table.avro_blocks import Block, decode_blocks
 from app.table.avro_codecs import expand
@@ -70,8 +68,7 @@ def read_columns(data: bytes, expected: RecordOf) -> RecordColumns:
     sync = cursor.take(_SYNC_BYTES, "a sync marker")
     codec = header.get("avro.codec", b"null").decode(errors="replace")
     schema = reading_schema(header.get("avro.schema", b""), expected)
-    decoded = [decode_blocks(blocks, schema) for blocks in _read_blocks(cursor, codec, sync)]
-    return RecordColumns(decoded[0] if len(decoded) == 1 else pa.concat_arrays(decoded))
+    return RecordColumns([decode_blocks(blocks, schema) for blocks in _read_blocks(cursor, codec, sync)])
 
 
 def _read_blocks(cursor: _Cursor, codec: str, sync: bytes) -> Iterator[list[Block]]:

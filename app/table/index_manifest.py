@@ -148,7 +148,7 @@ def _ranges(records: RecordColumns, file_names: Sequence[str]) -> list[tuple[Del
     there = np.asarray(lists.values.is_valid())
     # Without the ranges that are null, each entry's begin as many places earlier as nulls stand before them.
     starts = np.concatenate([[0], np.cumsum(there)])[starts]
-    ranges = RecordColumns(lists.values.filter(pa.array(there)))
+    ranges = RecordColumns([lists.values.filter(pa.array(there))])
     if not len(ranges):
         return [()] * len(records)
     offsets, lengths = ranges.integers("f1", np.int64), ranges.integers("f2", np.int64)

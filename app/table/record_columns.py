@@ -1,7 +1,7 @@
 """Decoded Avro records as columns of numbers and of byte strings.
 
-Columns share the memory of the decoded records wherever their form allows: one of them keeps all of that
-memory alive.
+Columns share the memory of records that were decoded in one piece wherever their form allows: one of them
+keeps all of that memory alive. Of records in several pieces they are copies.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import pyarrow as pa
 from app.types.bytes_column import BytesColumn
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 Integer = TypeVar("Integer", bound=np.integer)
@@ -76,23 +78,23 @@ class RecordColumns:
     """Records of one type, column by column; a column may be absent if it is nullable.
 
     Attributes:
-        array: the records as Arrow has them; none of them is null.
+        pieces: the records as Arrow has them, one piece or more; none of the records is null.
     """
 
-    array: pa.StructArray
+    pieces: Sequence[pa.StructArray]
 
     def __len__(self) -> int:
-        return len(self.array)
+        return sum(map(len, self.pieces))
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory of all columns, those that nobody asked for included."""
-        size: int = self.array.get_total_buffer_size()
-        return size
+        return sum(piece.get_total_buffer_size() for piece in self.pieces)
 
     def integers(self, name: str, dtype: type[Integer]) -> NDArray[Integer]:
         """A column of integers, shape (n,)."""
-        return np.asarray(self.array.field(name)).astype(dtype, copy=False)
+        columns = [np.asarray(piece.field(name)) for piece in self.pieces]
+        return np.concatenate(columns).astype(dtype, copy=False)
 
     def optional_integers(self, name: str) -> OptionalIntegers:
         """A column of integers or nulls."""
@@ -100,7 +102,9 @@ class RecordColumns:
 
     def strings(self, name: str) -> BytesColumn:
         """A column of byte strings, or of strings as UTF-8, or of nulls."""
-        return BytesColumn.from_arrow(self._nullable(name, pa.binary()))
+        if not self._has(name):
+            return BytesColumn.from_arrow(pa.nulls(len(self), pa.binary()))
+        return BytesColumn.concat([BytesColumn.from_arrow(piece.field(name)) for piece in self.pieces])
 
     def texts(self, name: str) -> list[Any]:
         """A column of strings as objects, None where null."""
@@ -109,7 +113,7 @@ class RecordColumns:
 
     def coded_bytes(self, name: str) -> tuple[NDArray[np.int32], tuple[bytes, ...]]:
         """A column of byte strings, of which few differ: which one each is, and the different ones."""
-        encoded = self.array.field(name).dictionary_encode()
+        encoded = self._nullable(name, pa.binary()).dictionary_encode()
         return np.asarray(encoded.indices), tuple(encoded.dictionary.to_pylist())
 
     def lists(self, name: str, items: pa.DataType) -> pa.ListArray:
@@ -118,12 +122,17 @@ class RecordColumns:
 
     def records(self, name: str) -> RecordColumns:
         """A column of records."""
-        return RecordColumns(self.array.field(name))
+        return RecordColumns([piece.field(name) for piece in self.pieces])
+
+    def _has(self, name: str) -> bool:
+        found: int = self.pieces[0].type.get_field_index(name)
+        return found >= 0
 
     def _nullable(self, name: str, absent: pa.DataType) -> pa.Array:
-        if self.array.type.get_field_index(name) < 0:
+        if not self._has(name):
             return pa.nulls(len(self), absent)
-        return self.array.field(name)
+        columns = [piece.field(name) for piece in self.pieces]
+        return columns[0] if len(columns) == 1 else pa.concat_arrays(columns)
 
 
 def list_codes(array: pa.ListArray) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

@@ -282,7 +282,7 @@ class Table:
         """Several files at once; what is cached already keeps no thread busy."""
         found: dict[Any, Parsed] = cache.get_many(map(self._key, files))
         missing = [file for file in files if self._key(file) not in found]
-        read = iter(self._reader.readers.map(load, missing))
+        read = iter(self._reader.readers.map(load, missing, size_of=lambda file: file[1] or 0))
         return [found.get(self._key(file)) or next(read) for file in files]
 
     def _cached(self, cache: ByteCache[Any], file: _Metadata, parse: Callable[[bytes], Parsed]) -> Parsed:
@@ -297,7 +297,8 @@ class Table:
                 data = self._storage.read_immutable(path, size)
             except FileMissingError as error:
                 raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired") from error
-            decoded = decode(path, data, parse)
+            with self._reader.readers.core():
+                decoded = decode(path, data, parse)
             # Avro cut between two blocks is Avro as well, with fewer records: only the size tells.
             if size is not None and len(data) != size:
                 raise CorruptMetadataError(f"expected a file of {size} bytes, found {len(data)}", path=path)

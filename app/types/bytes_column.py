@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -59,6 +59,17 @@ class BytesColumn:
             starts[null], lengths[null] = 0, NULL_LENGTH
         data = np.zeros(0, np.uint8) if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
         return cls(data, starts, lengths)
+
+    @classmethod
+    def concat(cls, columns: Sequence[Self]) -> Self:
+        """The strings of several columns (at least one), one behind the other; a single column is shared."""
+        if len(columns) == 1:
+            return columns[0]
+        before = np.cumsum([0, *(len(column.data) for column in columns)])[:-1]
+        starts = [column.starts + shift for column, shift in zip(columns, before, strict=True)]
+        lengths = np.concatenate([column.lengths for column in columns])
+        data = np.concatenate([column.data for column in columns])
+        return cls(data, np.where(lengths < 0, 0, np.concatenate(starts)), lengths)
 
     def __len__(self) -> int:
         return len(self.starts)
