@@ -1,0 +1,107 @@
+"""Payloads made to cost more than their bytes."""
+
+from __future__ import annotations
+
+import struct
+import time
+import tracemalloc
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.file_index.container import write
+from app.file_index.index_kinds import IndexKind, takes
+from app.file_index.stacked.evaluation import evaluate_files
+from app.file_index.stacked.index import StackedIndex
+from app.predicates.model import BoundLeaf, Operator
+from app.types import DataField, parse_type
+from app.types.bytes_column import BytesColumn
+
+if TYPE_CHECKING:
+    from app.types import DataType
+
+INT, STRING = parse_type("INT"), parse_type("STRING")
+COUNT = 2_000
+LONG = 60_000
+
+
+def _entries_that_overlap() -> bytes:
+    """Blocks of a bitmap index that share one long key."""
+    entry = struct.pack(">i", LONG) + b"k" * LONG + struct.pack(">ii", -1, -1)
+    area = struct.pack(">i", 1) + entry
+    listed = (struct.pack(">i", 0) + struct.pack(">i", 0)) * COUNT
+    head = struct.pack(">biib", 2, COUNT, COUNT, 0)
+    return head + struct.pack(">i", COUNT) + listed + struct.pack(">i", len(area)) + area
+
+
+def _keys_that_overlap() -> bytes:
+    """Keys of a range-bitmap that all are the same long one."""
+    key = struct.pack(">i", LONG) + b"k" * LONG
+    further = struct.pack(">i", 0) * (COUNT - 1)
+    tail = struct.pack(">iiiii", 0, 0, COUNT - 1, len(further), len(key))
+    chunk = b"\1" + struct.pack(">i", 0) + tail
+    dictionary = struct.pack(">ibiii", 13, 1, 1, 4, len(chunk)) + struct.pack(">i", 0) + chunk + further + key
+    head = struct.pack(">bii", 1, COUNT, COUNT) + struct.pack(">ii", 0, 0)
+    head += struct.pack(">i", len(dictionary))
+    slices = struct.pack(">ibbii", 10 + 8 * 11, 1, 11, 0, 8 * 11) + bytes(8 * 11)
+    return struct.pack(">i", len(head)) + head + dictionary + slices
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "data_type"),
+    [
+        pytest.param("bitmap", _entries_that_overlap(), STRING, id="entries that overlap"),
+        pytest.param("range-bitmap", _keys_that_overlap(), STRING, id="keys that overlap"),
+        pytest.param(
+            "bitmap", struct.pack(">biib", 1, 2**31 - 1, 2**31 - 1, 0) + b"\0" * 20, INT, id="entries"
+        ),
+        pytest.param("bitmap", struct.pack(">biibii", 2, 2**31 - 1, 0, 0, 2**31 - 1, 0), INT, id="blocks"),
+        pytest.param("bitmap", struct.pack(">biibiii", 2, 9, 1, 0, 0, 2**31 - 1, 0), INT, id="block area"),
+        pytest.param("bloom-filter", struct.pack(">i", 2**31 - 1) + b"\xff" * 8, INT, id="hash functions"),
+        pytest.param(
+            "range-bitmap",
+            struct.pack(">ibiiii", 17, 1, 2**31 - 1, 2**31 - 1, 0, 0) + struct.pack(">i", 0),
+            INT,
+            id="distinct values",
+        ),
+    ],
+)
+@pytest.mark.parametrize("files", [1, 20])
+def test_refuses_cheaply(kind: str, payload: bytes, data_type: DataType, files: int) -> None:
+    contents = BytesColumn.of([write({"c": [(kind, payload)]})] * files)
+    literal = 5 if data_type is INT else b"k"
+    leaf = BoundLeaf(Operator.EQUAL, DataField(0, "c", data_type), (literal,))
+    index = StackedIndex.read(contents)
+    started = time.perf_counter()
+    tracemalloc.start()
+    try:
+        opened = index.open("c", IndexKind(kind), data_type)
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert opened.broken.all()
+    assert peak_bytes < 1_000_000 + 20 * contents.data.nbytes
+    assert time.perf_counter() - started < 5
+    assert not evaluate_files(leaf, index, np.arange(files), np.full(files, -1)).skip.any()
+
+
+@pytest.mark.parametrize("kind", list(IndexKind))
+@given(
+    payloads=st.lists(st.binary(max_size=120), min_size=1, max_size=4), wanted=st.sampled_from([INT, STRING])
+)
+@settings(deadline=None)
+def test_survives_any_payload(kind: IndexKind, payloads: list[bytes], wanted: DataType) -> None:
+    field = DataField(0, "c", wanted if takes(kind, wanted) else INT)
+    index = StackedIndex.read(BytesColumn.of([write({"c": [(kind.value, each)]}) for each in payloads] * 9))
+    files = np.arange(len(index))
+
+    for operator in (Operator.EQUAL, Operator.GREATER_THAN, Operator.IS_NULL, Operator.NOT_EQUAL):
+        literals = () if operator is Operator.IS_NULL else (b"a" if field.type is STRING else 5,)
+        decisions = evaluate_files(
+            BoundLeaf(operator, field, literals), index, files, np.full(len(files), -1)
+        )
+        assert not decisions.skip[list(decisions.errors)].any()
