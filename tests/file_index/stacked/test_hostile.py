@@ -50,11 +50,27 @@ def _keys_that_overlap() -> bytes:
     return struct.pack(">i", len(head)) + head + dictionary + slices
 
 
+def _chunks_that_overlap() -> bytes:
+    """Chunks of a range-bitmap that share their further keys."""
+    further = b"".join(struct.pack(">i", key) for key in range(COUNT))
+    heads = b"".join(
+        b"\1" + struct.pack(">iiiiii", 0, code * (COUNT + 1), 0, COUNT, len(further), 4)
+        for code in range(COUNT)
+    )
+    offsets = b"".join(struct.pack(">i", chunk * len(heads) // COUNT) for chunk in range(COUNT))
+    dictionary = struct.pack(">ibiii", 13, 1, COUNT, len(offsets), len(heads)) + offsets + heads + further
+    values = COUNT * (COUNT + 1)
+    head = struct.pack(">bii", 1, values, values) + struct.pack(">iii", 0, 0, len(dictionary))
+    slices = struct.pack(">ibbii", 10 + 8 * 22, 1, 22, 0, 8 * 22) + bytes(8 * 22)
+    return struct.pack(">i", len(head)) + head + dictionary + slices
+
+
 @pytest.mark.parametrize(
     ("kind", "payload", "data_type"),
     [
         pytest.param("bitmap", _entries_that_overlap(), STRING, id="entries that overlap"),
         pytest.param("range-bitmap", _keys_that_overlap(), STRING, id="keys that overlap"),
+        pytest.param("range-bitmap", _chunks_that_overlap(), INT, id="chunks that overlap"),
         pytest.param(
             "bitmap", struct.pack(">biib", 1, 2**31 - 1, 2**31 - 1, 0) + b"\0" * 20, INT, id="entries"
         ),
