@@ -193,7 +193,9 @@ def test_a_wrong_number_of_values_hides_none(kind: str) -> None:
     content = _file(c=[(kind.partition(" ")[0], _fewer_values(kind))])
 
     for leaf in (BoundLeaf(Operator.NOT_EQUAL, C, (1,)), _equal(C, 2)):
-        assert not _decide(leaf, [content]).skip.any()
+        decisions = _decide(leaf, [content])
+        assert not decisions.skip.any()
+        assert list(decisions.errors) == [0]
 
 
 def test_a_bitmap_of_version_1_ends_with_its_entries_if_no_rows_need_a_bitmap() -> None:

@@ -12,8 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.errors import CorruptIndexError
+from app.file_index import bitmap, bloom_filter, bsi, range_bitmap
 from app.file_index.container import write
-from app.file_index.index_kinds import IndexKind, takes
+from app.file_index.index_kinds import IndexKind, open_index, takes
+from app.file_index.keys import key_space
 from app.file_index.stacked.evaluation import evaluate_files
 from app.file_index.stacked.index import StackedIndex
 from app.predicates.model import BoundLeaf, Operator
@@ -21,7 +24,9 @@ from app.types import DataField, parse_type
 from app.types.bytes_column import BytesColumn
 
 if TYPE_CHECKING:
-    from app.types import DataType
+    from collections.abc import Sequence
+
+    from app.types import DataType, Value
 
 INT, STRING = parse_type("INT"), parse_type("STRING")
 COUNT = 2_000
@@ -103,6 +108,54 @@ def test_refuses_cheaply(kind: str, payload: bytes, data_type: DataType, files: 
     assert peak_bytes < 1_000_000 + 20 * contents.data.nbytes
     assert time.perf_counter() - started < 5
     assert not evaluate_files(leaf, index, np.arange(files), np.full(files, -1)).skip.any()
+
+
+_ROWS: dict[str, Sequence[Value | None]] = {
+    "INT": [1, 1, None, -2, 900, None, 7],
+    "STRING": [b"a", None, b"", b"bcd", b"a", b"efghijklmnop"],
+    "TIMESTAMP(6)": [-5_000, None, None, 7_000],
+}
+
+_WRITTEN = [
+    (kind, type_text, version)
+    for kind in IndexKind
+    for type_text in _ROWS
+    for version in ((1, 2) if kind is IndexKind.BITMAP else (1,))
+    if takes(kind, parse_type(type_text))
+]
+
+
+@pytest.mark.parametrize(("kind", "type_text", "version"), _WRITTEN)
+def test_refuses_whatever_a_reader_refuses(kind: IndexKind, type_text: str, version: int) -> None:
+    data_type, rows = parse_type(type_text), _ROWS[type_text]
+    space = key_space(data_type)
+    assert space is not None
+    match kind:
+        case IndexKind.BLOOM_FILTER:
+            payload = bloom_filter.write(rows, space, 20, 0.1)
+        case IndexKind.BITMAP:
+            payload = bitmap.write(rows, space, version, 64)
+        case IndexKind.RANGE_BITMAP:
+            payload = range_bitmap.write(rows, space, 16)
+        case IndexKind.BSI:
+            payload = bsi.write(rows, space)
+    damaged = [payload[:size] for size in range(len(payload))]
+    for at in range(len(payload)):
+        damaged += [
+            payload[:at] + bytes([value]) + payload[at + 1 :] for value in (0, 1, 2, 20, 127, 128, 255)
+        ]
+    index = StackedIndex.read(
+        BytesColumn.of([write({"c": [(kind.value, each)]}) for each in [*damaged, payload]])
+    )
+
+    broken = index.open("c", kind, data_type).broken
+
+    assert not broken[-1]
+    for file, each in enumerate(damaged):
+        try:
+            open_index(kind, each, data_type)
+        except CorruptIndexError:
+            assert broken[file], each
 
 
 @pytest.mark.parametrize("kind", list(IndexKind))
