@@ -12,7 +12,8 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from app.planning.requests import PlanRequest, SelectionForm, SnapshotSelector
-from benchmarks.services import EVENTS, NO_INDEX, one_day, open_service
+from benchmarks.questions import one_day, sql
+from benchmarks.services import EVENTS, NO_INDEX, open_service
 from benchmarks.synthetic import table_directory, write_manifest, write_snapshot, write_table
 from benchmarks.workload import Suite, Workload
 
@@ -81,7 +82,7 @@ def _workloads(manifests: int, directory: Path) -> Iterator[Workload]:
 def _plan(service: IndexService, random: Random, files: int, snapshot: int) -> int:
     request = PlanRequest(
         selector=SnapshotSelector(snapshot_id=snapshot),
-        filter=one_day(random, files),
+        filter=sql(one_day(random, files)),
         selection=SelectionForm.NONE,
     )
     return service.plan(EVENTS, request).summary.files_kept

@@ -99,7 +99,8 @@ def _plan_figures(layout: Layout, files: int, directory: Path) -> Iterator[Figur
     (place / "warehouse").symlink_to(warehouse_of(directory, layout, files))
     flags = ["--files", str(files), "--seconds", _PLAN_SECONDS, "--out", str(place)]
     printed = _run(directory / "engine" / "tables", "PlanBench", *flags, environment={"HEAP": _PLAN_HEAP})
-    found: dict[str, Any] = json.loads(printed)
+    # Maven may have printed before.
+    found: dict[str, Any] = json.loads(printed[printed.index("{") :])
     for run in found["runs"]:
         if run["filter"] == _ABSENT_ID:
             yield Figure(

@@ -18,8 +18,9 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.events import DATABASE, TABLE
+from benchmarks.questions import one_day, sql
 from benchmarks.runner import percentile
-from benchmarks.services import NO_INDEX, WAREHOUSE, one_day, prepare, warehouse_of
+from benchmarks.services import NO_INDEX, WAREHOUSE, prepare, warehouse_of
 from benchmarks.workload import Figure, Suite, Target, Unit
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _ask(connection: _Connection, random: Random, seconds: float) -> tuple[list[
     answer = b""
     end = time.perf_counter() + seconds
     while not took or time.perf_counter() < end:
-        body = json.dumps({"filter": one_day(random, _FILES)}).encode()
+        body = json.dumps({"filter": sql(one_day(random, _FILES))}).encode()
         started = time.perf_counter()
         answer = connection.post(body)
         took.append(time.perf_counter() - started)

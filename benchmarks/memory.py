@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from app.planning.limits import CacheBytes
 from benchmarks.index_bodies import write_bodies
+from benchmarks.questions import questions
 from benchmarks.runner import resident_bytes
 from benchmarks.services import (
     KEYS,
@@ -19,9 +20,9 @@ from benchmarks.services import (
     NO_INDEX,
     VALUES,
     VALUES_BESIDE,
+    ask,
     open_service,
     prepare,
-    questions,
     warehouse_of,
 )
 from benchmarks.workload import Figure, Note, Suite, Target, Unit
@@ -107,7 +108,7 @@ def _capacity(layout: Layout, files: int, directory: Path) -> Iterator[Figure]:
 def _ask_everything(service: IndexService, layout: Layout, files: int) -> None:
     random = Random(files)
     for question in questions(layout, files):
-        question.ask(service, random)
+        ask(service, question, random)
 
 
 @contextmanager

@@ -12,7 +12,8 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.events import Indexed, Layout
-from benchmarks.services import LAYOUTS, Question, open_service, prepare, questions, warehouse_of
+from benchmarks.questions import questions
+from benchmarks.services import LAYOUTS, ask, open_service, prepare, warehouse_of
 from benchmarks.workload import Suite, Target, Workload
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from app.planning.service import IndexService
+    from benchmarks.questions import Question
 
 LARGEST: Final = 100_000
 """Files of the table that targets are set for."""
@@ -81,10 +83,10 @@ def _workloads(title: str, layout: Layout, files: int, directory: Path) -> Itera
     # What is imported and set up once in a process is no part of any plan.
     with closing(open_service(warehouse_of(directory, layout, _FIRST))) as service:
         for question in asked:
-            question.ask(service, random)
+            ask(service, question, random)
     warehouse = warehouse_of(directory, layout, files)
     for question in asked:
-        if question.is_asked_cold:
+        if question.is_compared:
             plan = partial(_plan_cold, warehouse, question, random)
             yield Workload(cold_name(title, question.name), files, plan, is_cold=True)
     with closing(open_service(warehouse)) as service:
@@ -103,4 +105,4 @@ def _plan_cold(warehouse: Path, question: Question, random: Random) -> int:
 
 
 def _plan(service: IndexService, question: Question, random: Random) -> int:
-    return question.ask(service, random).summary.files_kept
+    return ask(service, question, random).summary.files_kept

@@ -38,31 +38,26 @@ def _growth(figures: Sequence[Figure]) -> Iterator[tuple[str, Key, Key, Target]]
         if figure.size in _TEN_TIMES and figure.unit is Unit.MILLISECONDS:
             smaller = figure.name, figure.size // 10
             yield f"growth by 10 x size: {figure.name}", (figure.name, figure.size), smaller, _GROWTH
-    for what, many, few in (("columns", MANY_COLUMNS, NO_INDEX.title), ("values", MANY_VALUES, FEW_VALUES)):
-        layout = NO_INDEX if what == "columns" else VALUES
-        for name in (cold_name, warm_name):
-            question = peers.form(layout)
-            yield (
-                f"growth by 10 x {what}: {name(few, question)}",
-                (name(many, question), COMPARED),
-                (name(few, question), COMPARED),
-                _GROWTH,
-            )
+    for many, few, layout in ((MANY_COLUMNS, NO_INDEX.title, NO_INDEX), (MANY_VALUES, FEW_VALUES, VALUES)):
+        for question in peers.compared(layout, COMPARED):
+            for name in (cold_name, warm_name):
+                above, below = name(many, question.name), name(few, question.name)
+                yield f"growth, {many}: {below}", (above, COMPARED), (below, COMPARED), _GROWTH
 
 
 def _comparisons() -> Iterator[tuple[str, Key, Key, Target | None]]:
     """Peers' plans of the largest table by ours."""
-    for layout in (NO_INDEX, KEYS, VALUES):
-        warm, cold = (name(layout.title, peers.form(layout)) for name in (warm_name, cold_name))
-        rivals: dict[str, tuple[Target | None, Target | None]] = {
-            peers.rust_name(layout): (_FASTER_WARM, _NOT_SLOWER)
-        }
-        if layout is KEYS:
-            rivals[engine.plan_name(is_cached=True)] = (_FASTER_WARM, None)
-            rivals[engine.plan_name(is_cached=False)] = (None, _NOT_SLOWER)
-        for rival, (warm_target, cold_target) in rivals.items():
-            yield f"{rival} / {warm}", (rival, LARGEST), (warm, LARGEST), warm_target
-            yield f"{rival} / {cold}", (rival, LARGEST), (cold, LARGEST), cold_target
+    for layout in peers.LAYOUTS:
+        for question in peers.compared(layout, LARGEST):
+            warm, cold = (name(layout.title, question.name) for name in (warm_name, cold_name))
+            rivals = [peers.plan_name(layout.title, question.name)]
+            if layout is KEYS:
+                rivals += [engine.plan_name(is_cached=is_cached) for is_cached in (True, False)]
+            for rival in rivals:
+                # Only where an index can tell that files do not match is there so much to gain.
+                target = None if layout is NO_INDEX else _FASTER_WARM
+                yield f"{rival} / warm plan", (rival, LARGEST), (warm, LARGEST), target
+                yield f"{rival} / cold plan", (rival, LARGEST), (cold, LARGEST), _NOT_SLOWER
 
 
 def _decoding(figures: Sequence[Figure]) -> Iterator[tuple[str, Key, Key, Target | None]]:

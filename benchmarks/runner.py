@@ -81,6 +81,9 @@ def _time(workload: Workload, seconds_each: float) -> Figure:
         workload.run()
     took: list[float] = []
     kept: list[int] = []
+    # What is there already need not be looked through before each run.
+    gc.collect()
+    gc.freeze()
     while not took or (sum(took) < seconds_each and len(took) < workload.runs):
         gc.collect()
         started = time.perf_counter()
@@ -88,6 +91,7 @@ def _time(workload: Workload, seconds_each: float) -> Figure:
         took.append(time.perf_counter() - started)
         if isinstance(result, int):
             kept.append(result)
+    gc.unfreeze()
     scale = 1e9 / workload.size if workload.unit is Unit.NANOSECONDS_EACH else 1e3
     return Figure(
         name=workload.name,

@@ -104,13 +104,15 @@ class SideIndexes:
             at, first = np.flatnonzero(segments == segment), segment * FILES_OF_HEADS
             heads = self._heads(first, rows[at])
             known = heads.has(rows[at] - first)
-            size = files_of_bodies(heads.largest_body(asked))
+            # Columns of the filter without an index must not tell segments apart that hold the same.
+            listed = heads.listed(asked)
+            size = files_of_bodies(heads.largest_body(listed))
             parts = (rows[at] - first) // size
             for part in np.unique(parts[known]).tolist():
                 check_deadline()
                 some = at[known & (parts == part)]
                 start = part * size
-                body = self._body(heads.slice(start, start + size), first + start, rows[some], asked)
+                body = self._body(heads.slice(start, start + size), first + start, rows[some], listed)
                 fetched = body.fetched[rows[some] - first - start]
                 yield some[fetched], body.index, (rows[some] - first - start)[fetched]
 

@@ -68,6 +68,10 @@ class HeadSegment:
         part = BytesColumn(buffers.data, buffers.starts[start:stop], buffers.lengths[start:stop])
         return Heads.read(part, self.heads.sizes[start:stop])
 
+    def listed(self, asked: Asked) -> Asked:
+        """Those of some indexes that a file has whose head is here."""
+        return frozenset((column, kind) for column, kind in asked if kind in self.heads.kinds(column))
+
     def largest_body(self, asked: Asked) -> int:
         """Bytes of the largest sum of asked payloads of one file."""
         return int(_body_sizes(self.heads, asked).max(initial=0))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.planning.copied_tables import CopiedTable, open_service
+from tests.planning.tables_beside import Beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from app.planning.service import IndexService
     from tests.golden_tables import GoldenWarehouse
+    from tests.planning.tables_beside import MakeBeside
 
 
 @pytest.fixture(scope="session")
@@ -34,3 +36,16 @@ def copy_table(golden: GoldenWarehouse, tmp_path: Path) -> Iterator[Callable[[st
             return copied
 
         yield copy
+
+
+@pytest.fixture
+def make_beside(tmp_path: Path) -> Iterator[MakeBeside]:
+    """Makes a table whose files have indexes beside them."""
+    with ExitStack() as made:
+
+        def make(index: Callable[[int], bytes]) -> Beside:
+            beside = Beside.write(tmp_path, index)
+            made.callback(beside.service.close)
+            return beside
+
+        yield make

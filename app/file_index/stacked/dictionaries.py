@@ -1,8 +1,8 @@
 """The keys in the chunked dictionaries of many range-bitmaps, see :mod:`app.file_index.dictionary`.
 
 All chunks of all files are read side by side. Beyond what a look-up in one dictionary checks, the codes have
-to go on without a gap up to the number of distinct values, and chunks may not overlap so far that together
-they hold more bytes than there are.
+to go on without a gap up to the number of distinct values, and chunks and keys may not overlap so far that
+together they hold more bytes than there are.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ def read_keys(cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64
     Returns:
         The keys of sound dictionaries, in the order in which they are stored.
     """
+    sizes = cursors.remaining
     head_lengths, versions = cursors.i32(), cursors.i8()
     chunk_counts = cursors.count(each_bytes=OFFSET.size)
     offsets_lengths, heads_lengths = cursors.i32(), cursors.count(each_bytes=1)
@@ -47,7 +48,7 @@ def read_keys(cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64
     inside = (offsets >= 0) & (offsets < heads_lengths[of_chunk])
     at = np.where(inside, heads_at[of_chunk] + offsets, 0)
     chunks = Cursors(cursors.data, at, cursors.ends[of_chunk], inside)
-    return _read_chunks(chunks, of_chunk, cursors, space, cardinalities)
+    return _within(_read_chunks(chunks, of_chunk, cursors, space, cardinalities), cursors, space, sizes)
 
 
 def _read_chunks(
@@ -81,8 +82,8 @@ def _read_chunks(
     chunks.expect(cursors.sound[of_chunk])
     further = np.where(chunks.sound, further, 0)
     starts = cursors.at[of_chunk] + offsets
-    stored = _interleave(first_at, _further_keys(chunks, starts, further, space), further, chunks.sound)
-    return _within(stored.of(of_chunk), cursors, space)
+    further_at = _further_keys(chunks, starts, further, space)
+    return _interleave(first_at, further_at, further, chunks.sound).of(of_chunk)
 
 
 def _further_keys(
@@ -111,18 +112,18 @@ def _interleave(
     return StoredKeys(owners, places)
 
 
-def _within(stored: StoredKeys, cursors: Cursors, space: KeySpace) -> StoredKeys:
-    """The keys of dictionaries that hold all of their keys; the others are no longer sound."""
+def _within(stored: StoredKeys, cursors: Cursors, space: KeySpace, sizes: NDArray[np.int64]) -> StoredKeys:
+    """The keys of dictionaries that hold all of their keys in ``sizes`` bytes; others are not sound."""
     if space.width is not None:
         return stored
     count = len(cursors.at)
     inside = (stored.places >= 0) & (stored.places < cursors.ends[stored.owners])
     at = np.where(inside, stored.places, 0)
     keys = Cursors(cursors.data, at, cursors.ends[stored.owners], inside)
-    keys.count(each_bytes=1)
+    lengths = keys.count(each_bytes=1)
     cursors.expect(np.bincount(stored.owners, ~keys.sound, count) == 0)
-    sound = cursors.sound[stored.owners]
-    return stored if sound.all() else StoredKeys(stored.owners[sound], stored.places[sound])
+    cursors.expect(np.bincount(stored.owners, lengths, count) <= sizes)
+    return stored.only(cursors.sound)
 
 
 def skip_keys(cursors: Cursors, space: KeySpace) -> None:

@@ -46,6 +46,13 @@ class StoredKeys:
         """The same keys, where what this calls ``i`` is a thing of file ``owners[i]``."""
         return StoredKeys(owners[self.owners], self.places)
 
+    def only(self, chosen: NDArray[np.bool_]) -> StoredKeys:
+        """The keys of ``chosen`` owners, shape (owners,)."""
+        if chosen.all():
+            return self
+        kept = chosen[self.owners]
+        return StoredKeys(self.owners[kept], self.places[kept])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Integers:

@@ -180,21 +180,21 @@ class _Evaluation:
     ) -> NDArray[np.int64]:
         """Which files of ``at`` have an index that can be asked, as positions in it; takes note of errors."""
         files, counts = self.files[at], self.row_counts[at]
-        asked, broken = opened.asked[files], opened.broken[files]
-        for position in np.flatnonzero(broken).tolist():
+        sound = opened.sound[files]
+        for position in np.flatnonzero(opened.broken[files]).tolist():
             file = int(files[position])
             self._fail(int(at[position]), self.index.error(leaf.field.name, kind, leaf.field.type, file))
         if opened.stack is None or isinstance(opened.stack, BloomStack):
-            return np.flatnonzero(asked & ~broken)
+            return np.flatnonzero(sound)
         found = opened.stack.row_counts[files]
-        differ = asked & ~broken & (counts != UNKNOWN_ROW_COUNT) & (counts != found)
+        differ = sound & (counts != UNKNOWN_ROW_COUNT) & (counts != found)
         for position in np.flatnonzero(differ).tolist():
             error = CorruptIndexError(
                 f"expected the {counts[position]} rows of the data file, found {found[position]}"
             )
             entry = self.index.entry(leaf.field.name, kind, int(files[position]))
             self._fail(int(at[position]), blamed(entry, error))
-        return np.flatnonzero(asked & ~broken & ~differ)
+        return np.flatnonzero(sound & ~differ)
 
     def _fail(self, at: int, error: CorruptIndexError) -> None:
         self.failed[at] = True

@@ -43,12 +43,12 @@ class OpenedStack:
 
     Attributes:
         stack: what answers; None if no file can have such an index on a column of this type.
-        asked: bool, shape (m,): which files have an index that is at hand, or would be if it were not broken.
-        broken: bool, shape (m,): which of these are broken.
+        sound: bool, shape (m,): which files have an index that can be asked.
+        broken: bool, shape (m,): which have one that is broken.
     """
 
     stack: AnyStack | None
-    asked: NDArray[np.bool_]
+    sound: NDArray[np.bool_]
     broken: NDArray[np.bool_]
 
 
@@ -156,10 +156,10 @@ class StackedIndex:
     def _open(self, column: str, kind: IndexKind, data_type: DataType) -> OpenedStack:
         extents, payloads = self.extents(column, kind), self._payloads(column, kind)
         outside = extents.present & ~extents.empty & ~extents.within(self.heads.sizes)
-        asked = outside | ~payloads.is_null
+        held = ~payloads.is_null
         space = key_space(data_type)
         if space is None or not takes(kind, data_type):
-            return OpenedStack(None, asked, asked)
+            return OpenedStack(None, np.zeros(len(self), bool), outside | held)
         stack: AnyStack
         match kind:
             case IndexKind.BLOOM_FILTER:
@@ -172,7 +172,7 @@ class StackedIndex:
                 stack = BsiStack.read(payloads)
             case _:
                 assert_never(kind)
-        return OpenedStack(stack, asked, outside | stack.broken)
+        return OpenedStack(stack, held & ~stack.broken, outside | stack.broken)
 
     def _payloads(self, column: str, kind: str) -> BytesColumn:
         """The payloads that are at hand; null for the other files."""

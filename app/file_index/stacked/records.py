@@ -76,5 +76,4 @@ def _walk(cursors: Cursors, space: KeySpace, counts: NDArray[np.int64], tail_byt
             walkers.sound[at] = False
         walkers.at[at] = cursor.position
     cursors.put(strings, walkers)
-    sound = cursors.sound[owners]
-    return StoredKeys(owners, places) if sound.all() else StoredKeys(owners[sound], places[sound])
+    return StoredKeys(owners, places).only(cursors.sound)

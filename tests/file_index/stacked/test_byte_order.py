@@ -12,6 +12,17 @@ _STRINGS = st.tuples(
 ).map(b"".join)
 
 
+def test_keeps_strings_apart_that_differ_only_in_front() -> None:
+    strings = [b"%07d, and the same behind" % (number % 20) for number in range(60)]
+    lengths = np.array([len(each) for each in strings], np.int64)
+    data = np.frombuffer(b"".join(strings), np.uint8)
+
+    order, ranks = byte_order.rank(data, np.cumsum(lengths) - lengths, lengths)
+
+    assert [strings[each] for each in order.tolist()] == sorted(strings)
+    assert ranks.tolist() == [number % 20 for number in range(60)]
+
+
 @given(st.lists(_STRINGS, max_size=60))
 def test_sorts_as_python_does(strings: list[bytes]) -> None:
     lengths = np.array([len(each) for each in strings], np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -148,6 +149,59 @@ def test_an_empty_entry_decides_what_needs_a_value() -> None:
     assert _decide(_equal(C, 1), contents).skip.tolist() == [True, True, False]
     assert _decide(BoundLeaf(Operator.NOT_EQUAL, C, (1,)), contents).skip.tolist() == [False, False, True]
     assert _decide(around, contents).skip.tolist() == [False, False, False]
+
+
+def test_an_empty_entry_keeps_a_file_before_anything_else_is_asked() -> None:
+    content = _file(c=[("bitmap", None)], d=[("bitmap", b"broken")])
+    parts = (
+        BoundLeaf(Operator.LESS_THAN, C, (5,)),
+        BoundLeaf(Operator.GREATER_THAN, C, (6,)),
+        _equal(D, 1),
+    )
+
+    decisions = _decide(BoundOr(parts), [content])
+
+    assert decisions.skip.tolist() == [False]
+    assert decisions.errors == {}
+
+
+def test_asks_no_further_index_once_one_has_settled_it() -> None:
+    content = _file(c=[("range-bitmap", b"broken"), ("bitmap", _bitmap(1, 2))])
+
+    found, ruled_out = _decide(_equal(C, 1), [content]), _decide(_equal(C, 9), [content])
+
+    assert (found.answers.tolist(), found.errors) == ([Answer.ROWS], {})
+    assert (ruled_out.answers.tolist(), ruled_out.errors) == ([Answer.SKIP], {})
+
+
+def _fewer_values(kind: str) -> bytes:
+    """An index of the values 1, 1, 2 and 2 whose number of distinct values is one too small."""
+    space = key_space(INT)
+    assert space is not None
+    match kind:
+        case "range-bitmap":
+            payload, at = bytearray(range_bitmap.write([1, 1, 2, 2], space)), 9
+        case _:
+            version = 1 if kind == "bitmap 1" else 2
+            payload, at = bytearray(_bitmap(1, 1, 2, 2, version=version)), 5
+    struct.pack_into(">i", payload, at, 1)
+    return bytes(payload)
+
+
+@pytest.mark.parametrize("kind", ["bitmap 1", "bitmap 2", "range-bitmap"])
+def test_a_wrong_number_of_values_hides_none(kind: str) -> None:
+    content = _file(c=[(kind.partition(" ")[0], _fewer_values(kind))])
+
+    for leaf in (BoundLeaf(Operator.NOT_EQUAL, C, (1,)), _equal(C, 2)):
+        decisions = _decide(leaf, [content])
+        assert not decisions.skip.any()
+        assert list(decisions.errors) == [0]
+
+
+def test_a_bitmap_of_version_1_ends_with_its_entries_if_no_rows_need_a_bitmap() -> None:
+    content = _file(c=[("bitmap", _bitmap(1, 2, version=1) + b"\0\0\0\3")])
+
+    assert list(_decide(_equal(C, 9), [content]).errors) == [0]
 
 
 def test_traces_every_question() -> None:

@@ -101,6 +101,22 @@ def test_reads_any_number_of_layouts(files: int) -> None:
         assert heads.entries(file) == FileIndex.read(content).entries
 
 
+def test_notices_every_byte_that_differs() -> None:
+    content = write({"c": [("bsi", b"xy"), ("bitmap", None)], "d": []})
+    changed = []
+    for at in range(len(content) - 2):
+        copy = bytearray(content)
+        copy[at] ^= 1
+        changed.append(bytes(copy))
+
+    heads = Heads.read(BytesColumn.of([content, *changed]))
+
+    for file, each in enumerate(changed, start=1):
+        error = _error(each)
+        assert str(heads.broken.get(file)) == str(error)
+        assert heads.entries(file) == ({} if error else FileIndex.read(each).entries)
+
+
 def test_tells_heads_apart_that_are_equally_long() -> None:
     contents = [write({"c": [("bsi", b"xy")], name: []}) for name in ("a", "b", "a")]
     later = bytearray(contents[0])

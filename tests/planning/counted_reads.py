@@ -1,0 +1,80 @@
+"""Storage that notes what is read of index files, and that a test may hold up or let fail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import fsspec
+from fsspec.implementations.local import LocalFileSystem
+
+from app.planning.limits import CacheBytes, Limits
+from app.planning.service import IndexService
+from app.storage import Readers, RetryPolicy, Warehouse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+class Read(NamedTuple):
+    """Some bytes of an index file; ``end`` may lie behind its last one."""
+
+    file: str
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class Reads:
+    """What was read of ``.index`` files.
+
+    Attributes:
+        made: every read that did not fail, in the order in which they began.
+        before: called before each; what it raises, storage raises.
+    """
+
+    made: list[Read] = field(default_factory=list)
+    before: Callable[[Read], None] = lambda _: None
+
+    def taken(self) -> list[Read]:
+        """The reads since this was last asked, sorted."""
+        made, self.made = self.made, []
+        return sorted(made)
+
+
+class CountedFileSystem(LocalFileSystem):  # type: ignore[misc]
+    """Local files."""
+
+    protocol = "counted"
+    cachable = False
+
+    def __init__(self, reads: Reads) -> None:
+        super().__init__()
+        self.reads = reads
+
+    def cat_file(self, path: str, start: int = 0, end: int = 0, **options: Any) -> bytes:
+        if path.endswith(".index"):
+            read = Read(path.rpartition("/")[2].removesuffix(".index"), start, end)
+            self.reads.before(read)
+            self.reads.made.append(read)
+        content: bytes = super().cat_file(path, start, end, **options)
+        return content
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return "/" + path.removeprefix("counted://").strip("/")
+
+
+def counted_service(root: Path, reads: Reads) -> IndexService:
+    """A service of one warehouse, named ``golden``, that never waits before it reads again."""
+    fsspec.register_implementation("counted", CountedFileSystem, clobber=True)
+    readers = Readers()
+    warehouse = Warehouse(
+        "golden",
+        f"counted:/{root}",
+        options={"reads": reads},
+        retry=RetryPolicy(attempts=2, first_wait_seconds=0),
+        readers=readers,
+    )
+    return IndexService({"golden": warehouse}, cache_bytes=CacheBytes(), limits=Limits(), readers=readers)

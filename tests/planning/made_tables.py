@@ -1,0 +1,169 @@
+"""Tables that a test makes up file by file: metadata and indexes alone, since nobody reads data files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from app.file_index import bitmap, bloom_filter, bsi, range_bitmap
+from app.file_index.index_kinds import IndexKind
+from app.planning.answers import KeepReason
+from app.planning.plan_answer import answer_plan
+from app.planning.planner import Planner
+from app.planning.requests import PlanRequest, SnapshotSelector
+from app.table.row_statistics import RowStatistics
+from app.types.binary_row import serialize_row
+from benchmarks.avro_schemas import INDEX_MANIFEST, MANIFEST_LIST
+from benchmarks.index_bodies import space_of
+from benchmarks.synthetic import make_table, schema_json, table_directory, write_snapshot
+from tests.planning.copied_tables import golden_ref
+from tests.table.entries import EMPTY_ROW, NO_STATISTICS, avro, record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from app.planning.answers import FilePlan, Plan
+    from app.planning.requests import TableRef
+    from app.planning.service import IndexService
+    from app.planning.version import Version
+    from app.predicates.model import BoundPredicate
+    from app.table.index_manifest import IndexEntry
+    from app.table.manifest_entry import ManifestEntry
+    from app.types import DataField, Value
+
+
+@dataclass(frozen=True, slots=True)
+class MadeTable:
+    """A table of one version.
+
+    Attributes:
+        directory: the table's directory.
+        ref: its name in a service of the warehouse.
+    """
+
+    directory: Path
+    ref: TableRef
+
+    @classmethod
+    def make(
+        cls,
+        warehouse: Path,
+        columns: Sequence[DataField],
+        partitioned_by: Sequence[DataField] = (),
+        primary_key: Sequence[DataField] = (),
+        options: dict[str, str] | None = None,
+        *,
+        name: str = "made",
+    ) -> Self:
+        """A table without any file; caches know tables of one warehouse by their names."""
+        directory = table_directory(warehouse, name)
+        make_table(directory, schema_json(columns, partitioned_by, primary_key, options))
+        return cls(directory, golden_ref(name))
+
+    def commit(self, *manifests: Sequence[ManifestEntry], index_entries: Sequence[IndexEntry] = ()) -> None:
+        """Makes the files of some manifests, and the index files beside them, the newest version."""
+        number = 1 + len(list(self.directory.glob("snapshot/snapshot-*")))
+        listed = [
+            self._write_manifest(f"manifest-{number}-{at}", entries) for at, entries in enumerate(manifests)
+        ]
+        index_manifest = None
+        if index_entries:
+            index_manifest = f"index-manifest-{number}"
+            content = avro(map(_index_record, index_entries), INDEX_MANIFEST)
+            (self.directory / "manifest" / index_manifest).write_bytes(content)
+        write_snapshot(self.directory, number, [], listed, index_manifest)
+
+    def side_file(self, data_file: str) -> Path:
+        """Where the index beside a data file lies, in a table without partitions."""
+        bucket = self.directory / "bucket-0"
+        bucket.mkdir(exist_ok=True)
+        return bucket / f"{data_file}.index"
+
+    def version(self, service: IndexService) -> Version:
+        """The newest version."""
+        return service.resolve(self.ref, SnapshotSelector())
+
+    def plan(self, service: IndexService, written: str | None = None, **asked: Any) -> Plan:
+        """A plan of the newest version."""
+        return service.plan(self.ref, PlanRequest(filter=written, **asked))
+
+    def plan_bound(self, service: IndexService, predicate: BoundPredicate, **asked: Any) -> Plan:
+        """The same by a filter that is bound already, which nothing simplifies."""
+        request = PlanRequest(**asked)
+        version = self.version(service)
+        planner = Planner(version, request, predicate)
+        return answer_plan(version, request, planner.run(), planner.warnings, {})
+
+    def _write_manifest(self, name: str, entries: Sequence[ManifestEntry]) -> dict[str, Any]:
+        content = avro(map(record, entries))
+        (self.directory / "manifest" / name).write_bytes(content)
+        return dict.fromkeys((field["name"] for field in MANIFEST_LIST["fields"]), None) | {
+            "_VERSION": 2,
+            "_FILE_NAME": name,
+            "_FILE_SIZE": len(content),
+            "_NUM_ADDED_FILES": len(entries),
+            "_NUM_DELETED_FILES": 0,
+            "_PARTITION_STATS": {"_MIN_VALUES": EMPTY_ROW, "_MAX_VALUES": EMPTY_ROW, "_NULL_COUNTS": []},
+            "_SCHEMA_ID": 0,
+        }
+
+
+def _index_record(entry: IndexEntry) -> dict[str, Any]:
+    return {
+        "_VERSION": 1,
+        "_KIND": int(entry.kind),
+        "_PARTITION": entry.partition,
+        "_BUCKET": entry.bucket,
+        "_INDEX_TYPE": entry.index_type,
+        "_FILE_NAME": entry.file_name,
+        "_FILE_SIZE": entry.file_size,
+        "_ROW_COUNT": entry.row_count,
+        "_DELETIONS_VECTORS_RANGES": [
+            {"f0": place.data_file, "f1": place.offset, "f2": place.length, "_CARDINALITY": place.cardinality}
+            for place in entry.ranges
+        ],
+        "_EXTERNAL_PATH": entry.external_path,
+    }
+
+
+def statistics(columns: Mapping[DataField, Sequence[Value | None]]) -> dict[str, Any]:
+    """Statistics of just these columns, of values that compare as Python compares them."""
+    present = [[value for value in rows if value is not None] for rows in columns.values()]
+    types = [field.type for field in columns]
+    return {
+        "value_statistics": RowStatistics(
+            serialize_row([min(values, default=None) for values in present], types),
+            serialize_row([max(values, default=None) for values in present], types),
+            tuple(len(rows) - len(values) for rows, values in zip(columns.values(), present, strict=True)),
+        ),
+        "value_statistics_columns": tuple(field.name for field in columns),
+    }
+
+
+def no_statistics() -> dict[str, Any]:
+    """Nothing is known of the values of a file."""
+    return {"value_statistics": NO_STATISTICS, "value_statistics_columns": ()}
+
+
+def payload(kind: IndexKind, rows: Sequence[Value | None], column: DataField) -> bytes:
+    """An index of a column, as the engine writes it by default, but for a small bloom filter."""
+    space = space_of(column)
+    match kind:
+        case IndexKind.BLOOM_FILTER:
+            return bloom_filter.write(rows, space, items=20)
+        case IndexKind.BITMAP:
+            return bitmap.write(rows, space)
+        case IndexKind.RANGE_BITMAP:
+            return range_bitmap.write(rows, space)
+        case IndexKind.BSI:
+            return bsi.write(rows, space)
+
+
+def names_of(files: Sequence[FilePlan]) -> list[str]:
+    return [file.file_name for file in files]
+
+
+def unreadable(plan: Plan) -> list[str]:
+    """The files that are kept although their index could not be used."""
+    return [file.file_name for file in plan.files if file.reason is KeepReason.INDEX_UNREADABLE]

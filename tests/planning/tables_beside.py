@@ -1,0 +1,93 @@
+"""A table with an index beside each data file, and what plans read of these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+from app.file_index import bloom_filter, container
+from app.file_index.container import FileIndex
+from app.file_index.index_kinds import IndexKind
+from app.types import DataField, parse_type
+from benchmarks.index_bodies import space_of
+from tests.planning.counted_reads import Read, Reads, counted_service
+from tests.planning.made_tables import MadeTable, names_of, payload, statistics
+from tests.table.entries import entry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from app.planning.service import IndexService
+
+    MakeBeside: TypeAlias = "Callable[[Callable[[int], bytes]], Beside]"
+
+ID, CAT, PLACE = (
+    DataField(at, name, parse_type(written))
+    for at, (name, written) in enumerate({"id": "BIGINT", "cat": "INT", "place": "INT"}.items())
+)
+FILES = 6
+ROWS = 3
+DEFAULT_FILTER_BYTES = 599_071
+"""A bloom filter of the default size, whatever it is about."""
+
+
+def large(file: int) -> bytes:
+    """The index of a file: ``id`` is ``file`` and ``cat`` its last digit, with much on ``id`` in front."""
+    return container.write(
+        {
+            "id": [("bloom-filter", bloom_filter.write([file] * ROWS, space_of(ID)))],
+            "cat": [("bitmap", payload(IndexKind.BITMAP, [file % 10] * ROWS, CAT))],
+        }
+    )
+
+
+def small(file: int) -> bytes:
+    """The same without what is large."""
+    return container.write(
+        {
+            "id": [("bloom-filter", payload(IndexKind.BLOOM_FILTER, [file] * ROWS, ID))],
+            "cat": [("bitmap", payload(IndexKind.BITMAP, [file % 10] * ROWS, CAT))],
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A table whose files have indexes beside them, and what is read of these.
+
+    Statistics tell where a file stands, and nothing else of use.
+    """
+
+    made: MadeTable
+    service: IndexService
+    reads: Reads
+
+    @classmethod
+    def write(cls, root: Path, index: Callable[[int], bytes]) -> Self:
+        """The table alone in a warehouse, each file with the ``index`` of its number."""
+        made = MadeTable.make(root, (ID, CAT, PLACE))
+        for file in range(FILES):
+            made.side_file(str(file)).write_bytes(index(file))
+        entries = [
+            entry(
+                file_name=str(file),
+                row_count=ROWS,
+                extra_files=(f"{file}.index",),
+                **statistics({ID: [0, 0, 99], CAT: [0, 0, 9], PLACE: [file] * ROWS}),
+            )
+            for file in range(FILES)
+        ]
+        made.commit(entries[:4], entries[4:])
+        reads = Reads()
+        return cls(made, counted_service(root, reads), reads)
+
+    def kept(self, written: str) -> list[str]:
+        plan = self.made.plan(self.service, written)
+        assert not plan.warnings
+        return names_of(plan.files)
+
+    def extent(self, file: str, column: str) -> Read:
+        """Where the only index of a column lies."""
+        (found,) = FileIndex.read(self.made.side_file(file).read_bytes()).entries[column]
+        return Read(file, found.start, found.end)

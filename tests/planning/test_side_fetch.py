@@ -1,0 +1,142 @@
+"""Index files beside data files that are damaged, or that storage does not give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from app.file_index import container
+from app.file_index.container import FileIndex
+from app.file_index.index_kinds import IndexKind
+from tests.planning.made_tables import names_of, payload, unreadable
+from tests.planning.tables_beside import CAT, ROWS, large
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.planning.counted_reads import Read
+    from tests.planning.tables_beside import Beside, MakeBeside
+
+
+@pytest.fixture
+def beside(make_beside: MakeBeside) -> Beside:
+    return make_beside(large)
+
+
+@dataclass(frozen=True)
+class Damage:
+    """What happened to an index file, and what the warning tells of it."""
+
+    change: Callable[[bytes], bytes]
+    told: str
+
+
+def _cut(to: int) -> Callable[[bytes], bytes]:
+    return lambda content: content[:to]
+
+
+def _overwritten(at: int, wrong: bytes) -> Callable[[bytes], bytes]:
+    return lambda content: content[:at] + wrong + content[at + len(wrong) :]
+
+
+def _in_the_payload(content: bytes) -> bytes:
+    (found,) = FileIndex.read(content).entries["cat"]
+    return _overwritten(found.start, b"\x07")(content)
+
+
+DAMAGES = {
+    "empty": Damage(_cut(0), "magic"),
+    "cut in its head": Damage(_cut(30), "head length"),
+    "cut in the payload that is asked": Damage(_cut(-20), "payload"),
+    "cut before it": Damage(_cut(100_000), "payload"),
+    "without magic": Damage(_overwritten(0, b"????"), "magic"),
+    "a head of no length": Damage(_overwritten(12, bytes(4)), "head length"),
+    "a payload of another version": Damage(_in_the_payload, "version"),
+    "a head of any length": Damage(_overwritten(12, b"\x7f\xff\xff\xff"), "head length"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+@pytest.mark.parametrize("explain", [False, True])
+def test_a_damaged_file_keeps_its_data_file_and_is_named(
+    beside: Beside,
+    damage: Damage,
+    explain: bool,  # noqa: FBT001 - a case
+) -> None:
+    path = beside.made.side_file("3")
+    path.write_bytes(damage.change(path.read_bytes()))
+
+    plan = beside.made.plan(beside.service, "cat = 1", explain=explain)
+
+    assert names_of(plan.files) == ["1", "3"]
+    assert unreadable(plan) == ["3"]
+    (warning,) = plan.warnings
+    assert "bucket-0/3.index" in warning
+    assert damage.told in warning
+
+
+@pytest.mark.parametrize("part", ["front", "payload"])
+@pytest.mark.parametrize("explain", [False, True])
+def test_what_storage_failed_to_give_is_asked_for_again(
+    beside: Beside,
+    part: str,
+    explain: bool,  # noqa: FBT001 - a case
+) -> None:
+    def fail(read: Read) -> None:
+        if read.file == "3" and (read.start > 0) == (part == "payload"):
+            raise ConnectionResetError("dropped")
+
+    beside.reads.before = fail
+    for _ in range(2):
+        plan = beside.made.plan(beside.service, "cat = 1", explain=explain)
+        assert names_of(plan.files) == ["1", "3"]
+        assert unreadable(plan) == ["3"]
+        assert ["dropped" in warning for warning in plan.warnings] == [True]
+    beside.reads.before = lambda _: None
+    beside.reads.taken()
+
+    healed = beside.made.plan(beside.service, "cat = 1", explain=explain)
+
+    assert names_of(healed.files) == ["1"]
+    assert not healed.warnings
+    assert {read.file for read in beside.reads.taken()} == {"3"}
+
+
+def test_a_missing_file_is_looked_for_again(beside: Beside) -> None:
+    path = beside.made.side_file("3")
+    content = path.read_bytes()
+    path.unlink()
+
+    plan = beside.made.plan(beside.service, "cat = 1")
+
+    assert names_of(plan.files) == ["1", "3"]
+    assert unreadable(plan) == ["3"]
+    assert "bucket-0/3.index" in plan.warnings[0]
+    path.write_bytes(content)
+    assert beside.kept("cat = 1") == ["1"]
+
+
+def test_damage_that_nobody_asks_for_is_nobodys_concern(beside: Beside) -> None:
+    path = beside.made.side_file("3")
+    path.write_bytes(path.read_bytes()[:-20])
+
+    assert beside.kept("id = 3") == ["3"]
+
+
+def test_a_head_that_is_longer_than_a_front_is_read_as_a_whole(make_beside: MakeBeside) -> None:
+    """As where a map has indexes on hundreds of keys."""
+    beside = make_beside(_with_long_head)
+
+    assert beside.kept("place = 3 AND cat = 3") == ["3"]
+    lengths = [read.end - read.start for read in beside.reads.taken() if read.start == 0]
+    assert len(lengths) == 2
+    assert lengths[1] > lengths[0]
+
+
+def _with_long_head(file: int) -> bytes:
+    return container.write(
+        {f"more[{number:04}]": [("bitmap", None)] for number in range(400)}
+        | {"cat": [("bitmap", payload(IndexKind.BITMAP, [file % 10] * ROWS, CAT))]}
+    )
