@@ -11,6 +11,8 @@ from typing import Any
 
 import cramjam
 import fastavro
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -56,7 +58,7 @@ RECORDS = [
 
 
 def read_records(data: bytes, expected: RecordOf) -> list[dict[str, Any]]:
-    records: list[dict[str, Any]] = read_columns(data, expected).array.to_pylist()
+    records: list[dict[str, Any]] = pa.concat_arrays(read_columns(data, expected).pieces).to_pylist()
     return records
 
 
@@ -88,6 +90,25 @@ def handmade(
 @pytest.mark.parametrize("codec", CODECS)
 def test_every_codec(codec: str) -> None:
     assert read_records(container(RECORDS, codec), EXPECTED) == RECORDS
+
+
+def test_a_large_file_is_decoded_in_pieces_that_stay_in_order() -> None:
+    padding = "x" * 20_000
+    records = [
+        {"name": f"{number} {padding}", "size": number, "tags": [str(number)], "later": number % 2 or None}
+        for number in range(1_000)
+    ]
+    written = [{**record, "inner": None} for record in records]
+
+    found = read_columns(container(written), EXPECTED)
+
+    assert len(found.pieces) > 1
+    assert len(found) == len(records)
+    assert [name.split()[0] for name in found.texts("name")] == [str(number) for number in range(1_000)]
+    assert list(found.strings("name")) == [record["name"].encode() for record in written]
+    assert found.integers("size", np.int64).tolist() == list(range(1_000))
+    assert found.optional_integers("later").tolist() == [record["later"] for record in records]
+    assert found.lists("tags", pa.string()).to_pylist() == [record["tags"] for record in records]
 
 
 def test_an_empty_file_has_no_records() -> None:

@@ -63,3 +63,11 @@ def test_endings(suffix: bytes) -> None:
     found = BytesColumn.of(strings).ends_with(suffix)
 
     assert found.tolist() == [each is not None and each.endswith(suffix) for each in strings]
+
+
+@given(st.lists(strings, min_size=1, max_size=4))
+def test_columns_joined_hold_all_strings_in_order(parts: list[list[bytes | None]]) -> None:
+    joined = BytesColumn.concat([BytesColumn.of(values) for values in parts])
+
+    assert list(joined) == [value for values in parts for value in values]
+    assert joined.to_arrow().to_pylist() == list(joined)
