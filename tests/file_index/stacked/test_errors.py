@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from app.errors import CorruptIndexError
-from app.file_index import bitmap, bloom_filter, range_bitmap
+from app.file_index import bit_slice_index, bitmap, bloom_filter, range_bitmap
 from app.file_index.container import FileIndex, write
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import IndexKind
@@ -196,6 +196,18 @@ def test_a_wrong_number_of_values_hides_none(kind: str) -> None:
         decisions = _decide(leaf, [content])
         assert not decisions.skip.any()
         assert list(decisions.errors) == [0]
+
+
+def test_a_range_bitmap_has_slices_for_all_of_its_values() -> None:
+    space = key_space(INT)
+    assert space is not None
+    slices, fewer = (
+        bit_slice_index.write(range(3), codes, len(set(codes))) for codes in ((0, 1, 2), (0, 1, 1))
+    )
+    sound = range_bitmap.write([1, 2, 3], space)
+    content = _file(c=[("range-bitmap", sound.removesuffix(slices) + fewer)])
+
+    assert str(_decide(_equal(C, 9), [content]).errors[0]) == str(_raised(_equal(C, 9), content))
 
 
 def test_a_bitmap_of_version_1_ends_with_its_entries_if_no_rows_need_a_bitmap() -> None:
