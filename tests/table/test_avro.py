@@ -94,21 +94,24 @@ def test_every_codec(codec: str) -> None:
 
 def test_a_large_file_is_decoded_in_pieces_that_stay_in_order() -> None:
     padding = "x" * 20_000
-    records = [
-        {"name": f"{number} {padding}", "size": number, "tags": [str(number)], "later": number % 2 or None}
-        for number in range(1_000)
+    names = [f"{number} {padding}" for number in range(1_000)]
+    laters = [number % 2 or None for number in range(1_000)]
+    tags = [[str(number)] for number in range(1_000)]
+    columns = zip(names, range(1_000), tags, laters, strict=True)
+    written = [
+        {"name": name, "size": size, "tags": tagged, "inner": None, "later": later}
+        for name, size, tagged, later in columns
     ]
-    written = [{**record, "inner": None} for record in records]
 
     found = read_columns(container(written), EXPECTED)
 
     assert len(found.pieces) > 1
-    assert len(found) == len(records)
-    assert [name.split()[0] for name in found.texts("name")] == [str(number) for number in range(1_000)]
-    assert list(found.strings("name")) == [record["name"].encode() for record in written]
+    assert len(found) == len(names)
+    assert found.texts("name") == names
+    assert list(found.strings("name")) == [name.encode() for name in names]
     assert found.integers("size", np.int64).tolist() == list(range(1_000))
-    assert found.optional_integers("later").tolist() == [record["later"] for record in records]
-    assert found.lists("tags", pa.string()).to_pylist() == [record["tags"] for record in records]
+    assert found.optional_integers("later").tolist() == laters
+    assert found.lists("tags", pa.string()).to_pylist() == tags
 
 
 def test_an_empty_file_has_no_records() -> None:
