@@ -7,7 +7,7 @@ file than is going to be asked.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from app.file_index.conditions import Points, condition
 from app.file_index.index_kinds import IndexKind
@@ -15,11 +15,11 @@ from app.file_index.keys import key_space
 from app.predicates.model import BoundLeaf, Operator, leaves
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from app.file_index.conditions import Condition
-    from app.file_index.container import Entry
     from app.predicates.model import BoundPredicate
+
+Asked: TypeAlias = frozenset[tuple[str, IndexKind]]
+"""Columns, each with a kind of index on it."""
 
 _KINDS = {kind.value: kind for kind in IndexKind}
 _COST = {kind.value: cost for cost, kind in enumerate(IndexKind)}
@@ -88,23 +88,15 @@ def bounded_on_both_sides(parts: tuple[BoundPredicate, ...]) -> set[str]:
     return below & above
 
 
-def needed_entries(predicate: BoundPredicate, entries: Mapping[str, tuple[Entry, ...]]) -> list[Entry]:
-    """The indexes of a file whose payloads evaluation of the predicate may ask for, each once.
+def asked_indexes(predicate: BoundPredicate) -> Asked:
+    """The indexes that evaluating a predicate may ask, where a file has them.
 
     Args:
-        predicate: bound to the schema that the file was written with.
-        entries: the indexes of each column.
+        predicate: bound to the schema that the files were written with.
     """
-    needed: dict[Entry, None] = {}
+    asked = set()
     for leaf in leaves(predicate):
-        asked = asked_condition(leaf) if isinstance(leaf, BoundLeaf) else None
-        if not isinstance(leaf, BoundLeaf) or asked is None:
-            continue
-        for entry in sorted(entries.get(leaf.field.name, ()), key=lambda entry: cost(entry.kind)):
-            kind = known_kind(entry.kind)
-            if kind is None or entry.is_empty or not has_something_to_say(kind, asked):
-                continue
-            needed[entry] = None
-            if settles(kind, asked):
-                break
-    return list(needed)
+        condition = asked_condition(leaf) if isinstance(leaf, BoundLeaf) else None
+        if isinstance(leaf, BoundLeaf) and condition is not None:
+            asked |= {(leaf.field.name, kind) for kind in IndexKind if has_something_to_say(kind, condition)}
+    return frozenset(asked)

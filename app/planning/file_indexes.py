@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from app.errors import PaimonIndexError
+    from app.file_index.asking import Asked
     from app.file_index.container import FileIndex
-    from app.planning.asked_indexes import Asked
     from app.planning.version import Version
     from app.table.manifest import Manifest
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from app.errors import CorruptIndexError, PaimonIndexError, StorageError, UnsupportedFormatError
+from app.file_index.asking import asked_indexes
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import IndexKind
 from app.file_index.result import SKIP, Rows
 from app.file_index.stacked.answers import Answer
 from app.file_index.stacked.evaluation import evaluate_files
 from app.planning.answers import ExplainStep, KeepReason, SkipStep
-from app.planning.asked_indexes import asked_indexes
 from app.planning.evolution import in_file_schema
 from app.storage import check_deadline
 from app.table.alike import alike

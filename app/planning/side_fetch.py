@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from app.file_index.asking import Asked
     from app.file_index.stacked.heads import Heads
-    from app.planning.asked_indexes import Asked
     from app.storage import Warehouse
 
 FRONT_BYTES: Final = 8 << 10

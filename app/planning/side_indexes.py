@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from app.errors import PaimonIndexError
+    from app.file_index.asking import Asked
     from app.file_index.stacked.heads import Heads
     from app.file_index.stacked.index import StackedIndex
-    from app.planning.asked_indexes import Asked
     from app.planning.indexes import IndexLoader
     from app.storage import ByteCache
     from app.table.manifest import Manifest

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from app.planning.asked_indexes import Asked
+    from app.file_index.asking import Asked
     from app.planning.side_fetch import Front
 
 Item = TypeVar("Item")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from app.errors import CorruptIndexError
 from app.file_index import bitmap, bloom_filter, bsi, container, range_bitmap
-from app.file_index.asking import needed_entries
+from app.file_index.asking import asked_indexes
 from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import IndexKind, takes
@@ -223,7 +223,9 @@ def test_asks_no_more_than_the_payloads_it_says_it_needs(data: st.DataObject) ->
     )
     fetched: dict[tuple[str, str], list[bytes | None]] = {}
     for file, content in enumerate(contents):
-        for entry in needed_entries(predicate, heads.entries(file)):
+        for entry in (each for listed in heads.entries(file).values() for each in listed):
+            if entry.is_empty or (entry.column, entry.kind) not in asked_indexes(predicate):
+                continue
             of_kind = fetched.setdefault((entry.column, entry.kind), [None] * len(contents))
             of_kind[file] = content[entry.start : entry.end]
     index = StackedIndex.of(heads, {key: BytesColumn.of(each) for key, each in fetched.items()})

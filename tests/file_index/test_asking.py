@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.file_index import container
+from app.file_index.asking import asked_indexes
 from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import IndexKind
-from app.planning.asked_indexes import asked_indexes
 from app.predicates.binding import bind
 from app.predicates.model import BoundAnd, BoundOr
 from app.predicates.sql_reader import read_sql
