@@ -111,19 +111,14 @@ def fetch_payloads(
     Raises:
         DeadlineExceededError: the request's time ran out.
     """
-    payloads: dict[tuple[str, str], list[bytes | memoryview | None]] = {}
+    payloads: dict[tuple[str, str], list[bytes | None]] = {}
     wanted: list[tuple[tuple[str, str], int, int, int]] = []
     for column, kind in sorted(asked):
         extents = heads.extents(column, kind)
         within = extents.within(heads.sizes)[places]
         payloads[column, kind] = [None] * len(places)
         starts, lengths = extents.starts[places].tolist(), extents.lengths[places].tolist()
-        for at in np.flatnonzero(within).tolist():
-            front = heads.buffers.view(int(places[at])) or memoryview(b"")
-            if starts[at] + lengths[at] <= len(front):
-                payloads[column, kind][at] = front[starts[at] : starts[at] + lengths[at]]
-            else:
-                wanted.append(((column, kind), at, starts[at], lengths[at]))
+        wanted += [((column, kind), at, starts[at], lengths[at]) for at in np.flatnonzero(within).tolist()]
     read = warehouse.read_ranges(
         [(paths[at], start, length) for _, at, start, length in wanted], immutable=True
     )

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from app.errors import PaimonIndexError
     from app.file_index.asking import Asked
-    from app.file_index.stacked.heads import Heads
     from app.file_index.stacked.index import StackedIndex
     from app.planning.indexes import IndexLoader
     from app.storage import ByteCache
@@ -103,18 +102,24 @@ class SideIndexes:
         for segment in np.unique(segments).tolist():
             at, first = np.flatnonzero(segments == segment), segment * FILES_OF_HEADS
             heads = self._heads(first, rows[at])
-            known = heads.has(rows[at] - first)
+            places = rows[at] - first
+            whole = heads.whole[places]
+            if whole.any():
+                yield at[whole], heads.index, places[whole]
+            behind = heads.has(places) & ~whole
+            if not behind.any():
+                continue
             # Columns of the filter without an index must not tell segments apart that hold the same.
             listed = heads.listed(asked)
             size = files_of_bodies(heads.largest_body(listed))
-            parts = (rows[at] - first) // size
-            for part in np.unique(parts[known]).tolist():
+            parts = places // size
+            for part in np.unique(parts[behind]).tolist():
                 check_deadline()
-                some = at[known & (parts == part)]
-                start = part * size
-                body = self._body(heads.slice(start, start + size), first + start, rows[some], listed)
-                fetched = body.fetched[rows[some] - first - start]
-                yield some[fetched], body.index, (rows[some] - first - start)[fetched]
+                some = at[behind & (parts == part)]
+                body = self._body(heads, first, range(part * size, (part + 1) * size), rows[some], listed)
+                inside = rows[some] - first - part * size
+                fetched = body.fetched[inside]
+                yield some[fetched], body.index, inside[fetched]
 
     def _heads(self, first: int, rows: NDArray[np.int64]) -> HeadSegment:
         """The heads of the segment that begins with row ``first``, those of ``rows`` among them."""
@@ -135,16 +140,20 @@ class SideIndexes:
             cache.put(key, segment)
         return segment
 
-    def _body(self, heads: Heads, first: int, rows: NDArray[np.int64], asked: Asked) -> BodySegment:
-        """The asked indexes of the segment that begins with row ``first``, those of ``rows`` among them."""
+    def _body(
+        self, fronts: HeadSegment, first: int, part: range, rows: NDArray[np.int64], asked: Asked
+    ) -> BodySegment:
+        """The asked indexes of a part of the segment that begins with row ``first``, ``rows`` among them."""
         caches = self.loader.caches
         is_bloom = all(kind is IndexKind.BLOOM_FILTER for _, kind in asked)
         cache = caches.bloom_filters if is_bloom else caches.bitmaps
-        key = (*self.key, asked, first, len(heads))
-        segment = cache.get(key) or BodySegment.none(len(heads))
+        first, count = first + part.start, min(part.stop, len(fronts.heads)) - part.start
+        key = (*self.key, asked, first, len(part))
+        segment = cache.get(key) or BodySegment.none(count)
         missing = rows[~segment.fetched[rows - first]]
         if not len(missing):
             return segment
+        heads = fronts.slice(part.start, part.stop)
         payloads = self._together(
             cache,
             (*key, missing.tobytes()),

@@ -10,7 +10,7 @@ import numpy as np
 
 from app.file_index.stacked.heads import Heads
 from app.file_index.stacked.index import StackedIndex
-from app.types.bytes_column import BytesColumn
+from app.types.bytes_column import NULL_LENGTH, BytesColumn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,19 +35,35 @@ class HeadSegment:
 
     Attributes:
         heads: of n files; there is none for files that nobody asked about, or that could not be read.
+        whole: bool, shape (n,): files that are here as a whole, since they are small.
+        index: the indexes of these.
     """
 
     heads: Heads
+    whole: NDArray[np.bool_]
+    index: StackedIndex
+
+    @classmethod
+    def of(cls, buffers: BytesColumn, sizes: NDArray[np.int64]) -> Self:
+        """The segment of some fronts.
+
+        Args:
+            buffers: the content of each, shape (n,).
+            sizes: bytes of the files, shape (n,).
+        """
+        whole = buffers.lengths == sizes
+        containers = BytesColumn(buffers.data, buffers.starts, np.where(whole, buffers.lengths, NULL_LENGTH))
+        return cls(Heads.read(buffers, sizes), whole, StackedIndex.read(containers))
 
     @classmethod
     def none(cls, count: int) -> Self:
         """Nothing is known yet of ``count`` files."""
-        return cls(Heads.read(BytesColumn.of([None] * count)))
+        return cls.of(BytesColumn.of([None] * count), np.zeros(count, np.int64))
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory."""
-        return self.heads.nbytes + self.heads.buffers.data.nbytes
+        return self.heads.nbytes + self.heads.buffers.data.nbytes + self.index.own_nbytes
 
     def has(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of some files have a head here."""
@@ -60,7 +76,7 @@ class HeadSegment:
         sizes = self.heads.sizes.copy()
         sizes[places] = [front.size for front in fronts.values()]
         added = BytesColumn.of([front.content for front in fronts.values()])
-        return type(self)(Heads.read(merged(self.heads.buffers, places, added), sizes))
+        return self.of(merged(self.heads.buffers, places, added), sizes)
 
     def slice(self, start: int, stop: int) -> Heads:
         """The heads of some files next to each other."""
