@@ -64,7 +64,7 @@ class BucketPruning:
         for predicate, files in drafts.by_predicate(waiting):
             keys = pinned_keys(predicate, key)
             if keys is not None:
-                drafts.skip(files[decide(files, keys, types)], SkipStep.BUCKET, explained=str(predicate))
+                drafts.skip(files[decide(files, keys, types)], SkipStep.BUCKET, predicate=predicate)
 
     def _outside_fixed(
         self, files: NDArray[np.int64], keys: Sequence[tuple[Value, ...]], types: Sequence[DataType]

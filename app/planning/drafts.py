@@ -93,10 +93,14 @@ class Drafts:
         kept: NDArray[np.bool_] = self.skips[files] == _KEPT
         return kept
 
-    def skip(self, files: NDArray[np.int64], step: SkipStep, *, explained: str | None = None) -> None:
-        """Leaves files out."""
+    def skip(
+        self, files: NDArray[np.int64], step: SkipStep, *, predicate: BoundPredicate | None = None
+    ) -> None:
+        """Leaves files out; ``predicate`` is what no row of them satisfies."""
         self.skips[files] = _SKIP_CODES[step]
-        self.note(files, ExplainStep(step, "skip", predicate=explained))
+        if self.steps is not None:
+            written = None if predicate is None else str(predicate)
+            self.note(files, ExplainStep(step, "skip", predicate=written))
 
     def keep(self, files: NDArray[np.int64], reason: KeepReason) -> None:
         """Keeps files, even those that an earlier step has left out."""

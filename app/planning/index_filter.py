@@ -155,7 +155,7 @@ class IndexFilter:
         if isinstance(answer, Rows):
             drafts.answers[file] = answer
         elif answer is SKIP:
-            drafts.skip(at, SkipStep.FILE_INDEX, explained=str(predicate))
+            drafts.skip(at, SkipStep.FILE_INDEX, predicate=predicate)
 
     def _report_failures(self, drafts: Drafts, files: NDArray[np.int64]) -> None:
         for file, error in self.indexes.failures(files):

@@ -46,7 +46,7 @@ def judge_joined(drafts: Drafts, files: NDArray[np.int64], bounds: FileBounds) -
         asked = np.flatnonzero(groups.alike & (codes == code))
         verdicts = evaluate_bounds(predicate, groups.bounds, asked)
         nothing = np.isin(groups.numbers, asked[verdicts == Verdict.NONE])
-        drafts.skip(groups.members[nothing], SkipStep.STATISTICS, explained=str(predicate))
+        drafts.skip(groups.members[nothing], SkipStep.STATISTICS, predicate=predicate)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -31,7 +31,7 @@ def prune_partitions(drafts: Drafts, version: Version) -> None:
     tests = [leaf for leaf in leaves(predicate) if isinstance(leaf, BoundLeaf) and leaf.field.id in keys]
     if not tests:
         if predicate == ALWAYS_FALSE:
-            drafts.skip(drafts.left(), SkipStep.STATISTICS, explained=str(predicate))
+            drafts.skip(drafts.left(), SkipStep.STATISTICS, predicate=predicate)
         return
     partitions = drafts.files.columns.partitions
     rows = RowColumns(BytesColumn.of(partitions), len(keys), "partition {}".format)
@@ -45,7 +45,7 @@ def prune_partitions(drafts: Drafts, version: Version) -> None:
     drafts.predicate_codes = numbers.astype(np.int32)[drafts.files.columns.partition_codes]
     nowhere = np.array([each == ALWAYS_FALSE for each in drafts.predicates])
     left = drafts.left()
-    drafts.skip(left[nowhere[drafts.predicate_codes[left]]], SkipStep.PARTITION, explained=str(predicate))
+    drafts.skip(left[nowhere[drafts.predicate_codes[left]]], SkipStep.PARTITION, predicate=predicate)
 
 
 def _bounds(rows: RowColumns, position: int, field: DataField) -> ColumnBounds:

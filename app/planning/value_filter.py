@@ -62,7 +62,7 @@ class ValueFilter:
             if part == ALWAYS_TRUE:
                 continue
             verdicts = self._ask(drafts, part, self.bounds.keys, members, SkipStep.KEY_STATISTICS)
-            drafts.skip(members[verdicts == Verdict.NONE], SkipStep.KEY_STATISTICS, explained=str(part))
+            drafts.skip(members[verdicts == Verdict.NONE], SkipStep.KEY_STATISTICS, predicate=part)
 
     def test_values(self, drafts: Drafts, files: NDArray[np.int64]) -> NDArray[np.int64]:
         """Skips files without a matching row, and notes those of which every row matches.
@@ -76,7 +76,7 @@ class ValueFilter:
                 drafts.proven[members] = True
                 continue
             verdicts = self._ask(drafts, predicate, self.bounds.values, members, SkipStep.STATISTICS)
-            drafts.skip(members[verdicts == Verdict.NONE], SkipStep.STATISTICS, explained=str(predicate))
+            drafts.skip(members[verdicts == Verdict.NONE], SkipStep.STATISTICS, predicate=predicate)
             proven = members[verdicts == Verdict.ALL]
             drafts.proven[proven] = True
             drafts.keep(proven, KeepReason.MATCHED)

@@ -55,7 +55,7 @@ def test_the_last_word_on_each_file_counts(
     skips: dict[int, list[SkipStep]] = {file: [] for file in ASKED}
     for files, change in changes:
         if isinstance(change, SkipStep):
-            drafts.skip(numbers(files), change, explained="why")
+            drafts.skip(numbers(files), change)
             for file in files:
                 skips[file].append(change)
         else:
