@@ -14,7 +14,7 @@ from app.file_index.result import Rows
 from app.planning.answers import ExplainStep, KeepReason, SkipStep
 from app.planning.drafts import Drafts, decision
 from app.planning.files import FileColumns, Files
-from app.predicates.model import ALWAYS_FALSE, ALWAYS_TRUE
+from app.predicates.model import ALWAYS_FALSE, ALWAYS_TRUE, Unknown
 from tests.table.entries import entry, manifest
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def test_the_last_word_on_each_file_counts(
     skips: dict[int, list[SkipStep]] = {file: [] for file in ASKED}
     for files, change in changes:
         if isinstance(change, SkipStep):
-            drafts.skip(numbers(files), change)
+            drafts.skip(numbers(files), change, predicate=Unknown("why"))
             for file in files:
                 skips[file].append(change)
         else:

@@ -63,13 +63,15 @@ def evaluate_files(
     evaluation = _Evaluation(
         index, files, row_counts, trace, np.zeros(len(files), bool), np.zeros(len(files), bool), {}
     )
-    broken = np.isin(files, np.fromiter(index.heads.broken, np.int64))
-    for file in files[broken].tolist():
-        evaluation.errors[file] = index.heads.broken[file]
-    evaluation.failed[broken] = True
-    answers = evaluation.answer(predicate, np.flatnonzero(~broken))
+    readable = np.arange(len(files))
+    if index.heads.broken:
+        broken = np.isin(files, np.fromiter(index.heads.broken, np.int64))
+        for file in files[broken].tolist():
+            evaluation.errors[file] = index.heads.broken[file]
+        evaluation.failed[broken] = True
+        readable = np.flatnonzero(~broken)
     decided = everywhere(Answer.KEEP, len(files))
-    decided[~broken] = answers
+    decided[readable] = evaluation.answer(predicate, readable)
     decided[evaluation.failed] = Answer.KEEP
     return FileDecisions(decided, evaluation.answered, evaluation.errors)
 
@@ -134,10 +136,11 @@ class _Evaluation:
         answers = everywhere(Answer.KEEP, len(at))
         unanswered, left = np.ones(len(at), bool), np.arange(len(at))
         for kind in sorted(self.index.heads.kinds(column), key=cost):
-            told, found = self._ask(leaf, kind, asked, at[left])
-            answers[left[told]] = both(answers[left[told]], found)
-            unanswered[left[told]] = False
-            self._note(leaf, column, kind, at[left[told]], found)
+            told, found = self._ask(leaf, kind, asked, _some(at, left))
+            places = _some(left, told)
+            answers[places] = both(answers.take(places), found)
+            unanswered[places] = False
+            self._note(leaf, column, kind, _some(at, places), found)
             known = known_kind(kind)
             settled = found == Answer.SKIP
             if known is not None and asked is not None and settles(known, asked):
@@ -157,9 +160,9 @@ class _Evaluation:
     ) -> tuple[NDArray[np.int64], Answers]:
         """Which files of ``at`` an index of this kind has an answer about, as positions in it; and these."""
         column = leaf.field.name
-        extents, files = self.index.extents(column, kind), self.files[at]
+        extents, files = self.index.extents(column, kind), _some(self.files, at)
         answers = everywhere(Answer.KEEP, len(at))
-        told = extents.empty[files]
+        told = extents.empty.take(files)
         if is_false_without_values(leaf):
             answers[told] = Answer.SKIP
         known = known_kind(kind)
@@ -171,7 +174,7 @@ class _Evaluation:
         opened = self.index.open(column, known, leaf.field.type)
         usable = self._usable(opened, leaf, known, at)
         if opened.stack is not None and len(usable):
-            answers[usable] = _answers(opened.stack, asked, files[usable])
+            answers[usable] = _answers(opened.stack, asked, _some(files, usable))
         told[usable] = True
         return np.flatnonzero(told), answers[told]
 
@@ -179,7 +182,7 @@ class _Evaluation:
         self, opened: OpenedStack, leaf: BoundLeaf, kind: IndexKind, at: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         """Which files of ``at`` have an index that can be asked, as positions in it; takes note of errors."""
-        files, counts = self.files[at], self.row_counts[at]
+        files, counts = _some(self.files, at), _some(self.row_counts, at)
         sound = opened.sound[files]
         for position in np.flatnonzero(opened.broken[files]).tolist():
             file = int(files[position])
@@ -210,6 +213,11 @@ class _Evaluation:
     ) -> None:
         if self.trace is not None and len(at):
             self.trace(part, column, kind, self.files[at], answers)
+
+
+def _some(values: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The values at ascending places; mostly these are all of them."""
+    return values if len(at) == len(values) else values.take(at)
 
 
 def _answers(stack: AnyStack, asked: Condition, files: NDArray[np.int64]) -> Answers:
