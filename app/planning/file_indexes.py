@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from app.errors import CorruptIndexError
+from app.file_index.asking import known_kind
 from app.file_index.stacked.index import StackedIndex
+from app.planning.file_bounds import FileBounds
 from app.planning.side_indexes import SideIndexes
 from app.storage import check_deadline
+from app.table.index_options import declared_indexes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,6 +128,23 @@ class FileIndexes:
             key = (version.loader.warehouse.name, *version.manifest_keys[number])
             self._beside[number] = SideIndexes(version.loader, version.files.manifests[number], key)
         return self._beside[number]
+
+
+def open_declared(version: Version) -> None:
+    """Opens what filters on indexed columns ask first: their statistics, and indexes embedded in manifests.
+
+    Raises:
+        CorruptMetadataError: the statistics of one of the manifests are damaged.
+    """
+    files, bounds = version.files, FileBounds(version)
+    for declared in declared_indexes(version.schema):
+        column, kind = version.schema.by_name.get(declared.column), known_kind(declared.index_type)
+        if column is None or kind is None:
+            continue
+        bounds.values(column, files.all())
+        for manifest in files.manifests:
+            if not manifest.embedded_indexes.is_null.all():
+                _embedded(manifest).open(column.name, kind, column.type)
 
 
 def _embedded(manifest: Manifest) -> StackedIndex:

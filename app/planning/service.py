@@ -14,6 +14,7 @@ from app.errors import LimitExceededError, NotFoundError
 from app.planning.buckets import answer_assignment, answer_buckets, answer_lookup
 from app.planning.deletions import answer_deletions
 from app.planning.descriptions import describe_index_files, describe_snapshot, describe_table
+from app.planning.file_indexes import open_declared
 from app.planning.filters import read_filter
 from app.planning.indexes import IndexCaches, IndexLoader
 from app.planning.plan_answer import answer_plan, plan_bytes
@@ -186,6 +187,8 @@ class IndexService:
             version.table.manifest(file)
         # Short by now: a request for the same version, which would wait for it, has nothing left to read.
         version.contents  # noqa: B018 - sorts the files
+        open_declared(version)
+        version.keep_derived()
 
     def buckets(
         self, ref: TableRef, selector: SnapshotSelector, partition: Mapping[str, Json] | None

@@ -15,7 +15,8 @@ from app.errors import CorruptMetadataError
 from app.file_index import container
 from app.file_index.index_kinds import IndexKind
 from app.planning.file_indexes import FileIndexes
-from app.planning.requests import PlanRequest, SelectionForm, TableRef
+from app.planning.requests import PlanRequest, SelectionForm, SnapshotSelector, TableRef
+from app.table.index_options import declared_indexes
 from app.types import DataField, parse_type
 from benchmarks.events import DATABASE, TABLE, Indexed, Layout
 from benchmarks.synthetic import write_table
@@ -133,3 +134,17 @@ def test_indexes_take_little_more_memory_than_they_have_bytes(layout: Layout, tm
 
     assert memory.traced + memory.stored * layout.is_embedded < 1.5 * memory.stored
     assert memory.weighed > 0.9 * memory.traced - 100_000  # plans of a few kilobytes are among it
+
+
+def test_what_filters_on_indexed_columns_ask_is_open_before_they_ask(service: IndexService) -> None:
+    ref = TableRef("golden", "golden", "append_embedded")
+    version = service.resolve(ref, SnapshotSelector())
+    columns = {each.column for each in declared_indexes(version.schema)} & set(version.schema.by_name)
+
+    service.warm(version)
+    warm = service.cache_statistics()["manifests"]["bytes"]
+    for column in sorted(columns):
+        service.plan(ref, PlanRequest(filter=f"{column} IS NOT NULL AND {column} = {column}"))
+
+    assert columns
+    assert service.cache_statistics()["manifests"]["bytes"] == warm
