@@ -11,6 +11,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from app.planning.limits import CacheBytes
+from app.storage.memory import give_memory_back
 from benchmarks.index_bodies import write_bodies
 from benchmarks.questions import questions
 from benchmarks.runner import resident_bytes
@@ -74,10 +75,12 @@ def _resident(layout: Layout, files: int, directory: Path) -> Iterator[Figure | 
         grown = []
         for each in (replace(NO_INDEX, numbers=layout.numbers), layout):
             gc.collect()
+            give_memory_back()
             before = resident_bytes()
             service = opened.enter_context(closing(open_service(warehouse_of(directory, each, files))))
             _ask_everything(service, layout, files)
             gc.collect()
+            give_memory_back()
             grown.append(resident_bytes() - before)
     without, with_indexes = grown
     yield Figure(

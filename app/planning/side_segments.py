@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
 
 import numpy as np
@@ -42,6 +42,7 @@ class HeadSegment:
     heads: Heads
     whole: NDArray[np.bool_]
     index: StackedIndex
+    _largest_bodies: dict[Asked, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, buffers: BytesColumn, sizes: NDArray[np.int64]) -> Self:
@@ -90,7 +91,9 @@ class HeadSegment:
 
     def largest_body(self, asked: Asked) -> int:
         """Bytes of the largest sum of asked payloads of one file."""
-        return int(_body_sizes(self.heads, asked).max(initial=0))
+        if asked not in self._largest_bodies:
+            self._largest_bodies[asked] = int(_body_sizes(self.heads, asked).max(initial=0))
+        return self._largest_bodies[asked]
 
 
 def files_of_bodies(largest_body: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from app.errors import (
     CorruptMetadataError,
@@ -12,6 +12,7 @@ from app.errors import (
     RequestError,
     SnapshotExpiredError,
 )
+from app.storage.memory import give_memory_back
 from app.table.digest import content_digest
 from app.table.index_manifest import IndexManifest
 from app.table.manifest import Manifest
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 MAIN_BRANCH = "main"
 
 Parsed = TypeVar("Parsed")
+
+_LARGE_BYTES: Final = 8 << 20
 
 _Metadata: TypeAlias = "tuple[str, int | None]"
 """Name of a file in the table's manifest directory, and its bytes where they are recorded."""
@@ -283,6 +286,8 @@ class Table:
         found: dict[Any, Parsed] = cache.get_many(map(self._key, files))
         missing = [file for file in files if self._key(file) not in found]
         read = iter(self._reader.readers.map(load, missing, size_of=lambda file: file[1] or 0))
+        if sum(size or 0 for _, size in missing) > _LARGE_BYTES:
+            give_memory_back()
         return [found.get(self._key(file)) or next(read) for file in files]
 
     def _cached(self, cache: ByteCache[Any], file: _Metadata, parse: Callable[[bytes], Parsed]) -> Parsed:
