@@ -74,6 +74,8 @@ def main() -> int:
             try:
                 if suite.prepare is not None:
                     in_process(suite.prepare, directory)
+                    # What is written to the disk meanwhile would slow down what is measured.
+                    os.sync()
                 seconds_each = _QUICK_SECONDS_EACH if arguments.quick else _SECONDS_EACH
                 found, said = in_process(measure, suite, directory, seconds_each, deadline)
             except Exception as error:  # noqa: BLE001 - what can be measured is, and the exit status tells

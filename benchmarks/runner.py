@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
+_LEAST_RUNS: Final = 3
 _STATUS: Final = Path("/proc/self/status")
 _CLEAR_REFERENCES: Final = Path("/proc/self/clear_refs")
 _RESET_PEAK: Final = "5"
@@ -42,7 +43,7 @@ def measure(
     Args:
         suite: what to run.
         directory: its files.
-        seconds_each: how long each workload may be repeated; it runs once however long that takes.
+        seconds_each: how long each workload may be repeated; it runs three times however long that takes.
         deadline: seconds since 1970 after which no workload begins.
 
     Returns:
@@ -84,7 +85,9 @@ def _time(workload: Workload, seconds_each: float) -> Figure:
     # What is there already need not be looked through before each run.
     gc.collect()
     gc.freeze()
-    while not took or (sum(took) < seconds_each and len(took) < workload.runs):
+    while len(took) < min(_LEAST_RUNS, workload.runs) or (
+        sum(took) < seconds_each and len(took) < workload.runs
+    ):
         gc.collect()
         started = time.perf_counter()
         result = workload.run()
@@ -98,7 +101,7 @@ def _time(workload: Workload, seconds_each: float) -> Figure:
         size=workload.size,
         unit=workload.unit,
         p50=statistics.median(took) * scale,
-        p99=percentile(sorted(took), 0.99) * scale if len(took) > 1 else None,
+        p99=percentile(sorted(took), 0.99) * scale,
         runs=len(took),
         kept=statistics.median_low(kept) if kept else None,
         peak_bytes=_peak_bytes(),
