@@ -116,11 +116,11 @@ class FileIndexes:
     def failures(self, files: NDArray[np.int64]) -> Iterator[tuple[int, PaimonIndexError]]:
         """Why indexes of ascending ``files`` could not be read, as far as somebody asked for them."""
         for number, part, rows in self.version.files.by_manifest(files):
-            if number in self._beside:
-                found = self._beside[number].failures
-                for file, row in zip(files[part].tolist(), rows.tolist(), strict=True):
-                    if row in found:
-                        yield file, found[row]
+            found = self._beside[number].failures if number in self._beside else {}
+            if found:
+                failed = np.isin(rows, list(found))
+                for file, row in zip(files[part][failed].tolist(), rows[failed].tolist(), strict=True):
+                    yield file, found[row]
 
     def _side(self, number: int) -> SideIndexes:
         if number not in self._beside:

@@ -194,6 +194,6 @@ class Files:
     ) -> pa.LargeBinaryArray:
         pieces = []
         for number, _, rows in self.by_manifest(files):
-            whole = column(self.manifests[number]).to_arrow()
-            pieces.append(whole if len(rows) == len(whole) else whole.take(pa.array(rows)))
+            whole = column(self.manifests[number])
+            pieces.append((whole if len(rows) == len(whole) else whole.take(rows)).to_arrow())
         return pa.concat_arrays(pieces) if pieces else pa.array([], pa.large_binary())

@@ -81,6 +81,8 @@ class ValueFilter:
             drafts.proven[proven] = True
             drafts.keep(proven, KeepReason.MATCHED)
             undecided.append(members[verdicts == Verdict.SOME])
+        if len(undecided) == 1:
+            return undecided[0]
         return np.sort(np.concatenate([np.zeros(0, np.int64), *undecided]))
 
     def _ask(
