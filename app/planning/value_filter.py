@@ -70,7 +70,7 @@ class ValueFilter:
         Returns:
             The files that remain undecided, ascending.
         """
-        undecided = []
+        undecided: list[NDArray[np.int64]] = []
         for predicate, members in drafts.by_predicate(files):
             if predicate == ALWAYS_TRUE:
                 drafts.proven[members] = True
