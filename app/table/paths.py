@@ -13,8 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.errors import CorruptMetadataError
-from app.table.manifest_entry import FILE_INDEX_SUFFIX
 from app.table.partition import partition_path
 
 if TYPE_CHECKING:
@@ -56,21 +54,6 @@ class TablePaths:
         if entry.file.external_path is not None:
             return entry.file.external_path
         return f"{self.bucket_directory(entry.partition, entry.bucket)}/{entry.file.file_name}"
-
-    def side_index(self, entry: ManifestEntry) -> str | None:
-        """The file that holds the data file's index, None if there is no such file.
-
-        Raises:
-            CorruptMetadataError: more than one extra file claims to be it.
-        """
-        candidates = [name for name in entry.file.extra_files if name.endswith(FILE_INDEX_SUFFIX)]
-        if len(candidates) > 1:
-            raise CorruptMetadataError(
-                f"{entry.file.file_name} has more than one index file: {candidates!r:.200}"
-            )
-        if not candidates:
-            return None
-        return f"{self.data_file(entry).rpartition('/')[0]}/{candidates[0]}"
 
     def index_file(self, entry: IndexEntry) -> str:
         """A hash index or deletion vector file."""

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
-from app.errors import CorruptMetadataError
 from app.table.index_manifest import HASH, IndexEntry
 from app.table.manifest_entry import FileKind
 from app.table.options import TableOptions
@@ -35,24 +32,6 @@ def test_data_files() -> None:
     below = paths({"data-file.path-directory": "/in/side/"})
     assert below.bucket_directory(EMPTY_ROW, 7) == "db.db/t/in/side/bucket-7"
     assert paths().data_file(entry(external_path="s3://b/x/data-1.parquet")) == "s3://b/x/data-1.parquet"
-
-
-@pytest.mark.parametrize(
-    ("extra_files", "external_path", "expected"),
-    [
-        ((), None, None),
-        (("data-1.changelog",), None, None),
-        (("x", "data-1.parquet.index"), None, "db.db/t/bucket-0/data-1.parquet.index"),
-        (("data-1.parquet.index",), "s3://b/x/data-1.parquet", "s3://b/x/data-1.parquet.index"),
-    ],
-)
-def test_side_indexes(extra_files: tuple[str, ...], external_path: str | None, expected: str | None) -> None:
-    assert paths().side_index(entry(extra_files=extra_files, external_path=external_path)) == expected
-
-
-def test_two_side_indexes_are_an_error() -> None:
-    with pytest.raises(CorruptMetadataError, match="more than one"):
-        paths().side_index(entry(extra_files=("a.index", "b.index")))
 
 
 def test_index_files() -> None:
