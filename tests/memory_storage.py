@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
 from app.errors import FileMissingError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class MemoryStorage:
@@ -19,9 +25,10 @@ class MemoryStorage:
             raise FileMissingError(f"there is no file {path}", path=path)
         return self.files[path]
 
-    def read_immutable(self, path: str, size: int | None) -> bytes:
+    @contextmanager
+    def reading(self, path: str, size: int | None) -> Iterator[bytes]:
         del size  # nothing is kept
-        return self.read(path)
+        yield self.read(path)
 
     def list_names(self, directory: str) -> list[str]:
         prefix = f"{directory}/" if directory else ""

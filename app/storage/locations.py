@@ -119,6 +119,18 @@ class Root:
             raise
         return content
 
+    def read_into(self, path: str, buffer: memoryview) -> int:
+        """Fills a buffer from the start of a local file; how many bytes there were, at most its length.
+
+        Raises:
+            OSError: what the operating system says.
+        """
+        at = 0
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - text in
+            while at < len(buffer) and (count := file.readinto(buffer[at:])):
+                at += count
+        return at
+
     @property
     def uri_is_local(self) -> bool:
         """Whether the files lie on this machine, where links can lead elsewhere."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +16,19 @@ from app.errors import (
 )
 from app.storage.disk_entry import Piece
 from app.storage.locations import Neighbours, Root, check_segments, is_absolute_uri, normal_uri
+from app.storage.memory import Scratch
 from app.storage.ranges import FileRange, MergedRange, merge_ranges
 from app.storage.readers import Readers
 from app.storage.retry import RetryPolicy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from app.storage.disk_tier import DiskTier
 
 DEFAULT_MAX_FILE_BYTES = 1 << 30
+
+_LARGE_BYTES = 4 << 20
 
 
 class Warehouse:
@@ -69,6 +73,7 @@ class Warehouse:
         self._retry = retry or RetryPolicy()
         self._readers = readers or Readers()
         self._disk = disk
+        self._scratch = Scratch()
         # A name may be given to another directory while the disk tier keeps pieces of this one.
         self._identity = f"{name} {self.url}"
 
@@ -125,6 +130,25 @@ class Warehouse:
             if size in (None, len(content)):
                 self._disk.put(piece, content)
         return content
+
+    @contextmanager
+    def reading(self, path: str, size: int | None) -> Iterator[bytes | memoryview]:
+        """As :meth:`read_immutable`, for content that nobody looks at after the block.
+
+        Large local files share buffers.
+
+        Raises:
+            PaimonIndexError: as :meth:`read`.
+        """
+        root, place = self._locate(path)
+        is_large = size is not None and _LARGE_BYTES <= size < self._max_file_bytes
+        if size is None or not is_large or self._disk is not None or not root.uri_is_local:
+            yield self.read_immutable(path, size)
+            return
+        # One byte more tells a file that is longer than its metadata says.
+        with self._scratch.buffer(size + 1) as buffer:
+            count = self._retry.call(path, lambda: root.read_into(place, buffer))
+            yield buffer[:count]
 
     def read_ranges(
         self, ranges: Sequence[tuple[str, int, int]], *, immutable: bool = False, generation: str = ""

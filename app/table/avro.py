@@ -24,15 +24,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
+from app.table.avro_apart import LiftedValues
 from app.table.avro_blocks import Block, decode_blocks
 from app.table.avro_codecs import expand
 from app.table.avro_schema import reading_schema
 from app.table.record_columns import RecordColumns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from app.table.avro_apart import ColumnApart
     from app.table.avro_schema import RecordOf
+    from app.types.bytes_column import BytesColumn
+    from app.types.roaring import Buffer
 
 MAGIC = b"Obj\x01"
 MAX_BLOCK_BYTES = 64 << 20
@@ -51,7 +55,7 @@ _MAX_EXPANDED_BYTES = 1 << 30
 _DECODED_TOGETHER_BYTES = 4 << 20
 
 
-def read_columns(data: bytes, expected: RecordOf) -> RecordColumns:
+def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
     """All records of a file, column by column.
 
     Args:
@@ -62,21 +66,54 @@ def read_columns(data: bytes, expected: RecordOf) -> RecordColumns:
         CorruptMetadataError: the bytes are not such a file.
         UnsupportedFormatError: the file is of another format, or compressed by an unknown codec.
     """
-    cursor = _Cursor(data)
+    schema, blocks = _open(data, expected)
+    return _decode(blocks, schema)
+
+
+def read_columns_apart(
+    data: Buffer, expected: RecordOf, column: ColumnApart
+) -> tuple[RecordColumns, BytesColumn]:
+    """As :func:`read_columns`, but one column of large values apart; records are without it."""
+    schema, blocks = _open(data, expected)
+    lifted = LiftedValues(column.prefix, capacity=len(data))
+    try:
+        records, decoded = column.take_out(_decode(map(lifted.lighten, blocks), schema))
+        return records, lifted.put_back(decoded)
+    except CorruptMetadataError:
+        # Something was taken for a value that is none; or the file is damaged, and now tells where.
+        schema, blocks = _open(data, expected)
+        return column.take_out(_decode(blocks, schema))
+
+
+def _open(data: Buffer, expected: RecordOf) -> tuple[bytes, Iterator[Block]]:
+    """The schema of a record, found harmless, and the expanded blocks of a file."""
+    cursor = _Cursor(memoryview(data))
     _check_magic(cursor)
     header = _read_header(cursor)
-    sync = cursor.take(_SYNC_BYTES, "a sync marker")
+    sync = bytes(cursor.take(_SYNC_BYTES, "a sync marker"))
     codec = header.get("avro.codec", b"null").decode(errors="replace")
     schema = reading_schema(header.get("avro.schema", b""), expected)
-    return RecordColumns([decode_blocks(blocks, schema) for blocks in _read_blocks(cursor, codec, sync)])
+    return schema, _read_blocks(cursor, codec, sync)
 
 
-def _read_blocks(cursor: _Cursor, codec: str, sync: bytes) -> Iterator[list[Block]]:
-    """The blocks of a file, as many at a time as are decoded together; never none at all."""
+def _decode(blocks: Iterable[Block], schema: bytes) -> RecordColumns:
+    """The records of some blocks, decoded as many at a time as is good for caches; one piece at least."""
+    pieces, together, held_bytes = [], [], 0
+    for block in blocks:
+        together.append(block)
+        held_bytes += len(block.expanded)
+        if held_bytes >= _DECODED_TOGETHER_BYTES:
+            pieces.append(decode_blocks(together, schema))
+            together, held_bytes = [], 0
+    if together or not pieces:
+        pieces.append(decode_blocks(together or [Block(0, 0, b"")], schema))
+    return RecordColumns(pieces)
+
+
+def _read_blocks(cursor: _Cursor, codec: str, sync: bytes) -> Iterator[Block]:
     size = len(cursor.data)
     room = min(max(_ALWAYS_ALLOWED_BYTES, _MAX_EXPANSION * size), _MAX_EXPANDED_BYTES)
-    blocks: list[Block] = []
-    records = held_bytes = 0
+    records = 0
     while cursor.left:
         start = cursor.at
         count, length = cursor.long(), cursor.long()
@@ -92,25 +129,19 @@ def _read_blocks(cursor: _Cursor, codec: str, sync: bytes) -> Iterator[list[Bloc
             raise CorruptMetadataError(error.expectation, offset=start) from error
         if count > len(expanded):
             raise CorruptMetadataError(f"{count} records in a block of {len(expanded)} bytes", offset=start)
-        blocks.append(Block(start, count, expanded))
+        yield Block(start, count, expanded)
         records += count
         room -= len(expanded)
-        held_bytes += len(expanded)
-        if held_bytes >= _DECODED_TOGETHER_BYTES:
-            yield blocks
-            blocks, held_bytes = [], 0
-    if blocks or not records:
-        yield blocks or [Block(cursor.at, 0, b"")]
 
 
 def _check_magic(cursor: _Cursor) -> None:
     for magic, name in _OTHER_FORMATS.items():
-        if cursor.data.startswith(magic):
+        if cursor.data[: len(magic)] == magic:
             raise UnsupportedFormatError(
                 f"written with manifest.format={name}; only avro can be read: a full compaction under "
                 f"manifest.format=avro rewrites it"
             )
-    found = cursor.take(len(MAGIC), "an Avro file")
+    found = bytes(cursor.take(len(MAGIC), "an Avro file"))
     if found != MAGIC:
         raise CorruptMetadataError(
             f"expected an Avro file to begin with {MAGIC!r}, found {found!r}", offset=0
@@ -126,15 +157,15 @@ def _read_header(cursor: _Cursor) -> dict[str, bytes]:
         if len(header) + count > _MAX_HEADER_PAIRS:
             raise CorruptMetadataError(f"a header of {count} entries", offset=cursor.at)
         for _ in range(count):
-            key = cursor.take(cursor.long(), "a header key").decode(errors="replace")
-            header[key] = cursor.take(cursor.long(), "a header value")
+            key = bytes(cursor.take(cursor.long(), "a header key")).decode(errors="replace")
+            header[key] = bytes(cursor.take(cursor.long(), "a header value"))
     return header
 
 
 class _Cursor:
     """A position in the file; every step is checked against what is left."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: memoryview) -> None:
         self.data = data
         self.at = 0
 
@@ -142,7 +173,7 @@ class _Cursor:
     def left(self) -> int:
         return len(self.data) - self.at
 
-    def take(self, length: int, what: str) -> bytes:
+    def take(self, length: int, what: str) -> memoryview:
         if not 0 <= length <= self.left:
             raise CorruptMetadataError(
                 f"expected {what} of {length} bytes, found {self.left} to the end", offset=self.at

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     from polars_avro._avro_rs import AvroSource
 
+    from app.types.roaring import Buffer
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -49,7 +51,7 @@ class Block:
 
     offset: int
     count: int
-    expanded: bytes
+    expanded: Buffer
 
 
 _MARK_BYTES = 16
@@ -110,16 +112,27 @@ def _decode(blocks: Sequence[Block], schema: bytes) -> pa.StructArray:
 def _file(blocks: Sequence[Block], schema: bytes, mark: bytes) -> bytes:
     """An Avro file of one block, whose records are the blocks."""
     text = _SCHEMA % schema
-    size = sum(len(_long(each.count)) + len(each.expanded) + len(mark) + bool(each.count) for each in blocks)
-    parts = [b"Obj\x01", _long(1), _long(11), b"avro.schema", _long(len(text)), text, _END, _SYNC]
-    parts += [_long(len(blocks)), _long(size)]
+    size = sum(
+        len(long_bytes(each.count)) + len(each.expanded) + len(mark) + bool(each.count) for each in blocks
+    )
+    parts: list[Buffer] = [
+        b"Obj\x01",
+        long_bytes(1),
+        long_bytes(11),
+        b"avro.schema",
+        long_bytes(len(text)),
+        text,
+        _END,
+        _SYNC,
+    ]
+    parts += [long_bytes(len(blocks)), long_bytes(size)]
     for each in blocks:
         # No items and the end are one and the same zero.
-        parts += [_long(each.count), each.expanded, _END if each.count else b"", mark]
+        parts += [long_bytes(each.count), each.expanded, _END if each.count else b"", mark]
     return b"".join([*parts, _SYNC])
 
 
-def _long(number: int) -> bytes:
+def long_bytes(number: int) -> bytes:
     """A number that is not negative as an Avro long: zigzag, seven bits a byte."""
     encoded, rest = bytearray(), number << 1
     while rest > 0x7F:  # noqa: PLR2004 - seven bits a byte

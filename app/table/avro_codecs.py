@@ -35,6 +35,8 @@ else:
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from app.types.roaring import Buffer
+
 _CRC = struct.Struct(">I")
 # A snappy copy of three bytes yields at most 64.
 _SNAPPY_MAX_EXPANSION = 22
@@ -49,7 +51,7 @@ class _Decompressor(Protocol):
     def eof(self) -> bool: ...
     @property
     def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+    def decompress(self, data: Buffer, max_length: int, /) -> bytes: ...
 
 
 _STREAMS: dict[str, Callable[[], _Decompressor]] = {
@@ -60,7 +62,7 @@ _STREAMS: dict[str, Callable[[], _Decompressor]] = {
 }
 
 
-def expand(codec: str, block: bytes, limit: int) -> bytes:
+def expand(codec: str, block: Buffer, limit: int) -> Buffer:
     """The block without its compression.
 
     Args:
@@ -83,13 +85,13 @@ def expand(codec: str, block: bytes, limit: int) -> bytes:
             raise UnsupportedFormatError(f"Avro codec {codec!r} is not supported")
 
 
-def _within(expanded: bytes, limit: int) -> bytes:
+def _within(expanded: Buffer, limit: int) -> Buffer:
     if len(expanded) > limit:
         raise CorruptMetadataError(f"a block expands to more than {limit} bytes")
     return expanded
 
 
-def _expand_stream(codec: str, block: bytes, limit: int) -> bytes:
+def _expand_stream(codec: str, block: Buffer, limit: int) -> bytes:
     decompressor = _STREAMS[codec]()
     try:
         expanded = decompressor.decompress(block, limit + 1)
@@ -101,7 +103,7 @@ def _expand_stream(codec: str, block: bytes, limit: int) -> bytes:
     return expanded
 
 
-def _expand_snappy(block: bytes, limit: int) -> bytes:
+def _expand_snappy(block: Buffer, limit: int) -> bytes:
     if len(block) <= _CRC.size:
         raise CorruptMetadataError(f"a snappy block of {len(block)} bytes has no room for its checksum")
     packed, (checksum,) = block[: -_CRC.size], _CRC.unpack(block[-_CRC.size :])
@@ -117,7 +119,7 @@ def _expand_snappy(block: bytes, limit: int) -> bytes:
     return expanded
 
 
-def _snappy_claim(packed: bytes) -> int:
+def _snappy_claim(packed: Buffer) -> int:
     """The expanded length that raw snappy starts with: seven bits a byte, lowest first."""
     claimed = 0
     for at, byte in enumerate(packed[:5]):

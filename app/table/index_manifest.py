@@ -33,6 +33,8 @@ from app.table.record_columns import RecordColumns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from app.types.roaring import Buffer
+
 HASH = "HASH"
 DELETION_VECTORS = "DELETION_VECTORS"
 
@@ -104,7 +106,7 @@ class IndexManifest:
         return sum(_MEMORY_PER_ENTRY + _MEMORY_PER_RANGE * len(entry.ranges) for entry in self.entries)
 
     @classmethod
-    def parse(cls, data: bytes) -> Self:
+    def parse(cls, data: Buffer) -> Self:
         """Reads an index manifest.
 
         Raises:

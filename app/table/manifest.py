@@ -38,7 +38,8 @@ import numpy as np
 import pyarrow as pa
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
-from app.table.avro import read_columns
+from app.table.avro import read_columns_apart
+from app.table.avro_apart import ColumnApart
 from app.table.avro_schema import ArrayOf, Nullable, RecordOf
 from app.table.derived import Derived
 from app.table.manifest_entry import (
@@ -54,6 +55,8 @@ from app.types.bytes_column import NULL_LENGTH, BytesColumn
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from app.types.roaring import Buffer
 
 _VERSION = 2
 _FILE = RecordOf(
@@ -90,6 +93,8 @@ _RECORD = RecordOf(
         "_FILE": _FILE,
     }
 )
+_INDEX_MAGIC = bytes.fromhex("00054e4ed01a35ae")
+EMBEDDED = ColumnApart(("_FILE", "_EMBEDDED_FILE_INDEX"), _INDEX_MAGIC)
 _UNKNOWN_SOURCE = -1
 
 
@@ -158,20 +163,20 @@ class Manifest:
     derived: Derived = field(default_factory=Derived)
 
     @classmethod
-    def parse(cls, data: bytes) -> Self:
+    def parse(cls, data: Buffer) -> Self:
         """Reads a manifest.
 
         Raises:
             CorruptMetadataError: the bytes are no manifest.
             UnsupportedFormatError: it is of another version or format.
         """
-        entries = read_columns(data, _RECORD)
+        entries, embedded_indexes = read_columns_apart(data, _RECORD, EMBEDDED)
         files = entries.records("_FILE")
         _check(entries, files)
         partition_codes, partitions = entries.coded_bytes("_PARTITION")
         extra_files = files.lists("_EXTRA_FILES", pa.string())
         return cls(
-            decoded_bytes=entries.nbytes,
+            decoded_bytes=entries.nbytes + embedded_indexes.data.nbytes,
             kinds=entries.integers("_KIND", np.int8),
             partitions=partitions,
             partition_codes=partition_codes,
@@ -192,7 +197,7 @@ class Manifest:
             extra_files=BytesColumn.from_arrow(extra_files.values),
             creation_times=files.optional_integers("_CREATION_TIME"),
             delete_row_counts=files.optional_integers("_DELETE_ROW_COUNT"),
-            embedded_indexes=files.strings("_EMBEDDED_FILE_INDEX"),
+            embedded_indexes=embedded_indexes,
             file_sources=_sources(files.optional_integers("_FILE_SOURCE")),
             value_statistics_columns=NameLists.of(files.lists("_VALUE_STATS_COLS", pa.string())),
             external_paths=files.strings("_EXTERNAL_PATH"),

@@ -3,6 +3,9 @@
 ====================================  ============================================================
 field                                 meaning
 ====================================  ============================================================
+if TYPE_CHECKING:
+    from app.types.roaring import Buffer
+
 _VERSION int                          2
 _FILE_NAME string, _FILE_SIZE long    the manifest
 _NUM_ADDED_FILES, _NUM_DELETED_FILES  long: its entries of each kind
@@ -19,7 +22,7 @@ also says how many files and rows there are in all, which stands in the manifest
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -27,6 +30,9 @@ from app.errors import CorruptMetadataError, UnsupportedFormatError
 from app.table.avro import read_columns
 from app.table.avro_schema import Nullable, RecordOf
 from app.table.row_statistics import STATISTICS
+
+if TYPE_CHECKING:
+    from app.types.roaring import Buffer
 
 _VERSION = 2
 _RECORD = RecordOf(
@@ -67,7 +73,7 @@ class ManifestList:
         return _MEMORY_PER_MANIFEST * (1 + len(self.manifests))
 
     @classmethod
-    def parse(cls, data: bytes) -> Self:
+    def parse(cls, data: Buffer) -> Self:
         """Reads a manifest list.
 
         Raises:

@@ -33,12 +33,13 @@ if TYPE_CHECKING:
     from app.table.storage import Storage
 
 Parsed = TypeVar("Parsed")
+Content = TypeVar("Content")
 
 _HINT = re.compile(rb"\s*(\d{1,18})\s*")
 _NUMBER = re.compile(r"\d{1,18}")
 
 
-def decode(path: str, data: bytes, parse: Callable[[bytes], Parsed]) -> Parsed:
+def decode(path: str, data: Content, parse: Callable[[Content], Parsed]) -> Parsed:
     """What ``parse`` makes of a file's bytes; its errors say which file it was."""
     try:
         return parse(data)

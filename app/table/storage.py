@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from app.types.roaring import Buffer
 
 
 class Storage(Protocol):
@@ -23,8 +28,8 @@ class Storage(Protocol):
             StorageError: it cannot be read.
         """
 
-    def read_immutable(self, path: str, size: int | None) -> bytes:
-        """The whole of a file that never changes, perhaps from a copy that was kept.
+    def reading(self, path: str, size: int | None) -> AbstractContextManager[Buffer]:
+        """The whole of a file that never changes, perhaps from a copy that was kept, for the time of a block.
 
         Only for files under names that no other file ever has, before or after.
 

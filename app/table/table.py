@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from app.table.manifest_list import ManifestFile
     from app.table.snapshot import Snapshot
     from app.table.storage import Storage
+    from app.types.roaring import Buffer
 
 MAIN_BRANCH = "main"
 
@@ -290,7 +291,7 @@ class Table:
             give_memory_back()
         return [found.get(self._key(file)) or next(read) for file in files]
 
-    def _cached(self, cache: ByteCache[Any], file: _Metadata, parse: Callable[[bytes], Parsed]) -> Parsed:
+    def _cached(self, cache: ByteCache[Any], file: _Metadata, parse: Callable[[Buffer], Parsed]) -> Parsed:
         """A file that is written once under a name of its own, decoded."""
         key = self._key(file)
         _, path, size = key
@@ -299,14 +300,13 @@ class Table:
             try:
                 # Its writer named it after a random UUID, so that it is no other file's name even where the
                 # table was dropped and made anew.
-                data = self._storage.read_immutable(path, size)
+                with self._storage.reading(path, size) as data, self._reader.readers.core():
+                    decoded, length = decode(path, data, parse), len(data)
             except FileMissingError as error:
                 raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired") from error
-            with self._reader.readers.core():
-                decoded = decode(path, data, parse)
             # Avro cut between two blocks is Avro as well, with fewer records: only the size tells.
-            if size is not None and len(data) != size:
-                raise CorruptMetadataError(f"expected a file of {size} bytes, found {len(data)}", path=path)
+            if size is not None and length != size:
+                raise CorruptMetadataError(f"expected a file of {size} bytes, found {length}", path=path)
             return decoded
 
         parsed: Parsed = cache.get_or_load(key, load)
