@@ -99,8 +99,8 @@ def answer_buckets(version: Version, asked: Mapping[str, Json] | None) -> Bucket
                 partition=version.partition_json(row),
                 bucket=bucket,
                 index_file=None if index is None else version.loader.paths.index_file(index),
-                index_rows=None if index is None else index.row_count,
-                full=(index is not None and index.row_count >= schema.options.target_bucket_rows)
+                index_rows=None if index is None else index.file.row_count,
+                full=(index is not None and index.file.row_count >= schema.options.target_bucket_rows)
                 if is_dynamic
                 else None,
                 data_files=files.get((row, bucket), _NO_FILES)[0],

@@ -110,16 +110,27 @@ def _decode(blocks: Sequence[Block], schema: bytes) -> pa.StructArray:
 def _file(blocks: Sequence[Block], schema: bytes, mark: bytes) -> bytes:
     """An Avro file of one block, whose records are the blocks."""
     text = _SCHEMA % schema
-    size = sum(len(_long(each.count)) + len(each.expanded) + len(mark) + bool(each.count) for each in blocks)
-    parts = [b"Obj\x01", _long(1), _long(11), b"avro.schema", _long(len(text)), text, _END, _SYNC]
-    parts += [_long(len(blocks)), _long(size)]
+    size = sum(
+        len(encode_long(each.count)) + len(each.expanded) + len(mark) + bool(each.count) for each in blocks
+    )
+    parts = [
+        b"Obj\x01",
+        encode_long(1),
+        encode_long(11),
+        b"avro.schema",
+        encode_long(len(text)),
+        text,
+        _END,
+        _SYNC,
+    ]
+    parts += [encode_long(len(blocks)), encode_long(size)]
     for each in blocks:
         # No items and the end are one and the same zero.
-        parts += [_long(each.count), each.expanded, _END if each.count else b"", mark]
+        parts += [encode_long(each.count), each.expanded, _END if each.count else b"", mark]
     return b"".join([*parts, _SYNC])
 
 
-def _long(number: int) -> bytes:
+def encode_long(number: int) -> bytes:
     """A number that is not negative as an Avro long: zigzag, seven bits a byte."""
     encoded, rest = bytearray(), number << 1
     while rest > 0x7F:  # noqa: PLR2004 - seven bits a byte

@@ -11,9 +11,10 @@ from app.planning.answers import KeepReason
 from app.planning.plan_answer import answer_plan
 from app.planning.planner import Planner
 from app.planning.requests import PlanRequest, SnapshotSelector
+from app.table.index_manifest import IndexManifest
 from app.table.row_statistics import RowStatistics
 from app.types.binary_row import serialize_row
-from benchmarks.avro_schemas import INDEX_MANIFEST, MANIFEST_LIST
+from benchmarks.avro_schemas import MANIFEST_LIST
 from benchmarks.index_bodies import space_of
 from benchmarks.synthetic import make_table, schema_json, table_directory, write_snapshot
 from tests.planning.copied_tables import golden_ref
@@ -70,7 +71,7 @@ class MadeTable:
         index_manifest = None
         if index_entries:
             index_manifest = f"index-manifest-{number}"
-            content = avro(map(_index_record, index_entries), INDEX_MANIFEST)
+            content = IndexManifest(tuple(index_entries)).write()
             (self.directory / "manifest" / index_manifest).write_bytes(content)
         write_snapshot(self.directory, number, [], listed, index_manifest)
 
@@ -107,24 +108,6 @@ class MadeTable:
             "_PARTITION_STATS": {"_MIN_VALUES": EMPTY_ROW, "_MAX_VALUES": EMPTY_ROW, "_NULL_COUNTS": []},
             "_SCHEMA_ID": 0,
         }
-
-
-def _index_record(entry: IndexEntry) -> dict[str, Any]:
-    return {
-        "_VERSION": 1,
-        "_KIND": int(entry.kind),
-        "_PARTITION": entry.partition,
-        "_BUCKET": entry.bucket,
-        "_INDEX_TYPE": entry.index_type,
-        "_FILE_NAME": entry.file_name,
-        "_FILE_SIZE": entry.file_size,
-        "_ROW_COUNT": entry.row_count,
-        "_DELETIONS_VECTORS_RANGES": [
-            {"f0": place.data_file, "f1": place.offset, "f2": place.length, "_CARDINALITY": place.cardinality}
-            for place in entry.ranges
-        ],
-        "_EXTERNAL_PATH": entry.external_path,
-    }
 
 
 def statistics(columns: Mapping[DataField, Sequence[Value | None]]) -> dict[str, Any]:
