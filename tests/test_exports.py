@@ -48,6 +48,11 @@ EXPORTS = {
     "app.table": {
         "BucketMode",
         "Catalog",
+        "Orphan",
+        "OrphanFiles",
+        "OrphanKind",
+        "Orphans",
+        "Removal",
         "ResolvedSnapshot",
         "Snapshot",
         "Table",
