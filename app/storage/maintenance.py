@@ -13,8 +13,6 @@ from app.errors import FileMissingError, PathNotAllowedError, StorageError
 from app.storage.locations import is_absolute_uri
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from app.storage.warehouse import Warehouse
 
 # What the storage libraries call the time of the last change: local files, object stores, memory.
@@ -94,18 +92,25 @@ class Maintenance:
                 files.append(StoredFile(path, int(entry["size"] or 0), _modified(entry, path)))
         return Contents(tuple(files), tuple(directories))
 
-    def walk(self, directory: str) -> Iterator[StoredFile]:
-        """Every file below a directory, at any depth; links are not followed.
+    def walk(self, directory: str) -> list[str]:
+        """Paths of every file below a directory, at any depth; links are not followed.
+
+        A file that goes away while its directory is listed is among them: who reads it will see.
 
         Raises:
             PathNotAllowedError: the path leaves the warehouse.
             StorageError: storage failed, after retries, or does not tell when files were written.
         """
+        paths: list[str] = []
         waiting = [directory]
         while waiting:
-            found = self.contents(waiting.pop())
-            yield from found.files
-            waiting.extend(reversed(found.directories))
+            place = waiting.pop()
+            # A library that asks for sizes after names leaves out what goes away in between.
+            names = {f"{place}/{name}" for name in self.warehouse.list_names(place)}
+            found = self.contents(place)
+            paths += sorted(names.union(file.path for file in found.files).difference(found.directories))
+            waiting += reversed(found.directories)
+        return paths
 
     def delete(self, path: str) -> None:
         """Deletes one file.

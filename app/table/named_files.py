@@ -104,12 +104,15 @@ class NamedFiles:
         """
         start = len(self._directory) + 1
         found = [
-            file.path
+            path
             for directory in _DIRECTORIES
-            for file in self._maintenance.walk(f"{self._directory}/{directory}")
-            if not _TEMPORARY.fullmatch(file.name)
+            for path in self._maintenance.walk(f"{self._directory}/{directory}")
         ]
-        versions = [path for path in found if _REFERENCE.fullmatch(path, start)]
+        versions = [
+            path
+            for path in found
+            if _REFERENCE.fullmatch(path, start) and not _TEMPORARY.fullmatch(path.rpartition("/")[2])
+        ]
         self._check_hints(found, versions)
         return versions
 

@@ -52,9 +52,25 @@ def test_what_is_no_directory_has_no_contents(root: Path, directory: str) -> Non
 def test_a_walk_comes_to_every_depth_and_follows_no_link(root: Path) -> None:
     (root / "t" / "below" / "link").symlink_to(root / "t")
 
-    walked = [file.path for file in open_root(root).walk("t")]
+    walked = open_root(root).walk("t")
 
     assert walked == ["t/a", "t/b", "t/below/c", "t/below/link", "t/below/deep/d"]
+
+
+def test_a_walk_tells_files_that_go_away_while_they_are_listed(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ls = LocalFileSystem.ls
+
+    def list_then_lose(filesystem: LocalFileSystem, path: str, **options: Any) -> list[Any]:
+        found: list[Any] = ls(filesystem, path, **options)
+        if (root / "t" / "a").exists():
+            (root / "t" / "a").rename(root / "t" / "z")
+        return found
+
+    monkeypatch.setattr(LocalFileSystem, "ls", list_then_lose)
+
+    assert open_root(root).walk("t")[:3] == ["t/a", "t/b", "t/z"]
 
 
 def test_deleting(root: Path) -> None:
@@ -158,7 +174,7 @@ def test_a_warehouse_in_memory() -> None:
 
     assert [(file.path, file.size, file.modified > before) for file in found.files] == [("t/a", 2, True)]
     assert found.directories == ("t/below",)
-    assert [file.path for file in maintenance.walk("t")] == ["t/below/b"]
+    assert maintenance.walk("t") == ["t/below/b"]
 
 
 @pytest.mark.parametrize(
