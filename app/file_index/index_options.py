@@ -25,6 +25,7 @@ from app.errors import RequestError
 from app.file_index.bitmap import DEFAULT_BLOCK_BYTES, VERSION_1, VERSION_2
 from app.file_index.bloom_filter import DEFAULT_FPP, DEFAULT_ITEMS
 from app.file_index.index_kinds import IndexKind
+from app.types.memory_size import memory_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,20 +39,6 @@ PARAMETERS: Final = {
 """The names of each kind's options."""
 
 _LARGEST_INT = (1 << 31) - 1
-_MEMORY_SIZE = re.compile(r"(\d{1,18})\s*([a-z]*)", re.ASCII)
-_UNITS = {
-    unit: 1 << 10 * power
-    for power, units in enumerate(
-        (
-            ("", "b", "bytes"),
-            ("k", "kb", "kibibytes"),
-            ("m", "mb", "mebibytes"),
-            ("g", "gb", "gibibytes"),
-            ("t", "tb", "tebibytes"),
-        )
-    )
-    for unit in units
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,22 +140,6 @@ def parse_options(kind: IndexKind, written: Mapping[str, str]) -> IndexOptions:
             return BsiOptions()
         case _:
             assert_never(kind)
-
-
-def memory_size(name: str, text: str) -> int:
-    """Bytes of a size such as ``16 kb``; without a unit it counts bytes.
-
-    Args:
-        name: of the option.
-        text: its value.
-
-    Raises:
-        RequestError: the text is no size.
-    """
-    found = _MEMORY_SIZE.fullmatch(text.strip().lower())
-    if found is None or found[2] not in _UNITS:
-        raise RequestError(f"{name} must be a size such as 500 b, 16 kb or 1 mb, found {text!r:.100}")
-    return int(found[1]) * _UNITS[found[2]]
 
 
 def _whole(name: str, text: str) -> int:

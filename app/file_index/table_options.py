@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING, Final
 
 from app.errors import RequestError
 from app.file_index.index_kinds import IndexKind, takes
-from app.file_index.index_options import PARAMETERS, memory_size, parse_options
+from app.file_index.index_options import PARAMETERS, parse_options
 from app.types import TypeRoot
 from app.types.data_types import STRING_ROOTS
+from app.types.memory_size import memory_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
