@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from app.bucket_index import UNKNOWN, BucketFunction, buckets_of, hashed_buckets, key_hashes
-from app.bucket_index.assigner import AssignerOptions, HashBucketAssigner
+from app.bucket_index.assigner import HashBucketAssigner
+from app.bucket_index.options import AssignerOptions
 from app.errors import FilterError
 from app.planning.answers import (
     AssignAnswer,
@@ -131,12 +132,13 @@ def answer_assignment(version: Version, request: AssignRequest) -> AssignAnswer:
         max_buckets=schema.options.max_buckets,
     )
     assigner = HashBucketAssigner(options, lambda _: partition_index(version, partition))
-    assigned = []
-    for hashed in hashes.tolist():
-        check_deadline()
-        found = assigner.assign(row, hashed)
-        assigned.append(AssignedBucket(hashed, found.bucket, found.strategy.value, found.permitted))
-    return AssignAnswer(version.snapshot_id, schema.bucket_mode.value.lower(), tuple(assigned))
+    assigned = assigner.assign(row, hashes).tolist()
+    check_deadline()
+    buckets = tuple(
+        AssignedBucket(hashed, found.bucket, found.strategy.value, found.permitted)
+        for hashed, found in zip(hashes.tolist(), assigned, strict=True)
+    )
+    return AssignAnswer(version.snapshot_id, schema.bucket_mode.value.lower(), buckets)
 
 
 def partition_index(version: Version, partition: tuple[Value | None, ...]) -> PartitionIndex:
