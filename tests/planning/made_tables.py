@@ -15,8 +15,8 @@ from app.table.index_manifest import IndexManifest
 from app.table.row_statistics import RowStatistics
 from app.types.binary_row import serialize_row
 from benchmarks.avro_schemas import MANIFEST_LIST
-from benchmarks.index_bodies import space_of
 from benchmarks.synthetic import make_table, schema_json, table_directory, write_snapshot
+from tests.key_columns import key_column
 from tests.planning.copied_tables import golden_ref
 from tests.table.entries import EMPTY_ROW, NO_STATISTICS, avro, record
 
@@ -131,16 +131,16 @@ def no_statistics() -> dict[str, Any]:
 
 def payload(kind: IndexKind, rows: Sequence[Value | None], column: DataField) -> bytes:
     """An index of a column, as the engine writes it by default, but for a small bloom filter."""
-    space = space_of(column)
+    keys = key_column(rows, column.type, column.name)
     match kind:
         case IndexKind.BLOOM_FILTER:
-            return bloom_filter.write(rows, space, items=20)
+            return bloom_filter.write(keys, items=20)
         case IndexKind.BITMAP:
-            return bitmap.write(rows, space)
+            return bitmap.write(keys)
         case IndexKind.RANGE_BITMAP:
-            return range_bitmap.write(rows, space)
+            return range_bitmap.write(keys)
         case IndexKind.BSI:
-            return bsi.write(rows, space)
+            return bsi.write(keys)
 
 
 def names_of(files: Sequence[FilePlan]) -> list[str]:
