@@ -9,8 +9,10 @@
     ├── UnsupportedFormatError      a well-formed file of a version or kind that this release cannot read
     ├── RequestError                the caller erred
     │   ├── FilterError             a filter, literal, key or partition does not fit the table
+    │   ├── IndexWriteError         a column, type or value that an index cannot hold
     │   ├── LimitExceededError      the request is larger than the operator allows
-    │   └── PageTokenError          a page token that is forged or belongs to another request
+    │   ├── PageTokenError          a page token that is forged or belongs to another request
+    │   └── CommitConflictError     changes that do not fit what others have committed meanwhile
     ├── NotFoundError               warehouse, database, table, snapshot, tag, branch or file
     │   └── SnapshotExpiredError    the snapshot went away while it was read
     ├── PathNotAllowedError         a path leaves its warehouse, or lies outside the external roots
@@ -89,6 +91,21 @@ class FilterError(RequestError):
         super().__init__(message)
 
 
+class IndexWriteError(RequestError):
+    """A column, type or value that an index cannot hold; nothing was written.
+
+    Attributes:
+        column: the column to be indexed.
+        row: its 0-based row, if one value is to blame.
+    """
+
+    def __init__(self, message: str, *, column: str, row: int | None = None) -> None:
+        self.column = column
+        self.row = row
+        place = f"column {column!r}" if row is None else f"column {column!r}, row {row}"
+        super().__init__(f"{place}: {message}")
+
+
 class LimitExceededError(RequestError):
     """A request larger than the operator allows.
 
@@ -103,6 +120,10 @@ class LimitExceededError(RequestError):
 
 class PageTokenError(RequestError):
     """A page token that is forged, damaged or belongs to another request."""
+
+
+class CommitConflictError(RequestError):
+    """Changes that do not fit what is committed; made again from the latest snapshot, they may."""
 
 
 class NotFoundError(PaimonIndexError):

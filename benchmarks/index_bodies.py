@@ -5,15 +5,17 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
 from app.file_index import bitmap, bloom_filter, container, range_bitmap
 from app.file_index.index_kinds import IndexKind
-from app.file_index.keys import key_space
+from app.file_index.key_column import KeyColumn
 from benchmarks.events import CAT, ID, SCORE, Indexed, Layout, categories, ids, scores
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from app.file_index.keys import KeySpace
     from app.types import DataField
 
 FPP: Final = 0.01
@@ -39,7 +41,7 @@ def write_bodies(directory: Path, layout: Layout, files: int) -> list[Path]:
 
 def _keys(body: int) -> bytes:
     values = ids(body)
-    payload = bloom_filter.write(values, space_of(ID), len(values), FPP)
+    payload = bloom_filter.write(keys_of(values, ID), len(values), FPP)
     return container.write({ID.name: [(IndexKind.BLOOM_FILTER, payload)]})
 
 
@@ -50,15 +52,12 @@ def _values(body: int, layout: Layout) -> bytes:
     cats, points = (values + random.choices(values, k=layout.rows - len(values)) for values in found)
     return container.write(
         {
-            CAT.name: [(IndexKind.BITMAP, bitmap.write(cats, space_of(CAT)))],
-            SCORE.name: [(IndexKind.RANGE_BITMAP, range_bitmap.write(points, space_of(SCORE)))],
+            CAT.name: [(IndexKind.BITMAP, bitmap.write(keys_of(cats, CAT)))],
+            SCORE.name: [(IndexKind.RANGE_BITMAP, range_bitmap.write(keys_of(points, SCORE)))],
         }
     )
 
 
-def space_of(column: DataField) -> KeySpace:
-    """How values of a column become keys of its indexes."""
-    space = key_space(column.type)
-    if space is None:
-        raise TypeError(f"{column.type} has no keys")
-    return space
+def keys_of(values: Sequence[int], column: DataField) -> KeyColumn:
+    """The keys of a column's values."""
+    return KeyColumn.of(pa.array(values), column.type, column.name)

@@ -21,7 +21,7 @@ from app.file_index.stacked.index import StackedIndex
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, DataType, TypeRoot
 from app.types.bytes_column import BytesColumn
-from benchmarks.index_bodies import space_of
+from benchmarks.index_bodies import keys_of
 from benchmarks.workload import Suite, Target, Unit, Workload
 
 if TYPE_CHECKING:
@@ -99,19 +99,16 @@ def _write(kind: str, number: int) -> bytes:
     random = Random(number)
     match kind:
         case "bloom":
-            space = space_of(_LONG)
             keys = [number * ROWS // 2 + random.randrange(ROWS) for _ in range(ROWS)]
-            payload = bloom_filter.write(keys, space, ROWS, 0.02)
+            payload = bloom_filter.write(keys_of(keys, _LONG), ROWS, 0.02)
             index = IndexKind.BLOOM_FILTER
         case "bitmap":
-            payload = bitmap.write(
-                [number % 100 + random.randrange(200) for _ in range(ROWS)], space_of(_INT)
-            )
+            values = [number % 100 + random.randrange(200) for _ in range(ROWS)]
+            payload = bitmap.write(keys_of(values, _INT))
             index = IndexKind.BITMAP
         case _:
-            payload = range_bitmap.write(
-                [number * 7 + random.randrange(2_000) for _ in range(ROWS)], space_of(_INT)
-            )
+            values = [number * 7 + random.randrange(2_000) for _ in range(ROWS)]
+            payload = range_bitmap.write(keys_of(values, _INT))
             index = IndexKind.RANGE_BITMAP
     return container.write({"c": [(index, payload)]})
 
@@ -131,7 +128,7 @@ def _rows_of_each(contents: Sequence[bytes], leaf: BoundLeaf) -> int:
 def _row_selection(directory: Path) -> Iterator[Workload]:  # noqa: ARG001 - suites are alike
     random = Random(LARGE_FILE_ROWS)
     values = [random.randrange(_LARGE_FILE_VALUES) for _ in range(LARGE_FILE_ROWS)]
-    content = container.write({"c": [(IndexKind.RANGE_BITMAP, range_bitmap.write(values, space_of(_INT)))]})
+    content = container.write({"c": [(IndexKind.RANGE_BITMAP, range_bitmap.write(keys_of(values, _INT)))]})
     index = FileIndex.read(content)
 
     def between() -> BoundLeaf:

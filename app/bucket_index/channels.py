@@ -7,25 +7,42 @@ creates only buckets of its own, so assigners need not talk to each other.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 
-def routing_key(partition_hash: int, key_hash: int, channels: int, assigners: int) -> int:
-    """What Spark repartitions rows by; modulo the channels it is the row's assigner."""
-    # Java's remainder keeps the sign of the hash, so its absolute value is the remainder of the magnitude.
-    return abs(partition_hash) % channels + abs(key_hash) % assigners
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from app.bucket_index.hash_index import Hashes
 
 
-def assigner_of(partition_hash: int, key_hash: int, channels: int, assigners: int) -> int:
-    """The assigner, numbered from 0, that decides about a key.
+def routing_keys(
+    partition_hashes: Hashes, key_hashes: Hashes, channels: int, assigners: int
+) -> NDArray[np.int64]:
+    """What Spark repartitions rows by; modulo the channels it is the row's assigner.
 
     Args:
-        partition_hash: row hash of the partition.
-        key_hash: row hash of the trimmed primary key.
+        partition_hashes: row hashes of the partitions, shape (rows,).
+        key_hashes: row hashes of the trimmed primary keys, shape (rows,).
         channels: number of channels, at least 1.
         assigners: number of assigners per partition, at least 1.
     """
-    return routing_key(partition_hash, key_hash, channels, assigners) % channels
+    return _magnitudes(partition_hashes) % channels + _magnitudes(key_hashes) % assigners
+
+
+def assigners_of(
+    partition_hashes: Hashes, key_hashes: Hashes, channels: int, assigners: int
+) -> NDArray[np.int64]:
+    """The assigner, numbered from 0, that decides about each key; arguments as of :func:`routing_keys`."""
+    return routing_keys(partition_hashes, key_hashes, channels, assigners) % channels
 
 
 def owns(assigner: int, bucket: int, assigners: int) -> bool:
     """Whether an assigner may create, and fill, a bucket."""
     return bucket % assigners == assigner % assigners
+
+
+def _magnitudes(hashes: Hashes) -> NDArray[np.int64]:
+    """What remainders are taken of: Java's keep the sign of the hash, and their absolute value counts."""
+    return np.abs(hashes.astype(np.int64))

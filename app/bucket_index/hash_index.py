@@ -19,14 +19,18 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
+from app.errors import CorruptIndexError, RequestError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from app.types.binary_row import Buffer
+    from app.types.index_files import IndexFileMeta
 
 Hashes = npt.NDArray[np.int32]
 
 _STORED: Final = np.dtype(">i4")
+_RANGE: Final = np.iinfo(np.int32)
 
 
 def read(buffer: Buffer) -> Hashes:
@@ -34,6 +38,42 @@ def read(buffer: Buffer) -> Hashes:
     return np.frombuffer(buffer, _STORED, len(buffer) // _STORED.itemsize).astype(np.int32)
 
 
+def read_whole(buffer: Buffer, meta: IndexFileMeta) -> Hashes:
+    """The hashes of a file that must be all there, since what replaces it is made from them.
+
+    Raises:
+        CorruptIndexError: other bytes than the index manifest tells of.
+    """
+    expected = meta.row_count * _STORED.itemsize
+    if not expected == meta.file_size == len(buffer):
+        raise CorruptIndexError(
+            f"expected {meta.row_count} key hashes in {meta.file_size} bytes, found {len(buffer)} bytes",
+            path=meta.file_name,
+        )
+    return read(buffer)
+
+
 def write(hashes: Sequence[int] | Hashes) -> bytes:
-    """A file of these hashes, in this order."""
-    return np.asarray(hashes, dtype=np.int32).astype(_STORED).tobytes()
+    """A file of these hashes, in this order.
+
+    Raises:
+        RequestError: a hash is no signed 32-bit integer.
+    """
+    return as_hashes(hashes).astype(_STORED).tobytes()
+
+
+def as_hashes(numbers: Sequence[int] | npt.NDArray[np.integer]) -> Hashes:
+    """Numbers as key hashes, none of them cut to fit.
+
+    Raises:
+        RequestError: one is no signed 32-bit integer.
+    """
+    given = np.asarray(numbers)
+    if given.dtype == np.int32 and given.ndim == 1:
+        return given
+    if given.ndim != 1 or (len(given) and not np.issubdtype(given.dtype, np.integer)):
+        raise RequestError(f"key hashes are a list of integers, found shape {given.shape} of {given.dtype}")
+    outside = given[(given < _RANGE.min) | (given > _RANGE.max)] if len(given) else given
+    if len(outside):
+        raise RequestError(f"a key hash is a signed 32-bit integer, found {outside[0]}")
+    return given.astype(np.int32)

@@ -3,21 +3,33 @@
 Each partition starts with the lowest bucket of the assigner and fills its buckets one after the other. At
 the bound, the engine means to choose at random among the buckets in use, but the list that it chooses from
 only ever holds the bucket that the partition started with, so that one takes all further keys. An assigner
-to which the bound leaves no bucket uses bucket 0, which is not its own.
+whose buckets end below the bound never reaches it, and goes on with its last bucket. One to which the bound
+leaves no bucket uses bucket 0, which is not its own.
 
 As in :mod:`app.bucket_index.assigner` the highest bucket handed out is shared by all partitions.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.bucket_index.assigner import UNBOUNDED, Assignment, Strategy
-from app.errors import FilterError
+import numpy as np
+
+from app.bucket_index.batch_assignment import BatchAssignment, PartitionState
+from app.bucket_index.key_batch import KeyBatch
+from app.bucket_index.known_hashes import KnownHashes
+from app.bucket_index.partition_index import PartitionIndex
+from app.bucket_index.placement import Placement, Run
 
 if TYPE_CHECKING:
-    from app.bucket_index.assigner import AssignerOptions
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from app.bucket_index.assignments import Assignments
+    from app.bucket_index.hash_index import Hashes
+    from app.bucket_index.options import AssignerOptions
 
 
 class SimpleHashBucketAssigner:
@@ -25,65 +37,75 @@ class SimpleHashBucketAssigner:
 
     def __init__(self, options: AssignerOptions) -> None:
         self._options = options
-        self._partitions: dict[bytes, _Partition] = {}
-        self._highest = 0
+        self._partitions: dict[bytes, PartitionState] = {}
+        # Nothing is random here, see the module.
+        self._assignment = BatchAssignment(options.highest_allowed, np.random.default_rng(0))
 
-    def assign(self, partition: bytes, key_hash: int) -> Assignment:
-        """Assigns one key, which unlike in the other assigner may belong to anybody, and remembers it.
+    def assign(self, partition: bytes, hashes: Sequence[int] | Hashes) -> Assignments:
+        """Assigns keys of one partition in their order, as :meth:`assign_batch` does."""
+        return self.assign_batch(KeyBatch.of_one(partition, hashes))
 
-        Args:
-            partition: the partition's row without the number of fields.
-            key_hash: hash of the trimmed primary key.
+    def assign_batch(self, batch: KeyBatch) -> Assignments:
+        """Assigns keys, which unlike in the other assigner may belong to anybody, and remembers them.
 
         Raises:
-            FilterError: no bucket is left for this key.
+            FilterError: no bucket is left for a key; none is remembered then.
         """
+        return self._assignment.assign(batch, self._state_of)
+
+    def _state_of(self, partition: bytes) -> PartitionState:
         state = self._partitions.get(partition)
         if state is None:
             first = next(iter(self._options.own_buckets()), 0)
-            state = self._partitions[partition] = _Partition(first, first)
-        assignment = state.assign(key_hash, self._options, self._highest)
-        self._highest = max(self._highest, assignment.bucket)
-        return assignment
+            state = PartitionState(
+                KnownHashes(PartitionIndex.merge(())), _OverwrittenBuckets(self._options, first, first)
+            )
+            self._partitions[partition] = state
+        return state
 
 
 @dataclass(slots=True)
-class _Partition:
-    """What the assigner knows about one partition.
+class _OverwrittenBuckets:
+    """The buckets of one partition.
 
     Attributes:
-        first: the bucket that it started with.
+        options: of the assigner.
+        first: the bucket that the partition started with.
         current: the bucket that is being filled.
-        rows: rows in the current bucket; stays at the target when buckets are full for good.
-        assigned: bucket by key hash.
+        rows: rows in the current bucket.
     """
 
+    options: AssignerOptions
     first: int
     current: int
     rows: int = 0
-    assigned: dict[int, int] = field(default_factory=dict)
 
-    def assign(self, key_hash: int, options: AssignerOptions, highest: int) -> Assignment:
-        known = self.assigned.get(key_hash)
-        if known is not None:
-            return Assignment(known, Strategy.EXISTING)
-        strategy = self._advance(options, highest)
-        self.assigned[key_hash] = self.current
-        permitted = (self.current,) if strategy is Strategy.RANDOM else None
-        return Assignment(self.current, strategy, permitted)
+    def place(self, draws: NDArray[np.float64], creating: int) -> Placement:
+        """See :class:`~app.bucket_index.placement.BucketRoom`."""
+        keys = len(draws)
+        runs = list(self._fill(keys, creating if self.options.is_bounded else keys))
+        left = keys - sum(run.keys for run in runs)
+        if not left or not self.options.is_bounded:
+            return Placement(runs, np.empty(0, np.int16), ())
+        reaches_bound = self.options.highest_allowed in self.options.own_buckets()
+        last = runs[-1].bucket if runs else self.current
+        further = self.first if reaches_bound else last
+        return Placement(runs, np.full(left, further, np.int16), (further,))
 
-    def _advance(self, options: AssignerOptions, highest: int) -> Strategy:
-        """Makes ``current`` the bucket of the next new key."""
-        if self.rows < options.target_rows:
-            self.rows += 1
-            return Strategy.NEW if self.rows == 1 else Strategy.NON_FULL
-        if highest >= options.highest_allowed and options.max_buckets != UNBOUNDED:
-            self.current = self.first
-            return Strategy.RANDOM
-        following = next(iter(options.own_buckets(self.current + 1)), None)
-        if following is not None:
-            self.current, self.rows = following, 1
-            return Strategy.NEW
-        if options.max_buckets == UNBOUNDED:
-            raise FilterError(f"no bucket above {self.current} is free: raise dynamic-bucket.target-row-num")
-        return Strategy.RANDOM
+    def accept(self, placement: Placement) -> None:
+        """See :class:`~app.bucket_index.placement.BucketRoom`."""
+        for run in placement.runs:
+            self.rows = run.keys if run.opens else self.rows + run.keys
+            self.current = run.bucket
+
+    def _fill(self, keys: int, creating: int) -> Iterator[Run]:
+        """Fills the current bucket, then those that follow."""
+        placed = min(self.options.capacity - self.rows, keys)
+        if placed:
+            yield Run(self.current, placed, opens=self.rows == 0)
+        for bucket in self.options.own_buckets(self.current + 1):
+            if placed >= min(keys, creating):
+                return
+            run = Run(bucket, min(self.options.capacity, keys - placed), opens=True)
+            placed += run.keys
+            yield run

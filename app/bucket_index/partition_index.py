@@ -85,24 +85,12 @@ class PartitionIndex:
         """Bytes of memory."""
         return self.hashes.nbytes + self.buckets.nbytes
 
-    def find(self, key_hash: int) -> int:
-        """The bucket of one key hash, or :data:`UNKNOWN`."""
-        place = int(self.hashes.searchsorted(np.int32(key_hash), side="right")) - 1
-        if place < 0 or self.hashes[place] != key_hash:
-            return UNKNOWN
-        return int(self.buckets[place])
-
     def lookup(self, hashes: Sequence[int] | Hashes) -> npt.NDArray[np.int16]:
         """The bucket of each key hash in the order asked, :data:`UNKNOWN` where there is none."""
         asked = np.asarray(hashes, dtype=np.int32)
-        found = np.full(len(asked), UNKNOWN, dtype=np.int16)
-        # A search for ascending hashes goes on where the one before it ended, and so stays in the caches.
+        found = np.empty(len(asked), dtype=np.int16)
         order = np.argsort(asked)
-        ascending = asked[order]
-        places = np.searchsorted(self.hashes, ascending, side="right") - 1
-        is_known = places >= 0
-        is_known[is_known] = self.hashes[places[is_known]] == ascending[is_known]
-        found[order[is_known]] = self.buckets[places[is_known]]
+        found[order] = find_ascending(self.hashes, self.buckets, asked[order])
         return found
 
     def holding(self, hashes: Sequence[int] | Hashes) -> frozenset[int]:
@@ -112,3 +100,19 @@ class PartitionIndex:
         counts = np.searchsorted(self.hashes, asked, side="right") - first
         places = np.arange(counts.sum()) + np.repeat(first - np.cumsum(counts) + counts, counts)
         return frozenset(np.unique(self.buckets[places]).tolist())
+
+
+def find_ascending(hashes: Hashes, buckets: npt.NDArray[np.int16], asked: Hashes) -> npt.NDArray[np.int16]:
+    """The bucket of each hash that is asked for, :data:`UNKNOWN` where there is none.
+
+    Args:
+        hashes: known hashes, ascending.
+        buckets: the bucket of each; of equal hashes the last one counts.
+        asked: ascending too, since a search that goes on where the one before it ended stays in the caches.
+    """
+    found = np.full(len(asked), UNKNOWN, dtype=np.int16)
+    places = np.searchsorted(hashes, asked, side="right") - 1
+    is_known = places >= 0
+    is_known[is_known] = hashes[places[is_known]] == asked[is_known]
+    found[is_known] = buckets[places[is_known]]
+    return found

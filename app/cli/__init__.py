@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from app import __version__
-from app.cli import index_files, serve, tables
+from app.cli import index_files, orphans, serve, tables
 from app.errors import PaimonIndexError
 
 __all__ = ["main", "program"]
@@ -30,6 +30,7 @@ for command in (
     tables.lookup,
     index_files.inspect,
     index_files.evaluate,
+    orphans.orphans,
     serve.openapi,
 ):
     program.command()(command)

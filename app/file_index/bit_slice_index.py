@@ -29,7 +29,8 @@ from app.file_index.bit_slices import MAX_SLICES, BitSlices, Extent, slice_codes
 from app.file_index.cursor import Cursor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import numpy as np
+    from numpy.typing import NDArray
 
     from app.types.roaring import Buffer
 
@@ -72,10 +73,10 @@ def read(buffer: Buffer, offset: int, codes: int, row_count: int) -> BitSlices:
     return BitSlices(buffer, existing, extents, row_count)
 
 
-def write(rows: Sequence[int], codes: Sequence[int], cardinality: int) -> bytes:
-    """The part for rows that have a value, and their codes, which are below ``cardinality``."""
+def write(rows: NDArray[np.uint32], codes: NDArray[np.uint32], cardinality: int) -> bytes:
+    """The part for rows that have a value, ascending, and their codes, which are below ``cardinality``."""
     slices = max(1, (cardinality - 1).bit_length()) if cardinality else MAX_SLICES
-    existing, *bodies = (bitmap.serialize() for bitmap in slice_codes(rows, codes, slices))
+    existing, *bodies = slice_codes(rows, codes, slices)
     table, offset = [], 0
     for body in bodies:
         table.append(ENTRY.pack(offset, len(body)))

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
 from pyroaring import BitMap
 
-from app.types.roaring import read_bitmap
+from app.types.roaring import bitmap_of, read_bitmap, serialize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from app.types.roaring import Buffer
 
@@ -25,6 +27,8 @@ CodeSpan: TypeAlias = tuple[int, int]
 """Codes from the first up to, but without, the second."""
 
 MAX_SLICES = 64
+
+_ROWS_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +151,20 @@ def merge(spans: Iterable[CodeSpan]) -> list[CodeSpan]:
     return merged
 
 
-def slice_codes(rows: Sequence[int], codes: Sequence[int], slices: int) -> list[BitMap]:
-    """The bitmaps of rows and their codes: first the rows that exist, then the slices."""
-    row_array, code_array = np.array(rows, np.uint32), np.array(codes, np.uint64)
-    members = [row_array] + [
-        row_array[code_array >> np.uint64(bit) & np.uint64(1) != 0] for bit in range(slices)
-    ]
-    bitmaps = [BitMap(member) for member in members]
-    for bitmap in bitmaps:
-        bitmap.run_optimize()
-    return bitmaps
+def slice_codes(
+    rows: NDArray[np.uint32], codes: NDArray[np.unsignedinteger[Any]], slices: int
+) -> list[bytes]:
+    """The bitmaps of rows and their codes: first the rows that exist, then the slices.
+
+    Args:
+        rows: ascending, shape (n,).
+        codes: of these rows, below ``2 ** slices``.
+        slices: number of bits to keep.
+    """
+    bitmaps = [BitMap() for _ in range(1 + slices)]
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        part, part_codes = rows[start : start + _ROWS_AT_ONCE], codes[start : start + _ROWS_AT_ONCE]
+        bitmaps[0] |= bitmap_of(part)
+        for bit in range(slices):
+            bitmaps[1 + bit] |= bitmap_of(part[part_codes >> bit & 1 != 0])
+    return [serialize(bitmap) for bitmap in bitmaps]

@@ -50,22 +50,25 @@ from typing import TYPE_CHECKING, Final, Self
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
+from app.file_index.bitmap_body import BitmapBody
 from app.file_index.bitmap_entries import (
     OFFSET,
     OFFSET_AND_LENGTH,
     BlockedEntries,
     PlainEntries,
+    write_blocks,
 )
 from app.file_index.cursor import Cursor
+from app.file_index.key_records import key_records
 from app.file_index.row_index import all_rows
-from app.types.roaring import read_bitmap
+from app.types.roaring import bitmap_of, read_bitmap, serialize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from app.file_index.bitmap_entries import Entries, Reference
+    from app.file_index.key_column import KeyColumn
     from app.file_index.keys import Key, KeySpace
-    from app.types import Value
     from app.types.roaring import Buffer
 
 VERSION_1: Final = 1
@@ -73,8 +76,6 @@ VERSION_2: Final = 2
 DEFAULT_BLOCK_BYTES: Final = 16 * 1024
 
 _HEAD = struct.Struct(">biib")
-_COUNT = struct.Struct(">i")
-_INLINE_LENGTH = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,75 +196,33 @@ class BitmapIndex:
         return BitMap.union(singles, *bitmaps)
 
 
-def write(
-    values: Sequence[Value | None],
-    space: KeySpace,
-    version: int = VERSION_2,
-    block_bytes: int = DEFAULT_BLOCK_BYTES,
-) -> bytes:
-    """The index of a column; the engine writes the body in another order.
+def write(column: KeyColumn, version: int = VERSION_2, block_bytes: int = DEFAULT_BLOCK_BYTES) -> bytes:
+    """The index of a column.
 
     Args:
-        values: one for each row.
-        space: keys of the column's type.
+        column: of a type that the index takes.
         version: 1 or 2.
         block_bytes: version 2: bound on the size of a block.
 
     Raises:
-        ValueError: an entry is longer than a block, or there is no such version.
+        IndexWriteError: an entry is longer than a block.
     """
-    if version not in (VERSION_1, VERSION_2):
-        raise ValueError(f"there is no version {version} of the bitmap index")
-    null_rows: list[int] = []
-    rows_of: dict[Key, list[int]] = {}
-    for row, value in enumerate(values):
-        (null_rows if value is None else rows_of.setdefault(space.key(value), [])).append(row)
-    body: list[bytes] = []
-    size = 0
-
-    def place(rows: Sequence[int]) -> tuple[int, int]:
-        """Offset and length of a set of rows, the length also where the set is inline."""
-        nonlocal size
-        bitmap = BitMap(rows)
-        bitmap.run_optimize()
-        written = bitmap.serialize()
-        if len(rows) == 1:
-            return -1 - rows[0], len(written)
-        body.append(written)
-        size += len(written)
-        return size - len(written), len(written)
-
-    form = OFFSET if version == VERSION_1 else OFFSET_AND_LENGTH
-    null_place = place(null_rows)[: len(form.format) - 1] if null_rows else None
-    entries = [(key, *place(rows_of[key])) for key in sorted(rows_of)]
-    head = _HEAD.pack(version, len(values), len(rows_of), null_place is not None)
-    nulls = form.pack(*null_place) if null_place else b""
+    distinct = column.distinct()
+    null_rows = column.null_rows
+    null_bitmap = serialize(bitmap_of(null_rows))
+    null_body = null_bitmap if len(null_rows) > 1 else b""
+    body = BitmapBody.of(column, distinct, len(null_body))
+    head = _HEAD.pack(version, column.row_count, len(distinct.keys), len(null_rows) > 0)
+    nulls = b""
+    if len(null_rows):
+        offset = 0 if null_body else -1 - int(null_rows[0])
+        nulls = (
+            OFFSET.pack(offset) if version == VERSION_1 else OFFSET_AND_LENGTH.pack(offset, len(null_bitmap))
+        )
+    entries: list[Buffer]
     if version == VERSION_1:
-        listed = b"".join(space.write(key) + OFFSET.pack(offset) for key, offset, _ in entries)
+        tails = body.offsets[body.order][:, None]
+        entries = [key_records(distinct.keys.take(body.order), column.space, tails).data.data]
     else:
-        listed = _write_blocks(entries, space, block_bytes)
-    return b"".join([head, nulls, listed, *body])
-
-
-def _write_blocks(entries: Iterable[tuple[Key, int, int]], space: KeySpace, block_bytes: int) -> bytes:
-    """The index of blocks and the block area of version 2."""
-    blocks: list[tuple[bytes, list[bytes]]] = []
-    used = 0
-    for key, offset, length in entries:
-        stored = space.write(key)
-        entry = stored + OFFSET_AND_LENGTH.pack(offset, _INLINE_LENGTH if offset < 0 else length)
-        if _COUNT.size + len(entry) > block_bytes:
-            raise ValueError(f"an entry of {len(entry)} bytes does not fit a block of {block_bytes} bytes")
-        if not blocks or used + len(entry) > block_bytes:
-            blocks.append((stored, []))
-            used = _COUNT.size
-        blocks[-1][1].append(entry)
-        used += len(entry)
-    listed, area = [], []
-    size = 0
-    for first, block in blocks:
-        written = b"".join([_COUNT.pack(len(block)), *block])
-        listed.append(first + OFFSET.pack(size))
-        area.append(written)
-        size += len(written)
-    return b"".join([_COUNT.pack(len(blocks)), *listed, _COUNT.pack(size), *area])
+        entries = write_blocks(column, distinct, body.offsets, body.lengths, block_bytes)
+    return b"".join([head, nulls, *entries, null_body, *body.bitmaps])

@@ -13,18 +13,26 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from app.errors import CorruptIndexError
+import numpy as np
+
+from app.errors import CorruptIndexError, IndexWriteError
 from app.file_index.cursor import Cursor
+from app.file_index.key_records import key_records
 from app.file_index.keys import key_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from numpy.typing import NDArray
+
+    from app.file_index.key_column import DistinctKeys, KeyColumn
     from app.file_index.keys import Key, KeySpace
     from app.types.roaring import Buffer
 
 OFFSET = struct.Struct(">i")
 OFFSET_AND_LENGTH = struct.Struct(">ii")
+
+_COUNT = struct.Struct(">i")
 
 
 Reference: TypeAlias = tuple[int, int | None]
@@ -214,3 +222,48 @@ def _slice(records: Records, start: Key | None, stop: Key | None) -> Sequence[in
 def _reference(entries: Records, position: int) -> Reference:
     offset, length = OFFSET_AND_LENGTH.unpack_from(entries.buffer, entries.behind_key(position))
     return offset, length
+
+
+def write_blocks(
+    column: KeyColumn,
+    distinct: DistinctKeys,
+    offsets: NDArray[np.int32],
+    lengths: NDArray[np.int32],
+    block_bytes: int,
+) -> list[Buffer]:
+    """The index of blocks and the block area of version 2.
+
+    Args:
+        column: the column.
+        distinct: its keys.
+        offsets: of the rows of each.
+        lengths: of their bitmaps.
+        block_bytes: bound on the size of a block.
+
+    Raises:
+        IndexWriteError: an entry is longer than a block.
+    """
+    entries = key_records(distinct.keys, column.space, np.stack([offsets, lengths], axis=1))
+    ends = entries.starts + entries.lengths
+    too_long = np.flatnonzero(entries.lengths + _COUNT.size > block_bytes)
+    if len(too_long):
+        raise IndexWriteError(
+            f"expected entries of at most {block_bytes - _COUNT.size} bytes, which is what a block of the "
+            f"bitmap index has room for, found one of {entries.lengths[too_long[0]]}; choose a larger "
+            "index-block-size",
+            column=column.name,
+            row=int(column.value_rows[np.flatnonzero(distinct.codes == too_long[0])[0]]),
+        )
+    firsts, first = [], 0
+    while first < len(entries):
+        firsts.append(first)
+        first = int(ends.searchsorted(entries.starts[first] + block_bytes - _COUNT.size, "right"))
+    begins = np.array(firsts, np.int64)
+    behind = np.append(begins[1:], len(entries))[: len(begins)]
+    sizes = _COUNT.size + ends[behind - 1] - entries.starts[begins]
+    block_starts = np.cumsum(sizes) - sizes
+    listed = key_records(distinct.keys.take(begins), column.space, block_starts[:, None])
+    written: list[Buffer] = [_COUNT.pack(len(begins)), listed.data.data, _COUNT.pack(int(sizes.sum()))]
+    for first, end in zip(begins.tolist(), behind.tolist(), strict=True):
+        written += [_COUNT.pack(end - first), entries.data[entries.starts[first] : ends[end - 1]].data]
+    return written

@@ -18,22 +18,28 @@ from __future__ import annotations
 import math
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+import numpy as np
 
 from app.errors import CorruptIndexError
 from app.file_index.conditions import Points
 from app.file_index.cursor import Cursor
-from app.file_index.fast_hash import hash_key
+from app.file_index.fast_hash import hash_key, hash_keys
 from app.file_index.result import KEEP, SKIP
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
     from app.file_index.conditions import Condition
+    from app.file_index.key_column import KeyColumn
     from app.file_index.keys import Key, KeySpace
     from app.file_index.result import Decision
-    from app.types import Value
     from app.types.roaring import Buffer
+
+    _Hash = TypeVar("_Hash", int, NDArray[Any])
 
 DEFAULT_ITEMS: Final = 1_000_000
 DEFAULT_FPP: Final = 0.1
@@ -43,7 +49,7 @@ MAX_HASH_FUNCTIONS: Final = 1100
 
 _HASH_FUNCTIONS = struct.Struct(">i")
 _MASK = (1 << 32) - 1
-_SIGN = 1 << 31
+_SIGN_BIT = 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,35 +99,32 @@ class BloomFilter:
         return all(bits[at >> 3] >> (at & 7) & 1 for at in tested)
 
 
-def places(hashed: int, hash_functions: int, size_bits: int) -> Iterator[int]:
-    """The bits of one hash."""
+def places(hashed: _Hash, hash_functions: int, size_bits: int) -> Iterator[_Hash]:
+    """The bits of one hash, or one by one those of many."""
     return (spot % size_bits for spot in spots(hashed, hash_functions))
 
 
-def spots(hashed: int, hash_functions: int) -> Iterator[int]:
-    """The bits of one hash in a bit set without end; a real one takes them modulo its size."""
+def spots(hashed: _Hash, hash_functions: int) -> Iterator[_Hash]:
+    """The same in a bit set without end; a real one takes them modulo its size."""
     step, at = hashed >> 32, hashed & _MASK
     for _ in range(hash_functions):
         at = (at + step) & _MASK
-        yield at ^ _MASK if at & _SIGN else at
+        yield at ^ -(at >> _SIGN_BIT) & _MASK
 
 
-def write(
-    values: Sequence[Value | None], space: KeySpace, items: int = DEFAULT_ITEMS, fpp: float = DEFAULT_FPP
-) -> bytes:
+def write(column: KeyColumn, items: int = DEFAULT_ITEMS, fpp: float = DEFAULT_FPP) -> bytes:
     """The index of a column.
 
     Args:
-        values: one for each row.
-        space: keys of the column's type.
-        items: number of distinct values that the size is made for.
-        fpp: wanted probability of a false positive.
+        column: of a type that the index takes.
+        items: number of distinct values that the size is made for, at least 1.
+        fpp: wanted probability of a false positive, between 0 and 1.
     """
     wanted_bits = int(-items * math.log(fpp) / (math.log(2) ** 2))
     size_bits = wanted_bits + 8 - wanted_bits % 8
     hash_functions = max(1, math.floor(size_bits / items * math.log(2) + 0.5))
-    bits = bytearray(size_bits // 8)
-    for key in {space.key(value) for value in values if value is not None}:
-        for at in places(hash_key(key, space), hash_functions, size_bits):
-            bits[at >> 3] |= 1 << (at & 7)
-    return _HASH_FUNCTIONS.pack(hash_functions) + bytes(bits)
+    bits = np.zeros(size_bits // 8, np.uint8)
+    for hashes in hash_keys(column.keys, column.space):
+        for at in places(hashes, hash_functions, size_bits):
+            np.bitwise_or.at(bits, (at >> 3).astype(np.intp), (1 << (at & 7)).astype(np.uint8))
+    return _HASH_FUNCTIONS.pack(hash_functions) + bits.tobytes()

@@ -34,9 +34,10 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+import numpy as np
 from pyroaring import BitMap
 
-from app.errors import CorruptIndexError
+from app.errors import CorruptIndexError, IndexWriteError
 from app.file_index.bit_slices import MAX_SLICES, BitSlices, Extent, slice_codes
 from app.file_index.cursor import Cursor
 from app.file_index.row_index import all_rows
@@ -45,9 +46,11 @@ from app.types.roaring import bitmap_size
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from numpy.typing import NDArray
+
     from app.file_index.bit_slices import CodeSpan
-    from app.file_index.keys import Key, KeySpace
-    from app.types import Value
+    from app.file_index.key_column import KeyColumn
+    from app.file_index.keys import Key
     from app.types.roaring import Buffer
 
 VERSION = 1
@@ -176,30 +179,35 @@ def _measured(cursor: Cursor) -> Extent:
     return extent
 
 
-def write(values: Sequence[Value | None], space: KeySpace) -> bytes:
-    """The index of a column, given one value for each row.
+def write(column: KeyColumn) -> bytes:
+    """The index of a column.
 
     Raises:
-        ValueError: a value has no absolute value of 63 bits.
+        IndexWriteError: a value has no absolute value of 63 bits.
     """
-    keys = [(row, int(space.key(value))) for row, value in enumerate(values) if value is not None]
+    keys = np.asarray(column.keys, np.int64)
+    too_small = np.flatnonzero(keys < -LARGEST_ABSOLUTE)
+    if len(too_small):
+        raise IndexWriteError(
+            f"bsi holds absolute values up to {LARGEST_ABSOLUTE}, found {keys[too_small[0]]}",
+            column=column.name,
+            row=int(column.value_rows[too_small[0]]),
+        )
+    negative = keys < 0
     return b"".join(
         [
-            _HEAD.pack(VERSION, len(values)),
-            _write_part([(row, key) for row, key in keys if key >= 0]),
-            _write_part([(row, -key) for row, key in keys if key < 0]),
+            _HEAD.pack(VERSION, column.row_count),
+            _write_part(column.value_rows[~negative], keys[~negative]),
+            _write_part(column.value_rows[negative], -keys[negative]),
         ]
     )
 
 
-def _write_part(rows: Sequence[tuple[int, int]]) -> bytes:
-    """Flag and part of ``(row, absolute value)`` pairs."""
-    if not rows:
+def _write_part(rows: NDArray[np.uint32], values: NDArray[np.int64]) -> bytes:
+    """Flag and part of rows and their absolute values."""
+    if not len(rows):
         return b"\0"
-    positions, values = zip(*rows, strict=True)
-    high = max(values)
-    if high > LARGEST_ABSOLUTE:
-        raise ValueError(f"bsi holds absolute values up to {LARGEST_ABSOLUTE}, not {high}")
-    existing, *slices = (bitmap.serialize() for bitmap in slice_codes(positions, values, high.bit_length()))
+    high = int(values.max())
+    existing, *slices = slice_codes(rows, values.view(np.uint64), high.bit_length())
     head = _PART_HEAD.pack(VERSION, 0, high)
     return b"".join([b"\1", head, existing, _SLICES.pack(len(slices)), *slices])

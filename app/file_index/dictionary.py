@@ -36,17 +36,25 @@ ascend within chunks and from chunk to chunk, codes go on without gaps.
 from __future__ import annotations
 
 import struct
+from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
+import numpy as np
+
 from app.errors import CorruptIndexError
 from app.file_index.cursor import Cursor
+from app.file_index.key_records import key_records, stored_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
+    from app.file_index.arrow_keys import Keys
     from app.file_index.keys import Key, KeySpace
+    from app.types.bytes_column import BytesColumn
     from app.types.roaring import Buffer
 
 VERSION: Final = 1
@@ -175,7 +183,7 @@ class Dictionary:
         return self.space.read(self.buffer, chunk.keys_start + chunk.keys * OFFSET.size + offset)[0]
 
 
-def write(keys: Sequence[Key], space: KeySpace, chunk_bytes: int) -> bytes:
+def write(keys: Keys, space: KeySpace, chunk_bytes: int) -> bytes:
     """The dictionary of distinct ascending keys.
 
     Args:
@@ -183,51 +191,48 @@ def write(keys: Sequence[Key], space: KeySpace, chunk_bytes: int) -> bytes:
         space: how they are stored.
         chunk_bytes: bound on a chunk's further keys, and separately on their offsets.
     """
-    heads, areas, offsets = [], [], []
-    heads_length = area_length = 0
-    for code, chunk in _chunks(keys, space, chunk_bytes):
-        first, *further = chunk
-        area, lengths = _keys_area(further, space)
-        head = bytes([VERSION]) + first + _CHUNK_TAIL.pack(code, area_length, len(further), *lengths)
-        offsets.append(OFFSET.pack(heads_length))
-        heads.append(head)
-        areas.append(area)
-        heads_length += len(head)
-        area_length += len(area)
-    chunk_count = len(heads)
-    head = _HEAD.pack(HEAD_LENGTH, VERSION, chunk_count, chunk_count * OFFSET.size, heads_length)
-    return b"".join([head, *offsets, *heads, *areas])
+    stored = stored_keys(keys, space)
+    firsts = _first_codes(stored, space, chunk_bytes)
+    lasts = np.append(firsts[1:], len(stored))[: len(firsts)] - 1
+    further = lasts - firsts
+    ends = stored.starts + stored.lengths
+    key_lengths = ends[lasts] - ends[firsts]
+    if space.width is None:
+        lengths = (OFFSET.size * further, key_lengths)
+        area_lengths = lengths[0] + lengths[1]
+    else:
+        lengths = (key_lengths, np.full_like(further, space.width))
+        area_lengths = key_lengths
+    tails = np.stack([firsts, np.cumsum(area_lengths) - area_lengths, further, *lengths], axis=1)
+    heads = key_records(keys.take(firsts), space, tails, lead=bytes([VERSION]))
+    offsets = heads.starts.astype(">i4")
+    head = _HEAD.pack(HEAD_LENGTH, VERSION, len(firsts), offsets.nbytes, heads.data.nbytes)
+    areas = _keys_areas(stored, firsts, lasts, with_offsets=space.width is None)
+    return b"".join([head, offsets.data, heads.data.data, *areas])
 
 
-def _chunks(keys: Sequence[Key], space: KeySpace, chunk_bytes: int) -> Iterator[tuple[int, list[bytes]]]:
-    """``(code of the first key, stored keys)`` of each chunk."""
-    chunk: list[bytes] = []
-    code = used = 0
-    for at, key in enumerate(keys):
-        stored = space.write(key)
-        if chunk and _fits(used + len(stored), len(chunk), space, chunk_bytes):
-            chunk.append(stored)
-            used += len(stored)
-            continue
-        if chunk:
-            yield code, chunk
-        chunk, code, used = [stored], at, 0
-    if chunk:
-        yield code, chunk
-
-
-def _fits(keys_bytes: int, keys: int, space: KeySpace, chunk_bytes: int) -> bool:
-    offsets_bytes = OFFSET.size * keys if space.width is None else 0
-    return keys_bytes <= chunk_bytes and offsets_bytes <= chunk_bytes
-
-
-def _keys_area(further: Sequence[bytes], space: KeySpace) -> tuple[bytes, tuple[int, int]]:
-    """The further keys as stored, and the two lengths of the chunk head."""
-    stored = b"".join(further)
+def _first_codes(stored: BytesColumn, space: KeySpace, chunk_bytes: int) -> NDArray[np.int64]:
+    """The code of the first key of each chunk."""
+    count = len(stored)
     if space.width is not None:
-        return stored, (len(stored), space.width)
-    offsets, offset = [], 0
-    for key in further:
-        offsets.append(OFFSET.pack(offset))
-        offset += len(key)
-    return b"".join([*offsets, stored]), (OFFSET.size * len(further), len(stored))
+        return np.arange(0, count, 1 + chunk_bytes // space.width)
+    ends = stored.starts + stored.lengths
+    firsts = array("q")
+    first = 0
+    while first < count:
+        firsts.append(first)
+        by_length = int(ends.searchsorted(ends[first] + chunk_bytes, "right"))
+        first = min(by_length, first + 1 + chunk_bytes // OFFSET.size)
+    return np.array(firsts, np.int64)
+
+
+def _keys_areas(
+    stored: BytesColumn, firsts: NDArray[np.int64], lasts: NDArray[np.int64], *, with_offsets: bool
+) -> Iterator[memoryview]:
+    """The further keys of each chunk, with their offsets in front where their width varies."""
+    starts, ends = stored.starts, stored.starts + stored.lengths
+    for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
+        if first < last:
+            if with_offsets:
+                yield (starts[first + 1 : last + 1] - ends[first]).astype(">i4").data
+            yield stored.data[ends[first] : ends[last]].data

@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from app.errors import CorruptIndexError, FilterError
 from app.types import TypeRoot
@@ -33,8 +33,13 @@ from app.types.data_types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS
 from app.types.values import NANOS_PER_MICRO, NANOS_PER_MILLI
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from app.types import DataType, Value
     from app.types.roaring import Buffer
+
+    _Bits = TypeVar("_Bits", int, NDArray[np.signedinteger[Any]])
 
 Key: TypeAlias = int | bytes
 
@@ -165,16 +170,17 @@ class FloatingKeys:
         """The key of a value."""
         if math.isnan(value):  # type: ignore[arg-type] # a float, by the type of this key space
             return self.nan
-        return self.reorder(self.stored.unpack(self.values.pack(value))[0])
+        bits: int = self.stored.unpack(self.values.pack(value))[0]
+        return self.reorder(bits)
 
     def value(self, key: Key) -> float:
         """A value with this key."""
         return float(self.values.unpack(self.stored.pack(self.reorder(int(key))))[0])
 
-    def reorder(self, bits: int) -> int:
-        """Signed bits to key and, being its own inverse, key to signed bits."""
-        largest = (1 << (8 * self.width - 1)) - 1
-        return bits ^ largest if bits < 0 else bits
+    def reorder(self, bits: _Bits) -> _Bits:
+        """Signed bits to key and, being its own inverse, key to signed bits; of one value or of an array."""
+        value_bits = 8 * self.width - 1
+        return bits ^ (bits >> value_bits & (1 << value_bits) - 1)
 
     def equal_keys(self, value: Value) -> tuple[Key, ...]:
         """Keys of all rows that SQL holds equal to ``value``, ascending."""

@@ -30,7 +30,9 @@ from app.file_index import bit_slice_index, dictionary
 from app.file_index.bit_slices import MAX_SLICES
 from app.file_index.cursor import Cursor
 from app.file_index.dictionary import Dictionary
+from app.file_index.key_records import stored_keys
 from app.file_index.row_index import all_rows
+from app.types import TypeRoot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,12 +40,15 @@ if TYPE_CHECKING:
     from pyroaring import BitMap
 
     from app.file_index.bit_slices import BitSlices
+    from app.file_index.key_column import KeyColumn
     from app.file_index.keys import Key, KeySpace
-    from app.types import Value
     from app.types.roaring import Buffer
 
 VERSION = 1
 DEFAULT_CHUNK_BYTES = 16 * 1024
+
+_ONE_KEY_A_CHUNK = frozenset({TypeRoot.BOOLEAN, TypeRoot.TINYINT, TypeRoot.SMALLINT})
+"""Types for which the engine takes chunks of no bytes by default."""
 
 _HEAD = struct.Struct(">bii")
 _LENGTH = struct.Struct(">i")
@@ -156,20 +161,20 @@ class RangeBitmap:
         return self.cardinality if key > self.bounds[1] else self.dictionary.locate(key)[0]  # type: ignore[operator] # likewise
 
 
-def write(values: Sequence[Value | None], space: KeySpace, chunk_bytes: int = DEFAULT_CHUNK_BYTES) -> bytes:
+def write(column: KeyColumn, chunk_bytes: int | None = None) -> bytes:
     """The index of a column.
 
     Args:
-        values: one for each row.
-        space: keys of the column's type.
-        chunk_bytes: size of the dictionary's chunks; the engine takes 0 for BOOLEAN, TINYINT and SMALLINT.
+        column: of a type that the index takes.
+        chunk_bytes: size of the dictionary's chunks; None for what the engine takes by default.
     """
-    row_keys = [None if value is None else space.key(value) for value in values]
-    keys = sorted({key for key in row_keys if key is not None})
-    code_of = {key: code for code, key in enumerate(keys)}
-    bounds = space.write(keys[0]) + space.write(keys[-1]) if keys else b""
-    chunks = dictionary.write(keys, space, chunk_bytes)
-    head = _HEAD.pack(VERSION, len(values), len(keys)) + bounds + _LENGTH.pack(len(chunks))
-    rows = [row for row, key in enumerate(row_keys) if key is not None]
-    codes = [code_of[key] for key in row_keys if key is not None]
-    return b"".join([_LENGTH.pack(len(head)), head, chunks, bit_slice_index.write(rows, codes, len(keys))])
+    if chunk_bytes is None:
+        chunk_bytes = 0 if column.data_type.root in _ONE_KEY_A_CHUNK else DEFAULT_CHUNK_BYTES
+    distinct = column.distinct()
+    cardinality = len(distinct.keys)
+    stored = stored_keys(distinct.keys, column.space)
+    bounds = [stored[0] or b"", stored[-1] or b""] if cardinality else []
+    chunks = dictionary.write(distinct.keys, column.space, chunk_bytes)
+    head = b"".join([_HEAD.pack(VERSION, column.row_count, cardinality), *bounds, _LENGTH.pack(len(chunks))])
+    slices = bit_slice_index.write(column.value_rows, distinct.codes, cardinality)
+    return b"".join([_LENGTH.pack(len(head)), head, chunks, slices])

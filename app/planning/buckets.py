@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from app.bucket_index import UNKNOWN, BucketFunction, buckets_of, hashed_buckets, key_hashes
-from app.bucket_index.assigner import AssignerOptions, HashBucketAssigner
+from app.bucket_index.assigner import HashBucketAssigner
+from app.bucket_index.options import AssignerOptions
 from app.errors import FilterError
 from app.planning.answers import (
     AssignAnswer,
@@ -99,8 +100,8 @@ def answer_buckets(version: Version, asked: Mapping[str, Json] | None) -> Bucket
                 partition=version.partition_json(row),
                 bucket=bucket,
                 index_file=None if index is None else version.loader.paths.index_file(index),
-                index_rows=None if index is None else index.row_count,
-                full=(index is not None and index.row_count >= schema.options.target_bucket_rows)
+                index_rows=None if index is None else index.file.row_count,
+                full=(index is not None and index.file.row_count >= schema.options.target_bucket_rows)
                 if is_dynamic
                 else None,
                 data_files=files.get((row, bucket), _NO_FILES)[0],
@@ -131,12 +132,13 @@ def answer_assignment(version: Version, request: AssignRequest) -> AssignAnswer:
         max_buckets=schema.options.max_buckets,
     )
     assigner = HashBucketAssigner(options, lambda _: partition_index(version, partition))
-    assigned = []
-    for hashed in hashes.tolist():
-        check_deadline()
-        found = assigner.assign(row, hashed)
-        assigned.append(AssignedBucket(hashed, found.bucket, found.strategy.value, found.permitted))
-    return AssignAnswer(version.snapshot_id, schema.bucket_mode.value.lower(), tuple(assigned))
+    assigned = assigner.assign(row, hashes).tolist()
+    check_deadline()
+    buckets = tuple(
+        AssignedBucket(hashed, found.bucket, found.strategy.value, found.permitted)
+        for hashed, found in zip(hashes.tolist(), assigned, strict=True)
+    )
+    return AssignAnswer(version.snapshot_id, schema.bucket_mode.value.lower(), buckets)
 
 
 def partition_index(version: Version, partition: tuple[Value | None, ...]) -> PartitionIndex:

@@ -67,11 +67,11 @@ def describe_index_files(version: Version, index_type: str | None) -> list[Json]
             "kind": entry.kind.name,
             "partition": version.partition_json(entry.partition),
             "bucket": entry.bucket,
-            "index_type": entry.index_type,
-            "file_name": entry.file_name,
+            "index_type": entry.file.index_type,
+            "file_name": entry.file.file_name,
             "path": version.loader.paths.index_file(entry),
-            "file_size": entry.file_size,
-            "row_count": entry.row_count,
+            "file_size": entry.file.file_size,
+            "row_count": entry.file.row_count,
             "ranges": [
                 {
                     "data_file": place.data_file,
@@ -79,12 +79,12 @@ def describe_index_files(version: Version, index_type: str | None) -> list[Json]
                     "length": place.length,
                     "cardinality": place.cardinality,
                 }
-                for place in entry.ranges
+                for place in entry.file.ranges
             ]
             or None,
         }
         for entry in entries
-        if index_type is None or entry.index_type == index_type
+        if index_type is None or entry.file.index_type == index_type
     ]
 
 

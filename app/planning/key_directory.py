@@ -45,7 +45,7 @@ def read_directories(loader: IndexLoader, partitions: Sequence[Entries]) -> list
     directories: dict[str, PartitionIndex] = loader.caches.hash_indexes.get_or_load_many(
         by_key,
         lambda missing: _merge(loader, [by_key[key] for key in missing]),
-        expected_bytes=lambda key: _DIRECTORY_BYTES * sum(entry.row_count for entry in by_key[key]),
+        expected_bytes=lambda key: _DIRECTORY_BYTES * sum(entry.file.row_count for entry in by_key[key]),
     )
     return [directories[_name(loader, entries)] for entries in partitions]
 
@@ -74,7 +74,7 @@ def read_usable(
 def _name(loader: IndexLoader, entries: Entries) -> str:
     """What the cache knows a directory by: the order decides between buckets that list the same hash."""
     named = (
-        f"{loader.paths.index_file(entry)}\n{entry.bucket}\n{entry.file_size}\n{entry.row_count}"
+        f"{loader.paths.index_file(entry)}\n{entry.bucket}\n{entry.file.file_size}\n{entry.file.row_count}"
         for entry in entries
     )
     warehouse = loader.warehouse.name
@@ -84,7 +84,9 @@ def _name(loader: IndexLoader, entries: Entries) -> str:
 def _merge(loader: IndexLoader, partitions: Sequence[Entries]) -> Iterator[PartitionIndex]:
     files = iter(
         loader.readers.map(
-            partial(_read, loader), chain.from_iterable(partitions), size_of=lambda entry: entry.file_size
+            partial(_read, loader),
+            chain.from_iterable(partitions),
+            size_of=lambda entry: entry.file.file_size,
         )
     )
     for entries in partitions:
@@ -94,7 +96,9 @@ def _merge(loader: IndexLoader, partitions: Sequence[Entries]) -> Iterator[Parti
 def _read_usable(loader: IndexLoader, entries: Entries) -> tuple[PartitionIndex, Sequence[Failure]]:
     files: list[tuple[int, Hashes]] = []
     failures: list[Failure] = []
-    tried = loader.readers.map(partial(_try_to_read, loader), entries, size_of=lambda entry: entry.file_size)
+    tried = loader.readers.map(
+        partial(_try_to_read, loader), entries, size_of=lambda entry: entry.file.file_size
+    )
     for entry, found in zip(entries, tried, strict=True):
         if isinstance(found, CorruptFileError | StorageError):
             failures.append((entry, found))
@@ -107,12 +111,12 @@ def _read_usable(loader: IndexLoader, entries: Entries) -> tuple[PartitionIndex,
 
 
 def _read(loader: IndexLoader, entry: IndexEntry) -> Hashes:
-    path = loader.paths.index_file(entry)
+    path, file = loader.paths.index_file(entry), entry.file
     # Index files are named after random UUIDs: a path is never given again.
-    content = loader.warehouse.read_immutable(path, entry.file_size)
-    if len(content) != entry.file_size or len(content) // _HASH_BYTES != entry.row_count:
+    content = loader.warehouse.read_immutable(path, file.file_size)
+    if len(content) != file.file_size or len(content) // _HASH_BYTES != file.row_count:
         raise CorruptIndexError(
-            f"expected {entry.row_count} key hashes in {entry.file_size} bytes, found {len(content)} bytes",
+            f"expected {file.row_count} key hashes in {file.file_size} bytes, found {len(content)} bytes",
             path=path,
         )
     return hash_index.read(content)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from app.planning.files import Files
-    from app.table.index_manifest import DeletionRange, IndexEntry
+    from app.table.index_manifest import IndexEntry
+    from app.types.index_files import DeletionRange
 
 UNKNOWN_CARDINALITY: Final = -1
 
@@ -40,7 +41,7 @@ class VectorPlaces:
     @classmethod
     def find(cls, entries: Sequence[IndexEntry], files: Files) -> Self:
         """The vectors that belong to ``files``; of two for one file the later one holds."""
-        places = tuple((entry, place) for entry in entries for place in entry.ranges)
+        places = tuple((entry, place) for entry in entries for place in entry.file.ranges)
         cardinalities = [
             UNKNOWN_CARDINALITY if place.cardinality is None else place.cardinality for _, place in places
         ]

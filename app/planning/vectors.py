@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from app.deletion_vectors import DeletionVector
     from app.planning.indexes import IndexLoader
-    from app.table.index_manifest import DeletionRange, IndexEntry
+    from app.table.index_manifest import IndexEntry
+    from app.types.index_files import DeletionRange
 
     VectorPlace: TypeAlias = tuple[IndexEntry, DeletionRange, int]
     """An index file, the range of a vector in it, and how many rows its data file has."""
@@ -39,7 +40,7 @@ def load_vectors(loader: IndexLoader, places: Sequence[VectorPlace]) -> list[Del
     paths = {number: loader.paths.index_file(entry) for number, entry in files.items()}
     # A string knows its hash, and there may be many of them.
     keys = [
-        f"{loader.warehouse.name}\n{paths[id(entry)]}\n{entry.file_size} {lies.offset} {lies.length}"
+        f"{loader.warehouse.name}\n{paths[id(entry)]}\n{entry.file.file_size} {lies.offset} {lies.length}"
         for entry, lies, _ in places
     ]
     by_key = dict(zip(keys, places, strict=True))
@@ -64,7 +65,7 @@ def load_vectors(loader: IndexLoader, places: Sequence[VectorPlace]) -> list[Del
 
 def _readable_bytes(entry: IndexEntry, lies: DeletionRange) -> int:
     """What is read of a record: size and checksum too, but nothing beyond the end of the file."""
-    return max(0, min(lies.length + RECORD_MARGIN_BYTES, entry.file_size - lies.offset))
+    return max(0, min(lies.length + RECORD_MARGIN_BYTES, entry.file.file_size - lies.offset))
 
 
 def _decode(
@@ -76,7 +77,7 @@ def _decode(
         raise content
     if len(content) < _readable_bytes(entry, lies):
         raise CorruptIndexError(
-            f"expected a file of {entry.file_size} bytes, found its end",
+            f"expected a file of {entry.file.file_size} bytes, found its end",
             offset=lies.offset + len(content),
             path=path,
         )

@@ -10,11 +10,11 @@ import numpy as np
 
 from app.planning.files import FileColumns, Files
 from app.planning.vector_places import VectorPlaces
-from app.table.index_manifest import DELETION_VECTORS, HASH
 from app.table.live_files import live_rows
 from app.table.options import MergeEngine
 from app.table.partition import partition_json, partition_values
 from app.table.paths import POSTPONED_BUCKET
+from app.types.index_files import DELETION_VECTORS, HASH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from app.planning.indexes import IndexLoader
-    from app.table.index_manifest import DeletionRange, IndexEntry
+    from app.table.index_manifest import IndexEntry
     from app.table.manifest import Manifest
     from app.table.schema import TableSchema
     from app.table.table import ResolvedSnapshot, Table
     from app.types import Json, Value
+    from app.types.index_files import DeletionRange
 
 _MEMORY_PER_INDEX_FILE = 300
 
@@ -63,9 +64,9 @@ class VersionContents:
         columns = live if visible.all() else live.select(visible)
         hash_indexes = defaultdict(list)
         for entry in index_entries:
-            if entry.index_type == HASH:
+            if entry.file.index_type == HASH:
                 hash_indexes[entry.partition].append(entry)
-        vectors = [entry for entry in index_entries if entry.index_type == DELETION_VECTORS]
+        vectors = [entry for entry in index_entries if entry.file.index_type == DELETION_VECTORS]
         return cls(
             columns,
             len(live) - len(columns),

@@ -1,8 +1,9 @@
-"""Where the bytes come from: named warehouses, read with limits and retries; caches."""
+"""Where the bytes come from: named warehouses, read with limits and retries; caches; upkeep."""
 
 from app.storage.cache import ByteCache, CacheStatistics
 from app.storage.deadline import Cancellation, cancellable, check_deadline, remaining_seconds, time_limit
 from app.storage.disk_tier import DiskTier, DiskTierStatistics
+from app.storage.maintenance import Contents, Maintenance, StoredFile
 from app.storage.readers import Readers
 from app.storage.retry import RetryPolicy
 from app.storage.warehouse import Warehouse
@@ -11,10 +12,13 @@ __all__ = [
     "ByteCache",
     "CacheStatistics",
     "Cancellation",
+    "Contents",
     "DiskTier",
     "DiskTierStatistics",
+    "Maintenance",
     "Readers",
     "RetryPolicy",
+    "StoredFile",
     "Warehouse",
     "cancellable",
     "check_deadline",

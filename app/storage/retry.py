@@ -38,8 +38,8 @@ class RetryPolicy:
     first_wait_seconds: float = 0.1
     max_wait_seconds: float = 2.0
 
-    def call(self, path: str, operation: Callable[[], Result]) -> Result:
-        """The result of ``operation``, which reads ``path``.
+    def call(self, path: str, operation: Callable[[], Result], *, verb: str = "read") -> Result:
+        """The result of ``operation``, which reads ``path``, or does to it what ``verb`` says.
 
         Raises:
             FileMissingError: storage says that there is no such file.
@@ -55,9 +55,9 @@ class RetryPolicy:
         except _MISSING as error:
             raise FileMissingError(f"there is no file {path}", path=path) from error
         except Exception as error:  # noqa: BLE001 - sorted out there
-            return self._call_again(path, operation, error)
+            return self._call_again(path, operation, verb, error)
 
-    def _call_again(self, path: str, operation: Callable[[], Result], first: Exception) -> Result:
+    def _call_again(self, path: str, operation: Callable[[], Result], verb: str, first: Exception) -> Result:
         """The result of further attempts; made apart, since most calls need but one and tenacity is slow."""
         failed: list[Exception] = [first]
 
@@ -87,9 +87,9 @@ class RetryPolicy:
         except Exception as error:
             made = retrying.statistics.get("attempt_number", 1)
             if _is_transient(error) and made < self.attempts:
-                message = f"no time is left to read {path} again after: {error}"
+                message = f"no time is left to {verb} {path} again after: {error}"
                 raise DeadlineExceededError(message, path=path) from error
-            raise StorageError(f"cannot read {path}: {type(error).__name__}: {error}", path=path) from error
+            raise StorageError(f"cannot {verb} {path}: {type(error).__name__}: {error}", path=path) from error
 
 
 def _is_transient(error: BaseException) -> bool:

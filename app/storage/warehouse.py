@@ -51,6 +51,10 @@ class Warehouse:
         retry: how failing calls are repeated.
         readers: read ranges side by side.
         disk: keeps immutable files and ranges of them, if there is one.
+
+    Attributes:
+        name: see above.
+        retry: see above.
     """
 
     def __init__(  # noqa: PLR0913 - two say what it is, the others have values that fit
@@ -70,7 +74,7 @@ class Warehouse:
         self._root = Root.open(url, options=self._options)
         self._external = tuple(Root.external(allowed, self._options) for allowed in allow_external)
         self._max_file_bytes = max_file_bytes
-        self._retry = retry or RetryPolicy()
+        self.retry = retry or RetryPolicy()
         self._readers = readers or Readers()
         self._disk = disk
         self._scratch = Scratch()
@@ -92,7 +96,7 @@ class Warehouse:
             StorageError: storage failed, after retries.
         """
         # One byte more than allowed tells a file that is too large without another question.
-        content = self._slice(path, self._locate(path), 0, self._max_file_bytes + 1)
+        content = self._slice(path, self.locate(path), 0, self._max_file_bytes + 1)
         self._check_size(path, len(content))
         return content
 
@@ -107,7 +111,7 @@ class Warehouse:
         """
         wanted = FileRange(path, offset, length)
         self._check_range(wanted)
-        return self._slice(path, self._locate(path), offset, wanted.end) if length else b""
+        return self._slice(path, self.locate(path), offset, wanted.end) if length else b""
 
     def read_immutable(self, path: str, size: int | None, *, generation: str = "") -> bytes:
         """The whole of a file that never changes, from the disk tier if it is there.
@@ -122,7 +126,7 @@ class Warehouse:
         """
         if self._disk is None:
             return self.read(path)
-        self._locate(path)
+        self.locate(path)
         piece = Piece(self._identity, path, size, generation, 0, None)
         content = self._disk.get(piece)
         if content is None:
@@ -140,14 +144,14 @@ class Warehouse:
         Raises:
             PaimonIndexError: as :meth:`read`.
         """
-        root, place = self._locate(path)
+        root, place = self.locate(path)
         is_large = size is not None and _LARGE_BYTES <= size < self._max_file_bytes
         if size is None or not is_large or self._disk is not None or not root.uri_is_local:
             yield self.read_immutable(path, size)
             return
         # One byte more tells a file that is longer than its metadata says.
         with self._scratch.buffer(size + 1) as buffer:
-            count = self._retry.call(path, lambda: root.read_into(place, buffer))
+            count = self.retry.call(path, lambda: root.read_into(place, buffer))
             yield buffer[:count]
 
     def read_ranges(
@@ -169,7 +173,7 @@ class Warehouse:
         asked = [FileRange(*one) for one in ranges]
         answers = {one: answer for one in asked if (answer := self._answer_unread(one)) is not None}
         missing = merge_ranges({one for one in asked if one not in answers})
-        read = partial(self._read_merged, Neighbours(self._locate), generation if immutable else None)
+        read = partial(self._read_merged, Neighbours(self.locate), generation if immutable else None)
         for found in self._readers.map(read, missing, size_of=lambda merged: merged.whole.length):
             answers.update(found)
         return [answers[one] for one in asked]
@@ -183,14 +187,14 @@ class Warehouse:
             PathNotAllowedError: the path leaves the warehouse and the allowed external roots.
             StorageError: storage failed, after retries.
         """
-        root, place = self._locate(directory) if directory else (self._root, self._root.resolve(""))
+        root, place = self.locate(directory) if directory else (self._root, self._root.resolve(""))
         parent = place.strip("/")
 
         def attempt() -> list[str]:
             return list(root.filesystem.ls(place, detail=False))
 
         try:
-            found = self._retry.call(directory, attempt)
+            found = self.retry.call(directory, attempt)
         except FileMissingError:
             return []
         names = (entry.strip("/").rpartition("/") for entry in found)
@@ -218,13 +222,31 @@ class Warehouse:
             FileMissingError: there is no such file.
             StorageError: storage failed, after retries.
         """
-        root, place = self._locate(path)
-        information = self._retry.call(path, lambda: root.filesystem.info(place))
+        root, place = self.locate(path)
+        information = self.retry.call(path, lambda: root.filesystem.info(place))
         return int(information.get("size") or 0)
+
+    def locate(self, path: str) -> tuple[Root, str]:
+        """The root that holds ``path``, and its path inside of that root's filesystem.
+
+        Raises:
+            PathNotAllowedError: the path leaves the warehouse and the allowed external roots.
+        """
+        if not is_absolute_uri(path):
+            return self._root, self._root.resolve(check_segments(path))
+        uri = normal_uri(path)
+        for root in (self._root, *self._external):
+            if root.holds(uri):
+                return root, root.resolve(uri.removeprefix(root.uri))
+        raise PathNotAllowedError(
+            f"{path} lies outside of warehouse {self.name!r}; the operator can allow its root with "
+            f"--allow-external URL or PAIMON_INDEX_ALLOW_EXTERNAL",
+            path=path,
+        )
 
     def _slice(self, path: str, place: tuple[Root, str], start: int, end: int) -> bytes:
         root, inside = place
-        return self._retry.call(path, lambda: root.read(inside, start, end))
+        return self.retry.call(path, lambda: root.read(inside, start, end))
 
     def _answer_unread(self, wanted: FileRange) -> bytes | PaimonIndexError | None:
         try:
@@ -282,17 +304,3 @@ class Warehouse:
                 f"{path} is larger than the {self._max_file_bytes} bytes that may be read of one file",
                 limit=self._max_file_bytes,
             )
-
-    def _locate(self, path: str) -> tuple[Root, str]:
-        """The root that holds ``path``, and its path inside of that root's filesystem."""
-        if not is_absolute_uri(path):
-            return self._root, self._root.resolve(check_segments(path))
-        uri = normal_uri(path)
-        for root in (self._root, *self._external):
-            if root.holds(uri):
-                return root, root.resolve(uri.removeprefix(root.uri))
-        raise PathNotAllowedError(
-            f"{path} lies outside of warehouse {self.name!r}; the operator can allow its root with "
-            f"--allow-external URL or PAIMON_INDEX_ALLOW_EXTERNAL",
-            path=path,
-        )

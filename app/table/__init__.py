@@ -5,6 +5,7 @@ Decoders take bytes (``TableSchema.parse``, ``Snapshot.parse``, ``ManifestList.p
 """
 
 from app.table.catalog import Catalog
+from app.table.orphans import Orphan, OrphanFiles, OrphanKind, Orphans, Removal
 from app.table.schema import BucketMode, TableSchema
 from app.table.snapshot import Snapshot
 from app.table.table import ResolvedSnapshot, Table, TableReader
@@ -12,6 +13,11 @@ from app.table.table import ResolvedSnapshot, Table, TableReader
 __all__ = [
     "BucketMode",
     "Catalog",
+    "Orphan",
+    "OrphanFiles",
+    "OrphanKind",
+    "Orphans",
+    "Removal",
     "ResolvedSnapshot",
     "Snapshot",
     "Table",

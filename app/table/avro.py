@@ -42,7 +42,7 @@ MAGIC = b"Obj\x01"
 MAX_BLOCK_BYTES = 64 << 20
 """No block may expand to more: writers close a block after 64 kB and one record."""
 
-_SYNC_BYTES = 16
+SYNC_BYTES = 16
 _MAX_LONG_BYTES = 10
 _MAX_HEADER_PAIRS = 100
 _OTHER_FORMATS = {b"ORC": "orc", b"PAR1": "parquet"}
@@ -90,7 +90,7 @@ def _open(data: Buffer, expected: RecordOf) -> tuple[bytes, Iterator[Block]]:
     cursor = _Cursor(memoryview(data))
     _check_magic(cursor)
     header = _read_header(cursor)
-    sync = bytes(cursor.take(_SYNC_BYTES, "a sync marker"))
+    sync = bytes(cursor.take(SYNC_BYTES, "a sync marker"))
     codec = header.get("avro.codec", b"null").decode(errors="replace")
     schema = reading_schema(header.get("avro.schema", b""), expected)
     return schema, _read_blocks(cursor, codec, sync)
@@ -121,7 +121,7 @@ def _read_blocks(cursor: _Cursor, codec: str, sync: bytes) -> Iterator[Block]:
         if not 0 <= count <= size - records:
             raise CorruptMetadataError(f"a block of {count} records in a file this small", offset=start)
         packed = cursor.take(length, "a block")
-        if cursor.take(_SYNC_BYTES, "a sync marker") != sync:
+        if cursor.take(SYNC_BYTES, "a sync marker") != sync:
             raise CorruptMetadataError("expected the file's sync marker after a block", offset=cursor.at - 16)
         try:
             expanded = expand(codec, packed, min(room, MAX_BLOCK_BYTES))

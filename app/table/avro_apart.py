@@ -1,8 +1,8 @@
 """Large values of one column, which never pass through the decoder.
 
-Decoding copies every value several times while it holds the interpreter's lock. Embedded indexes are nearly all
-of the bytes of a manifest that has them, so they are lifted out of the expanded blocks beforehand: whatever
-looks like one, by the bytes it starts with and the length in front of it, is replaced by a *token*:
+Decoding copies every value several times while it holds the interpreter's lock. Embedded indexes are nearly
+all of the bytes of a manifest that has them, so they are lifted out of the expanded blocks beforehand:
+whatever looks like one, by the bytes it starts with and the length in front of it, is replaced by a *token*:
 
 ======= ==============================================
 bytes   value
@@ -30,7 +30,7 @@ import numpy as np
 import pyarrow as pa
 
 from app.errors import CorruptMetadataError
-from app.table.avro_blocks import Block, long_bytes
+from app.table.avro_blocks import Block, encode_long
 from app.table.record_columns import RecordColumns
 from app.types.bytes_column import BytesColumn, GrowingBytes
 
@@ -43,7 +43,7 @@ SMALLEST_BYTES: Final = 1024
 _MARK_BYTES: Final = 16
 _NUMBER: Final = struct.Struct(">i")
 _TOKEN_BYTES: Final = _MARK_BYTES + _NUMBER.size
-_TOKEN_LENGTH: Final = long_bytes(_TOKEN_BYTES)
+_TOKEN_LENGTH: Final = encode_long(_TOKEN_BYTES)
 _CONTINUED: Final = 0x80
 _MAX_LENGTH_BYTES: Final = 5
 _MOVED_TOGETHER_BYTES: Final = 4 << 20

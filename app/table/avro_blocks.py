@@ -113,26 +113,26 @@ def _file(blocks: Sequence[Block], schema: bytes, mark: bytes) -> bytes:
     """An Avro file of one block, whose records are the blocks."""
     text = _SCHEMA % schema
     size = sum(
-        len(long_bytes(each.count)) + len(each.expanded) + len(mark) + bool(each.count) for each in blocks
+        len(encode_long(each.count)) + len(each.expanded) + len(mark) + bool(each.count) for each in blocks
     )
     parts: list[Buffer] = [
         b"Obj\x01",
-        long_bytes(1),
-        long_bytes(11),
+        encode_long(1),
+        encode_long(11),
         b"avro.schema",
-        long_bytes(len(text)),
+        encode_long(len(text)),
         text,
         _END,
         _SYNC,
     ]
-    parts += [long_bytes(len(blocks)), long_bytes(size)]
+    parts += [encode_long(len(blocks)), encode_long(size)]
     for each in blocks:
         # No items and the end are one and the same zero.
-        parts += [long_bytes(each.count), each.expanded, _END if each.count else b"", mark]
+        parts += [encode_long(each.count), each.expanded, _END if each.count else b"", mark]
     return b"".join([*parts, _SYNC])
 
 
-def long_bytes(number: int) -> bytes:
+def encode_long(number: int) -> bytes:
     """A number that is not negative as an Avro long: zigzag, seven bits a byte."""
     encoded, rest = bytearray(), number << 1
     while rest > 0x7F:  # noqa: PLR2004 - seven bits a byte

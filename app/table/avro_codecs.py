@@ -1,4 +1,4 @@
-"""Compressed blocks of Avro files, expanded no further than allowed.
+"""Blocks of Avro files: compressed, and expanded no further than allowed.
 
 ========== ======================================================================
 codec      block
@@ -21,26 +21,31 @@ import lzma
 import struct
 import sys
 import zlib
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, assert_never
 
 import cramjam
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
 
 if sys.version_info >= (3, 14):
-    from compression.zstd import ZstdDecompressor, ZstdError
+    from compression.zstd import ZstdCompressor, ZstdDecompressor, ZstdError
 else:
-    from backports.zstd import ZstdDecompressor, ZstdError
+    from backports.zstd import ZstdCompressor, ZstdDecompressor, ZstdError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from app.types.roaring import Buffer
 
+WrittenCodec: TypeAlias = Literal["null", "deflate", "snappy", "zstandard"]
+"""Codecs that files are written with."""
+
 _CRC = struct.Struct(">I")
 # A snappy copy of three bytes yields at most 64.
 _SNAPPY_MAX_EXPANSION = 22
 _RAW_DEFLATE = -15
+_DEFLATE_LEVEL = 6
+_ZSTD_LEVEL = 1
 _XZ_MEMORY_BYTES = 128 << 20
 # Some writers make raw deflate of a zlib stream, and leave of its checksum what they forget to cut off.
 _TOLERATED_TAIL = {"deflate": 4}
@@ -83,6 +88,24 @@ def expand(codec: str, block: Buffer, limit: int) -> Buffer:
             return _expand_stream(codec, block, limit)
         case _:
             raise UnsupportedFormatError(f"Avro codec {codec!r} is not supported")
+
+
+def compress(codec: WrittenCodec, block: bytes) -> bytes:
+    """The block as it stands in a file; but for ``snappy``, it is the engine's to the byte."""
+    match codec:
+        case "null":
+            return block
+        case "deflate":
+            deflate = zlib.compressobj(_DEFLATE_LEVEL, zlib.DEFLATED, _RAW_DEFLATE)
+            return deflate.compress(block) + deflate.flush()
+        case "snappy":
+            return bytes(cramjam.snappy.compress_raw(block)) + _CRC.pack(zlib.crc32(block))
+        case "zstandard":
+            # As a stream, like the engine: one call would state the size, and choose otherwise by it.
+            stream = ZstdCompressor(level=_ZSTD_LEVEL)
+            return stream.compress(block) + stream.flush()
+        case _:
+            assert_never(codec)
 
 
 def _within(expanded: Buffer, limit: int) -> Buffer:

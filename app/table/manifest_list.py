@@ -87,4 +87,4 @@ class ManifestList:
         sizes = records.integers("_FILE_SIZE", np.int64).tolist()
         if min(sizes, default=0) < 0:
             raise CorruptMetadataError(f"a manifest of {min(sizes)} bytes")
-        return cls(tuple(map(ManifestFile, records.texts("_FILE_NAME"), sizes)))
+        return cls(tuple(map(ManifestFile, records.objects("_FILE_NAME"), sizes)))

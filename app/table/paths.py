@@ -57,8 +57,8 @@ class TablePaths:
 
     def index_file(self, entry: IndexEntry) -> str:
         """A hash index or deletion vector file."""
-        if entry.external_path is not None:
-            return entry.external_path
+        if entry.file.external_path is not None:
+            return entry.file.external_path
         if self.schema.options.index_files_beside_data:
-            return f"{self.bucket_directory(entry.partition, entry.bucket)}/{entry.file_name}"
-        return f"{self.directory}/index/{entry.file_name}"
+            return f"{self.bucket_directory(entry.partition, entry.bucket)}/{entry.file.file_name}"
+        return f"{self.directory}/index/{entry.file.file_name}"

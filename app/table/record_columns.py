@@ -106,10 +106,10 @@ class RecordColumns:
             return BytesColumn.from_arrow(pa.nulls(len(self), pa.binary()))
         return BytesColumn.concat([BytesColumn.from_arrow(piece.field(name)) for piece in self.pieces])
 
-    def texts(self, name: str) -> list[Any]:
-        """A column of strings as objects, None where null."""
-        texts: list[Any] = self._nullable(name, pa.string()).to_pylist()
-        return texts
+    def objects(self, name: str) -> list[Any]:
+        """A column of any type as objects, records as dictionaries, None where null."""
+        objects: list[Any] = self._nullable(name, pa.null()).to_pylist()
+        return objects
 
     def coded_bytes(self, name: str) -> tuple[NDArray[np.int32], tuple[bytes, ...]]:
         """A column of byte strings, of which few differ: which one each is, and the different ones."""

@@ -99,7 +99,7 @@ class BytesColumn:
         start = int(self.starts[row])
         return self.data[start : start + length].data
 
-    def take(self, rows: NDArray[np.integer]) -> Self:
+    def take(self, rows: NDArray[np.integer] | slice) -> Self:
         """The strings of ``rows``, in that order; the buffer stays shared."""
         return type(self)(self.data, self.starts[rows], self.lengths[rows])
 

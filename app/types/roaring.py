@@ -29,6 +29,7 @@ Specified in the RoaringFormatSpec of the Roaring project.
 from __future__ import annotations
 
 import struct
+from array import array
 from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 from pyroaring import BitMap
@@ -37,6 +38,9 @@ from app.errors import CorruptIndexError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
 Buffer: TypeAlias = "bytes | memoryview"
 
@@ -83,6 +87,20 @@ def read_bitmap(
             f"expected positions below {row_count} in the roaring bitmap, found {bitmap.max()}", offset=offset
         )
     return bitmap, size
+
+
+def bitmap_of(positions: NDArray[np.uint32]) -> BitMap:
+    """The set of some positions."""
+    # Such an array's memory is taken as it is; of NumPy's the bitmap would ask for number by number.
+    copied = array("I")
+    copied.frombytes(positions.tobytes())
+    return BitMap(copied)
+
+
+def serialize(bitmap: BitMap) -> bytes:
+    """The bytes of a bitmap as the engine writes them, which the bitmap is rearranged for."""
+    bitmap.run_optimize()
+    return bitmap.serialize()
 
 
 def bitmap_size(buffer: Buffer, offset: int = 0) -> int:

@@ -1,16 +1,19 @@
-"""The assigners against traces of the Java engine, and over random histories."""
+"""The assigners against traces of the Java engine, key by key and in batches."""
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from app.bucket_index import PartitionIndex, hash_index, key_hash
-from app.bucket_index.assigner import AssignerOptions, HashBucketAssigner, Strategy
-from app.bucket_index.channels import assigner_of, owns, routing_key
+from app.bucket_index.assigner import HashBucketAssigner
+from app.bucket_index.assignments import Strategy
+from app.bucket_index.channels import assigners_of, owns, routing_keys
+from app.bucket_index.key_batch import KeyBatch
+from app.bucket_index.options import AssignerOptions
 from app.bucket_index.overwrite_assigner import SimpleHashBucketAssigner
 from app.errors import FilterError
 from app.types import parse_json, parse_type
@@ -50,59 +53,92 @@ class Table:
         )
 
 
-def options_of(trace: dict[str, Any]) -> AssignerOptions:
-    return AssignerOptions(
+def assigner_for(trace: dict[str, Any], table: Table) -> HashBucketAssigner | SimpleHashBucketAssigner:
+    options = AssignerOptions(
         trace["num_channels"],
         trace["num_assigners"],
         trace["assign_id"],
         trace["target_bucket_row_number"],
         trace["max_buckets_num"],
     )
-
-
-def assigner_for(trace: dict[str, Any], table: Table) -> HashBucketAssigner | SimpleHashBucketAssigner:
     match trace["assigner"]:
         case "HashBucketAssigner":
-            return HashBucketAssigner(options_of(trace), table.load)
+            return HashBucketAssigner(options, table.load, np.random.default_rng(1))
         case "SimpleHashBucketAssigner":
-            return SimpleHashBucketAssigner(options_of(trace))
+            return SimpleHashBucketAssigner(options)
         case other:
             raise AssertionError(other)
 
 
-@pytest.mark.parametrize("trace", TRACES, ids=lambda trace: trace["name"])
-def test_traces_replay_as_in_the_engine(trace: dict[str, Any]) -> None:
+def follow(
+    assigner: HashBucketAssigner | SimpleHashBucketAssigner, table: Table, step: dict[str, Any]
+) -> None:
+    """Takes a step other than an assignment."""
+    match step:
+        case {"op": "commit"}:
+            table.commit(step["identifier"], step["index_files"])
+        case {"op": "prepare_commit"}:
+            assert isinstance(assigner, HashBucketAssigner)
+            assigner.prepare_commit(step["identifier"], lambda: table.committed)
+            assert set(assigner.cached_partitions) == set(map(row_of, step["cached_partitions"])), step
+        case _:
+            raise AssertionError(step)
+
+
+def replay(trace: dict[str, Any]) -> list[int | None]:
+    """Takes all steps one by one; the buckets of assignments, None where there is none."""
     table = Table(trace["initial_index"])
     assigner = assigner_for(trace, table)
-    answers: dict[int, int] = {}
+    buckets: list[int | None] = []
     for number, step in enumerate(trace["steps"]):
         match step:
             case {"op": "assign", "error": _}:
                 with pytest.raises(FilterError):
-                    assigner.assign(row_of(step["partition"]), step["hash"])
+                    assigner.assign(row_of(step["partition"]), [step["hash"]])
+                buckets.append(None)
             case {"op": "assign"}:
-                found = assigner.assign(row_of(step["partition"]), step["hash"])
-                answers[number] = found.bucket
-                expected = answers[step["same_as"]] if "same_as" in step else step.get("bucket", found.bucket)
+                (found,) = assigner.assign(row_of(step["partition"]), [step["hash"]]).tolist()
+                expected = buckets[step["same_as"]] if "same_as" in step else step.get("bucket", found.bucket)
                 assert found.bucket == expected, (number, step)
                 if "permitted" in step:
                     assert found.permitted == tuple(step["permitted"]), (number, step)
                     assert found.bucket in found.permitted
-            case {"op": "commit"}:
-                table.commit(step["identifier"], step["index_files"])
-            case {"op": "prepare_commit"}:
-                assert isinstance(assigner, HashBucketAssigner)
-                assigner.prepare_commit(step["identifier"], lambda: table.committed)
-                assert set(assigner.cached_partitions) == set(map(row_of, step["cached_partitions"])), number
+                buckets.append(found.bucket)
             case _:
-                raise AssertionError(step)
+                follow(assigner, table, step)
+                buckets.append(None)
+    return buckets
+
+
+@pytest.mark.parametrize("trace", TRACES, ids=lambda trace: trace["name"])
+def test_traces_replay_as_in_the_engine(trace: dict[str, Any]) -> None:
+    buckets = replay(trace)
+    assert len(buckets) == len(trace["steps"])
+
+
+@pytest.mark.parametrize("trace", TRACES, ids=lambda trace: trace["name"])
+def test_batches_of_a_trace_go_where_its_keys_go(trace: dict[str, Any]) -> None:
+    one_by_one = replay(trace)
+    table = Table(trace["initial_index"])
+    assigner = assigner_for(trace, table)
+    steps = [step for step in enumerate(trace["steps"]) if "error" not in step[1]]
+    for operation, group in groupby(steps, lambda step: step[1]["op"]):
+        numbers, members = zip(*group, strict=True)
+        if operation != "assign":
+            for step in members:
+                follow(assigner, table, step)
+            continue
+        partitions = [row_of(step["partition"]) for step in members]
+        batch = KeyBatch.of(partitions, range(len(members)), [step["hash"] for step in members])
+        assert assigner.assign_batch(batch).buckets.tolist() == [one_by_one[number] for number in numbers]
 
 
 def test_routing_is_that_of_the_engine() -> None:
     for case in CHANNELS["channels"]:
-        asked = (case["partition_hash"], case["key_hash"], case["num_channels"], case["num_assigners"])
-        assert routing_key(*asked) == case["hash_key"], case
-        assert assigner_of(*asked) == case["assigner"], case
+        hashes = (np.array([case["partition_hash"]], np.int32), np.array([case["key_hash"]], np.int32))
+        routes = (case["num_channels"], case["num_assigners"])
+        assert routing_keys(*hashes, *routes).tolist() == [case["hash_key"]], case
+        assert assigners_of(*hashes, *routes).tolist() == [case["assigner"]], case
     for case in CHANNELS["my_bucket"]:
         assert owns(case["assign_id"], case["bucket"], case["num_assigners"]) == case["mine"], case
 
@@ -122,77 +158,23 @@ def test_rows_of_a_table_are_hashed_and_routed_as_in_the_engine() -> None:
         assert write_row(*key).hex() == case["trimmed_key_hex"]
         hashes = (row_hash(partition), key_hash(*key))
         assert hashes == (case["partition_hash"], case["key_hash"])
-        assert assigner_of(*hashes, case["num_channels"], case["num_assigners"]) == case["channel"]
-
-
-BUCKETS = st.lists(
-    st.fixed_dictionaries(
-        {
-            "partition": st.integers(0, 2),
-            "bucket": st.integers(0, 9),
-            "hashes": st.lists(st.integers(-40, 40), max_size=5),
-        }
-    ),
-    max_size=8,
-)
-
-
-@settings(deadline=None)
-@given(
-    BUCKETS,
-    st.integers(1, 4),
-    st.sampled_from([-1, 1, 2, 3, 8]),
-    st.lists(st.tuples(st.integers(0, 2), st.integers(-60, 60)), max_size=60),
-)
-def test_assignments_keep_their_promises(
-    files: list[dict[str, Any]], target: int, bound: int, keys: list[tuple[int, int]]
-) -> None:
-    table = Table(files)
-    assigner = HashBucketAssigner(AssignerOptions(target_rows=target, max_buckets=bound), table.load)
-    remembered: dict[tuple[int, int], int] = {}
-    rows = {place: len(hashes) for place, hashes in table.files.items() if hashes}
-    for partition, key in keys:
-        found = assigner.assign(row_of(partition), key)
-        place = (partition, found.bucket)
-        match found.strategy:
-            case Strategy.EXISTING:
-                loaded = table.load(row_of(partition)).find(key)
-                assert found.bucket == remembered.get((partition, key), loaded)
-            case Strategy.NON_FULL:
-                assert rows[place] < target
-            case Strategy.NEW:
-                assert place not in rows
-                assert bound == -1 or found.bucket < bound
-                assert all(count >= target for (where, _), count in rows.items() if where == partition)
-            case Strategy.RANDOM:
-                used = tuple(sorted(bucket for where, bucket in rows if where == partition))
-                assert found.permitted == used
-                assert found.bucket in used
-        if found.strategy in (Strategy.NON_FULL, Strategy.NEW):
-            rows[place] = rows.get(place, 0) + 1
-        remembered[partition, key] = found.bucket
-
-
-def test_the_caller_chooses_where_the_choice_is_free() -> None:
-    full = [{"partition": 1, "bucket": bucket, "hashes": [bucket]} for bucket in (4, 0, 2)]
-    options = AssignerOptions(target_rows=1, max_buckets=1)
-    for choose, expected in ((min, 0), (max, 4)):
-        assigner = HashBucketAssigner(options, Table(full).load, choose)
-        assignment = assigner.assign(row_of(1), 99)
-        assert (assignment.bucket, assignment.permitted) == (expected, (0, 2, 4))
+        routed = assigners_of(
+            *(np.array([hashed], np.int32) for hashed in hashes), case["num_channels"], case["num_assigners"]
+        )
+        assert routed.tolist() == [case["channel"]]
 
 
 def test_without_a_bound_the_last_bucket_is_32766() -> None:
     assigner = HashBucketAssigner(AssignerOptions(target_rows=1), Table([]).load)
-    for key in range(32767):
-        assert assigner.assign(row_of(1), key).bucket == key
+    found = assigner.assign(row_of(1), [*range(32767), -1])
+    assert found.buckets[:-1].tolist() == [*range(32767)]
     # The highest bucket is handed out: what follows is a free choice, as at a bound.
-    assert assigner.assign(row_of(1), -1).strategy is Strategy.RANDOM
+    assert found.tolist()[-1].strategy is Strategy.RANDOM
 
 
 def test_the_commit_history_is_not_looked_for_before_the_first_commit() -> None:
     assigner = HashBucketAssigner(AssignerOptions(), Table([]).load)
-    assigner.assign(row_of(1), 1)
+    assigner.assign(row_of(1), [1])
     asked = []
     for identifier in (0, 1):
         assigner.prepare_commit(identifier, lambda: asked.append(True))

@@ -1,21 +1,34 @@
-"""Keys of the golden dynamic-bucket tables: where the index says they are, where new ones would go."""
+"""Keys of the golden dynamic-bucket tables: where they are, where new ones go, and the files that say so."""
 
 from __future__ import annotations
 
 from collections import Counter
+from itertools import compress, islice
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from app.bucket_index import PartitionIndex, hash_index
-from app.bucket_index.assigner import AssignerOptions, HashBucketAssigner, Strategy
-from app.bucket_index.channels import assigner_of
+from app.bucket_index.assigner import HashBucketAssigner
+from app.bucket_index.assignments import Strategy
+from app.bucket_index.channels import assigners_of
+from app.bucket_index.key_batch import KeyBatch
+from app.bucket_index.maintainer import DynamicBucketIndexMaintainer
+from app.bucket_index.options import DynamicBucketOptions
+from app.table.index_manifest import IndexManifest
 from app.types import parse_type
 from app.types.binary_row import row_hash, write_row
 from tests import golden_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from app.types.index_files import IndexFileMeta
+    from tests.golden_tables import GoldenWarehouse
 
 TABLES = ("dyn_bucket", "dyn_bucket_two", "dyn_bucket_max")
 
@@ -53,41 +66,85 @@ def test_written_keys_are_found_in_their_buckets(name: str) -> None:
         assert found.tolist() == [key["bucket"] for key in keys]
 
 
+class EngineChoices:
+    """Gives the numbers that lead to the buckets that the engine chose at random."""
+
+    def __init__(self, keys: Iterable[dict[str, Any]]) -> None:
+        self.numbers = iter([self.number(key) for key in keys])
+
+    @staticmethod
+    def number(key: dict[str, Any]) -> float:
+        permitted = key["permitted"] or [key["bucket"]]
+        return (permitted.index(key["bucket"]) + 0.5) / len(permitted)
+
+    def random(self, size: int) -> NDArray[np.float64]:
+        return np.array([*islice(self.numbers, size)])
+
+
 @pytest.mark.parametrize("name", TABLES)
-def test_new_keys_go_where_the_engine_sent_them(name: str) -> None:
+@pytest.mark.parametrize("size", [1, 5, 1000])
+def test_new_keys_go_where_the_engine_sent_them(name: str, size: int) -> None:
     index = Index(name)
     golden = index.golden
-    chosen_by_engine: Iterator[int] = iter(())
-
-    def follow(permitted: Sequence[int]) -> int:
-        """Chooses as the engine did: later buckets depend on its choices."""
-        bucket = next(chosen_by_engine)
-        assert bucket in permitted
-        return bucket
-
-    assigners = [
-        HashBucketAssigner(
-            AssignerOptions(
-                golden["channels"],
-                golden["assigners"],
-                number,
-                golden["target_row_num"],
-                golden["max_buckets"],
-            ),
-            index.load,
-            follow,
-        )
-        for number in range(golden["channels"])
-    ]
+    options = DynamicBucketOptions(golden["target_row_num"], golden["max_buckets"], golden["assigners"])
     strategies: Counter[Strategy] = Counter()
-    for key in golden["new_keys"]:
-        row = partition_row(key)
-        responsible = assigner_of(row_hash(row), key["hash"], golden["channels"], golden["assigners"])
-        assert responsible == key["assigner"]
-        chosen_by_engine = iter((key["bucket"],))
-        found = assigners[responsible].assign(row, key["hash"])
-        assert found.bucket == key["bucket"], key
-        strategies[found.strategy] += 1
+    for place in options.assigners(golden["channels"]):
+        own = [key for key in golden["new_keys"] if key["assigner"] == place.assign_id]
+        rows = [partition_row(key) for key in own]
+        batch = KeyBatch.of(rows, range(len(own)), [key["hash"] for key in own])
+        routed = assigners_of(batch.partition_hashes, batch.hashes, place.channels, place.assigners)
+        assert set(routed.tolist()) == {place.assign_id}
+        is_new = [index.load(row).lookup([key["hash"]])[0] < 0 for key, row in zip(own, rows, strict=True)]
+        assigner = HashBucketAssigner(place, index.load, EngineChoices(compress(own, is_new)))
+        for start in range(0, len(own), size):
+            part = slice(start, start + size)
+            found = assigner.assign_batch(
+                KeyBatch.of(batch.partitions, batch.codes[part], batch.hashes[part])
+            )
+            assert found.buckets.tolist() == [key["bucket"] for key in own[part]]
+            strategies.update(assignment.strategy for assignment in found.tolist())
     assert (Strategy.RANDOM in strategies) == (golden["max_buckets"] > 0)
     assert strategies[Strategy.NON_FULL] > 0
     assert strategies[Strategy.NEW] > 0
+
+
+def index_files(table: Path, manifest: str) -> dict[tuple[bytes, int], tuple[IndexFileMeta, bytes]]:
+    """The hash index of each partition and bucket of a snapshot."""
+    entries = IndexManifest.parse((table / "manifest" / manifest).read_bytes()).entries
+    return {
+        (entry.partition, entry.bucket): (entry.file, (table / "index" / entry.file.file_name).read_bytes())
+        for entry in entries
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "files"), [("dyn_bucket", 18), ("dyn_bucket_two", 26), ("dyn_bucket_max", 18)]
+)
+def test_each_commit_writes_the_files_of_the_engine(golden: GoldenWarehouse, name: str, files: int) -> None:
+    document = golden_tables.expected(name)
+    # The tables were written in the order in which their keys are recorded.
+    written = {
+        key["hash"]: place for place, key in reversed([*enumerate(document["dynamic_bucket"]["keys"])])
+    }
+    previous: dict[tuple[bytes, int], tuple[IndexFileMeta, bytes]] = {}
+    rebuilt = 0
+    for snapshot in sorted(document["snapshots"], key=lambda snapshot: int(snapshot["id"])):
+        current = index_files(golden.table(name), snapshot["indexManifest"])
+        for place, (meta, content) in current.items():
+            if previous.get(place) == (meta, content):
+                continue
+            known = previous.get(place)
+            maintainer = (
+                DynamicBucketIndexMaintainer()
+                if known is None
+                else DynamicBucketIndexMaintainer.restore(*known)
+            )
+            listed = set(hash_index.read(content).tolist())
+            before = set() if known is None else set(hash_index.read(known[1]).tolist())
+            maintainer.record(sorted(listed - before, key=written.__getitem__))
+            assert maintainer.is_modified
+            assert maintainer.content() == content
+            assert (len(maintainer), 4 * len(maintainer)) == (meta.row_count, meta.file_size)
+            rebuilt += 1
+        previous = current
+    assert rebuilt == files

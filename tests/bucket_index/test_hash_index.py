@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +9,8 @@ from hypothesis import strategies as st
 
 from app.bucket_index import UNKNOWN, Hashes, PartitionIndex, hash_index
 from app.bucket_index.partition_index import MAX_BUCKET
-from app.errors import CorruptMetadataError
+from app.errors import CorruptIndexError, CorruptMetadataError, RequestError
+from app.types.index_files import HASH, IndexFileMeta
 from tests import golden_unit
 
 I32 = st.integers(-(2**31), 2**31 - 1)
@@ -41,6 +44,33 @@ def test_any_bytes_are_a_file_whose_tail_is_ignored(content: bytes) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("content", "size", "rows"),
+    [
+        (bytes(8), 8, 3),
+        (bytes(8), 8, 1),
+        (bytes(8), 12, 3),
+        (bytes(9), 9, 2),
+        (bytes(4), 8, 2),
+        (b"", 4, 1),
+    ],
+)
+def test_a_file_that_is_not_whole_is_refused(content: bytes, size: int, rows: int) -> None:
+    meta = IndexFileMeta(HASH, "index-of-7", size, rows)
+    with pytest.raises(CorruptIndexError, match=f"index-of-7.*{rows} key hashes.*found {len(content)} bytes"):
+        hash_index.read_whole(content, meta)
+    assert len(hash_index.read_whole(bytes(8), IndexFileMeta(HASH, "whole", 8, 2))) == 2
+
+
+@pytest.mark.parametrize("hashes", [[2**31], [0, -(2**31) - 1], [2**64], [1.5], ["a"], [[1]]])
+def test_what_is_no_32_bit_integer_is_not_written(hashes: Any) -> None:
+    with pytest.raises(RequestError, match=r"signed 32-bit integer|list of integers"):
+        hash_index.write(hashes)
+    wide = np.array([2**31 - 1, -(2**31)], np.int64)
+    assert hash_index.write(wide).hex() == "7fffffff80000000"
+    assert hash_index.write([]) == b""
+
+
 @settings(deadline=None)
 @given(FILES, HASHES)
 def test_lookups_answer_as_a_map_filled_in_reading_order(
@@ -51,7 +81,6 @@ def test_lookups_answer_as_a_map_filled_in_reading_order(
     everything = [*asked, *expected]
     buckets = [expected.get(value, UNKNOWN) for value in everything]
     assert index.lookup(everything).tolist() == buckets
-    assert [index.find(value) for value in everything] == buckets
 
 
 @settings(deadline=None)

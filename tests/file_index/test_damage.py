@@ -25,6 +25,7 @@ from app.file_index.top_n import top_n
 from app.predicates.model import ALWAYS_TRUE, BoundLeaf, Operator
 from app.types import DataField, parse_type
 from tests import golden_file_index
+from tests.key_columns import key_column
 
 if TYPE_CHECKING:
     from app.types import DataType
@@ -154,14 +155,12 @@ def _refuses_cheaply(kind: str, payload: bytes, leaf: BoundLeaf) -> None:
 
 
 def test_refuses_positions_beyond_the_rows() -> None:
-    space = key_space(INT)
-    assert space is not None
     field = DataField(0, "c", INT)
-    rows = [1, 1, 2, None, None]
+    column = key_column([1, 1, 2, None, None], INT)
     for kind, payload, row_count_at in (
-        ("bitmap", bitmap.write(rows, space), 1),
-        ("range-bitmap", range_bitmap.write(rows, space), 5),
-        ("bsi", bsi.write(rows, space), 1),
+        ("bitmap", bitmap.write(column), 1),
+        ("range-bitmap", range_bitmap.write(column), 5),
+        ("bsi", bsi.write(column), 1),
     ):
         damaged = bytearray(payload)
         struct.pack_into(">i", damaged, row_count_at, 2)
@@ -174,7 +173,7 @@ def test_refuses_positions_beyond_the_rows() -> None:
 def test_an_undamaged_bloom_filter_is_read_to_its_last_bit() -> None:
     space = key_space(INT)
     assert space is not None
-    payload = bloom_filter.write(list(range(50)), space, 50, 0.01)
+    payload = bloom_filter.write(key_column(range(50), INT), 50, 0.01)
 
     for key in range(50):
         assert bloom_filter.BloomFilter.read(payload, space).may_hold(key)

@@ -13,7 +13,6 @@ from app.file_index import bitmap, bloom_filter, bsi, range_bitmap
 from app.file_index.container import FileIndex, write
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import IndexKind
-from app.file_index.keys import key_space
 from app.file_index.result import KEEP, SKIP, Rows
 from app.file_index.top_n import top_n
 from app.file_index.trace import Step
@@ -29,6 +28,7 @@ from app.predicates.model import (
     Unknown,
 )
 from app.types import DataField, parse_type
+from tests.key_columns import key_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,17 +44,16 @@ def _field(type_text: str, name: str = "c") -> DataField:
 
 
 def _payload(kind: str, type_text: str, rows: Sequence[Value | None]) -> bytes:
-    space = key_space(parse_type(type_text))
-    assert space is not None
+    column = key_column(rows, parse_type(type_text))
     match IndexKind(kind):
         case IndexKind.BLOOM_FILTER:
-            return bloom_filter.write(rows, space, 100, 0.01)
+            return bloom_filter.write(column, 100, 0.01)
         case IndexKind.BITMAP:
-            return bitmap.write(rows, space)
+            return bitmap.write(column)
         case IndexKind.RANGE_BITMAP:
-            return range_bitmap.write(rows, space)
+            return range_bitmap.write(column)
         case IndexKind.BSI:
-            return bsi.write(rows, space)
+            return bsi.write(column)
 
 
 def _ask(
@@ -155,9 +154,7 @@ def test_decimals_beyond_64_bits_are_ordinary_literals_of_bsi() -> None:
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_inequality_leaves_the_null_rows_of_a_bitmap_out(version: int) -> None:
-    space = key_space(parse_type("STRING"))
-    assert space is not None
-    payload = bitmap.write([b"a", None, b"b", None], space, version)
+    payload = bitmap.write(key_column([b"a", None, b"b", None], parse_type("STRING")), version)
     index = FileIndex.read(write({"c": [("bitmap", payload)]}))
 
     assert evaluate(BoundLeaf(Operator.NOT_EQUAL, _field("STRING"), (b"a",)), index) == exactly(2)

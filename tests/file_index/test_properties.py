@@ -13,13 +13,13 @@ from app.file_index import bitmap, bloom_filter, bsi, container, range_bitmap
 from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import IndexKind, takes
-from app.file_index.keys import key_space
 from app.file_index.result import KEEP, SKIP, Rows
 from app.file_index.top_n import top_n
 from app.predicates.model import ALWAYS_TRUE, BoundAnd, BoundOr, Operator
 from app.types import DataField, parse_type, sql_key
 from tests.brute_force import matching_rows
 from tests.file_index.strategies import TYPES, columns, leaves
+from tests.key_columns import key_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,18 +40,17 @@ _TEXT_TESTS = (Operator.ENDS_WITH, Operator.CONTAINS, Operator.LIKE)
 @st.composite
 def payloads_of(draw: st.DrawFn, kind: IndexKind, rows: Sequence[Value | None], data_type: DataType) -> bytes:
     """An index of the rows, written with whatever options there are."""
-    space = key_space(data_type)
-    assert space is not None
+    column = key_column(rows, data_type)
     match kind:
         case IndexKind.BLOOM_FILTER:
-            return bloom_filter.write(rows, space, items=20, fpp=0.05)
+            return bloom_filter.write(column, items=20, fpp=0.05)
         case IndexKind.BITMAP:
             version, block_bytes = draw(st.sampled_from([1, 2])), draw(st.sampled_from([64, 16384]))
-            return bitmap.write(rows, space, version, block_bytes)
+            return bitmap.write(column, version, block_bytes)
         case IndexKind.RANGE_BITMAP:
-            return range_bitmap.write(rows, space, draw(st.sampled_from([0, 16, 16384])))
+            return range_bitmap.write(column, draw(st.sampled_from([0, 16, 16384])))
         case IndexKind.BSI:
-            return bsi.write(rows, space)
+            return bsi.write(column)
 
 
 def indexes(

@@ -11,11 +11,12 @@ from app.planning.answers import KeepReason
 from app.planning.plan_answer import answer_plan
 from app.planning.planner import Planner
 from app.planning.requests import PlanRequest, SnapshotSelector
+from app.table.index_manifest import IndexManifest
 from app.table.row_statistics import RowStatistics
 from app.types.binary_row import serialize_row
-from benchmarks.avro_schemas import INDEX_MANIFEST, MANIFEST_LIST
-from benchmarks.index_bodies import space_of
+from benchmarks.avro_schemas import MANIFEST_LIST
 from benchmarks.synthetic import make_table, schema_json, table_directory, write_snapshot
+from tests.key_columns import key_column
 from tests.planning.copied_tables import golden_ref
 from tests.table.entries import EMPTY_ROW, NO_STATISTICS, avro, record
 
@@ -70,7 +71,7 @@ class MadeTable:
         index_manifest = None
         if index_entries:
             index_manifest = f"index-manifest-{number}"
-            content = avro(map(_index_record, index_entries), INDEX_MANIFEST)
+            content = IndexManifest(tuple(index_entries)).write()
             (self.directory / "manifest" / index_manifest).write_bytes(content)
         write_snapshot(self.directory, number, [], listed, index_manifest)
 
@@ -109,24 +110,6 @@ class MadeTable:
         }
 
 
-def _index_record(entry: IndexEntry) -> dict[str, Any]:
-    return {
-        "_VERSION": 1,
-        "_KIND": int(entry.kind),
-        "_PARTITION": entry.partition,
-        "_BUCKET": entry.bucket,
-        "_INDEX_TYPE": entry.index_type,
-        "_FILE_NAME": entry.file_name,
-        "_FILE_SIZE": entry.file_size,
-        "_ROW_COUNT": entry.row_count,
-        "_DELETIONS_VECTORS_RANGES": [
-            {"f0": place.data_file, "f1": place.offset, "f2": place.length, "_CARDINALITY": place.cardinality}
-            for place in entry.ranges
-        ],
-        "_EXTERNAL_PATH": entry.external_path,
-    }
-
-
 def statistics(columns: Mapping[DataField, Sequence[Value | None]]) -> dict[str, Any]:
     """Statistics of just these columns, of values that compare as Python compares them."""
     present = [[value for value in rows if value is not None] for rows in columns.values()]
@@ -148,16 +131,16 @@ def no_statistics() -> dict[str, Any]:
 
 def payload(kind: IndexKind, rows: Sequence[Value | None], column: DataField) -> bytes:
     """An index of a column, as the engine writes it by default, but for a small bloom filter."""
-    space = space_of(column)
+    keys = key_column(rows, column.type, column.name)
     match kind:
         case IndexKind.BLOOM_FILTER:
-            return bloom_filter.write(rows, space, items=20)
+            return bloom_filter.write(keys, items=20)
         case IndexKind.BITMAP:
-            return bitmap.write(rows, space)
+            return bitmap.write(keys)
         case IndexKind.RANGE_BITMAP:
-            return range_bitmap.write(rows, space)
+            return range_bitmap.write(keys)
         case IndexKind.BSI:
-            return bsi.write(rows, space)
+            return bsi.write(keys)
 
 
 def names_of(files: Sequence[FilePlan]) -> list[str]:

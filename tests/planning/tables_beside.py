@@ -9,7 +9,7 @@ from app.file_index import bloom_filter, container
 from app.file_index.container import FileIndex
 from app.file_index.index_kinds import IndexKind
 from app.types import DataField, parse_type
-from benchmarks.index_bodies import space_of
+from tests.key_columns import key_column
 from tests.planning.counted_reads import Read, Reads, counted_service
 from tests.planning.made_tables import MadeTable, names_of, payload, statistics
 from tests.table.entries import entry
@@ -36,7 +36,7 @@ def large(file: int) -> bytes:
     """The index of a file: ``id`` is ``file`` and ``cat`` its last digit, with much on ``id`` in front."""
     return container.write(
         {
-            "id": [("bloom-filter", bloom_filter.write([file] * ROWS, space_of(ID)))],
+            "id": [("bloom-filter", bloom_filter.write(key_column([file] * ROWS, ID.type)))],
             "cat": [("bitmap", payload(IndexKind.BITMAP, [file % 10] * ROWS, CAT))],
         }
     )

@@ -13,11 +13,11 @@ import pytest
 
 from app.errors import CorruptIndexError
 from app.file_index import bitmap, bloom_filter, bsi, container, range_bitmap
-from app.file_index.keys import key_space
 from app.planning.requests import EvaluateRequest, IndexFileRef, PlanRequest, SelectionForm, SortKey, TopN
 from app.types import parse_type
 from tests.golden_checks import positions
 from tests.golden_tables import expected, tables
+from tests.key_columns import key_column
 from tests.planning.copied_tables import golden_ref
 
 if TYPE_CHECKING:
@@ -59,8 +59,7 @@ def assert_holds_every_match(service: IndexService, table: str, query: Mapping[s
 
 def index_of(kind: str, data_type: str, values: Sequence[Value | None]) -> bytes:
     """An index file of one column ``c``."""
-    space = key_space(parse_type(data_type))
-    return container.write({"c": [(kind, _WRITERS[kind](values, space))]})
+    return container.write({"c": [(kind, _WRITERS[kind](key_column(values, parse_type(data_type))))]})
 
 
 def ask(

@@ -13,6 +13,7 @@ from app.planning.key_directory import read_directories, read_usable
 from app.planning.requests import LookupRequest, SnapshotSelector
 from app.table.index_manifest import IndexEntry
 from app.table.manifest_entry import FileKind
+from app.types.index_files import HASH, IndexFileMeta
 from tests.golden_tables import expected
 
 if TYPE_CHECKING:
@@ -36,11 +37,11 @@ class Writer:
     def write(self, name: str, bucket: int, hashes: Sequence[int]) -> IndexEntry:
         content = hash_index.write(hashes)
         (self.copied.directory / "index" / name).write_bytes(content)
-        return IndexEntry(FileKind.ADD, b"", bucket, "HASH", name, len(content), len(hashes))
+        return IndexEntry(FileKind.ADD, b"", bucket, IndexFileMeta(HASH, name, len(content), len(hashes)))
 
     @contextmanager
     def without(self, entry: IndexEntry) -> Iterator[None]:
-        path = self.copied.directory / "index" / entry.file_name
+        path = self.copied.directory / "index" / entry.file.file_name
         content = path.read_bytes()
         path.unlink()
         yield

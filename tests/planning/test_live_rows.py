@@ -17,9 +17,10 @@ from app.file_index import container
 from app.file_index.index_kinds import IndexKind
 from app.planning.answers import SkipStep
 from app.planning.requests import SelectionForm, SortKey, TopN
-from app.table.index_manifest import DELETION_VECTORS, DeletionRange, IndexEntry
+from app.table.index_manifest import IndexEntry
 from app.table.manifest_entry import FileKind
 from app.types import DataField, parse_type
+from app.types.index_files import DELETION_VECTORS, DeletionRange, IndexFileMeta
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, payload, statistics
 from tests.table.entries import EMPTY_ROW, entry
@@ -73,9 +74,8 @@ class Warehouse:
             DeletionRange(str(at), lies.offset, lies.length, len(file.deleted) if file.counted else None)
             for (at, file), lies in zip(deleted.items(), places, strict=True)
         )
-        index = IndexEntry(
-            FileKind.ADD, EMPTY_ROW, 0, DELETION_VECTORS, "index-0", len(content), len(ranges), ranges
-        )
+        index_file = IndexFileMeta(DELETION_VECTORS, "index-0", len(content), len(ranges), ranges)
+        index = IndexEntry(FileKind.ADD, EMPTY_ROW, 0, index_file)
         made.commit([_entry(at, file) for at, file in enumerate(files)], index_entries=[index])
         return made
 

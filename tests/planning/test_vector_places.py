@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from app.planning.files import FileColumns, Files
 from app.planning.vector_places import UNKNOWN_CARDINALITY, VectorPlaces
-from app.table.index_manifest import DELETION_VECTORS, DeletionRange, IndexEntry
+from app.table.index_manifest import IndexEntry
 from app.table.manifest_entry import FileKind
+from app.types.index_files import DELETION_VECTORS, DeletionRange, IndexFileMeta
 from tests.table.entries import entry, manifest
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def index_files(draw: st.DrawFn) -> IndexEntry:
         )
     )
     place = draw(st.sampled_from(PARTITIONS)), draw(st.sampled_from(BUCKETS))
-    return IndexEntry(FileKind.ADD, *place, DELETION_VECTORS, "index-1", 100, len(ranges), tuple(ranges))
+    file = IndexFileMeta(DELETION_VECTORS, "index-1", 100, len(ranges), tuple(ranges))
+    return IndexEntry(FileKind.ADD, *place, file)
 
 
 def files_of(*manifests: Sequence[ManifestEntry]) -> Files:
@@ -74,7 +76,7 @@ def test_a_vector_belongs_to_the_file_of_its_name_in_its_bucket(
         vectors = [
             (index, lies)
             for index in entries
-            for lies in index.ranges
+            for lies in index.file.ranges
             if (index.partition, index.bucket, lies.data_file)
             == (file.partition, file.bucket, file.file.file_name)
         ]
@@ -101,7 +103,7 @@ def test_the_same_name_in_another_bucket_or_partition_is_another_file(cardinalit
         ]
     )
     lies = DeletionRange("a", 1, 20, cardinality)
-    index = IndexEntry(FileKind.ADD, b"q", 0, DELETION_VECTORS, "index-1", 100, 1, (lies,))
+    index = IndexEntry(FileKind.ADD, b"q", 0, IndexFileMeta(DELETION_VECTORS, "index-1", 100, 1, (lies,)))
 
     assert VectorPlaces.find([index], files).numbers.tolist() == [-1, -1, 0, -1]
 

@@ -14,8 +14,9 @@ from app.deletion_vectors.file import write_file
 from app.errors import CorruptIndexError, SnapshotExpiredError
 from app.planning.requests import DeletionsRequest, SelectionForm, SnapshotSelector
 from app.planning.vectors import load_vectors
-from app.table.index_manifest import DeletionRange, IndexEntry
+from app.table.index_manifest import IndexEntry
 from app.table.manifest_entry import FileKind
+from app.types.index_files import DELETION_VECTORS, DeletionRange, IndexFileMeta
 from tests.golden_tables import expected
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ class Writer:
             (vector64 if wide else vector32).write(BitMap(positions)) for positions, wide in vectors
         )
         self.path(name).write_bytes(content)
-        entry = IndexEntry(FileKind.ADD, b"", 0, "DELETION_VECTORS", name, len(content), len(ranges))
+        file = IndexFileMeta(DELETION_VECTORS, name, len(content), len(ranges))
+        entry = IndexEntry(FileKind.ADD, b"", 0, file)
         return [
             Written(
                 positions,

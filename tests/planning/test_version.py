@@ -15,11 +15,12 @@ from app.planning.limits import CacheBytes, Limits
 from app.planning.service import IndexService
 from app.planning.version import VersionContents
 from app.storage import Readers, Warehouse
-from app.table.index_manifest import DELETION_VECTORS, HASH, DeletionRange, IndexEntry
+from app.table.index_manifest import IndexEntry
 from app.table.manifest_entry import FileKind
 from app.table.options import TableOptions
 from app.table.schema import TableSchema
 from app.types import DataField, parse_type
+from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange, IndexFileMeta
 from tests.planning.made_tables import MadeTable, no_statistics, payload
 from tests.table.entries import entry, manifest
 
@@ -82,7 +83,7 @@ def test_a_version_has_the_files_that_batch_reads_see(
 def test_index_files_are_told_apart_by_what_they_are() -> None:
     def index(kind: str, partition: bytes, name: str) -> IndexEntry:
         lies = (DeletionRange("data-1.parquet", 1, 20, 3),) if kind == DELETION_VECTORS else ()
-        return IndexEntry(FileKind.ADD, partition, 0, kind, name, 100, 1, lies)
+        return IndexEntry(FileKind.ADD, partition, 0, IndexFileMeta(kind, name, 100, 1, lies))
 
     entries = [
         index(HASH, b"p", "h1"),
@@ -96,7 +97,7 @@ def test_index_files_are_told_apart_by_what_they_are() -> None:
         [manifest([entry(partition=b"p"), entry(partition=b"q")])], entries, schema()
     )
 
-    assert {row: [each.file_name for each in found] for row, found in contents.hash_indexes.items()} == {
+    assert {row: [each.file.file_name for each in found] for row, found in contents.hash_indexes.items()} == {
         b"p": ["h1", "h3"],
         b"q": ["h2"],
     }

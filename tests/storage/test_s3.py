@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,7 +10,7 @@ from moto.server import ThreadedMotoServer
 from s3fs import S3FileSystem
 
 from app.errors import FileMissingError, LimitExceededError, PathNotAllowedError, StorageError
-from app.storage import RetryPolicy, Warehouse
+from app.storage import Maintenance, RetryPolicy, Warehouse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,6 +77,25 @@ def test_a_listing_is_never_stale(warehouse: Warehouse, options: dict[str, Any])
     S3FileSystem(**options).pipe_file("bucket/warehouse/db.db/growing/snapshot-1", b"1")
     assert warehouse.list_names("db.db/growing") == ["snapshot-1"]
     assert warehouse.exists("db.db/growing/snapshot-1")
+
+
+def test_upkeep(warehouse: Warehouse, options: dict[str, Any]) -> None:
+    files = S3FileSystem(**options)
+    for key, content in {"kept": b"12", "gone": b"3", "below/deep": b""}.items():
+        files.pipe_file(f"bucket/warehouse/db.db/kept/{key}", content)
+    maintenance = Maintenance(warehouse)
+
+    found = maintenance.contents("db.db/kept")
+    maintenance.delete("db.db/kept/gone")
+
+    assert [(file.name, file.size) for file in found.files] == [("gone", 1), ("kept", 2)]
+    assert found.directories == ("db.db/kept/below",)
+    assert abs(found.files[0].modified - dt.datetime.now(dt.UTC)) < dt.timedelta(minutes=5)
+    assert maintenance.walk("db.db/kept") == [
+        "db.db/kept/kept",
+        "db.db/kept/below/deep",
+    ]
+    assert maintenance.contents("db.db/none").files == ()
 
 
 def test_a_missing_key(warehouse: Warehouse) -> None:

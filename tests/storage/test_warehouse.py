@@ -364,10 +364,10 @@ def test_neighbours_are_located_as_each_path_by_itself(segments: list[str]) -> N
         (Path(root) / "w" / "db.db").mkdir(parents=True)
         (Path(root) / "w" / "db.db" / "link").symlink_to("/")
         warehouse = Warehouse("w", f"{root}/w")
-        neighbours = Neighbours(warehouse._locate)  # noqa: SLF001 - what both are compared by
+        neighbours = Neighbours(warehouse.locate)
         for path in ("/".join(segments), f"file:{root}/w/" + "/".join(segments)):
             for _ in range(2):
-                assert _place(neighbours.locate, path) == _place(warehouse._locate, path)  # noqa: SLF001 - likewise
+                assert _place(neighbours.locate, path) == _place(warehouse.locate, path)
 
 
 def _place(locate: Callable[[str], tuple[Root, str]], path: str) -> str | None:

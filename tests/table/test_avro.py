@@ -107,7 +107,7 @@ def test_a_large_file_is_decoded_in_pieces_that_stay_in_order() -> None:
 
     assert len(found.pieces) > 1
     assert len(found) == len(names)
-    assert found.texts("name") == names
+    assert found.objects("name") == names
     assert list(found.strings("name")) == [name.encode() for name in names]
     assert found.integers("size", np.int64).tolist() == list(range(1_000))
     assert found.optional_integers("later").tolist() == laters

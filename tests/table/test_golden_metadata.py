@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from app.table.index_manifest import DELETION_VECTORS
 from app.table.live_files import live_rows
 from app.table.partition import partition_path, partition_values
 from app.table.statistics import value_bounds
 from app.types import Value, parse_json, to_json
 from app.types.binary_row import read_row
+from app.types.index_files import DELETION_VECTORS
 from tests import golden_tables
 from tests.file_bounds import by_file
 from tests.table.entries import manifest
@@ -110,17 +110,17 @@ class Version:
         return described
 
     def index(self, entry: IndexEntry) -> dict[str, Any]:
-        deletion_vectors = entry.index_type == DELETION_VECTORS
+        deletion_vectors = entry.file.index_type == DELETION_VECTORS
         return {
             "kind": entry.kind.name,
             "partition": self.partition(entry.partition),
             "bucket": entry.bucket,
-            "index_type": entry.index_type,
-            "file_name": entry.file_name,
+            "index_type": entry.file.index_type,
+            "file_name": entry.file.file_name,
             "path": self.path(self.table.paths(self.resolved).index_file(entry)),
-            "file_size": entry.file_size,
-            "row_count": entry.row_count,
-            "external_path": entry.external_path,
+            "file_size": entry.file.file_size,
+            "row_count": entry.file.row_count,
+            "external_path": entry.file.external_path,
             "dv_ranges": [
                 {
                     "data_file": each.data_file,
@@ -128,7 +128,7 @@ class Version:
                     "length": each.length,
                     "cardinality": each.cardinality,
                 }
-                for each in entry.ranges
+                for each in entry.file.ranges
             ]
             if deletion_vectors
             else None,
@@ -172,7 +172,7 @@ class Version:
                 )
             )
             for entry in self.table.index_entries(self.resolved)
-            for each in entry.ranges
+            for each in entry.file.ranges
         }
 
 

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
-from app.table.index_manifest import HASH, IndexEntry
+from app.table.index_manifest import IndexEntry
 from app.table.manifest_entry import FileKind
 from app.table.options import TableOptions
 from app.table.paths import TablePaths
 from app.table.schema import TableSchema
 from app.types import DataField, parse_type
 from app.types.binary_row import serialize_row
+from app.types.index_files import HASH, IndexFileMeta
 from tests.table.entries import EMPTY_ROW, entry
 
 STRING = parse_type("STRING")
@@ -20,7 +21,9 @@ def paths(options: dict[str, str] | None = None, *, partitioned: bool = False) -
 
 
 def index_entry(external_path: str | None = None) -> IndexEntry:
-    return IndexEntry(FileKind.ADD, DAY, 3, HASH, "index-1", 12, 3, external_path=external_path)
+    return IndexEntry(
+        FileKind.ADD, DAY, 3, IndexFileMeta(HASH, "index-1", 12, 3, external_path=external_path)
+    )
 
 
 def test_data_files() -> None:

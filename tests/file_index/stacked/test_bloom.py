@@ -13,15 +13,17 @@ from app.file_index.keys import ByteKeys, key_space
 from app.file_index.stacked.bloom import BloomStack
 from app.types import parse_type
 from app.types.bytes_column import BytesColumn
+from tests.key_columns import key_column
 
 if TYPE_CHECKING:
     from app.file_index.keys import Key
 
-INTEGERS = key_space(parse_type("BIGINT")) or ByteKeys()
+BIGINT, STRING = parse_type("BIGINT"), parse_type("STRING")
+INTEGERS = key_space(BIGINT) or ByteKeys()
 TEXTS = ByteKeys()
 
 _FILTERS = st.builds(
-    lambda values, items, fpp: bloom_filter.write(values, INTEGERS, items, fpp),
+    lambda values, items, fpp: bloom_filter.write(key_column(values, BIGINT), items, fpp),
     st.lists(st.integers(-5, 5), max_size=4),
     st.sampled_from([3, 20]),
     st.sampled_from([0.5, 0.01]),
@@ -55,7 +57,9 @@ def test_holds_what_each_filter_holds(payloads: list[bytes | None], keys: list[K
 
 
 def test_filters_of_one_size_take_no_memory_of_their_own_but_where_they_start() -> None:
-    payloads = [bloom_filter.write([str(file).encode()], TEXTS, 100, 0.01) for file in range(1_000)]
+    payloads = [
+        bloom_filter.write(key_column([str(file).encode()], STRING), 100, 0.01) for file in range(1_000)
+    ]
 
     stack = BloomStack.read(BytesColumn.of(payloads), TEXTS)
 

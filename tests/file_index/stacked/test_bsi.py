@@ -10,12 +10,12 @@ import pytest
 
 from app.file_index import bsi
 from app.file_index.conditions import Condition, NullTest, Points, Span
-from app.file_index.keys import key_space
 from app.file_index.stacked.answers import Answer
 from app.file_index.stacked.bsi import BsiStack
 from app.file_index.stacked.row_stack import select
 from app.types import parse_type
 from app.types.bytes_column import BytesColumn
+from tests.key_columns import key_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,9 +25,8 @@ FILES: tuple[list[int | None], ...] = ([-9, -2, 3, 7], [5, 6], [-4, None], [0], 
 
 
 def _stack(*files: Sequence[int | None]) -> BsiStack:
-    space = key_space(parse_type("BIGINT"))
-    assert space is not None
-    return BsiStack.read(BytesColumn.of([bsi.write(rows, space) for rows in files]))
+    bigint = parse_type("BIGINT")
+    return BsiStack.read(BytesColumn.of([bsi.write(key_column(rows, bigint)) for rows in files]))
 
 
 @pytest.mark.parametrize(
@@ -71,9 +70,7 @@ def test_holds_the_largest_integer() -> None:
 
 
 def test_finds_what_cannot_be_read() -> None:
-    space = key_space(parse_type("INT"))
-    assert space is not None
-    sound = bsi.write([1, -2], space)
+    sound = bsi.write(key_column([1, -2], parse_type("INT")))
     more_slices, other_version = bytearray(sound), bytearray(sound)
     struct.pack_into(">q", more_slices, 15, 1 << 40)
     other_version[0] = 2

@@ -13,7 +13,6 @@ from app.file_index import bit_slice_index, bitmap, bloom_filter, range_bitmap
 from app.file_index.container import FileIndex, write
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import IndexKind
-from app.file_index.keys import key_space
 from app.file_index.stacked.answers import Answer
 from app.file_index.stacked.evaluation import evaluate_files
 from app.file_index.stacked.heads import Heads
@@ -21,6 +20,7 @@ from app.file_index.stacked.index import StackedIndex
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Operator, Unknown
 from app.types import DataField, parse_type
 from app.types.bytes_column import BytesColumn
+from tests.key_columns import key_column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,9 +37,7 @@ C, D = DataField(0, "c", INT), DataField(1, "d", INT)
 
 
 def _bitmap(*rows: Value | None, version: int = 2) -> bytes:
-    space = key_space(INT)
-    assert space is not None
-    return bitmap.write(rows, space, version)
+    return bitmap.write(key_column(rows, INT), version)
 
 
 def _file(**columns: Sequence[tuple[str, bytes | None]]) -> bytes:
@@ -176,11 +174,9 @@ def test_asks_no_further_index_once_one_has_settled_it() -> None:
 
 def _fewer_values(kind: str) -> bytes:
     """An index of the values 1, 1, 2 and 2 whose number of distinct values is one too small."""
-    space = key_space(INT)
-    assert space is not None
     match kind:
         case "range-bitmap":
-            payload, at = bytearray(range_bitmap.write([1, 1, 2, 2], space)), 9
+            payload, at = bytearray(range_bitmap.write(key_column([1, 1, 2, 2], INT))), 9
         case _:
             version = 1 if kind == "bitmap 1" else 2
             payload, at = bytearray(_bitmap(1, 1, 2, 2, version=version)), 5
@@ -199,12 +195,11 @@ def test_a_wrong_number_of_values_hides_none(kind: str) -> None:
 
 
 def test_a_range_bitmap_has_slices_for_all_of_its_values() -> None:
-    space = key_space(INT)
-    assert space is not None
     slices, fewer = (
-        bit_slice_index.write(range(3), codes, len(set(codes))) for codes in ((0, 1, 2), (0, 1, 1))
+        bit_slice_index.write(np.arange(3, dtype=np.uint32), np.array(codes, np.uint32), len(set(codes)))
+        for codes in ((0, 1, 2), (0, 1, 1))
     )
-    sound = range_bitmap.write([1, 2, 3], space)
+    sound = range_bitmap.write(key_column([1, 2, 3], INT))
     content = _file(c=[("range-bitmap", sound.removesuffix(slices) + fewer)])
 
     assert str(_decide(_equal(C, 9), [content]).errors[0]) == str(_raised(_equal(C, 9), content))
@@ -217,12 +212,10 @@ def test_a_bitmap_of_version_1_ends_with_its_entries_if_no_rows_need_a_bitmap() 
 
 
 def test_traces_every_question() -> None:
-    space = key_space(INT)
-    assert space is not None
-    bloom = bloom_filter.write([1], space, 20, 0.01)
+    bloom = bloom_filter.write(key_column([1], INT), 20, 0.01)
     contents = [
         _file(c=[("bitmap", _bitmap(1)), ("bloom-filter", bloom)]),
-        _file(c=[("range-bitmap", range_bitmap.write([2], space))]),
+        _file(c=[("range-bitmap", range_bitmap.write(key_column([2], INT)))]),
         _file(),
     ]
     index = StackedIndex.read(BytesColumn.of(contents))

@@ -15,7 +15,6 @@ from app.file_index.asking import asked_indexes
 from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import IndexKind, takes
-from app.file_index.keys import key_space
 from app.file_index.result import KEEP, SKIP, Rows
 from app.file_index.stacked.evaluation import evaluate_files
 from app.file_index.stacked.heads import Heads
@@ -33,6 +32,7 @@ from app.types.bytes_column import BytesColumn
 from tests import golden_file_index
 from tests.brute_force import matching_rows
 from tests.file_index.strategies import TYPES, columns, leaves
+from tests.key_columns import key_column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,19 +47,18 @@ INT = parse_type("INT")
 
 
 def _payload(draw: st.DrawFn, kind: IndexKind, rows: Sequence[Value | None], data_type: DataType) -> bytes:
-    space = key_space(data_type)
-    assert space is not None
+    column = key_column(rows, data_type)
     match kind:
         case IndexKind.BLOOM_FILTER:
             items, fpp = draw(st.sampled_from([(20, 0.05), (20, 0.3), (50, 0.05)]))
-            return bloom_filter.write(rows, space, items, fpp)
+            return bloom_filter.write(column, items, fpp)
         case IndexKind.BITMAP:
             version, block_bytes = draw(st.sampled_from([(1, 64), (2, 64), (2, 16384)]))
-            return bitmap.write(rows, space, version, block_bytes)
+            return bitmap.write(column, version, block_bytes)
         case IndexKind.RANGE_BITMAP:
-            return range_bitmap.write(rows, space, draw(st.sampled_from([0, 16, 16384])))
+            return range_bitmap.write(column, draw(st.sampled_from([0, 16, 16384])))
         case IndexKind.BSI:
-            return bsi.write(rows, space)
+            return bsi.write(column)
 
 
 @st.composite

@@ -16,12 +16,12 @@ from app.errors import CorruptIndexError
 from app.file_index import bitmap, bloom_filter, bsi, range_bitmap
 from app.file_index.container import write
 from app.file_index.index_kinds import IndexKind, open_index, takes
-from app.file_index.keys import key_space
 from app.file_index.stacked.evaluation import evaluate_files
 from app.file_index.stacked.index import StackedIndex
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, parse_type
 from app.types.bytes_column import BytesColumn
+from tests.key_columns import key_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -128,17 +128,16 @@ _WRITTEN = [
 @pytest.mark.parametrize(("kind", "type_text", "version"), _WRITTEN)
 def test_refuses_whatever_a_reader_refuses(kind: IndexKind, type_text: str, version: int) -> None:
     data_type, rows = parse_type(type_text), _ROWS[type_text]
-    space = key_space(data_type)
-    assert space is not None
+    column = key_column(rows, data_type)
     match kind:
         case IndexKind.BLOOM_FILTER:
-            payload = bloom_filter.write(rows, space, 20, 0.1)
+            payload = bloom_filter.write(column, 20, 0.1)
         case IndexKind.BITMAP:
-            payload = bitmap.write(rows, space, version, 64)
+            payload = bitmap.write(column, version, 64)
         case IndexKind.RANGE_BITMAP:
-            payload = range_bitmap.write(rows, space, 16)
+            payload = range_bitmap.write(column, 16)
         case IndexKind.BSI:
-            payload = bsi.write(rows, space)
+            payload = bsi.write(column)
     damaged = [payload[:size] for size in range(len(payload))]
     for at in range(len(payload)):
         damaged += [

@@ -1,0 +1,90 @@
+"""Rows of a batch, known by their partitions and by the hashes of their keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from app.bucket_index.hash_index import as_hashes
+from app.errors import RequestError
+from app.types.binary_row import row_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from app.bucket_index.hash_index import Hashes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyBatch:
+    """Key hashes, each in a partition.
+
+    Attributes:
+        partitions: distinct partitions, each as its row without the number of fields.
+        codes: of each key, where its partition stands in ``partitions``.
+        hashes: of each key, the hash of the trimmed primary key.
+    """
+
+    partitions: Sequence[bytes]
+    codes: NDArray[np.intp]
+    hashes: Hashes
+
+    @classmethod
+    def of(
+        cls,
+        partitions: Sequence[bytes],
+        codes: Sequence[int] | NDArray[np.integer],
+        hashes: Sequence[int] | NDArray[np.integer],
+    ) -> KeyBatch:
+        """A batch of keys, given as the attributes; partitions may repeat here.
+
+        Raises:
+            RequestError: a hash is no signed 32-bit integer, a code names no partition, or the numbers of
+                codes and hashes differ.
+        """
+        keys = as_hashes(hashes)
+        named = np.asarray(codes, np.intp)
+        if named.shape != keys.shape:
+            raise RequestError(f"each key has a partition: found {len(named)} codes for {len(keys)} hashes")
+        if len(named) and not 0 <= named.min() <= named.max() < len(partitions):
+            raise RequestError(
+                f"codes of {len(partitions)} partitions are 0 to {len(partitions) - 1}, "
+                f"found {named.min()} to {named.max()}"
+            )
+        places = {partition: place for place, partition in enumerate(dict.fromkeys(partitions))}
+        if len(places) < len(partitions):
+            named = np.array([places[partition] for partition in partitions], np.intp)[named]
+        return cls(tuple(places), named, keys)
+
+    @classmethod
+    def of_one(cls, partition: bytes, hashes: Sequence[int] | NDArray[np.integer]) -> KeyBatch:
+        """Keys of one partition.
+
+        Raises:
+            RequestError: a hash is no signed 32-bit integer.
+        """
+        keys = as_hashes(hashes)
+        return cls((partition,), np.zeros(len(keys), np.intp), keys)
+
+    @property
+    def partition_hashes(self) -> Hashes:
+        """Of each key, the row hash of its partition."""
+        return np.array([row_hash(partition) for partition in self.partitions], np.int32)[self.codes]
+
+    def by_partition(self) -> list[tuple[bytes, NDArray[np.intp]]]:
+        """Each partition that has keys, with the ascending positions of these."""
+        return [(self.partitions[code], positions) for code, positions in grouped(self.codes)]
+
+
+def grouped(numbers: NDArray[np.intp]) -> list[tuple[int, NDArray[np.intp]]]:
+    """Each number that occurs, ascending, with its ascending positions."""
+    order = np.argsort(numbers, kind="stable")
+    ascending = numbers[order]
+    starts = np.flatnonzero(ascending[1:] != ascending[:-1]) + 1
+    return [
+        (int(numbers[positions[0]]), positions) for positions in np.split(order, starts) if len(positions)
+    ]

@@ -1,0 +1,140 @@
+"""``orphans``: index files and index manifests that nothing refers to, and their removal."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.cli.options import Opened, TableArgument, WarehouseOption
+from app.cli.output import print_json, print_line, print_table
+from app.errors import RequestError
+from app.planning.requests import SnapshotSelector
+from app.storage import Maintenance, Readers
+from app.table import OrphanFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from app.table import Orphan, Orphans, Removal
+
+_DURATION = re.compile(r"(\d{1,6})([dhms])")
+_SECONDS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
+
+
+def orphans(
+    table: TableArgument,
+    *,
+    warehouse: WarehouseOption = None,
+    delete: Annotated[bool, typer.Option("--delete", help="Remove them; without it nothing is.")] = False,
+    older_than: Annotated[
+        str,
+        typer.Option(
+            help="Only what was written as long ago: 1d, 12h, 90m, 30s. Give more than any commit takes."
+        ),
+    ] = "1d",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List index files and index manifests that no snapshot, tag or branch refers to."""
+    age = _parse_duration(older_than)
+    opened = Opened.warehouse_of(warehouse)
+    ref = opened.table(table)
+    files = OrphanFiles(
+        opened.service.resolve(ref, SnapshotSelector()).table,
+        Maintenance(opened.service.warehouses[ref.warehouse]),
+        Readers(opened.settings.read_threads, opened.settings.read_bytes),
+    )
+    now = dt.datetime.now(dt.UTC)
+    found = files.find(age, now)
+    removal = files.remove(found) if delete else None
+    if as_json:
+        print_json(_document(table, found, removal, now))
+    else:
+        _print(found, removal, now)
+    if removal and removal.failures:
+        for _, error in removal.failures:
+            typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1)
+
+
+def _parse_duration(text: str) -> dt.timedelta:
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise RequestError(f"--older-than takes a number of d, h, m or s, such as 1d or 90m, not {text!r}")
+    return dt.timedelta(seconds=int(found[1]) * _SECONDS[found[2]])
+
+
+def _document(table: str, found: Orphans, removal: Removal | None, now: dt.datetime) -> dict[str, Any]:
+    return {
+        "table": table,
+        "older_than_seconds": _seconds(found.older_than),
+        "dry_run": removal is None,
+        "orphans": [
+            {
+                "path": orphan.file.path,
+                "kind": orphan.kind.value,
+                "bytes": orphan.file.size,
+                "age_seconds": _seconds(now - orphan.file.modified),
+                "outcome": outcome,
+            }
+            for orphan, outcome in _outcomes(found, removal)
+        ],
+        "orphan_bytes": _bytes(found.found),
+        "removed_files": len(removal.removed) if removal else 0,
+        "removed_bytes": _bytes(removal.removed) if removal else 0,
+        "younger_files": found.younger,
+    }
+
+
+def _print(found: Orphans, removal: Removal | None, now: dt.datetime) -> None:
+    if found.found:
+        print_table(
+            ("path", "kind", "bytes", "age", "outcome"),
+            (
+                (
+                    orphan.file.path,
+                    orphan.kind.value,
+                    orphan.file.size,
+                    _rounded(now - orphan.file.modified),
+                    outcome,
+                )
+                for orphan, outcome in _outcomes(found, removal)
+            ),
+        )
+    age = _rounded(found.older_than)
+    print_line(
+        f"{len(found.found)} files older than {age} that nothing refers to, {_bytes(found.found)} bytes"
+    )
+    if found.younger:
+        print_line(f"{found.younger} younger files stay: a commit under way may be about to name them")
+    if removal:
+        print_line(f"removed {len(removal.removed)} files, {_bytes(removal.removed)} bytes")
+    elif found.found:
+        print_line("nothing was removed: run it again with --delete to remove these files")
+
+
+def _outcomes(found: Orphans, removal: Removal | None) -> Iterator[tuple[Orphan, str]]:
+    """What became of each orphan."""
+    if removal is None:
+        yield from ((orphan, "listed") for orphan in found.found)
+        return
+    removed, failed = set(removal.removed), {orphan for orphan, _ in removal.failures}
+    for orphan in found.found:
+        yield orphan, "removed" if orphan in removed else "failed" if orphan in failed else "in use"
+
+
+def _bytes(orphans: Iterable[Orphan]) -> int:
+    return sum(orphan.file.size for orphan in orphans)
+
+
+def _seconds(age: dt.timedelta) -> int:
+    return int(age.total_seconds())
+
+
+def _rounded(age: dt.timedelta) -> str:
+    """An age in the largest unit of which it has one, as ``--older-than`` takes it."""
+    seconds = _seconds(age)
+    unit = next((unit for unit, length in _SECONDS.items() if seconds >= length), "s")
+    return f"{seconds // _SECONDS[unit]}{unit}"

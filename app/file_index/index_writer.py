@@ -1,0 +1,43 @@
+"""Writing the index of a column."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from app.errors import IndexWriteError
+from app.file_index import bitmap, bloom_filter, bsi, range_bitmap
+from app.file_index.index_kinds import IndexKind, takes
+from app.file_index.index_options import BitmapOptions, BloomFilterOptions, BsiOptions, RangeBitmapOptions
+
+if TYPE_CHECKING:
+    from app.file_index.index_options import IndexOptions
+    from app.file_index.key_column import KeyColumn
+
+
+def write_index(kind: IndexKind, column: KeyColumn, options: IndexOptions) -> bytes:
+    """The payload of an index, byte for byte as the engine writes it.
+
+    Args:
+        kind: the kind of index.
+        column: what it is made of.
+        options: of this kind.
+
+    Raises:
+        IndexWriteError: the kind takes no column of this type, or cannot hold one of its values.
+        TypeError: the options are of another kind.
+    """
+    if not takes(kind, column.data_type):
+        others = [other.value for other in IndexKind if takes(other, column.data_type)]
+        advice = f"use {' or '.join(others)}" if others else "no index takes it"
+        raise IndexWriteError(f"{kind} does not take type {column.data_type}: {advice}", column=column.name)
+    match kind, options:
+        case IndexKind.BLOOM_FILTER, BloomFilterOptions(items, fpp):
+            return bloom_filter.write(column, items, fpp)
+        case IndexKind.BITMAP, BitmapOptions(version, block_bytes):
+            return bitmap.write(column, version, block_bytes)
+        case IndexKind.RANGE_BITMAP, RangeBitmapOptions(chunk_bytes):
+            return range_bitmap.write(column, chunk_bytes)
+        case IndexKind.BSI, BsiOptions():
+            return bsi.write(column)
+        case _:
+            raise TypeError(f"expected options of {kind}, found {options!r}")

@@ -1,0 +1,204 @@
+"""Index files and index manifests that no version of a table names, and their removal.
+
+::
+
+    <table>/manifest/index-manifest-<uuid>-<n>
+    <table>/index/index-<uuid>-<n>, or in bucket directories under index-file-in-data-file-dir
+    .<one of these names>[.<anything>].tmp beside them, left by a writer that was stopped
+
+A commit under way has written index files, and perhaps its index manifest, before any snapshot names them.
+They cannot be told from orphans but by their age.
+
+Left alone: files in external directories, which tables may share; global indexes, which have other names; and
+``.index`` side files, which come and go with their data files.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from app.errors import FileMissingError, RequestError, StorageError
+from app.table.named_files import NamedFiles
+from app.table.partition import escape
+from app.table.references import References, decode
+from app.table.schema import TableSchema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from app.storage import Maintenance, Readers, StoredFile
+    from app.table.table import Table
+
+MINIMUM_AGE: Final = dt.timedelta(hours=1)
+"""Nothing younger is ever removed: more than clocks differ, or a commit takes at least."""
+
+_NUMBERED_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-\d+"
+_BUCKET = re.compile(r"bucket-(?:\d+|postpone)")
+
+
+class OrphanKind(StrEnum):
+    """What an orphan was made as."""
+
+    INDEX_MANIFEST = "index manifest"
+    INDEX_FILE = "index file"
+    TEMPORARY_FILE = "temporary file"
+
+
+# In the order of removal: first what names other files, so that at no moment a file names one that is gone.
+_NAMES: Final[Mapping[OrphanKind, re.Pattern[str]]] = {
+    OrphanKind.INDEX_MANIFEST: re.compile(rf"index-manifest-{_NUMBERED_UUID}"),
+    OrphanKind.INDEX_FILE: re.compile(rf"index-{_NUMBERED_UUID}"),
+    OrphanKind.TEMPORARY_FILE: re.compile(rf"\.index-(?:manifest-)?{_NUMBERED_UUID}(?:\..+)?\.tmp"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """A file that no version names."""
+
+    kind: OrphanKind
+    file: StoredFile
+
+
+@dataclass(frozen=True, slots=True)
+class Orphans:
+    """What a search has found.
+
+    Attributes:
+        older_than: the age that it asked for.
+        found: orphans of that age, by path.
+        younger: number of files of less age that no version names yet.
+    """
+
+    older_than: dt.timedelta
+    found: tuple[Orphan, ...]
+    younger: int
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What came of the orphans of a search; those in neither list turned out to be in use.
+
+    Attributes:
+        removed: those that are gone.
+        failures: those that are still there, with the reason.
+    """
+
+    removed: tuple[Orphan, ...]
+    failures: tuple[tuple[Orphan, StorageError], ...]
+
+
+class OrphanFiles:
+    """Finds and removes the orphans of one table.
+
+    Args:
+        table: the table.
+        maintenance: of the table's warehouse.
+        readers: list, read and delete side by side.
+    """
+
+    def __init__(self, table: Table, maintenance: Maintenance, readers: Readers) -> None:
+        self._table = table
+        self._maintenance = maintenance
+        self._readers = readers
+        self._named = NamedFiles(maintenance, readers, table.directory)
+
+    def find(self, older_than: dt.timedelta, now: dt.datetime) -> Orphans:
+        """Files that no version names.
+
+        Args:
+            older_than: time since they were written; commits must not take as long.
+            now: the time, with a zone.
+
+        Raises:
+            NotFoundError: there is no such table.
+            PaimonIndexError: something cannot be read that could name files, as in :meth:`NamedFiles.read`.
+        """
+        # Listed first: what a commit writes and names after that is not among the candidates, and what it
+        # names before the versions are read is in use.
+        candidates = self._candidates()
+        named = self._named.read()
+        unnamed = [each for each in candidates if each.file.name not in named]
+        old = [each for each in unnamed if now - each.file.modified >= older_than]
+        return Orphans(older_than, tuple(old), len(unnamed) - len(old))
+
+    def remove(self, orphans: Orphans) -> Removal:
+        """Removes what :meth:`find` has found, except for what a version has come to name since.
+
+        Raises:
+            RequestError: younger files than :data:`MINIMUM_AGE` were asked for; nothing is removed.
+            PaimonIndexError: as :meth:`find`; nothing is removed.
+        """
+        if orphans.older_than < MINIMUM_AGE:
+            raise RequestError(
+                "files that were written within the last hour may belong to a commit under way and are never "
+                "removed: ask for at least 1h"
+            )
+        named = self._named.read()
+        doomed = [each for each in orphans.found if each.file.name not in named]
+        outcomes: dict[Orphan, StorageError | None] = {}
+        for kind in _NAMES:
+            of_kind = [each for each in doomed if each.kind is kind]
+            outcomes |= zip(of_kind, self._readers.map(self._delete, of_kind), strict=True)
+        return Removal(
+            tuple(each for each in doomed if outcomes[each] is None),
+            tuple((each, error) for each in doomed if (error := outcomes[each]) is not None),
+        )
+
+    def _delete(self, orphan: Orphan) -> StorageError | None:
+        try:
+            self._maintenance.delete(orphan.file.path)
+        except FileMissingError:
+            # Somebody else has removed it, or an attempt that was believed to have failed.
+            return None
+        except StorageError as error:
+            return error
+        return None
+
+    def _candidates(self) -> list[Orphan]:
+        """Every index manifest, index file and temporary file there is, by path."""
+        directories = [f"{self._table.directory}/{name}" for name in ("manifest", "index")]
+        directories += self._bucket_directories()
+        contents = self._readers.map(self._maintenance.contents, directories)
+        files = (file for each in contents for file in each.files)
+        found = (Orphan(kind, file) for file in files if (kind := _kind_of(file.name)) is not None)
+        return sorted(found, key=lambda each: each.file.path)
+
+    def _bucket_directories(self) -> list[str]:
+        """All bucket directories, if any schema of the table lays index files there; none otherwise."""
+        roots = {
+            (schema.options.data_directory, schema.partition_keys)
+            for schema in self._schemas()
+            if schema.options.index_files_beside_data
+        }
+        found: list[str] = []
+        for data_directory, partition_keys in roots:
+            level = ["/".join(filter(None, (self._table.directory, data_directory)))]
+            for key in partition_keys:
+                prefix = f"{escape(key)}="
+                level = [path for path in self._below(level) if _last(path).startswith(prefix)]
+            found += [path for path in self._below(level) if _BUCKET.fullmatch(_last(path))]
+        return found
+
+    def _below(self, directories: Iterable[str]) -> list[str]:
+        contents = self._readers.map(self._maintenance.contents, directories)
+        return [path for each in contents for path in each.directories]
+
+    def _schemas(self) -> list[TableSchema]:
+        warehouse = self._maintenance.warehouse
+        what = f"table {self._table.database}.{self._table.name}"
+        references = References(warehouse, self._table.directory, what)
+        paths = map(references.schema_path, references.schema_ids())
+        return self._readers.map(lambda path: decode(path, warehouse.read(path), TableSchema.parse), paths)
+
+
+def _kind_of(name: str) -> OrphanKind | None:
+    return next((kind for kind, pattern in _NAMES.items() if pattern.fullmatch(name)), None)
+
+
+def _last(path: str) -> str:
+    return path.rpartition("/")[2]

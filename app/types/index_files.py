@@ -1,0 +1,81 @@
+"""What is known of an index file without reading it: its writer says so, and index manifests keep it."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HASH: Final = "HASH"
+"""Index type of files that hold the key hashes of a dynamic bucket."""
+DELETION_VECTORS: Final = "DELETION_VECTORS"
+"""Index type of files that hold deletion vectors."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionRange:
+    """Where the deletion vector of one data file lies in an index file.
+
+    Attributes:
+        data_file: the data file's name.
+        offset: byte of the vector's size field.
+        length: bytes as recorded; for 32-bit vectors without the size field and the checksum.
+        cardinality: deleted rows, if recorded.
+    """
+
+    data_file: str
+    offset: int
+    length: int
+    cardinality: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalIndex:
+    """The rows that a global index file covers, of a table that numbers its rows.
+
+    Attributes:
+        first_row: the lowest row id.
+        last_row: the highest row id, included.
+        field_id: the indexed field.
+        extra_field_ids: further fields that the file holds, if recorded.
+        metadata: what the index type keeps for itself, if anything.
+    """
+
+    first_row: int
+    last_row: int
+    field_id: int
+    extra_field_ids: tuple[int, ...] | None
+    metadata: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFileMeta:
+    """One index file.
+
+    Attributes:
+        index_type: :data:`HASH`, :data:`DELETION_VECTORS`, or the type of a global index.
+        file_name: its name, without a directory.
+        file_size: bytes.
+        row_count: hashes, deletion vectors, or indexed rows in it.
+        ranges: the vectors of a deletion vector file, in file order; empty for other types.
+        external_path: where it lies, if not with the table's other index files.
+        global_index: what a global index covers; None for other types.
+    """
+
+    index_type: str
+    file_name: str
+    file_size: int
+    row_count: int
+    ranges: tuple[DeletionRange, ...] = ()
+    external_path: str | None = None
+    global_index: GlobalIndex | None = None
+
+
+def index_file_names() -> Iterator[str]:
+    """Names for the new index files of one writer, without end: ``index-<uuid>-0``, ``-1``, ..."""
+    writer = uuid.uuid4()
+    return (f"index-{writer}-{number}" for number in itertools.count())

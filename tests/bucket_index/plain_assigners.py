@@ -1,0 +1,114 @@
+"""The assigners as they are defined: one key after the other, over dictionaries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from app.bucket_index.assignments import Assignment, Strategy
+from app.bucket_index.java_hash_map import iteration_order
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+
+    from app.bucket_index.options import AssignerOptions
+
+    Files: TypeAlias = Mapping[tuple[int, int], list[int]]
+    """The hashes of each partition and bucket, in the order of the index manifest."""
+
+
+class NoBucketError(Exception):
+    """There is no bucket for a key."""
+
+
+class PlainHashAssigner:
+    """Every new key draws a number, needed or not."""
+
+    def __init__(self, options: AssignerOptions, files: Files, source: np.random.Generator) -> None:
+        self.options, self.files, self.source = options, files, source
+        self.buckets: dict[int, dict[int, int]] = {}
+        self.non_full: dict[int, dict[int, int]] = {}
+        self.used: dict[int, list[int]] = {}
+        self.highest = 0
+
+    def load(self, partition: int) -> None:
+        rows: dict[int, int] = {}
+        self.buckets[partition] = {}
+        for (where, bucket), hashes in self.files.items():
+            if where == partition:
+                self.buckets[partition] |= dict.fromkeys(hashes, bucket)
+                if hashes and bucket % self.options.assigners == self.own:
+                    rows[bucket] = len(hashes)
+        self.non_full[partition] = {bucket: rows[bucket] for bucket in iteration_order(rows)}
+        self.used[partition] = sorted(rows)
+
+    @property
+    def own(self) -> int:
+        return self.options.assign_id % self.options.assigners
+
+    def assign(self, partition: int, key_hash: int) -> Assignment:
+        if partition not in self.buckets:
+            self.load(partition)
+        known = self.buckets[partition].get(key_hash)
+        found = Assignment(known, Strategy.EXISTING) if known is not None else self.place(partition)
+        self.buckets[partition][key_hash] = found.bucket
+        self.highest = max(self.highest, found.bucket)
+        return found
+
+    def place(self, partition: int) -> Assignment:
+        (drawn,) = self.source.random(1).tolist()
+        non_full, used = self.non_full[partition], self.used[partition]
+        for bucket in list(non_full):
+            if non_full[bucket] < self.options.target_rows:
+                non_full[bucket] += 1
+                return Assignment(bucket, Strategy.NON_FULL)
+            del non_full[bucket]
+        limit = 32766 if self.options.max_buckets == -1 else self.options.max_buckets - 1
+        if not used or self.highest < limit:
+            for bucket in range(self.own, limit + 1, self.options.assigners):
+                if bucket not in used:
+                    non_full[bucket] = 1
+                    used.append(bucket)
+                    used.sort()
+                    return Assignment(bucket, Strategy.NEW)
+            if self.options.max_buckets == -1:
+                raise NoBucketError
+        if not used:
+            raise NoBucketError
+        return Assignment(used[int(drawn * len(used))], Strategy.RANDOM, tuple(used))
+
+
+class PlainOverwriteAssigner:
+    """Fills bucket after bucket; at the bound all goes to the first one."""
+
+    def __init__(self, options: AssignerOptions) -> None:
+        self.options = options
+        self.buckets: dict[int, dict[int, int]] = {}
+        self.rows: dict[int, dict[int, int]] = {}
+        self.current: dict[int, int] = {}
+        self.highest = 0
+
+    def assign(self, partition: int, key_hash: int) -> Assignment:
+        own = self.options.own_buckets()
+        buckets = self.buckets.setdefault(partition, {})
+        rows = self.rows.setdefault(partition, {})
+        current = self.current.setdefault(partition, own[0] if own else 0)
+        if key_hash in buckets:
+            return Assignment(buckets[key_hash], Strategy.EXISTING)
+        strategy = Strategy.NON_FULL if current in rows else Strategy.NEW
+        if rows.get(current, 0) >= self.options.target_rows:
+            bounded = self.options.max_buckets != -1
+            following = [bucket for bucket in own if bucket not in rows]
+            if bounded and self.highest >= self.options.highest_allowed:
+                current, strategy = next(iter(rows)), Strategy.RANDOM
+            elif following:
+                current, strategy = following[0], Strategy.NEW
+            elif bounded:
+                strategy = Strategy.RANDOM
+            else:
+                raise NoBucketError
+        rows[current] = rows.get(current, 0) + 1
+        self.current[partition] = buckets[key_hash] = current
+        self.highest = max(self.highest, current)
+        return Assignment(current, strategy, (current,) if strategy is Strategy.RANDOM else None)

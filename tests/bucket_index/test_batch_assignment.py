@@ -1,0 +1,200 @@
+"""Batches against the plain definition, key by key and however they are cut; free choices, and refusals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.bucket_index import PartitionIndex, hash_index
+from app.bucket_index.assigner import HashBucketAssigner
+from app.bucket_index.assignments import Assignment, Strategy
+from app.bucket_index.channels import assigners_of
+from app.bucket_index.key_batch import KeyBatch
+from app.bucket_index.options import AssignerOptions
+from app.bucket_index.overwrite_assigner import SimpleHashBucketAssigner
+from app.errors import FilterError, RequestError
+from app.types import parse_type
+from app.types.binary_row import row_hash, write_row
+from tests.bucket_index.plain_assigners import NoBucketError, PlainHashAssigner, PlainOverwriteAssigner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tests.bucket_index.plain_assigners import Files
+
+PARTITIONS = [write_row((number,), [parse_type("INT")]) for number in range(3)]
+SEED = 20
+
+PLACES = st.integers(0, 2)
+# Bucket 32766 is the last one; a known key there ends the creation of buckets everywhere.
+BUCKETS = st.integers(0, 6) | st.just(32766)
+FILES = st.dictionaries(st.tuples(PLACES, BUCKETS), st.lists(st.integers(-30, 30), max_size=6), max_size=9)
+KEYS = st.lists(st.tuples(PLACES, st.integers(-60, 60)), max_size=80)
+CUTS = st.lists(st.integers(1, 40), max_size=6)
+OPTIONS = st.builds(
+    lambda channels, assigners, number, target, bound: AssignerOptions(
+        channels, min(assigners, channels), number % channels, target, bound
+    ),
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.integers(0, 2),
+    st.integers(1, 4),
+    st.sampled_from([-1, 1, 2, 3, 5, 8]),
+)
+
+
+def loader(files: Files) -> Callable[[bytes], PartitionIndex]:
+    def load(row: bytes) -> PartitionIndex:
+        return PartitionIndex.merge(
+            [
+                (bucket, hash_index.as_hashes(hashes))
+                for (partition, bucket), hashes in files.items()
+                if PARTITIONS[partition] == row
+            ]
+        )
+
+    return load
+
+
+def batch_of(keys: Sequence[tuple[int, int]]) -> KeyBatch:
+    return KeyBatch.of(PARTITIONS, [code for code, _ in keys], [hashed for _, hashed in keys])
+
+
+def expect(
+    plain: PlainHashAssigner | PlainOverwriteAssigner, keys: Sequence[tuple[int, int]]
+) -> tuple[list[Assignment], tuple[int, int] | None]:
+    """Where keys go one by one, and the first key that goes nowhere."""
+    expected: list[Assignment] = []
+    for key in keys:
+        try:
+            expected.append(plain.assign(*key))
+        except NoBucketError:
+            return expected, key
+    return expected, None
+
+
+def assign_in_batches(
+    assigner: HashBucketAssigner | SimpleHashBucketAssigner, keys: list[tuple[int, int]], sizes: list[int]
+) -> list[Assignment]:
+    found: list[Assignment] = []
+    for size in [*sizes, len(keys)]:
+        found += assigner.assign_batch(batch_of(keys[len(found) : len(found) + size])).tolist()
+    return found
+
+
+@settings(deadline=None, max_examples=400)
+@given(OPTIONS, FILES, KEYS, CUTS)
+def test_batches_go_where_their_keys_go_one_by_one(
+    options: AssignerOptions, files: Files, keys: list[tuple[int, int]], sizes: list[int]
+) -> None:
+    batch = batch_of(keys)
+    routed = assigners_of(batch.partition_hashes, batch.hashes, options.channels, options.assigners)
+    own = [key for key, assigner in zip(keys, routed, strict=True) if assigner == options.assign_id]
+    plain = PlainHashAssigner(options, files, np.random.default_rng(SEED))
+    expected, refused = expect(plain, own)
+
+    assigner = HashBucketAssigner(options, loader(files), np.random.default_rng(SEED))
+    served = own[: len(expected)]
+    assert assign_in_batches(assigner, served, sizes) == expected
+    if refused is not None:
+        # A batch that cannot be assigned leaves no trace.
+        with pytest.raises(FilterError, match="no bucket"):
+            assigner.assign_batch(batch_of([*served[:3], refused]))
+        known = assigner.assign_batch(batch_of(served))
+        assert known.buckets.tolist() == [found.bucket for found in expected]
+        assert {found.strategy for found in known.tolist()} <= {Strategy.EXISTING}
+
+
+@settings(deadline=None, max_examples=200)
+@given(OPTIONS, KEYS, CUTS)
+def test_overwriting_batches_go_where_their_keys_go_one_by_one(
+    options: AssignerOptions, keys: list[tuple[int, int]], sizes: list[int]
+) -> None:
+    expected, refused = expect(PlainOverwriteAssigner(options), keys)
+    assert refused is None
+    assert assign_in_batches(SimpleHashBucketAssigner(options), keys, sizes) == expected
+
+
+def test_an_overwriting_assigner_without_a_bound_ends_at_its_last_bucket() -> None:
+    options = AssignerOptions(channels=2, assigners=2, assign_id=1, target_rows=1)
+    assigner = SimpleHashBucketAssigner(options)
+    keys = np.arange(len(options.own_buckets()) + 1)
+    assert assigner.assign(PARTITIONS[0], keys[:-1]).buckets.tolist() == [*range(1, 32767, 2)]
+    with pytest.raises(FilterError, match="no bucket up to 32766"):
+        assigner.assign(PARTITIONS[0], keys)
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_free_choices_spread_evenly_over_the_permitted_buckets(size: int) -> None:
+    files = {(0, bucket): [bucket] for bucket in range(10)}
+    options = AssignerOptions(target_rows=1, max_buckets=1)
+    assigner = HashBucketAssigner(options, loader(files), np.random.default_rng(7))
+    keys = 10_000
+    counts: Counter[int] = Counter()
+    for start in range(100, 100 + keys, size):
+        found = assigner.assign(PARTITIONS[0], range(start, min(start + size, 100 + keys)))
+        assert found.permitted == {PARTITIONS[0]: tuple(range(10))}
+        counts.update(found.buckets.tolist())
+    # The 99.9th percentile of chi-squared with 9 degrees of freedom.
+    assert sum((counts[bucket] - keys / 10) ** 2 / (keys / 10) for bucket in range(10)) < 27.9
+
+
+def test_without_a_seed_choices_differ() -> None:
+    files = {(0, bucket): [bucket] for bucket in range(10)}
+    options = AssignerOptions(target_rows=1, max_buckets=1)
+    runs = {
+        bytes(HashBucketAssigner(options, loader(files)).assign(PARTITIONS[0], range(50, 100)).buckets)
+        for _ in range(3)
+    }
+    assert len(runs) == 3
+
+
+def test_partitions_are_loaded_when_a_key_of_theirs_comes() -> None:
+    loaded: list[bytes] = []
+
+    def load(row: bytes) -> PartitionIndex:
+        loaded.append(row)
+        return PartitionIndex.merge(())
+
+    assigner = HashBucketAssigner(AssignerOptions(), load)
+    assert assigner.assign_batch(KeyBatch.of(PARTITIONS, [], [])).tolist() == []
+    found = assigner.assign_batch(KeyBatch.of([*PARTITIONS, *PARTITIONS], [1, 4, 1], [5, 5, 6]))
+    assert [each.strategy for each in found.tolist()] == [
+        Strategy.NEW,
+        Strategy.EXISTING,
+        Strategy.NON_FULL,
+    ]
+    assert loaded == [PARTITIONS[1]]
+    assert assigner.cached_partitions == (PARTITIONS[1],)
+    assert assigner.nbytes == 6 * 2
+
+
+def test_a_key_of_another_assigner_is_refused_before_anything_is_loaded() -> None:
+    options = AssignerOptions(channels=2, assigners=2, assign_id=0)
+    keys = np.arange(100, dtype=np.int32)
+    partition_hash = np.int32(row_hash(PARTITIONS[0]))
+    foreign = int(np.argmax(assigners_of(np.full(100, partition_hash), keys, 2, 2) == 1))
+    assigner = HashBucketAssigner(options, loader({}))
+    with pytest.raises(FilterError, match=f"key hash {foreign} belongs to assigner 1, not to assigner 0"):
+        assigner.assign(PARTITIONS[0], keys)
+    assert assigner.cached_partitions == ()
+
+
+@pytest.mark.parametrize(
+    ("codes", "hashes", "complaint"),
+    [
+        ([0, 1], [1], "2 codes for 1 hashes"),
+        ([3], [1], "0 to 2, found 3 to 3"),
+        ([-1], [1], "0 to 2, found -1 to -1"),
+        ([0], [2**31], "signed 32-bit integer, found 2147483648"),
+        ([0], [0.5], "list of integers"),
+    ],
+)
+def test_a_batch_that_is_none_is_refused(codes: list[int], hashes: Any, complaint: str) -> None:
+    with pytest.raises(RequestError, match=complaint):
+        KeyBatch.of(PARTITIONS, codes, hashes)
