@@ -146,7 +146,10 @@ class Files:
         for number, (start, stop) in enumerate(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)):
             if start < stop:
                 rows = self.columns.rows[number]
-                yield number, slice(start, stop), rows[files[start:stop] - self.columns.starts[number]]
+                places = files[start:stop] - self.columns.starts[number]
+                # Where every entry of a manifest is a file, rows count up from 0 themselves.
+                is_whole = len(rows) == len(self.manifests[number].kinds)
+                yield number, slice(start, stop), places if is_whole else rows[places]
 
     def place(self, file: int) -> tuple[int, int]:
         """The number of a file's manifest, and its row there."""

@@ -83,12 +83,14 @@ def _shortened(warnings: Sequence[str]) -> tuple[str, ...]:
 
 
 def _summary(version: Version, drafts: Drafts, kept: NDArray[np.int64]) -> PlanSummary:
-    columns, asked = drafts.files.columns, drafts.asked
+    columns, count = drafts.files.columns, len(drafts.asked)
+    # Mostly these are all files, of which no column needs to be copied.
+    asked = slice(None) if count == len(columns) else drafts.asked
     steps = np.bincount(drafts.skips[asked], minlength=len(SKIP_STEPS) + 1)[1:].tolist()
     return PlanSummary(
-        files_total=len(asked),
+        files_total=count,
         files_kept=len(kept),
-        files_skipped=len(asked) - len(kept),
+        files_skipped=count - len(kept),
         files_invisible=version.contents.invisible,
         skipped_by={step: count for step, count in zip(SKIP_STEPS, steps, strict=True) if count},
         rows_total=int(columns.row_counts[asked].sum()),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
@@ -98,28 +99,27 @@ class SideIndexes:
         Raises:
             DeadlineExceededError: the request's time ran out.
         """
-        segments = rows // FILES_OF_HEADS
-        for segment in np.unique(segments).tolist():
-            at, first = np.flatnonzero(segments == segment), segment * FILES_OF_HEADS
-            heads = self._heads(first, rows[at])
-            places = rows[at] - first
+        for segment, start, stop in _runs(rows, FILES_OF_HEADS):
+            first = segment * FILES_OF_HEADS
+            heads = self._heads(first, rows[start:stop])
+            places = rows[start:stop] - first
             whole = heads.whole[places]
             if whole.any():
-                yield at[whole], heads.index, places[whole]
-            behind = heads.has(places) & ~whole
-            if not behind.any():
-                continue
+                at = np.flatnonzero(whole)
+                yield at + start, heads.index, places[at]
+            behind = np.flatnonzero(heads.has(places) & ~whole)
             # Columns of the filter without an index must not tell segments apart that hold the same.
             listed = heads.listed(asked)
             size = files_of_bodies(heads.largest_body(listed))
-            parts = places // size
-            for part in np.unique(parts[behind]).tolist():
+            for part, start_of_part, stop_of_part in _runs(places[behind], size):
                 check_deadline()
-                some = at[behind & (parts == part)]
+                some = behind[start_of_part:stop_of_part] + start
                 body = self._body(heads, first, range(part * size, (part + 1) * size), rows[some], listed)
                 inside = rows[some] - first - part * size
                 fetched = body.fetched[inside]
-                yield some[fetched], body.index, inside[fetched]
+                if not fetched.all():
+                    some, inside = some[fetched], inside[fetched]
+                yield some, body.index, inside
 
     def _heads(self, first: int, rows: NDArray[np.int64]) -> HeadSegment:
         """The heads of the segment that begins with row ``first``, those of ``rows`` among them."""
@@ -189,3 +189,18 @@ class SideIndexes:
             self.manifest.side_indexes,
             lambda found: found.starts.nbytes + found.lengths.nbytes,
         )
+
+
+def _runs(ascending: NDArray[np.int64], size: int) -> Iterator[tuple[int, int, int]]:
+    """Cuts ascending numbers up where they reach another multiple of ``size``.
+
+    Yields:
+        The number of multiples, and the start and end of a run of numbers above it.
+    """
+    if not len(ascending):
+        return
+    first = int(ascending[0]) // size
+    cuts = np.searchsorted(ascending, np.arange(first, int(ascending[-1]) // size + 2) * size).tolist()
+    for number, (start, stop) in enumerate(pairwise(cuts), first):
+        if start < stop:
+            yield number, start, stop

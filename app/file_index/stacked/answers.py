@@ -16,8 +16,7 @@ KEEP   ``KEEP``                                                   ROWS
 
 from __future__ import annotations
 
-from enum import IntEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -25,27 +24,27 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Answer(IntEnum):
-    """What is known about one file."""
+class Answer:
+    """What is known about one file; as codes of NumPy, which compares arrays with them fastest."""
 
-    SKIP = 0
-    DOUBT = 1
-    ROWS = 2
-    KEEP = 3
+    SKIP: Final = np.int8(0)
+    DOUBT: Final = np.int8(1)
+    ROWS: Final = np.int8(2)
+    KEEP: Final = np.int8(3)
 
 
 Answers: TypeAlias = "NDArray[np.int8]"
-"""An :class:`Answer` for each file."""
+"""One code of :class:`Answer` for each file."""
 
 
-def everywhere(answer: Answer, count: int) -> Answers:
+def everywhere(answer: np.int8, count: int) -> Answers:
     """The same answer about ``count`` files."""
     return np.full(count, answer, np.int8)
 
 
-def where(held: NDArray[np.bool_], answer: Answer) -> Answers:
+def where(held: NDArray[np.bool_], answer: np.int8) -> Answers:
     """``answer`` where ``held`` is true, and SKIP elsewhere."""
-    return np.where(held, np.int8(answer), np.int8(Answer.SKIP))
+    return np.where(held, answer, Answer.SKIP)
 
 
 def both(left: Answers, right: Answers) -> Answers:

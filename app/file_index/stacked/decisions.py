@@ -24,7 +24,7 @@ class FileDecisions:
     """What the indexes say about k files.
 
     Attributes:
-        answers: int8, shape (k,): an :class:`~app.file_index.stacked.answers.Answer` for each.
+        answers: int8, shape (k,): a code of :class:`~app.file_index.stacked.answers.Answer` for each.
         answered: bool, shape (k,): whether an index said something.
         errors: what is wrong with indexes that had to be asked, by position of the file; such files are kept.
     """

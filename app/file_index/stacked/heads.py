@@ -29,7 +29,7 @@ _HEAD_LENGTH_AT: Final = 12
 _WORD: Final = 8
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Extents:
     """Where the indexes of one kind on one column lie in m containers.
 
@@ -43,7 +43,7 @@ class Extents:
     starts: NDArray[np.int64]
     lengths: NDArray[np.int64]
 
-    @property
+    @cached_property
     def empty(self) -> NDArray[np.bool_]:
         """Which files have an empty entry, shape (m,)."""
         found: NDArray[np.bool_] = (self.starts == EMPTY_START) & (self.lengths == 0)

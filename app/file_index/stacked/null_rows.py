@@ -61,7 +61,7 @@ def _is_one_run_of_all(column: BytesColumn, row_counts: NDArray[np.int64]) -> ND
     return cursors.sound
 
 
-def _decoded(bitmaps: Sequence[BytesColumn], file: int, row_count: int) -> Answer:
+def _decoded(bitmaps: Sequence[BytesColumn], file: int, row_count: int) -> np.int8:
     try:
         found = [
             read_bitmap(view, 0, len(view), row_count=row_count)[0]

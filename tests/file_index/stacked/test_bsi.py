@@ -54,7 +54,7 @@ def _stack(*files: Sequence[int | None]) -> BsiStack:
     ids=str,
 )
 def test_heads_decide_what_lies_outside_and_what_takes_in_the_ends(
-    condition: Condition, expected: list[Answer]
+    condition: Condition, expected: list[np.int8]
 ) -> None:
     assert select(_stack(*FILES), condition).tolist() == expected
 
