@@ -31,6 +31,7 @@ from app.table.record_columns import RecordColumns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from mmap import mmap
 
     from app.table.avro_schema import RecordOf
 
@@ -62,16 +63,16 @@ def read_columns(data: bytes, expected: RecordOf) -> RecordColumns:
         CorruptMetadataError: the bytes are not such a file.
         UnsupportedFormatError: the file is of another format, or compressed by an unknown codec.
     """
-    cursor = _Cursor(data)
-    _check_magic(cursor)
-    header = _read_header(cursor)
+    cursor = AvroCursor(data)
+    check_magic(cursor)
+    header = read_header(cursor)
     sync = cursor.take(SYNC_BYTES, "a sync marker")
     codec = header.get("avro.codec", b"null").decode(errors="replace")
     schema = reading_schema(header.get("avro.schema", b""), expected)
     return RecordColumns([decode_blocks(blocks, schema) for blocks in _read_blocks(cursor, codec, sync)])
 
 
-def _read_blocks(cursor: _Cursor, codec: str, sync: bytes) -> Iterator[list[Block]]:
+def _read_blocks(cursor: AvroCursor, codec: str, sync: bytes) -> Iterator[list[Block]]:
     """The blocks of a file, as many at a time as are decoded together; never none at all."""
     size = len(cursor.data)
     room = min(max(_ALWAYS_ALLOWED_BYTES, _MAX_EXPANSION * size), _MAX_EXPANDED_BYTES)
@@ -103,9 +104,15 @@ def _read_blocks(cursor: _Cursor, codec: str, sync: bytes) -> Iterator[list[Bloc
         yield blocks or [Block(cursor.at, 0, b"")]
 
 
-def _check_magic(cursor: _Cursor) -> None:
+def check_magic(cursor: AvroCursor) -> None:
+    """Reads the magic.
+
+    Raises:
+        CorruptMetadataError: it is another one.
+        UnsupportedFormatError: it is that of a format which manifests can be written in, too.
+    """
     for magic, name in _OTHER_FORMATS.items():
-        if cursor.data.startswith(magic):
+        if cursor.data[: len(magic)] == magic:
             raise UnsupportedFormatError(
                 f"written with manifest.format={name}; only avro can be read: a full compaction under "
                 f"manifest.format=avro rewrites it"
@@ -117,7 +124,12 @@ def _check_magic(cursor: _Cursor) -> None:
         )
 
 
-def _read_header(cursor: _Cursor) -> dict[str, bytes]:
+def read_header(cursor: AvroCursor) -> dict[str, bytes]:
+    """The metadata of a file whose magic has been read.
+
+    Raises:
+        CorruptMetadataError: the file ends within them, or there are very many.
+    """
     header: dict[str, bytes] = {}
     while count := cursor.long():
         if count < 0:
@@ -131,18 +143,20 @@ def _read_header(cursor: _Cursor) -> dict[str, bytes]:
     return header
 
 
-class _Cursor:
+class AvroCursor:
     """A position in the file; every step is checked against what is left."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes | mmap) -> None:
         self.data = data
         self.at = 0
 
     @property
     def left(self) -> int:
+        """Bytes from here to the end."""
         return len(self.data) - self.at
 
     def take(self, length: int, what: str) -> bytes:
+        """The next ``length`` bytes."""
         if not 0 <= length <= self.left:
             raise CorruptMetadataError(
                 f"expected {what} of {length} bytes, found {self.left} to the end", offset=self.at
@@ -152,6 +166,7 @@ class _Cursor:
         return taken
 
     def long(self) -> int:
+        """The number that stands here."""
         value = 0
         for position in range(min(_MAX_LONG_BYTES, self.left)):
             byte = self.data[self.at + position]
