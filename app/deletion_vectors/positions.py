@@ -43,9 +43,9 @@ def positions_of(rows: Rows) -> Positions:
     if (lowest := rows.min()) < 0:
         raise RequestError(f"expected row positions from 0 on, found {lowest}")
     if rows.max() < _FIRST_WIDE:
-        return bitmap_of(rows.astype(np.uint32))
-    # As there, an array that pyroaring takes as a whole.
-    return BitMap64(array("Q", rows.astype(np.uint64).tobytes()))
+        return bitmap_of(np.sort(rows.astype(np.uint32)))
+    # As there, an array that pyroaring takes as a whole; ascending positions it takes much faster.
+    return BitMap64(array("Q", np.sort(rows.astype(np.uint64)).tobytes()))
 
 
 def union(first: Positions, second: Positions) -> Positions:
