@@ -28,11 +28,11 @@ from app.bucket_index.partition_buckets import PartitionBuckets
 from app.errors import FilterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from app.bucket_index.assignments import Assignments
     from app.bucket_index.batch_assignment import RandomSource
-    from app.bucket_index.hash_index import Hashes
+    from app.bucket_index.hash_index import Integers
     from app.bucket_index.options import AssignerOptions
     from app.bucket_index.partition_index import PartitionIndex
 
@@ -67,7 +67,7 @@ class HashBucketAssigner:
         """Bytes of memory of the hashes that are held."""
         return sum(partition.state.known.nbytes for partition in self._partitions.values())
 
-    def assign(self, partition: bytes, hashes: Sequence[int] | Hashes) -> Assignments:
+    def assign(self, partition: bytes, hashes: Integers) -> Assignments:
         """Assigns keys of one partition in their order, as :meth:`assign_batch` does."""
         return self.assign_batch(KeyBatch.of_one(partition, hashes))
 

@@ -3,6 +3,10 @@
 A writer has a number of channels (its parallelism), and each partition is spread over a number of assigners
 among them. Rows are routed by the hashes of their partition and of their trimmed primary key; an assigner
 creates only buckets of its own, so assigners need not talk to each other.
+
+Where the channels are no multiple of the assigners, a partition whose assigners are both the last channels
+and the first ones has two that own the same buckets. Their keys differ, so nothing is lost, but neither
+counts what the other adds: such a bucket may get up to twice the target. The engine does the same.
 """
 
 from __future__ import annotations

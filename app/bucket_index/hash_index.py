@@ -14,7 +14,7 @@ ignored.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
     from app.types.binary_row import Buffer
     from app.types.index_files import IndexFileMeta
+
+    Integers: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]]
+    """Numbers that are yet to be checked."""
 
 Hashes = npt.NDArray[np.int32]
 
@@ -53,7 +56,7 @@ def read_whole(buffer: Buffer, meta: IndexFileMeta) -> Hashes:
     return read(buffer)
 
 
-def write(hashes: Sequence[int] | Hashes) -> bytes:
+def write(hashes: Integers) -> bytes:
     """A file of these hashes, in this order.
 
     Raises:
@@ -62,7 +65,7 @@ def write(hashes: Sequence[int] | Hashes) -> bytes:
     return as_hashes(hashes).astype(_STORED).tobytes()
 
 
-def as_hashes(numbers: Sequence[int] | npt.NDArray[np.integer]) -> Hashes:
+def as_hashes(numbers: Integers) -> Hashes:
     """Numbers as key hashes, none of them cut to fit.
 
     Raises:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from app.bucket_index.hash_index import Hashes
+    from app.bucket_index.hash_index import Hashes, Integers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,8 +37,8 @@ class KeyBatch:
     def of(
         cls,
         partitions: Sequence[bytes],
-        codes: Sequence[int] | NDArray[np.integer],
-        hashes: Sequence[int] | NDArray[np.integer],
+        codes: Integers,
+        hashes: Integers,
     ) -> KeyBatch:
         """A batch of keys, given as the attributes; partitions may repeat here.
 
@@ -61,7 +61,7 @@ class KeyBatch:
         return cls(tuple(places), named, keys)
 
     @classmethod
-    def of_one(cls, partition: bytes, hashes: Sequence[int] | NDArray[np.integer]) -> KeyBatch:
+    def of_one(cls, partition: bytes, hashes: Integers) -> KeyBatch:
         """Keys of one partition.
 
         Raises:

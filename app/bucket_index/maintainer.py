@@ -12,9 +12,7 @@ from app.bucket_index import hash_index
 from app.bucket_index.int_hash_set import IntHashSet
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.bucket_index.hash_index import Hashes
+    from app.bucket_index.hash_index import Integers
     from app.types.binary_row import Buffer
     from app.types.index_files import IndexFileMeta
 
@@ -61,7 +59,7 @@ class DynamicBucketIndexMaintainer:
         """Whether hashes were recorded that the last file does not list."""
         return self._is_modified
 
-    def record(self, hashes: Sequence[int] | Hashes) -> None:
+    def record(self, hashes: Integers) -> None:
         """Notes the hashes of keys that are written to the bucket, in their order.
 
         Raises:

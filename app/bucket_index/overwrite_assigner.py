@@ -23,12 +23,12 @@ from app.bucket_index.partition_index import PartitionIndex
 from app.bucket_index.placement import Placement, Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
     from app.bucket_index.assignments import Assignments
-    from app.bucket_index.hash_index import Hashes
+    from app.bucket_index.hash_index import Integers
     from app.bucket_index.options import AssignerOptions
 
 
@@ -41,7 +41,7 @@ class SimpleHashBucketAssigner:
         # Nothing is random here, see the module.
         self._assignment = BatchAssignment(options.highest_allowed, np.random.default_rng(0))
 
-    def assign(self, partition: bytes, hashes: Sequence[int] | Hashes) -> Assignments:
+    def assign(self, partition: bytes, hashes: Integers) -> Assignments:
         """Assigns keys of one partition in their order, as :meth:`assign_batch` does."""
         return self.assign_batch(KeyBatch.of_one(partition, hashes))
 

@@ -1,5 +1,11 @@
 """Deletion vectors: which rows of a data file are deleted."""
 
+from app.deletion_vectors.deleting import (
+    VectorChange,
+    delete_in_bucket,
+    delete_without_buckets,
+    files_to_read,
+)
 from app.deletion_vectors.file import (
     RECORD_MARGIN_BYTES,
     DeletionVector,
@@ -7,13 +13,25 @@ from app.deletion_vectors.file import (
     read_vector,
     read_vectors,
 )
-from app.deletion_vectors.vector64 import Positions
+from app.deletion_vectors.options import VectorOptions
+from app.deletion_vectors.positions import Positions, Rows
+from app.deletion_vectors.writer import EncodedVector, VectorFile, write_file, write_files
 
 __all__ = [
     "RECORD_MARGIN_BYTES",
     "DeletionVector",
+    "EncodedVector",
     "Positions",
+    "Rows",
+    "VectorChange",
+    "VectorFile",
+    "VectorOptions",
+    "delete_in_bucket",
+    "delete_without_buckets",
+    "files_to_read",
     "read_file",
     "read_vector",
     "read_vectors",
+    "write_file",
+    "write_files",
 ]

@@ -39,7 +39,7 @@ from app.errors import CorruptIndexError, UnsupportedFormatError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from app.deletion_vectors.vector64 import Positions
+    from app.deletion_vectors.positions import Positions
 
 VERSION: Final = 1
 RECORD_MARGIN_BYTES: Final = 8
@@ -84,19 +84,6 @@ class DeletionVector:
     def highest(self) -> int | None:
         """The highest deleted position; None if no row is deleted."""
         return self.positions.max() if self.positions else None
-
-
-@dataclass(frozen=True, slots=True)
-class VectorRange:
-    """Where a record was written, as the index manifest has to say it.
-
-    Attributes:
-        offset: byte offset of the record's size.
-        length: size of the data, plus 8 for a 64-bit vector.
-    """
-
-    offset: int
-    length: int
 
 
 def read_vector(buffer: bytes | memoryview, *, offset: int = 0, length: int | None = None) -> DeletionVector:
@@ -166,15 +153,11 @@ def write_record(data: bytes) -> bytes:
     return _SIZE.pack(len(data)) + data + _CRC.pack(zlib.crc32(data))
 
 
-def write_file(vectors: Iterable[bytes]) -> tuple[bytes, tuple[VectorRange, ...]]:
-    """A whole file around what ``vector32.write`` or ``vector64.write`` gave, and its records' ranges."""
-    content = bytearray((VERSION,))
-    ranges = []
-    for data in vectors:
-        margin = RECORD_MARGIN_BYTES if data.startswith(vector64.MAGIC) else 0
-        ranges.append(VectorRange(len(content), len(data) + margin))
-        content += write_record(data)
-    return bytes(content), tuple(ranges)
+def stored_data(buffer: bytes, offset: int) -> bytes:
+    """The vector as it stands in the record at ``offset``, which has been read before."""
+    (size,) = _SIZE.unpack_from(buffer, offset)
+    start = offset + _SIZE.size
+    return buffer[start : start + size]
 
 
 def _check_version(buffer: bytes | memoryview) -> None:

@@ -15,11 +15,13 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final
 
+from pyroaring import BitMap
+
 from app.errors import RequestError
-from app.types.roaring import read_bitmap
+from app.types.roaring import read_bitmap, serialize
 
 if TYPE_CHECKING:
-    from pyroaring import BitMap
+    from app.deletion_vectors.positions import Positions
 
 MAGIC: Final = struct.pack(">i", 1581511376)
 MAX_POSITION: Final = 2**31 - 1
@@ -39,7 +41,7 @@ def read(data: memoryview) -> BitMap:
     return positions
 
 
-def write(positions: BitMap) -> bytes:
+def write(positions: Positions) -> bytes:
     """The vector, byte for byte as the engine writes it: runs wherever they are shorter.
 
     Raises:
@@ -47,8 +49,7 @@ def write(positions: BitMap) -> bytes:
     """
     if positions and positions.max() > MAX_POSITION:
         raise RequestError(
-            f"a 32-bit deletion vector holds positions up to {MAX_POSITION}, not {positions.max()}"
+            f"a 32-bit deletion vector holds positions up to {MAX_POSITION}, not {positions.max()}; vectors "
+            "of 64 bits (deletion-vectors.bitmap64) do"
         )
-    optimised = positions.copy()
-    optimised.run_optimize()
-    return MAGIC + optimised.serialize()
+    return MAGIC + serialize(BitMap(positions))

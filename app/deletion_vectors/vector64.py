@@ -20,19 +20,23 @@ of Iceberg's Puffin files.
 from __future__ import annotations
 
 import struct
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from pyroaring import BitMap, BitMap64
 
 from app.errors import CorruptIndexError, RequestError
-from app.types.roaring import bitmap_size, read_bitmap
+from app.types.roaring import bitmap_size, read_bitmap, serialize
 
-Positions: TypeAlias = BitMap | BitMap64
-"""Row positions: a ``BitMap`` while all are below 2^32, which in practice they are."""
+if TYPE_CHECKING:
+    from app.deletion_vectors.positions import Positions
 
 MAGIC: Final = struct.pack("<i", 1681511377)
 MAX_POSITION: Final = 9223372030412324864
 _MAX_KEY: Final = 2**31 - 2
+
+_LOW_BITS: Final = 32
+_MAX_BYTES: Final = 2**31 - 1
+"""The size of a record is an i32."""
 
 _COUNT: Final = struct.Struct("<q")
 _KEY: Final = struct.Struct("<i")
@@ -81,17 +85,25 @@ def write(positions: Positions) -> bytes:
     A ``BitMap`` is widened as the engine widens 32-bit vectors: it has its one key even when empty.
 
     Raises:
-        RequestError: a position above :data:`MAX_POSITION`.
+        RequestError: a position above :data:`MAX_POSITION`, or so high that the vector has no room in a file.
     """
+    if isinstance(positions, BitMap):
+        return MAGIC + _COUNT.pack(1) + _KEY.pack(0) + serialize(positions.copy())
+    if positions:
+        _check_highest(positions.max())
     optimised = positions.copy()
     optimised.run_optimize()
-    if isinstance(optimised, BitMap):
-        return MAGIC + _COUNT.pack(1) + _KEY.pack(0) + optimised.serialize()
-    if optimised and optimised.max() > MAX_POSITION:
-        raise RequestError(
-            f"a 64-bit deletion vector holds positions up to {MAX_POSITION}, not {optimised.max()}"
-        )
     return MAGIC + _fill_gaps(optimised.serialize())
+
+
+def _check_highest(position: int) -> None:
+    if position > MAX_POSITION:
+        raise RequestError(f"a 64-bit deletion vector holds positions up to {MAX_POSITION}, not {position}")
+    if (position >> _LOW_BITS) * _SHORTEST_ENTRY_BYTES > _MAX_BYTES:
+        raise RequestError(
+            f"position {position} makes a deletion vector of more than {_MAX_BYTES} bytes: every "
+            f"2^{_LOW_BITS} rows before it take {_SHORTEST_ENTRY_BYTES}"
+        )
 
 
 def _read_count(data: memoryview) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
 from pyroaring import BitMap
 
 from app.types.roaring import bitmap_of, read_bitmap, serialize
@@ -18,7 +19,6 @@ from app.types.roaring import bitmap_of, read_bitmap, serialize
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from app.types.roaring import Buffer
@@ -88,6 +88,16 @@ class BitSlices:
                 wanted -= len(preferred)
                 tied = tied - ones if descending else tied & ones
         return sure, tied if wanted else BitMap()
+
+    def codes(self) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
+        """The rows that have a code, ascending, and the code of each; shape (n,)."""
+        existing = self.existing_rows()
+        rows = np.asarray(existing.to_array(), np.uint32)
+        codes = np.zeros(len(rows), np.uint64)
+        for level in range(len(self.slices)):
+            ones = np.asarray((existing & self._slice(level)).to_array(), np.uint32)
+            codes[np.searchsorted(rows, ones)] |= np.uint64(1 << level)
+        return rows, codes
 
     def extreme(self, *, largest: bool) -> int | None:
         """The smallest or the largest code of a row; None if no row has one."""

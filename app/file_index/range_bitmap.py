@@ -138,7 +138,7 @@ class RangeBitmap:
 
     def rows_with(self, keys: Sequence[Key]) -> BitMap:
         """Rows that have one of ``keys``, which ascend."""
-        codes = (self._code(key) for key in keys)
+        codes = (self.code(key) for key in keys)
         return self.slices.select((code, code + 1) for code in codes if code is not None)
 
     def rows_between(self, start: Key | None, stop: Key | None) -> BitMap:
@@ -148,7 +148,8 @@ class RangeBitmap:
         # No row has a code above the last one; a span to the end of all codes spares the walk along its edge.
         return self.slices.select([(first, behind if behind < self.cardinality else 1 << MAX_SLICES)])
 
-    def _code(self, key: Key) -> int | None:
+    def code(self, key: Key) -> int | None:
+        """The code of the rows that have ``key``; None if no row has it."""
         if self.bounds is None or not self.bounds[0] <= key <= self.bounds[1]:  # type: ignore[operator] # one type's keys
             return None
         code, found = self.dictionary.locate(key)

@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from app.bucket_index import UNKNOWN, BucketFunction, buckets_of, hashed_buckets, key_hashes
-from app.bucket_index.assigner import HashBucketAssigner
-from app.bucket_index.options import AssignerOptions
+from app.bucket_index import (
+    UNKNOWN,
+    AssignerOptions,
+    BucketFunction,
+    HashBucketAssigner,
+    buckets_of,
+    hashed_buckets,
+    key_hashes,
+)
 from app.errors import FilterError
 from app.planning.answers import (
     AssignAnswer,

@@ -87,9 +87,9 @@ def read_columns_apart(
 
 def _open(data: Buffer, expected: RecordOf) -> tuple[bytes, Iterator[Block]]:
     """The schema of a record, found harmless, and the expanded blocks of a file."""
-    cursor = _Cursor(memoryview(data))
-    _check_magic(cursor)
-    header = _read_header(cursor)
+    cursor = AvroCursor(memoryview(data))
+    check_magic(cursor)
+    header = read_header(cursor)
     sync = bytes(cursor.take(SYNC_BYTES, "a sync marker"))
     codec = header.get("avro.codec", b"null").decode(errors="replace")
     schema = reading_schema(header.get("avro.schema", b""), expected)
@@ -110,7 +110,7 @@ def _decode(blocks: Iterable[Block], schema: bytes) -> RecordColumns:
     return RecordColumns(pieces)
 
 
-def _read_blocks(cursor: _Cursor, codec: str, sync: bytes) -> Iterator[Block]:
+def _read_blocks(cursor: AvroCursor, codec: str, sync: bytes) -> Iterator[Block]:
     size = len(cursor.data)
     room = min(max(_ALWAYS_ALLOWED_BYTES, _MAX_EXPANSION * size), _MAX_EXPANDED_BYTES)
     records = 0
@@ -134,7 +134,13 @@ def _read_blocks(cursor: _Cursor, codec: str, sync: bytes) -> Iterator[Block]:
         room -= len(expanded)
 
 
-def _check_magic(cursor: _Cursor) -> None:
+def check_magic(cursor: AvroCursor) -> None:
+    """Reads the magic.
+
+    Raises:
+        CorruptMetadataError: it is another one.
+        UnsupportedFormatError: it is that of a format which manifests can be written in, too.
+    """
     for magic, name in _OTHER_FORMATS.items():
         if cursor.data[: len(magic)] == magic:
             raise UnsupportedFormatError(
@@ -148,7 +154,12 @@ def _check_magic(cursor: _Cursor) -> None:
         )
 
 
-def _read_header(cursor: _Cursor) -> dict[str, bytes]:
+def read_header(cursor: AvroCursor) -> dict[str, bytes]:
+    """The metadata of a file whose magic has been read.
+
+    Raises:
+        CorruptMetadataError: the file ends within them, or there are very many.
+    """
     header: dict[str, bytes] = {}
     while count := cursor.long():
         if count < 0:
@@ -162,7 +173,7 @@ def _read_header(cursor: _Cursor) -> dict[str, bytes]:
     return header
 
 
-class _Cursor:
+class AvroCursor:
     """A position in the file; every step is checked against what is left."""
 
     def __init__(self, data: memoryview) -> None:
@@ -171,9 +182,11 @@ class _Cursor:
 
     @property
     def left(self) -> int:
+        """Bytes from here to the end."""
         return len(self.data) - self.at
 
     def take(self, length: int, what: str) -> memoryview:
+        """The next ``length`` bytes, not copied."""
         if not 0 <= length <= self.left:
             raise CorruptMetadataError(
                 f"expected {what} of {length} bytes, found {self.left} to the end", offset=self.at
@@ -183,6 +196,7 @@ class _Cursor:
         return taken
 
     def long(self) -> int:
+        """The number that stands here."""
         value = 0
         for position in range(min(_MAX_LONG_BYTES, self.left)):
             byte = self.data[self.at + position]

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 
 import fastavro
 import orjson
-from fastavro.validation import ValidationError
 
 from app.errors import RequestError, UnsupportedFormatError
 from app.table.avro import MAGIC, SYNC_BYTES
@@ -38,6 +37,7 @@ _CODECS: Final[Mapping[str, WrittenCodec]] = {
     "null": "null",
 }
 _END: Final = encode_long(0)
+_BOUNDS: Final = {"int": 1 << 31, "long": 1 << 63}
 
 
 def write_avro(records: Iterable[Mapping[str, object]], fields: RecordOf, compression: str) -> bytes:
@@ -106,17 +106,44 @@ def _blocks(records: Iterable[Mapping[str, object]], fields: RecordOf) -> Iterat
     schema = _parsed(fields)
     block, count = io.BytesIO(), 0
     for record in records:
+        resolved = _resolve(record, fields, _NAME)
         try:
-            fastavro.validate(record, schema)
-            fastavro.schemaless_writer(block, schema, record)
-        except (ValidationError, ValueError) as error:
-            raise RequestError(f"a record of metadata does not fit its schema: {error}") from error
+            fastavro.schemaless_writer(block, schema, resolved)
+        except UnicodeEncodeError as error:
+            raise RequestError(f"a text does not fit UTF-8: {error}") from error
         count += 1
         if block.tell() >= _BLOCK_BYTES:
             yield count, block.getvalue()
             block, count = io.BytesIO(), 0
     if count:
         yield count, block.getvalue()
+
+
+def _resolve(value: Any, expected: Expected, name: str) -> Any:  # noqa: ANN401 - of any type that Avro has
+    """The value with its integers checked, and with the type of all that can be null.
+
+    The library does neither: it writes integers of any size, and finds out the type by trying.
+    """
+    match expected:
+        case "int" | "long" if not -_BOUNDS[expected] <= value < _BOUNDS[expected]:
+            raise RequestError(f"{value} does not fit {name} of type {expected}")
+        case str():
+            return value
+        case Nullable(inner):
+            return None if value is None else (_branch(inner, name), _resolve(value, inner, name))
+        case ArrayOf(items):
+            return [_resolve(item, items, name) for item in value]
+        case RecordOf(fields):
+            return {key: _resolve(value[key], each, f"{name}_{key}") for key, each in fields.items()}
+        case _:
+            assert_never(expected)
+
+
+def _branch(expected: Expected, name: str) -> str:
+    """What the library calls a type that may be null."""
+    if isinstance(expected, str):
+        return expected
+    return "array" if isinstance(expected, ArrayOf) else f"{_NAMESPACE}.{name}"
 
 
 def _sized(part: bytes) -> bytes:

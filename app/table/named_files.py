@@ -19,6 +19,7 @@ counts like everything else: expiration in the engine does not ask branches.
 from __future__ import annotations
 
 import re
+import threading
 from typing import TYPE_CHECKING, Final
 
 from app.errors import CorruptMetadataError, FileMissingError, SnapshotExpiredError
@@ -43,7 +44,9 @@ _ATTEMPTS: Final = 10
 
 
 class NamedFiles:
-    """Reads the names of what is in use; an index manifest that was read is not read again.
+    """Reads the names of what is in use.
+
+    An index manifest is read once, and what it lists counts as in use for as long as the object is kept.
 
     Args:
         maintenance: lists and reads the warehouse.
@@ -55,9 +58,12 @@ class NamedFiles:
         self._maintenance = maintenance
         self._readers = readers
         self._directory = directory
-        self._index_files: dict[str, frozenset[str]] = {}
+        self._manifests: set[str] = set()
+        # One set, since the index manifests of a table list nearly the same files.
+        self._index_files: set[str] = set()
+        self._lock = threading.Lock()
 
-    def read(self) -> frozenset[str]:
+    def read(self) -> set[str]:
         """Names of all index manifests and index files that a version names now.
 
         Names suffice, wherever the files lie: writers make them of random UUIDs.
@@ -73,13 +79,9 @@ class NamedFiles:
         for path, snapshot in self._versions().items():
             if snapshot.index_manifest is not None:
                 referring.setdefault(snapshot.index_manifest, []).append(path)
-        unread = [(name, paths) for name, paths in referring.items() if name not in self._index_files]
-        found = self._readers.map(lambda one: self._read_manifest(*one), unread)
-        self._index_files |= {
-            name: files for (name, _), files in zip(unread, found, strict=True) if files is not None
-        }
-        listed = (self._index_files.get(name, frozenset()) for name in referring)
-        return frozenset(referring).union(*listed)
+        unread = [(name, paths) for name, paths in referring.items() if name not in self._manifests]
+        self._readers.map(lambda one: self._read_manifest(*one), unread)
+        return self._index_files.union(referring)
 
     def _versions(self) -> Mapping[str, Snapshot]:
         """Every version by its path; some that went away meanwhile may be among them."""
@@ -133,8 +135,8 @@ class NamedFiles:
         except FileMissingError:
             return None
 
-    def _read_manifest(self, name: str, referring: Sequence[str]) -> frozenset[str] | None:
-        """The index files that an index manifest lists; None if nobody needs it any more, and it is gone.
+    def _read_manifest(self, name: str, referring: Sequence[str]) -> None:
+        """Adds the index files that an index manifest lists, unless it is gone and nobody needs it any more.
 
         Args:
             name: the index manifest's.
@@ -151,10 +153,15 @@ class NamedFiles:
                         f"not, it is damaged, and has to be deleted before orphans can be told",
                         path=version,
                     ) from error
-            return None
-        files = (entry.file for entry in decode(path, content, IndexManifest.parse).entries)
-        names = ((file.file_name, (file.external_path or "").rpartition("/")[2]) for file in files)
-        return frozenset(name for both in names for name in both if name)
+            return
+        with self._readers.core():
+            files = [entry.file for entry in decode(path, content, IndexManifest.parse).entries]
+        with self._lock:
+            self._index_files.update(file.file_name for file in files)
+            self._index_files.update(
+                file.external_path.rpartition("/")[2] for file in files if file.external_path
+            )
+            self._manifests.add(name)
 
     def _still_needs(self, version: str, manifest: str) -> bool:
         found = _REFERENCE.fullmatch(version, len(self._directory) + 1)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from app.errors import FileMissingError, RequestError, StorageError
+from app.errors import FileMissingError, PaimonIndexError, RequestError
 from app.table.named_files import NamedFiles
 from app.table.partition import escape
 from app.table.references import References, decode
@@ -89,7 +89,7 @@ class Removal:
     """
 
     removed: tuple[Orphan, ...]
-    failures: tuple[tuple[Orphan, StorageError], ...]
+    failures: tuple[tuple[Orphan, PaimonIndexError], ...]
 
 
 class OrphanFiles:
@@ -140,7 +140,7 @@ class OrphanFiles:
             )
         named = self._named.read()
         doomed = [each for each in orphans.found if each.file.name not in named]
-        outcomes: dict[Orphan, StorageError | None] = {}
+        outcomes: dict[Orphan, PaimonIndexError | None] = {}
         for kind in _NAMES:
             of_kind = [each for each in doomed if each.kind is kind]
             outcomes |= zip(of_kind, self._readers.map(self._delete, of_kind), strict=True)
@@ -149,13 +149,13 @@ class OrphanFiles:
             tuple((each, error) for each in doomed if (error := outcomes[each]) is not None),
         )
 
-    def _delete(self, orphan: Orphan) -> StorageError | None:
+    def _delete(self, orphan: Orphan) -> PaimonIndexError | None:
         try:
             self._maintenance.delete(orphan.file.path)
         except FileMissingError:
             # Somebody else has removed it, or an attempt that was believed to have failed.
             return None
-        except StorageError as error:
+        except PaimonIndexError as error:
             return error
         return None
 

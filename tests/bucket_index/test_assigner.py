@@ -158,9 +158,8 @@ def test_rows_of_a_table_are_hashed_and_routed_as_in_the_engine() -> None:
         assert write_row(*key).hex() == case["trimmed_key_hex"]
         hashes = (row_hash(partition), key_hash(*key))
         assert hashes == (case["partition_hash"], case["key_hash"])
-        routed = assigners_of(
-            *(np.array([hashed], np.int32) for hashed in hashes), case["num_channels"], case["num_assigners"]
-        )
+        partitions, keys = (np.array([hashed], np.int32) for hashed in hashes)
+        routed = assigners_of(partitions, keys, case["num_channels"], case["num_assigners"])
         assert routed.tolist() == [case["channel"]]
 
 

@@ -2,15 +2,28 @@ from __future__ import annotations
 
 import struct
 import zlib
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap, BitMap64
 
-from app.deletion_vectors import RECORD_MARGIN_BYTES, read_file, read_vector, read_vectors, vector32, vector64
-from app.deletion_vectors.file import write_file, write_record
+from app.deletion_vectors import (
+    RECORD_MARGIN_BYTES,
+    EncodedVector,
+    read_file,
+    read_vector,
+    read_vectors,
+    vector32,
+    vector64,
+    writer,
+)
+from app.deletion_vectors.file import write_record
 from app.errors import CorruptIndexError, UnsupportedFormatError
+
+if TYPE_CHECKING:
+    from app.types.index_files import DeletionRange
 
 NARROW = st.sets(st.integers(0, vector32.MAX_POSITION)) | st.builds(
     range, st.integers(0, 2**20), st.integers(2**20, 2**21), st.integers(1, 5000)
@@ -20,6 +33,12 @@ WIDE = st.sets(st.integers(0, 2**35))
 DATA = NARROW.map(lambda positions: vector32.write(BitMap(positions))) | WIDE.map(
     lambda positions: vector64.write(BitMap64(positions))
 )
+
+
+def write_file(datas: list[bytes]) -> tuple[bytes, tuple[DeletionRange, ...]]:
+    vectors = [EncodedVector(f"data-{at}", data, 0) for at, data in enumerate(datas)]
+    file = writer.write_file(vectors, "index-1")
+    return file.content, file.meta.ranges
 
 
 def record_with_checksum_of(data: bytes) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from app.deletion_vectors import vector32
-from app.deletion_vectors.file import write_file
+from app.deletion_vectors import EncodedVector, write_file
 from app.file_index import container
 from app.file_index.index_kinds import IndexKind
 from app.planning.answers import SkipStep
@@ -20,7 +19,6 @@ from app.planning.requests import SelectionForm, SortKey, TopN
 from app.table.index_manifest import IndexEntry
 from app.table.manifest_entry import FileKind
 from app.types import DataField, parse_type
-from app.types.index_files import DELETION_VECTORS, DeletionRange, IndexFileMeta
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, payload, statistics
 from tests.table.entries import EMPTY_ROW, entry
@@ -68,14 +66,16 @@ class Warehouse:
         options = {"deletion-vectors.enabled": "true"}
         made = MadeTable.make(self.root, [NUMBER], options=options, name=f"made_{self.tables}")
         deleted = {at: file for at, file in enumerate(files) if file.deleted}
-        content, places = write_file(vector32.write(BitMap(file.deleted)) for file in deleted.values())
-        (made.directory / "index" / "index-0").write_bytes(content)
+        vectors = [
+            EncodedVector.encode(str(at), BitMap(file.deleted), is64=False) for at, file in deleted.items()
+        ]
+        written = write_file(vectors, "index-0")
+        (made.directory / "index" / "index-0").write_bytes(written.content)
         ranges = tuple(
-            DeletionRange(str(at), lies.offset, lies.length, len(file.deleted) if file.counted else None)
-            for (at, file), lies in zip(deleted.items(), places, strict=True)
+            lies if file.counted else replace(lies, cardinality=None)
+            for file, lies in zip(deleted.values(), written.meta.ranges, strict=True)
         )
-        index_file = IndexFileMeta(DELETION_VECTORS, "index-0", len(content), len(ranges), ranges)
-        index = IndexEntry(FileKind.ADD, EMPTY_ROW, 0, index_file)
+        index = IndexEntry(FileKind.ADD, EMPTY_ROW, 0, replace(written.meta, ranges=ranges))
         made.commit([_entry(at, file) for at, file in enumerate(files)], index_entries=[index])
         return made
 

@@ -9,14 +9,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from app.deletion_vectors import vector32, vector64
-from app.deletion_vectors.file import write_file
+from app.deletion_vectors import EncodedVector, write_file
 from app.errors import CorruptIndexError, SnapshotExpiredError
 from app.planning.requests import DeletionsRequest, SelectionForm, SnapshotSelector
 from app.planning.vectors import load_vectors
 from app.table.index_manifest import IndexEntry
 from app.table.manifest_entry import FileKind
-from app.types.index_files import DELETION_VECTORS, DeletionRange, IndexFileMeta
+from app.types.index_files import DeletionRange
 from tests.golden_tables import expected
 
 if TYPE_CHECKING:
@@ -54,18 +53,16 @@ class Writer:
         return self.copied.directory / "index" / name
 
     def write(self, name: str, vectors: Sequence[tuple[set[int], bool]]) -> list[Written]:
-        content, ranges = write_file(
-            (vector64 if wide else vector32).write(BitMap(positions)) for positions, wide in vectors
-        )
-        self.path(name).write_bytes(content)
-        file = IndexFileMeta(DELETION_VECTORS, name, len(content), len(ranges))
-        entry = IndexEntry(FileKind.ADD, b"", 0, file)
+        encoded = [
+            EncodedVector.encode(f"data-{at}", BitMap(positions), is64=wide)
+            for at, (positions, wide) in enumerate(vectors)
+        ]
+        file = write_file(encoded, name)
+        self.path(name).write_bytes(file.content)
+        entry = IndexEntry(FileKind.ADD, b"", 0, file.meta)
         return [
-            Written(
-                positions,
-                (entry, DeletionRange(f"data-{at}", lies.offset, lies.length, len(positions)), _ROWS),
-            )
-            for at, ((positions, _), lies) in enumerate(zip(vectors, ranges, strict=True))
+            Written(positions, (entry, lies, _ROWS))
+            for (positions, _), lies in zip(vectors, file.meta.ranges, strict=True)
         ]
 
     def load(self, *written: Written) -> list[set[int]]:

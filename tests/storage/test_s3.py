@@ -6,11 +6,11 @@ import datetime as dt
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from moto.server import ThreadedMotoServer
 from s3fs import S3FileSystem
 
 from app.errors import FileMissingError, LimitExceededError, PathNotAllowedError, StorageError
 from app.storage import Maintenance, RetryPolicy, Warehouse
+from tests.s3_server import serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,16 +26,8 @@ KEYS = {
 
 @pytest.fixture(scope="module")
 def options() -> Iterator[dict[str, Any]]:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    _, port = server.get_host_and_port()
-    options = {"endpoint_url": f"http://127.0.0.1:{port}", "key": "key", "secret": "secret"}
-    files = S3FileSystem(**options)
-    files.mkdir("bucket")
-    for key, content in KEYS.items():
-        files.pipe_file(f"bucket/{key}", content)
-    yield options
-    server.stop()
+    with serve("bucket", KEYS) as options:
+        yield options
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -213,3 +214,24 @@ def test_a_file_that_cannot_be_removed_stops_no_other(
     assert (paths_of(removal.removed), paths_of([orphan])) == (others, [stuck])
     assert f"cannot delete db.db/t/{stuck}: PermissionError: read-only" in str(error)
     assert table.paths() == {stuck}
+
+
+def test_a_link_out_of_the_warehouse_stays_and_stops_no_other(
+    table: IndexTable, reader_of: ReaderOf, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    link, stray = table.index_file(), table.index_file()
+    outside = tmp_path_factory.mktemp("outside") / "file"
+    outside.write_bytes(b"")
+    table.delete(link)
+    (table.directory / link).symlink_to(outside)
+    written = (NOW - 2 * DAY).timestamp()
+    os.utime(table.directory / link, (written, written), follow_symlinks=False)
+    files = table.orphans(reader_of)
+
+    removal = files.remove(files.find(DAY, NOW))
+
+    assert (paths_of(removal.removed), paths_of(orphan for orphan, _ in removal.failures)) == (
+        [stray],
+        [link],
+    )
+    assert outside.exists()

@@ -8,6 +8,7 @@ import pytest
 from app.errors import NotFoundError, RequestError
 from app.storage import Warehouse
 from app.table import OrphanKind
+from tests.s3_server import serve
 from tests.table.index_tables import DAY, NOW, IndexTable, find, orphans_of, paths_of
 
 if TYPE_CHECKING:
@@ -133,3 +134,26 @@ def test_what_is_gone_already_counts_as_removed(table: IndexTable, reader_of: Re
     table.delete(stray)
 
     assert paths_of(files.remove(found).removed) == [stray]
+
+
+def test_a_table_in_an_object_store(table: IndexTable, reader_of: ReaderOf) -> None:
+    used, stray = table.index_file(), table.index_file()
+    manifest = table.index_manifest(used)
+    table.version("snapshot/snapshot-1", manifest)
+    keys = {
+        f"warehouse/{file.relative_to(table.root)}": file.read_bytes()
+        for file in table.root.rglob("*")
+        if file.is_file()
+    }
+    with serve("orphans", keys) as options:
+        warehouse = Warehouse("w", "s3://orphans/warehouse", options=options)
+        files = orphans_of(warehouse, reader_of)
+        # Objects are as old as they are in the store.
+        now = dt.datetime.now(dt.UTC)
+        fresh, found = files.find(DAY, now), files.find(DAY, now + 2 * DAY)
+        removal = files.remove(found)
+
+        assert (fresh.found, fresh.younger) == ((), 1)
+        assert paths_of(removal.removed) == [stray]
+        assert warehouse.list_names("db.db/t/index") == [used.removeprefix("index/")]
+        assert warehouse.exists(f"db.db/t/{manifest}")

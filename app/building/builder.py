@@ -1,0 +1,92 @@
+"""The index file of a data file: its columns in, a container out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from app.building.columns import ignore_progress
+from app.errors import RequestError
+from app.file_index.container import write
+from app.file_index.index_writer import write_index
+from app.file_index.key_column import KeyColumn
+from app.file_index.table_options import split_map_key
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from app.building.columns import Advance
+    from app.file_index.index_kinds import IndexKind
+    from app.file_index.table_options import FileIndexOptions, IndexDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltEntry:
+    """One index of a built container.
+
+    Attributes:
+        column: a column's name, or ``column[key]``.
+        kind: the kind of index.
+        size_bytes: of the payload; 0 for an empty entry.
+    """
+
+    column: str
+    kind: IndexKind
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltIndex:
+    """A container.
+
+    Attributes:
+        content: its bytes.
+        entries: column by column.
+        in_manifest: whether the engine would put it into the manifest instead of a file.
+    """
+
+    content: bytes
+    entries: tuple[BuiltEntry, ...]
+    in_manifest: bool
+
+
+def build(
+    columns: Mapping[str, pa.ChunkedArray], options: FileIndexOptions, advance: Advance = ignore_progress
+) -> BuiltIndex:
+    """Builds the container that the engine would write for a data file.
+
+    Args:
+        columns: one value a row, for every column that is to be indexed.
+        options: which indexes to build.
+        advance: told of indexes.
+
+    Raises:
+        IndexWriteError: an index cannot hold a column, or one of its values.
+        RequestError: there is nothing to index.
+    """
+    if not options.indexes:
+        raise RequestError("there is nothing to index: set file-index.<type>.columns")
+    payloads: dict[str, list[tuple[IndexKind, bytes | None]]] = {}
+    for name in dict.fromkeys(definition.column for definition in options.indexes):
+        definitions = [definition for definition in options.indexes if definition.column == name]
+        keys = KeyColumn.of(columns[name], definitions[0].data_type, name)
+        for definition in definitions:
+            payloads.setdefault(name, []).append((definition.kind, _payload(keys, definition)))
+            advance(1)
+    content = write(payloads)
+    entries = tuple(
+        BuiltEntry(name, kind, len(payload or b""))
+        for name, listed in payloads.items()
+        for kind, payload in listed
+    )
+    return BuiltIndex(content, entries, len(content) <= options.in_manifest_threshold_bytes)
+
+
+def _payload(keys: KeyColumn, definition: IndexDefinition) -> bytes | None:
+    """The payload of an index; None for an empty entry."""
+    # Of a file without rows the engine writes an index on a map key as an empty entry, others as they are.
+    if keys.row_count == 0 and split_map_key(definition.column)[1] is not None:
+        return None
+    return write_index(definition.kind, keys, definition.options)

@@ -1,0 +1,192 @@
+"""Deletes rows: what becomes of the vector files of a bucket when rows of its data files are deleted.
+
+Files of vectors are immutable, so a vector changes when another file takes the place of its own. How many
+files there are depends on the table:
+
+* A bucket of a table with buckets has one, which every change writes again as a whole
+  (:func:`delete_in_bucket`).
+* An append table without buckets has several for each partition. A file goes if one of its vectors changes;
+  then all its vectors, changed or not, and those of data files that had none are written to new files
+  (:func:`delete_without_buckets`).
+
+Vectors that do not change keep their bytes, vectors their order, and 64-bit vectors their width. Rows that
+are deleted already change nothing, so a repeated deletion writes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from app.deletion_vectors.file import read_vectors, stored_data
+from app.deletion_vectors.positions import positions_of, union
+from app.deletion_vectors.writer import EncodedVector, VectorFile, write_file, write_files
+from app.errors import CorruptIndexError, CorruptMetadataError, RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from app.deletion_vectors.file import DeletionVector
+    from app.deletion_vectors.options import VectorOptions
+    from app.deletion_vectors.positions import Positions, Rows
+    from app.types.index_files import IndexFileMeta
+
+
+@dataclass(frozen=True, slots=True)
+class VectorChange:
+    """What deleting rows makes of the vector files of a bucket; nothing, if all were deleted already.
+
+    Attributes:
+        removed: files whose place is taken: their entries in the index manifest are to be deleted.
+        added: new files, to be stored under their names before a snapshot lists them.
+    """
+
+    removed: tuple[IndexFileMeta, ...] = ()
+    added: tuple[VectorFile, ...] = ()
+
+
+def delete_in_bucket(
+    previous: VectorFile | None, deletions: Mapping[str, Rows], name: str, options: VectorOptions
+) -> VectorChange:
+    """Deletes rows of a bucket of a table that has buckets.
+
+    Args:
+        previous: the bucket's file of vectors, if it has one.
+        deletions: rows by the name of their data file.
+        name: of the new file.
+        options: of the table.
+
+    Raises:
+        RequestError: rows are no row positions, or some that only a 64-bit vector holds.
+        CorruptIndexError: the previous file is damaged, or is not what the index manifest says.
+        CorruptMetadataError: a data file has two vectors.
+    """
+    _check_unique(() if previous is None else (previous.meta,))
+    pending = _pending(deletions)
+    vectors, grew = ([], False) if previous is None else _merge(previous, pending, options)
+    if not grew and not pending:
+        return VectorChange()
+    file = write_file([*vectors, *_encode(pending, options)], name)
+    return VectorChange(() if previous is None else (previous.meta,), (file,))
+
+
+def delete_without_buckets(
+    previous: Sequence[IndexFileMeta],
+    contents: Mapping[str, bytes],
+    deletions: Mapping[str, Rows],
+    names: Iterator[str],
+    options: VectorOptions,
+) -> VectorChange:
+    """Deletes rows of a partition of an append table without buckets.
+
+    Args:
+        previous: all files of vectors of the partition.
+        contents: those that :func:`files_to_read` names, by their name.
+        deletions: rows by the name of their data file.
+        names: of the new files.
+        options: of the table.
+
+    Raises:
+        RequestError: rows are no row positions, or some that only a 64-bit vector holds; or the content of a
+            file is missing.
+        CorruptIndexError: a previous file is damaged, or is not what the index manifest says.
+        CorruptMetadataError: a data file has two vectors.
+    """
+    _check_unique(previous)
+    pending = _pending(deletions)
+    removed: list[IndexFileMeta] = []
+    vectors: list[EncodedVector] = []
+    for meta in files_to_read(previous, deletions):
+        if meta.file_name not in contents:
+            raise RequestError(
+                f"index file {meta.file_name!r} has vectors of these data files: pass its content"
+            )
+        merged, grew = _merge(VectorFile(meta, contents[meta.file_name]), pending, options)
+        if grew:
+            removed.append(meta)
+            vectors += merged
+    vectors += _encode(pending, options)
+    return VectorChange(tuple(removed), write_files(vectors, names, options.target_bytes))
+
+
+def files_to_read(
+    previous: Iterable[IndexFileMeta], data_files: Collection[str]
+) -> tuple[IndexFileMeta, ...]:
+    """The files that have a vector of one of some data files."""
+    return tuple(meta for meta in previous if any(each.data_file in data_files for each in meta.ranges))
+
+
+def _pending(deletions: Mapping[str, Rows]) -> dict[str, Positions]:
+    """The deletions as sets, where there is anything to delete."""
+    pending = {}
+    for data_file, rows in deletions.items():
+        try:
+            positions = positions_of(rows)
+        except RequestError as error:
+            raise RequestError(f"data file {data_file!r}: {error}") from error
+        if positions:
+            pending[data_file] = positions
+    return pending
+
+
+def _merge(
+    file: VectorFile, pending: dict[str, Positions], options: VectorOptions
+) -> tuple[list[EncodedVector], bool]:
+    """All vectors of a file, deletions merged in, and whether any has grown.
+
+    What is merged is taken out of ``pending``.
+    """
+    vectors = []
+    has_grown = False
+    for place, old in zip(file.meta.ranges, _read(file), strict=True):
+        new = pending.pop(place.data_file, None)
+        positions = old.positions if new is None else union(old.positions, new)
+        if len(positions) > old.cardinality:
+            has_grown = True
+            is64 = old.is64 or options.bitmap64
+            vectors.append(EncodedVector.encode(place.data_file, positions, is64=is64))
+        else:
+            data = stored_data(file.content, place.offset)
+            vectors.append(EncodedVector(place.data_file, data, old.cardinality))
+    return vectors, has_grown
+
+
+def _read(file: VectorFile) -> list[DeletionVector]:
+    """The vectors of a file, found to be what the index manifest says."""
+    meta, content = file.meta, file.content
+    if len(content) != meta.file_size:
+        raise CorruptIndexError(
+            f"expected a file of {meta.file_size} bytes, found {len(content)}", path=meta.file_name
+        )
+    try:
+        vectors = read_vectors(content, [(place.offset, place.length) for place in meta.ranges])
+    except CorruptIndexError as error:
+        raise error.at(meta.file_name) from error
+    for place, vector in zip(meta.ranges, vectors, strict=True):
+        if place.cardinality not in (None, vector.cardinality):
+            raise CorruptIndexError(
+                f"expected {place.cardinality} deleted rows of {place.data_file}, found {vector.cardinality}",
+                offset=place.offset,
+                path=meta.file_name,
+            )
+    return vectors
+
+
+def _encode(pending: Mapping[str, Positions], options: VectorOptions) -> list[EncodedVector]:
+    """First vectors of data files."""
+    return [
+        EncodedVector.encode(data_file, positions, is64=options.bitmap64)
+        for data_file, positions in pending.items()
+    ]
+
+
+def _check_unique(files: Iterable[IndexFileMeta]) -> None:
+    owners: dict[str, str] = {}
+    for meta in files:
+        for place in meta.ranges:
+            if place.data_file in owners:
+                raise CorruptMetadataError(
+                    f"data file {place.data_file!r} has two deletion vectors, in "
+                    f"{owners[place.data_file]!r} and {meta.file_name!r}"
+                )
+            owners[place.data_file] = meta.file_name

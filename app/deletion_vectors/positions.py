@@ -1,0 +1,69 @@
+"""Row positions: sets of them as vectors keep them, made of what callers have."""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+from pyroaring import BitMap, BitMap64
+
+from app.errors import RequestError
+from app.types.roaring import bitmap_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Positions: TypeAlias = BitMap | BitMap64
+"""Row positions: a ``BitMap`` while all are below 2^32, which in practice they are."""
+
+Rows: TypeAlias = "Positions | NDArray[np.integer]"
+"""0-based rows of a data file: a set of positions, or integers of any width in any order, shape (n,)."""
+
+_FIRST_WIDE: Final = 1 << 32
+_FIRST_ENTRY: Final = struct.Struct("<qi")
+"""What the portable form of 64-bit Roaring starts with: number of bitmaps, and the key of the first one."""
+
+
+def positions_of(rows: Rows) -> Positions:
+    """The set of some rows.
+
+    Raises:
+        RequestError: the rows are no integers, or one is negative; the message names it.
+    """
+    if isinstance(rows, BitMap):
+        return rows
+    if isinstance(rows, BitMap64):
+        return _narrowed(rows)
+    if not rows.size:
+        return BitMap()
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise RequestError(f"expected row positions as integers, found {rows.dtype} of shape {rows.shape}")
+    if (lowest := rows.min()) < 0:
+        raise RequestError(f"expected row positions from 0 on, found {lowest}")
+    if rows.max() < _FIRST_WIDE:
+        return bitmap_of(np.sort(rows.astype(np.uint32)))
+    # As there, an array that pyroaring takes as a whole; ascending positions it takes much faster.
+    return BitMap64(array("Q", np.sort(rows.astype(np.uint64)).tobytes()))
+
+
+def union(first: Positions, second: Positions) -> Positions:
+    """The positions of both."""
+    if isinstance(first, BitMap) and isinstance(second, BitMap):
+        return first | second
+    return _widened(first) | _widened(second)
+
+
+def _narrowed(positions: BitMap64) -> Positions:
+    if not positions:
+        return BitMap()
+    if positions.max() >= _FIRST_WIDE:
+        return positions
+    return BitMap.deserialize(positions.serialize()[_FIRST_ENTRY.size :])
+
+
+def _widened(positions: Positions) -> BitMap64:
+    if isinstance(positions, BitMap64):
+        return positions
+    return BitMap64.deserialize(_FIRST_ENTRY.pack(1, 0) + positions.serialize())

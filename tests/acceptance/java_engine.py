@@ -1,0 +1,46 @@
+"""The Java engine's programs, built in a copy of their directory beside the checkout."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_PROGRAMS = Path(__file__).resolve().parents[3] / "shared" / "engine" / "tables"
+
+
+@dataclass(frozen=True, slots=True)
+class JavaEngine:
+    """The programs over the engine, see their README.
+
+    Attributes:
+        directory: where they are built.
+    """
+
+    directory: Path
+
+    @classmethod
+    def build(cls, directory: Path) -> JavaEngine:
+        """Builds a copy of the programs in a directory, which must not exist."""
+        shutil.copytree(_PROGRAMS, directory)
+        for folder in (directory, *directory.rglob("*/")):
+            folder.chmod(0o755)
+        _output_of("mvn", "-q", "-B", "-f", str(directory / "pom.xml"), "package")
+        return cls(directory)
+
+    def read_back(self, table: Path, *, max_rows: int = 0) -> dict[str, Any]:
+        """What the engine sees in the latest snapshot of a table, with some of its rows."""
+        program = str(self.directory / "run.sh")
+        answer: dict[str, Any] = json.loads(
+            _output_of(program, "ReadBack", "--table", str(table), "--max-rows", str(max_rows))
+        )
+        return answer
+
+
+def _output_of(*command: str) -> str:
+    finished = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - fixed words
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout

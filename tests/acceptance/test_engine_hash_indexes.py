@@ -1,0 +1,145 @@
+"""The Java engine reads the hash indexes that are written here, beside those of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from app.bucket_index import (
+    DynamicBucketOptions,
+    HashBucketAssigner,
+    HashIndexWriter,
+    KeyBatch,
+    PartitionIndex,
+    assigners_of,
+    hash_index,
+)
+from app.table.index_manifest import IndexEntry, IndexManifest
+from app.table.index_manifest_changes import combine
+from app.table.manifest_entry import FileKind
+from app.table.schema import BucketMode
+from tests import golden_tables
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from app.types.index_files import IndexFileMeta
+    from tests.acceptance.java_engine import JavaEngine
+    from tests.golden_tables import GoldenWarehouse
+
+pytestmark = [pytest.mark.shared, pytest.mark.engine]
+
+NEW_KEYS = 700
+_ARITY_BYTES = 4
+
+
+class Table:
+    """A copy of a golden table whose latest snapshot gets more hashes."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        latest = (directory / "snapshot" / "LATEST").read_text()
+        self.snapshot_path = directory / "snapshot" / f"snapshot-{latest}"
+        self.snapshot: dict[str, Any] = json.loads(self.snapshot_path.read_text())
+        content = (directory / "manifest" / self.snapshot["indexManifest"]).read_bytes()
+        self.manifest = IndexManifest.parse(content)
+        # Manifests keep a partition with its number of fields, assigners without.
+        self.serialized = {entry.partition[_ARITY_BYTES:]: entry.partition for entry in self.manifest.entries}
+
+    def content(self, file: IndexFileMeta) -> bytes:
+        return (self.directory / "index" / file.file_name).read_bytes()
+
+    def load_partition(self, row: bytes) -> PartitionIndex:
+        return PartitionIndex.merge(
+            [
+                (entry.bucket, hash_index.read_whole(self.content(entry.file), entry.file))
+                for entry in self.manifest.entries
+                if entry.partition == self.serialized[row]
+            ]
+        )
+
+    def load_bucket(self, row: bytes, bucket: int) -> tuple[IndexFileMeta, bytes] | None:
+        for entry in self.manifest.entries:
+            if (entry.partition, entry.bucket) == (self.serialized[row], bucket):
+                return entry.file, self.content(entry.file)
+        return None
+
+    def store(self, row: bytes, bucket: int, meta: IndexFileMeta, content: bytes) -> None:
+        assert row in self.serialized
+        assert bucket >= 0
+        (self.directory / "index" / meta.file_name).write_bytes(content)
+
+    def commit(self, changes: list[IndexEntry]) -> None:
+        self.manifest = combine(self.manifest, changes, BucketMode.HASH_DYNAMIC)
+        (self.directory / "manifest" / "index-manifest-ours-0").write_bytes(self.manifest.write())
+        self.snapshot_path.write_text(json.dumps(self.snapshot | {"indexManifest": "index-manifest-ours-0"}))
+
+
+def add_keys(table: Table, options: DynamicBucketOptions, channels: int) -> dict[tuple[bytes, int], set[int]]:
+    """Assigns and records new keys in all partitions; returns them by partition and bucket."""
+    rng = np.random.default_rng(3)
+    partitions = list(table.serialized)
+    batch = KeyBatch.of(
+        partitions,
+        rng.integers(0, len(partitions), NEW_KEYS),
+        rng.integers(-(2**31), 2**31, NEW_KEYS),
+    )
+    added: dict[tuple[bytes, int], set[int]] = {}
+    writer = HashIndexWriter(table.load_bucket, table.store)
+    for place in options.assigners(channels):
+        routed = assigners_of(batch.partition_hashes, batch.hashes, place.channels, place.assigners)
+        mine = routed == place.assign_id
+        own = KeyBatch.of(partitions, batch.codes[mine], batch.hashes[mine])
+        buckets = HashBucketAssigner(place, table.load_partition, rng).assign_batch(own).buckets
+        writer.record(own, buckets)
+        for code, bucket, hashed in zip(
+            own.codes.tolist(), buckets.tolist(), own.hashes.tolist(), strict=True
+        ):
+            added.setdefault((partitions[code], bucket), set()).add(hashed)
+    table.commit(
+        [
+            IndexEntry(FileKind.ADD, table.serialized[index.partition], index.bucket, index.file)
+            for index in writer.prepare_commit(1, lambda: None)
+        ]
+    )
+    return added
+
+
+def digest(hashes: set[int]) -> str:
+    return hashlib.sha256(json.dumps(sorted(hashes), separators=(",", ":")).encode()).hexdigest()
+
+
+@pytest.mark.parametrize("name", ["dyn_bucket", "dyn_bucket_two", "dyn_bucket_max"])
+def test_the_engine_finds_all_hashes(
+    golden: GoldenWarehouse, engine: JavaEngine, tmp_path: Path, name: str
+) -> None:
+    directory = shutil.copytree(golden.table(name), tmp_path / name)
+    recorded = golden_tables.expected(name)
+    table = Table(directory)
+    options = DynamicBucketOptions.parse(recorded["options"])
+    expected = {
+        (entry.partition[_ARITY_BYTES:], entry.bucket): set(
+            hash_index.read(table.content(entry.file)).tolist()
+        )
+        for entry in table.manifest.entries
+    }
+    before = engine.read_back(directory)
+
+    for place, hashes in add_keys(table, options, recorded["dynamic_bucket"]["channels"]).items():
+        expected.setdefault(place, set()).update(hashes)
+
+    after = engine.read_back(directory)
+    assert after["rows_sha256"] == before["rows_sha256"]
+    assert after["hash_indexes"] != before["hash_indexes"]
+    assert Counter(
+        (found["bucket"], found["row_count"], found["read"], found["sorted_sha256"])
+        for found in after["hash_indexes"]
+    ) == Counter(
+        (bucket, len(hashes), len(hashes), digest(hashes)) for (_, bucket), hashes in expected.items()
+    )
