@@ -112,6 +112,12 @@ def spots(hashed: _Hash, hash_functions: int) -> Iterator[_Hash]:
         yield at ^ -(at >> _SIGN_BIT) & _MASK
 
 
+def payload_bytes(items: int, fpp: float) -> int:
+    """Bytes of a payload that is made for so many distinct values and this rate of false positives."""
+    wanted_bits = int(-items * math.log(fpp) / (math.log(2) ** 2))
+    return _HASH_FUNCTIONS.size + wanted_bits // 8 + 1
+
+
 def write(column: KeyColumn, items: int = DEFAULT_ITEMS, fpp: float = DEFAULT_FPP) -> bytes:
     """The index of a column.
 
@@ -120,8 +126,7 @@ def write(column: KeyColumn, items: int = DEFAULT_ITEMS, fpp: float = DEFAULT_FP
         items: number of distinct values that the size is made for, at least 1.
         fpp: wanted probability of a false positive, between 0 and 1.
     """
-    wanted_bits = int(-items * math.log(fpp) / (math.log(2) ** 2))
-    size_bits = wanted_bits + 8 - wanted_bits % 8
+    size_bits = 8 * (payload_bytes(items, fpp) - _HASH_FUNCTIONS.size)
     hash_functions = max(1, math.floor(size_bits / items * math.log(2) + 0.5))
     bits = np.zeros(size_bits // 8, np.uint8)
     for hashes in hash_keys(column.keys, column.space):

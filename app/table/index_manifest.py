@@ -72,7 +72,12 @@ _MEMORY_PER_RANGE = 300
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """That an index file of a bucket came or went."""
+    """That a bucket has an index file, or has it no longer.
+
+    Attributes:
+        partition: the serialized row, its number of fields included.
+        file: named by the fields from ``_INDEX_TYPE`` on.
+    """
 
     kind: FileKind
     partition: bytes

@@ -1,0 +1,192 @@
+"""Whether bitmap, range-bitmap and bsi name the right rows, no more and no fewer.
+
+Every key is looked up as the planner looks it up. A bitmap is asked for the rows of each; the two kinds of
+bit slices would walk all slices for every question, so their rows are decoded once and compared with what
+the look-up of each key says. Comparisons and ranges follow from these; some of them are asked nevertheless,
+through the same code that plans ask.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypeAlias, assert_never
+
+import numpy as np
+from pyroaring import BitMap
+
+from app.file_index.bitmap import BitmapIndex
+from app.file_index.bsi import BitSlicedIntegers
+from app.file_index.conditions import Points, Span
+from app.file_index.keys import after
+from app.file_index.range_bitmap import RangeBitmap
+from app.file_index.result import Rows
+from app.file_index.row_index import select
+from app.types.roaring import bitmap_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from app.building.truth import Truth
+    from app.file_index.bit_slices import BitSlices
+    from app.file_index.conditions import Condition
+
+_ASKED_BOUNDS = 4
+_LARGEST = np.uint64(np.iinfo(np.int64).max)
+
+ExactIndex: TypeAlias = BitmapIndex | RangeBitmap | BitSlicedIntegers
+
+_Numbers: TypeAlias = "tuple[NDArray[np.uint32], NDArray[np.int64]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """A row about which an index errs.
+
+    Attributes:
+        row: the row.
+        lost: whether the index leaves out a row that matches; else it names one that does not.
+        question: what the index was asked, as the end of an SQL condition.
+    """
+
+    row: int
+    lost: bool
+    question: str
+
+
+def find_mismatch(
+    index: ExactIndex, truth: Truth, checked: NDArray[np.int64], random: np.random.Generator
+) -> Mismatch | None:
+    """The first row that an index gets wrong; None if there is none.
+
+    Args:
+        index: of as many rows as the column has.
+        truth: the column.
+        checked: ranks of the keys to look up, ascending.
+        random: chooses the bounds of ranges.
+
+    Raises:
+        CorruptIndexError: the index cannot be decoded.
+    """
+    for null, expected in ((True, truth.null_rows()), (False, bitmap_of(truth.column.value_rows))):
+        found = index.null_rows() if null else index.value_rows()
+        wrong = _compare(found, expected, "IS NULL" if null else "IS NOT NULL")
+        if wrong:
+            return wrong
+    match index:
+        case BitmapIndex():
+            wrong = _wrong_rows(index, truth, checked)
+        case RangeBitmap():
+            codes = [(rank, index.code(truth.key(rank))) for rank in checked.tolist()]
+            held = np.array([(rank, code) for rank, code in codes if code is not None], np.int64)
+            wrong = _wrong_numbers([_codes(index.slices)], held.reshape(-1, 2), truth, checked)
+        case BitSlicedIntegers():
+            held = np.stack([checked, np.asarray(truth.keys, np.int64)[checked]], axis=1)
+            wrong = _wrong_numbers(list(_values(index)), held, truth, checked)
+        case _:
+            assert_never(index)
+    return wrong or _wrong_condition(index, truth, checked, random)
+
+
+def _wrong_rows(index: BitmapIndex, truth: Truth, checked: NDArray[np.int64]) -> Mismatch | None:
+    for rank in checked.tolist():
+        found, expected = index.rows_with((truth.key(rank),)), truth.rows_of(rank)
+        if found != expected:
+            return _compare(found, expected, f"= {truth.shown(rank)}")
+    return None
+
+
+def _codes(slices: BitSlices) -> _Numbers:
+    rows, codes = slices.codes()
+    return rows, np.minimum(codes, _LARGEST).astype(np.int64)
+
+
+def _values(index: BitSlicedIntegers) -> Iterator[_Numbers]:
+    """The rows of each sign with their values, as the index answers for them."""
+    for part, sign in ((index.positive, 1), (index.negative, -1)):
+        if part is None:
+            continue
+        rows, codes = part.slices.codes()
+        # Whatever stands above the largest value is found under it.
+        values = np.minimum(codes, np.uint64(part.high - part.low)).astype(np.int64) + part.low
+        # Nobody looks for 0 among the negative values.
+        counts = (values != 0) | (sign > 0)
+        yield rows[counts], sign * values[counts]
+
+
+def _wrong_numbers(
+    parts: list[_Numbers], held: NDArray[np.int64], truth: Truth, checked: NDArray[np.int64]
+) -> Mismatch | None:
+    """The first row whose number is not that of its key.
+
+    Args:
+        parts: rows, each with the number that the index gives it.
+        held: the keys that the index has: shape (n, 2), the rank of each and its number.
+        truth: the column.
+        checked: ranks of the keys that it should have.
+    """
+    # The last place stands for rows without a key.
+    number_of, has_number, is_checked = (
+        np.zeros(len(truth.keys) + 1, kind) for kind in (np.int64, bool, bool)
+    )
+    number_of[held[:, 0]], has_number[held[:, 0]], is_checked[checked] = held[:, 1], True, True
+    right = np.zeros(truth.column.row_count, np.bool_)
+    for rows, numbers in parts:
+        own = truth.ranks[rows]
+        right[rows] |= has_number[own] & (number_of[own] == numbers)
+    lost = np.flatnonzero(is_checked[truth.ranks] & ~right)
+    if len(lost):
+        row = int(lost[0])
+        return Mismatch(row, lost=True, question=f"= {truth.shown(int(truth.ranks[row]))}")
+    by_number = held[np.argsort(held[:, 1], kind="stable")]
+    for rows, numbers in parts:
+        places = np.searchsorted(by_number[:, 1], numbers)
+        candidates = np.flatnonzero(places < len(by_number))
+        ranks, found = by_number[places[candidates]].T
+        wrong = np.flatnonzero((found == numbers[candidates]) & (ranks != truth.ranks[rows[candidates]]))
+        if len(wrong):
+            question = f"= {truth.shown(int(ranks[wrong[0]]))}"
+            return Mismatch(int(rows[candidates[wrong[0]]]), lost=False, question=question)
+    return None
+
+
+def _wrong_condition(
+    index: ExactIndex, truth: Truth, checked: NDArray[np.int64], random: np.random.Generator
+) -> Mismatch | None:
+    for condition, chosen, question in _conditions(truth, checked, random):
+        result = select(index, condition)
+        found = result.positions if isinstance(result, Rows) else BitMap()
+        wrong = _compare(found, truth.rows_where(chosen), question)
+        if wrong:
+            return wrong
+    return None
+
+
+def _conditions(
+    truth: Truth, checked: NDArray[np.int64], random: np.random.Generator
+) -> Iterator[tuple[Condition, NDArray[np.bool_], str]]:
+    """Conditions, each with the keys that meet it and its text."""
+    ranks = np.arange(len(truth.keys))
+    yield Span(None, None), ranks >= 0, "IS NOT NULL"
+    count = min(_ASKED_BOUNDS, len(checked))
+    bounds = np.unique(np.concatenate([checked[:1], random.choice(checked, count), checked[-1:]])).tolist()
+    for bound in bounds:
+        key, value = truth.key(bound), truth.shown(bound)
+        yield Points((key,)), ranks == bound, f"= {value}"
+        yield Points((key,), negated=True), ranks != bound, f"<> {value}"
+        yield Span(None, key), ranks < bound, f"< {value}"
+        yield Span(None, after(key)), ranks <= bound, f"<= {value}"
+        yield Span(key, None), ranks >= bound, f">= {value}"
+        yield Span(after(key), None), ranks > bound, f"> {value}"
+    for low, high in pairwise(bounds):
+        question = f"BETWEEN {truth.shown(low)} AND {truth.shown(high)}"
+        yield Span(truth.key(low), after(truth.key(high))), (ranks >= low) & (ranks <= high), question
+
+
+def _compare(found: BitMap, expected: BitMap, question: str) -> Mismatch | None:
+    if found == expected:
+        return None
+    lost = expected - found
+    return Mismatch((lost or found - expected).min(), bool(lost), question)

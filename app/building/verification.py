@@ -1,0 +1,202 @@
+"""Proving an index file against the rows of its data file.
+
+An index is right if it never leaves out a row that matches; a bitmap, range-bitmap or bsi also if it names no
+row that does not. Of each index every distinct value is looked up, or as many as the caller allows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from app.building.bloom_checks import BloomFindings, find_refused, measure
+from app.building.columns import ignore_progress
+from app.building.row_checks import Mismatch, find_mismatch
+from app.building.truth import Truth
+from app.errors import CorruptIndexError, RequestError
+from app.file_index.asking import known_kind
+from app.file_index.bloom_filter import BloomFilter
+from app.file_index.container import FileIndex, HeadLayout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from app.building.columns import Advance
+    from app.file_index.container import Entry
+    from app.file_index.key_column import KeyColumn
+    from app.types import Json
+
+_SEED: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why an index must not be used.
+
+    Attributes:
+        detail: what is wrong, for people.
+        row: the 0-based row that it errs about, if it can be read at all.
+        value: the value of this row; None for null.
+        lost: whether the index leaves out this row, so that queries miss it.
+    """
+
+    detail: str
+    row: int | None = None
+    value: Json = None
+    lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedEntry:
+    """One index of a container.
+
+    Attributes:
+        column: a column's name, or ``column[key]``.
+        kind: the kind of index.
+        size_bytes: of the payload; 0 for an empty entry.
+        distinct: number of distinct values of the column; None if it could not be read.
+        checked: how many of them were looked up.
+        problem: what is wrong; None if nothing is.
+        bloom: what a bloom filter is worth; None for other kinds, and where there is a problem.
+    """
+
+    column: str
+    kind: str
+    size_bytes: int
+    distinct: int | None = None
+    checked: int = 0
+    problem: Problem | None = None
+    bloom: BloomFindings | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What became of a container.
+
+    Attributes:
+        row_count: rows of the data file.
+        size_bytes: of the container.
+        unused_bytes: of it that belong neither to its head nor to any index.
+        entries: every index.
+    """
+
+    row_count: int
+    size_bytes: int
+    unused_bytes: int
+    entries: tuple[CheckedEntry, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every index is right."""
+        return all(entry.problem is None for entry in self.entries)
+
+
+def verify(
+    content: bytes,
+    column_of: Callable[[str], KeyColumn],
+    row_count: int,
+    *,
+    sample: int | None = None,
+    advance: Advance = ignore_progress,
+) -> Verification:
+    """Proves a container against the data.
+
+    Args:
+        content: the container.
+        column_of: reads a column, or the values of ``column[key]``; asked once for each column that has an
+            index, and raises ``RequestError`` where it can have none.
+        row_count: rows of the data file.
+        sample: most distinct values to look up in each index; None for all of them. Which these are is the
+            same for every call.
+        advance: told of indexes.
+
+    Raises:
+        CorruptIndexError: the container's head cannot be read.
+    """
+    index = FileIndex.read(content)
+    checked: list[CheckedEntry] = []
+    for column, entries in index.entries.items():
+        truth = _truth(column_of, column)
+        for entry in entries:
+            checked.append(_check(index, entry, truth, row_count, sample))
+            advance(1)
+    return Verification(row_count, index.size, _unused_bytes(index, content), tuple(checked))
+
+
+def _truth(column_of: Callable[[str], KeyColumn], column: str) -> Truth | Problem:
+    try:
+        return Truth.of(column_of(column))
+    except RequestError as error:
+        return Problem(str(error))
+
+
+def _check(
+    index: FileIndex, entry: Entry, truth: Truth | Problem, row_count: int, sample: int | None
+) -> CheckedEntry:
+    if isinstance(truth, Problem):
+        return CheckedEntry(entry.column, entry.kind, entry.length, problem=truth)
+    random = np.random.default_rng(_SEED)
+    ranks = np.arange(len(truth.keys))
+    if sample is not None and sample < len(ranks):
+        ranks = np.sort(random.choice(ranks, sample, replace=False))
+    found: Problem | BloomFindings | None
+    try:
+        found = _judge(index, entry, truth, row_count, ranks, random)
+    except CorruptIndexError as error:
+        found = Problem(f"cannot be read: {error.expectation}")
+    return CheckedEntry(
+        entry.column,
+        entry.kind,
+        entry.length,
+        len(truth.keys),
+        len(ranks),
+        problem=found if isinstance(found, Problem) else None,
+        bloom=found if isinstance(found, BloomFindings) else None,
+    )
+
+
+def _judge(
+    index: FileIndex,
+    entry: Entry,
+    truth: Truth,
+    row_count: int,
+    ranks: NDArray[np.int64],
+    random: np.random.Generator,
+) -> Problem | BloomFindings | None:
+    if entry.is_empty:
+        rows = truth.column.value_rows
+        return (
+            _problem(Mismatch(int(rows[0]), lost=True, question="IS NOT NULL"), truth) if len(rows) else None
+        )
+    kind = known_kind(entry.kind)
+    if kind is None:
+        return Problem(f"there is no index type {entry.kind!r:.100}")
+    opened = index.open(entry, kind, truth.column.data_type)
+    if isinstance(opened, BloomFilter):
+        refused = find_refused(opened, truth, ranks, random)
+        return measure(opened, truth, random) if refused is None else _problem(refused, truth)
+    if opened.row_count != row_count:
+        return Problem(f"is about {opened.row_count} rows, the data file has {row_count}")
+    wrong = find_mismatch(opened, truth, ranks, random)
+    return None if wrong is None else _problem(wrong, truth)
+
+
+def _problem(wrong: Mismatch, truth: Truth) -> Problem:
+    rank = int(truth.ranks[wrong.row])
+    value, shown = (None, "NULL") if rank < 0 else (truth.value(rank), truth.shown(rank))
+    verb = "leaves out" if wrong.lost else "names"
+    detail = f"{wrong.question} {verb} row {wrong.row}, whose value is {shown}"
+    return Problem(detail, wrong.row, value, wrong.lost)
+
+
+def _unused_bytes(index: FileIndex, content: bytes) -> int:
+    used = unused = 0
+    extents = sorted((entry.start, entry.end) for entry in index.payloads)
+    for start, end in [(0, HeadLayout.read(memoryview(content)).length), *extents, (len(content),) * 2]:
+        unused += max(0, start - used)
+        used = max(used, end)
+    return unused
