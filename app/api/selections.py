@@ -102,14 +102,15 @@ def _listed(positions: Positions, limit: int) -> NDArray[np.uint64 | np.uint32]:
     return _array(positions)
 
 
-def _ranges(positions: Positions) -> NDArray[np.uint64]:
+def _ranges(positions: Positions) -> NDArray[np.uint64 | np.uint32]:
     # A position begins a run when its left neighbour is missing, and ends one when its right neighbour is.
     first = _array(positions.difference(positions.shift(1)))  # type: ignore[arg-type] # one width, not a mix
     last = _array(positions.difference(positions.shift(-1)))  # type: ignore[arg-type] # likewise
-    ranges = np.empty((len(first), 2), np.uint64)
+    # The end of the last range may be 2^32.
+    dtype = np.uint64 if len(last) and last[-1] == np.iinfo(last.dtype).max else last.dtype
+    ranges = np.empty((len(first), 2), dtype)
     ranges[:, 0] = first
-    ranges[:, 1] = last
-    ranges[:, 1] += np.uint64(1)
+    np.add(last, 1, out=ranges[:, 1], dtype=dtype)
     return ranges
 
 
