@@ -90,6 +90,34 @@ class FileColumns:
             delete_row_counts=joined(np.int64, lambda each: each.delete_row_counts.values),
         )
 
+    def first(self, manifests: int) -> Self:
+        """The columns of the files in so many manifests."""
+        if manifests == len(self.rows):
+            return self
+        count = int(self.starts[manifests])
+        arrays: dict[str, Any] = {
+            each.name: value[:count]
+            for each in fields(self)
+            if isinstance(value := getattr(self, each.name), np.ndarray)
+        }
+        return replace(
+            self, rows=self.rows[:manifests], **(arrays | {"starts": self.starts[: manifests + 1]})
+        )
+
+    def followed_by(self, others: Self) -> Self:
+        """The columns of these files, and then of others, which lie in further manifests."""
+        partitions = {row: number for number, row in enumerate(self.partitions)}
+        numbers = [partitions.setdefault(row, len(partitions)) for row in others.partitions]
+        codes = np.array(numbers, np.int32)[others.partition_codes]
+        arrays: dict[str, Any] = {
+            each.name: np.concatenate([value, getattr(others, each.name)])
+            for each in fields(self)
+            if isinstance(value := getattr(self, each.name), np.ndarray)
+        }
+        arrays["partition_codes"] = np.concatenate([self.partition_codes, codes])
+        arrays["starts"] = np.concatenate([self.starts, self.starts[-1] + others.starts[1:]])
+        return replace(self, rows=(*self.rows, *others.rows), partitions=tuple(partitions), **arrays)
+
     def select(self, chosen: NDArray[np.bool_]) -> Self:
         """The columns of some of the files."""
         arrays: dict[str, Any] = {

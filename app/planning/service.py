@@ -17,6 +17,7 @@ from app.planning.descriptions import describe_index_files, describe_snapshot, d
 from app.planning.file_indexes import open_declared
 from app.planning.filters import read_filter
 from app.planning.indexes import IndexCaches, IndexLoader
+from app.planning.live_files import LiveFiles
 from app.planning.plan_answer import answer_plan, plan_bytes
 from app.planning.planner import Planner
 from app.planning.requests import SnapshotSelector
@@ -137,7 +138,7 @@ class IndexService:
             table,
             resolved,
             loader,
-            lambda manifests: self._contents(table, resolved, manifests),
+            lambda manifests: self._contents(ref.warehouse, table, resolved, manifests),
             resolving_ms,
         )
 
@@ -248,12 +249,18 @@ class IndexService:
         return self._catalog(ref.warehouse).table(ref.database, ref.table)
 
     def _contents(
-        self, table: Table, resolved: ResolvedSnapshot, manifests: Sequence[Manifest]
+        self, warehouse: str, table: Table, resolved: ResolvedSnapshot, manifests: Sequence[Manifest]
     ) -> VersionContents:
-        contents: VersionContents = self._manifests.get_or_load(
-            ("contents", resolved.identity),
-            lambda: VersionContents.read(manifests, table.index_entries(resolved), resolved.schema),
-        )
+        def read() -> VersionContents:
+            keys = [(file.file_name, file.file_size) for file in table.manifest_files(resolved)]
+            newest = ("files", warehouse, resolved.directory)
+            live = LiveFiles.of(keys, manifests, self._manifests.get(newest))
+            self._manifests.put(newest, live)
+            return VersionContents.read(
+                live.columns, manifests, table.index_entries(resolved), resolved.schema
+            )
+
+        contents: VersionContents = self._manifests.get_or_load(("contents", resolved.identity), read)
         return contents
 
     def _plan(self, version: Version, request: PlanRequest) -> Plan:

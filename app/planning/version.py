@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from app.planning.files import FileColumns, Files
+from app.planning.files import Files
 from app.planning.vector_places import VectorPlaces
-from app.table.live_files import live_rows
 from app.table.options import MergeEngine
 from app.table.partition import partition_json, partition_values
 from app.table.paths import POSTPONED_BUCKET
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from app.planning.files import FileColumns
     from app.planning.indexes import IndexLoader
     from app.table.index_manifest import IndexEntry
     from app.table.manifest import Manifest
@@ -50,16 +50,20 @@ class VersionContents:
 
     @classmethod
     def read(
-        cls, manifests: Sequence[Manifest], index_entries: Sequence[IndexEntry], schema: TableSchema
+        cls,
+        live: FileColumns,
+        manifests: Sequence[Manifest],
+        index_entries: Sequence[IndexEntry],
+        schema: TableSchema,
     ) -> VersionContents:
         """The contents of a version.
 
         Args:
+            live: its files, those that a batch read does not see included.
             manifests: all of the version's.
             index_entries: those of its index manifest.
             schema: the schema that filters refer to.
         """
-        live = FileColumns.of(manifests, live_rows(manifests))
         visible = _is_visible(live, schema)
         columns = live if visible.all() else live.select(visible)
         hash_indexes = defaultdict(list)

@@ -51,6 +51,11 @@ def live_rows(manifests: Sequence[Manifest]) -> list[NDArray[np.int64]]:
     ]
 
 
+def removes_files(manifest: Manifest) -> bool:
+    """Whether a manifest has a DELETE."""
+    return len(_rows_of_kind(manifest, FileKind.DELETE)) > 0
+
+
 def _rows_of_kind(manifest: Manifest, kind: FileKind) -> NDArray[np.int64]:
     return manifest.derived.get_or_make(
         kind, lambda: np.flatnonzero(manifest.kinds == kind.value), lambda rows: rows.nbytes

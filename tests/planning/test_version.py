@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from app.file_index import container
 from app.file_index.index_kinds import IndexKind
+from app.planning.files import FileColumns
 from app.planning.limits import CacheBytes, Limits
 from app.planning.service import IndexService
 from app.planning.version import VersionContents
 from app.storage import Readers, Warehouse
 from app.table.index_manifest import IndexEntry
+from app.table.live_files import live_rows
 from app.table.manifest_entry import FileKind
 from app.table.options import TableOptions
 from app.table.schema import TableSchema
@@ -70,7 +72,8 @@ def test_a_version_has_the_files_that_batch_reads_see(
     kept = schema(*keys, **options)
     listed = [file for entries in manifests for file in entries]
 
-    contents = VersionContents.read([manifest(entries) for entries in manifests], [], kept)
+    read = [manifest(entries) for entries in manifests]
+    contents = VersionContents.read(FileColumns.of(read, live_rows(read)), read, [], kept)
 
     visible = [is_visible(file, kept) for file in listed]
     assert len(contents.columns) == sum(visible)
@@ -93,9 +96,8 @@ def test_index_files_are_told_apart_by_what_they_are() -> None:
         index("BTREE", b"p", "b"),
     ]
 
-    contents = VersionContents.read(
-        [manifest([entry(partition=b"p"), entry(partition=b"q")])], entries, schema()
-    )
+    read = [manifest([entry(partition=b"p"), entry(partition=b"q")])]
+    contents = VersionContents.read(FileColumns.of(read, live_rows(read)), read, entries, schema())
 
     assert {row: [each.file.file_name for each in found] for row, found in contents.hash_indexes.items()} == {
         b"p": ["h1", "h3"],

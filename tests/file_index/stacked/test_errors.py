@@ -219,7 +219,7 @@ def test_traces_every_question() -> None:
         _file(),
     ]
     index = StackedIndex.read(BytesColumn.of(contents))
-    steps: list[tuple[str, str | None, str | None, Mapping[int, int]]] = []
+    steps: list[tuple[str, str | None, str | None, Mapping[int, int | np.int8]]] = []
 
     def note(
         part: BoundLeaf | Unknown,
