@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 _FEW_VALUES: Final = 500
 _ROWS_PER_VALUE: Final = 4
+_LARGE_PART: Final = 0.2
+_KILOBYTE: Final = 1000
 _ENGINE_COLUMNS: Final = frozenset({"_SEQUENCE_NUMBER", "_VALUE_KIND"})
 _ENGINE_PREFIX: Final = "_KEY_"
 _REASONS: Final = {
@@ -67,7 +69,7 @@ class ColumnAdvice:
         null_count: number of rows without a value; None likewise.
         index: the proposed index, if there is one.
         size_bytes: of the index.
-        default_size_bytes: of the same index without options; the same as ``size_bytes`` unless it has some.
+        warning: what it would cost without its options, or what to consider instead.
     """
 
     column: str
@@ -77,7 +79,7 @@ class ColumnAdvice:
     null_count: int | None = None
     index: IndexDefinition | None = None
     size_bytes: int = 0
-    default_size_bytes: int = 0
+    warning: str | None = None
 
 
 def advise(
@@ -149,7 +151,7 @@ def _advise_column(file: DataFile, types: ColumnTypes, column: str) -> ColumnAdv
         null_count,
         IndexDefinition(column, kind, data_type, options),
         size_bytes,
-        payload_bytes(DEFAULT_ITEMS, DEFAULT_FPP) if kind is IndexKind.BLOOM_FILTER else size_bytes,
+        _warning(file, column, kind, size_bytes, distinct),
     )
 
 
@@ -165,9 +167,7 @@ def _kind(data_type: DataType, suited: list[IndexKind], distinct: int, values: i
 def _options(kind: IndexKind, distinct: int) -> IndexOptions:
     match kind:
         case IndexKind.BLOOM_FILTER:
-            # Two digits are enough, and hold for files that have a few values more.
-            unit = 10 ** max(0, len(str(distinct)) - 2)
-            return BloomFilterOptions(-(-distinct // unit) * unit)
+            return BloomFilterOptions(_items(distinct))
         case IndexKind.BITMAP:
             return BitmapOptions()
         case IndexKind.RANGE_BITMAP:
@@ -176,6 +176,31 @@ def _options(kind: IndexKind, distinct: int) -> IndexOptions:
             return BsiOptions()
         case _:
             assert_never(kind)
+
+
+def _items(distinct: int) -> int:
+    """The number of values rounded up to two digits, which holds for files that have a few more."""
+    unit: int = 10 ** max(0, len(str(distinct)) - 2)
+    return -(-distinct // unit) * unit
+
+
+def _warning(file: DataFile, column: str, kind: IndexKind, size_bytes: int, distinct: int) -> str | None:
+    if kind is IndexKind.BLOOM_FILTER:
+        wasted_bytes = payload_bytes(DEFAULT_ITEMS, DEFAULT_FPP) - size_bytes
+        return (
+            f"without items, the {kind} of {column!r} would be made for {DEFAULT_ITEMS:,} values and waste "
+            f"{wasted_bytes / _KILOBYTE:,.0f} KB beside the {file.row_count:,} rows of this file"
+            if wasted_bytes > 0
+            else None
+        )
+    if kind is IndexKind.RANGE_BITMAP and size_bytes > file.size_bytes * _LARGE_PART:
+        items = _items(distinct)
+        return (
+            f"the {kind} of {column!r} takes {size_bytes / file.size_bytes:.0%} of the file's size: if only "
+            f"single values are asked for, a {IndexKind.BLOOM_FILTER} of {items:,} items takes "
+            f"{payload_bytes(items, DEFAULT_FPP) / _KILOBYTE:,.0f} KB"
+        )
+    return None
 
 
 def _obstacle(column: str, kind: IndexKind) -> str | None:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from app import __version__
-from app.cli import index_files, orphans, serve, tables
+from app.cli import advise, build, index_files, orphans, serve, tables, verify
 from app.errors import PaimonIndexError
 
 __all__ = ["main", "program"]
@@ -30,6 +30,9 @@ for command in (
     tables.lookup,
     index_files.inspect,
     index_files.evaluate,
+    build.build,
+    verify.verify,
+    advise.advise,
     orphans.orphans,
     serve.openapi,
 ):

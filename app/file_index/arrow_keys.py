@@ -81,12 +81,12 @@ def read_keys(chunks: Sequence[pa.Array], data_type: DataType, space: KeySpace, 
     """The keys of all values, one behind the other.
 
     Args:
-        chunks: arrays of one type that is accepted; their nulls are passed over.
+        chunks: arrays of one type that is accepted, but no dictionaries; nulls are passed over.
         data_type: Paimon's type.
         space: its keys.
         refuse: what to do about a value that is none of the type's, given its index among the values.
     """
-    parts = [_plain(chunk) for chunk in chunks if chunk.null_count < len(chunk)]
+    parts = [chunk.drop_null() for chunk in chunks if chunk.null_count < len(chunk)]
     match space:
         case IntegerKeys() | FloatingKeys():
             stored = np.dtype(space.stored.format).newbyteorder("=")
@@ -95,13 +95,6 @@ def read_keys(chunks: Sequence[pa.Array], data_type: DataType, space: KeySpace, 
             return keys.astype(stored, copy=False)
         case _:
             return BytesColumn.concat([_strings(part) for part in parts] or [BytesColumn.of([])])
-
-
-def _plain(chunk: pa.Array) -> pa.Array:
-    """The values of a chunk: no nulls, no dictionary."""
-    if types.is_dictionary(chunk.type):
-        chunk = chunk.dictionary_decode()
-    return chunk.drop_null() if chunk.null_count else chunk
 
 
 def _concat(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:

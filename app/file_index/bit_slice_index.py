@@ -29,9 +29,9 @@ from app.file_index.bit_slices import MAX_SLICES, BitSlices, Extent, slice_codes
 from app.file_index.cursor import Cursor
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from collections.abc import Iterable
 
+    from app.file_index.bit_slices import CodedRows
     from app.types.roaring import Buffer
 
 _HEAD = struct.Struct(">ibbii")
@@ -73,10 +73,10 @@ def read(buffer: Buffer, offset: int, codes: int, row_count: int) -> BitSlices:
     return BitSlices(buffer, existing, extents, row_count)
 
 
-def write(rows: NDArray[np.uint32], codes: NDArray[np.uint32], cardinality: int) -> bytes:
-    """The part for rows that have a value, ascending, and their codes, which are below ``cardinality``."""
+def write(rows: Iterable[CodedRows], cardinality: int) -> list[bytes]:
+    """The part for rows that have a value and their codes, below ``cardinality``; in parts itself."""
     slices = max(1, (cardinality - 1).bit_length()) if cardinality else MAX_SLICES
-    existing, *bodies = slice_codes(rows, codes, slices)
+    existing, *bodies = slice_codes(rows, slices)
     table, offset = [], 0
     for body in bodies:
         table.append(ENTRY.pack(offset, len(body)))
@@ -88,4 +88,4 @@ def write(rows: NDArray[np.uint32], codes: NDArray[np.uint32], cardinality: int)
         len(existing),
         slices * ENTRY.size,
     )
-    return b"".join([head, *table, existing, *bodies])
+    return [head, *table, existing, *bodies]

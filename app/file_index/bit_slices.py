@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 CodeSpan: TypeAlias = tuple[int, int]
 """Codes from the first up to, but without, the second."""
 
-MAX_SLICES = 64
+CodedRows: TypeAlias = "tuple[NDArray[np.uint32], NDArray[np.unsignedinteger[Any]]]"
+"""A block of rows, ascending, and the code of each."""
 
-_ROWS_AT_ONCE = 1 << 16
+MAX_SLICES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,20 +162,16 @@ def merge(spans: Iterable[CodeSpan]) -> list[CodeSpan]:
     return merged
 
 
-def slice_codes(
-    rows: NDArray[np.uint32], codes: NDArray[np.unsignedinteger[Any]], slices: int
-) -> list[bytes]:
+def slice_codes(rows: Iterable[CodedRows], slices: int) -> list[bytes]:
     """The bitmaps of rows and their codes: first the rows that exist, then the slices.
 
     Args:
-        rows: ascending, shape (n,).
-        codes: of these rows, below ``2 ** slices``.
+        rows: block by block, ascending; codes lie below ``2 ** slices``.
         slices: number of bits to keep.
     """
     bitmaps = [BitMap() for _ in range(1 + slices)]
-    for start in range(0, len(rows), _ROWS_AT_ONCE):
-        part, part_codes = rows[start : start + _ROWS_AT_ONCE], codes[start : start + _ROWS_AT_ONCE]
-        bitmaps[0] |= bitmap_of(part)
+    for positions, codes in rows:
+        bitmaps[0] |= bitmap_of(positions)
         for bit in range(slices):
-            bitmaps[1 + bit] |= bitmap_of(part[part_codes >> bit & 1 != 0])
+            bitmaps[1 + bit] |= bitmap_of(positions[codes >> bit & 1 != 0])
     return [serialize(bitmap) for bitmap in bitmaps]

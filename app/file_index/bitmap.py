@@ -44,6 +44,7 @@ IN leave the null rows out, as SQL does and the engine does not.
 from __future__ import annotations
 
 import struct
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
@@ -53,13 +54,13 @@ from app.errors import CorruptIndexError
 from app.file_index.bitmap_body import BitmapBody
 from app.file_index.bitmap_entries import (
     OFFSET,
-    OFFSET_AND_LENGTH,
     BlockedEntries,
     PlainEntries,
     write_blocks,
 )
 from app.file_index.cursor import Cursor
 from app.file_index.key_records import key_records
+from app.file_index.payload_parts import join_parts
 from app.file_index.row_index import all_rows
 from app.types.roaring import bitmap_of, read_bitmap, serialize
 
@@ -207,22 +208,24 @@ def write(column: KeyColumn, version: int = VERSION_2, block_bytes: int = DEFAUL
     Raises:
         IndexWriteError: an entry is longer than a block.
     """
+    return join_parts(_parts(column, version, block_bytes))
+
+
+def _parts(column: KeyColumn, version: int, block_bytes: int) -> deque[Buffer]:
     distinct = column.distinct()
     null_rows = column.null_rows
     null_bitmap = serialize(bitmap_of(null_rows))
     null_body = null_bitmap if len(null_rows) > 1 else b""
     body = BitmapBody.of(column, distinct, len(null_body))
+    nulls: tuple[int, ...] = (
+        (0 if null_body else -1 - int(null_rows[0]), len(null_bitmap)) if len(null_rows) else ()
+    )
     head = _HEAD.pack(version, column.row_count, len(distinct.keys), len(null_rows) > 0)
-    nulls = b""
-    if len(null_rows):
-        offset = 0 if null_body else -1 - int(null_rows[0])
-        nulls = (
-            OFFSET.pack(offset) if version == VERSION_1 else OFFSET_AND_LENGTH.pack(offset, len(null_bitmap))
-        )
     entries: list[Buffer]
     if version == VERSION_1:
+        nulls = nulls[:1]
         tails = body.offsets[body.order][:, None]
         entries = [key_records(distinct.keys.take(body.order), column.space, tails).data.data]
     else:
         entries = write_blocks(column, distinct, body.offsets, body.lengths, block_bytes)
-    return b"".join([head, nulls, *entries, null_body, *body.bitmaps])
+    return deque([head, *map(OFFSET.pack, nulls), *entries, null_body, *body.bitmaps])

@@ -50,12 +50,9 @@ class BitmapBody:
     @classmethod
     def of(cls, column: KeyColumn, distinct: DistinctKeys, start: int) -> Self:
         """The body of a column from ``start`` on, which is where that of the null rows ends."""
-        codes = distinct.codes
-        by_code = np.argsort(codes, kind="stable")
-        counts = np.bincount(codes, minlength=len(distinct.keys))
-        begins = np.cumsum(counts) - counts
-        order = _engine_order(distinct.keys, by_code[begins], len(codes), column)
-        rows = column.value_rows[by_code]
+        rows, bounds = _by_code(column, distinct)
+        begins, counts = bounds[:-1], np.diff(bounds)
+        order = _engine_order(column, distinct, rows[begins])
         several = order[counts[order] > 1]
         bitmaps = tuple(
             serialize(bitmap_of(rows[begin : begin + count]))
@@ -69,21 +66,28 @@ class BitmapBody:
         return cls(offsets.astype(np.int32), lengths, order, bitmaps)
 
 
-def _engine_order(
-    keys: Keys, first_values: NDArray[np.intp], values: int, column: KeyColumn
-) -> NDArray[np.intp]:
-    """The codes in the order of the engine's map.
+def _by_code(column: KeyColumn, distinct: DistinctKeys) -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
+    """The rows key by key; and where those of each key begin, and those of the last one end."""
+    rows_behind_codes = np.empty(len(distinct.codes), "<u8")
+    at = 0
+    for rows, codes in column.with_rows(distinct.codes):
+        rows_behind_codes[at : at + len(rows)] = codes.astype(np.uint64) << _WORD_BITS | rows
+        at += len(rows)
+    rows_behind_codes.sort()
+    codes_alone = np.arange(len(distinct.keys) + 1, dtype=np.uint64) << _WORD_BITS
+    return rows_behind_codes.view("<u4")[::2], rows_behind_codes.searchsorted(codes_alone)
 
-    Args:
-        keys: ascending.
-        first_values: by code: which of the column's values has the key first.
-        values: number of values.
-        column: the column.
-    """
-    met = np.argsort(first_values)
-    last_is_new = len(met) > 0 and first_values[met[-1]] == values - 1
-    hash_codes = _hash_codes(keys, column)
-    return met[iteration_order(hash_codes[met], looked_up_last=not last_is_new)]
+
+def _engine_order(
+    column: KeyColumn, distinct: DistinctKeys, first_rows: NDArray[np.uint32]
+) -> NDArray[np.intp]:
+    """The codes in the order of the engine's map, given the first row of each."""
+    codes = distinct.codes
+    # Rows without a value do not reach the map.
+    looked_up_last = len(codes) > 0 and bool(np.count_nonzero(codes == codes[-1]) > 1)
+    met = np.argsort(first_rows)
+    hash_codes = _hash_codes(distinct.keys, column)
+    return met[iteration_order(hash_codes[met], met, looked_up_last=looked_up_last)]
 
 
 def _hash_codes(keys: Keys, column: KeyColumn) -> NDArray[np.int32]:

@@ -19,6 +19,7 @@ from app.errors import CorruptIndexError, IndexWriteError
 from app.file_index.cursor import Cursor
 from app.file_index.key_records import key_records
 from app.file_index.keys import key_bytes
+from app.types import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -244,26 +245,31 @@ def write_blocks(
         IndexWriteError: an entry is longer than a block.
     """
     entries = key_records(distinct.keys, column.space, np.stack([offsets, lengths], axis=1))
-    ends = entries.starts + entries.lengths
-    too_long = np.flatnonzero(entries.lengths + _COUNT.size > block_bytes)
-    if len(too_long):
-        raise IndexWriteError(
-            f"expected entries of at most {block_bytes - _COUNT.size} bytes, which is what a block of the "
-            f"bitmap index has room for, found one of {entries.lengths[too_long[0]]}; choose a larger "
-            "index-block-size",
-            column=column.name,
-            row=int(column.value_rows[np.flatnonzero(distinct.codes == too_long[0])[0]]),
-        )
-    firsts, first = [], 0
+    room = block_bytes - _COUNT.size
+    firsts, first = array("q"), 0
     while first < len(entries):
         firsts.append(first)
-        first = int(ends.searchsorted(entries.starts[first] + block_bytes - _COUNT.size, "right"))
+        first = entries.behind_fitting(first, room)
+        if first == firsts[-1]:
+            raise _too_long(column, distinct, first, room)
     begins = np.array(firsts, np.int64)
     behind = np.append(begins[1:], len(entries))[: len(begins)]
-    sizes = _COUNT.size + ends[behind - 1] - entries.starts[begins]
+    starts, ends = entries.starts(begins), entries.starts(behind)
+    sizes = _COUNT.size + ends - starts
     block_starts = np.cumsum(sizes) - sizes
     listed = key_records(distinct.keys.take(begins), column.space, block_starts[:, None])
     written: list[Buffer] = [_COUNT.pack(len(begins)), listed.data.data, _COUNT.pack(int(sizes.sum()))]
-    for first, end in zip(begins.tolist(), behind.tolist(), strict=True):
-        written += [_COUNT.pack(end - first), entries.data[entries.starts[first] : ends[end - 1]].data]
+    for count, start, end in zip((behind - begins).tolist(), starts.tolist(), ends.tolist(), strict=True):
+        written += [_COUNT.pack(count), entries.data[start:end].data]
     return written
+
+
+def _too_long(column: KeyColumn, distinct: DistinctKeys, code: int, room: int) -> IndexWriteError:
+    """The error about an entry that no block has room for."""
+    shown = to_json(column.space.value(distinct.key(code)), column.data_type)
+    return IndexWriteError(
+        f"a block of the bitmap index has room for entries of {room} bytes, which is too few for "
+        f"{shown!r:.100}; choose a larger index-block-size",
+        column=column.name,
+        row=int(column.value_rows[np.flatnonzero(distinct.codes == code)[0]]),
+    )

@@ -31,6 +31,7 @@ engine of 1.4 loses rows for the former and fails for the latter.
 from __future__ import annotations
 
 import struct
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -40,14 +41,17 @@ from pyroaring import BitMap
 from app.errors import CorruptIndexError, IndexWriteError
 from app.file_index.bit_slices import MAX_SLICES, BitSlices, Extent, slice_codes
 from app.file_index.cursor import Cursor
+from app.file_index.payload_parts import join_parts
 from app.file_index.row_index import all_rows
+from app.types.bytes_column import BytesColumn
 from app.types.roaring import bitmap_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from app.file_index.arrow_keys import Integers
     from app.file_index.bit_slices import CodeSpan
     from app.file_index.key_column import KeyColumn
     from app.file_index.keys import Key
@@ -59,6 +63,7 @@ LARGEST_ABSOLUTE = (1 << 63) - 1
 _HEAD = struct.Struct(">bi")
 _PART_HEAD = struct.Struct(">bqq")
 _SLICES = struct.Struct(">i")
+_ABSENT, _PRESENT = b"\0", b"\1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,29 +190,34 @@ def write(column: KeyColumn) -> bytes:
     Raises:
         IndexWriteError: a value has no absolute value of 63 bits.
     """
-    keys = np.asarray(column.keys, np.int64)
-    too_small = np.flatnonzero(keys < -LARGEST_ABSOLUTE)
-    if len(too_small):
+    keys = column.keys
+    if isinstance(keys, BytesColumn):
+        raise TypeError("bsi holds numbers")
+    low, high = (int(keys.min()), int(keys.max())) if len(keys) else (0, -1)
+    if low < -LARGEST_ABSOLUTE:
         raise IndexWriteError(
-            f"bsi holds absolute values up to {LARGEST_ABSOLUTE}, found {keys[too_small[0]]}",
+            f"bsi holds absolute values up to {LARGEST_ABSOLUTE}, found {low}",
             column=column.name,
-            row=int(column.value_rows[too_small[0]]),
+            row=int(column.value_rows[keys.argmin()]),
         )
-    negative = keys < 0
-    return b"".join(
-        [
-            _HEAD.pack(VERSION, column.row_count),
-            _write_part(column.value_rows[~negative], keys[~negative]),
-            _write_part(column.value_rows[negative], -keys[negative]),
-        ]
-    )
+    parts: deque[Buffer] = deque([_HEAD.pack(VERSION, column.row_count)])
+    parts += _write_part(column.with_rows(keys), high, negative=False) if high >= 0 else [_ABSENT]
+    parts += _write_part(column.with_rows(keys), -low, negative=True) if low < 0 else [_ABSENT]
+    return join_parts(parts)
 
 
-def _write_part(rows: NDArray[np.uint32], values: NDArray[np.int64]) -> bytes:
-    """Flag and part of rows and their absolute values."""
-    if not len(rows):
-        return b"\0"
-    high = int(values.max())
-    existing, *slices = slice_codes(rows, values.view(np.uint64), high.bit_length())
-    head = _PART_HEAD.pack(VERSION, 0, high)
-    return b"".join([b"\1", head, existing, _SLICES.pack(len(slices)), *slices])
+def _write_part(
+    rows: Iterable[tuple[NDArray[np.uint32], Integers]], high: int, *, negative: bool
+) -> list[bytes]:
+    """Flag and part of the values of one sign, of which ``high`` is the largest absolute one."""
+    existing, *slices = slice_codes(_absolute(rows, negative=negative), high.bit_length())
+    return [_PRESENT, _PART_HEAD.pack(VERSION, 0, high), existing, _SLICES.pack(len(slices)), *slices]
+
+
+def _absolute(
+    rows: Iterable[tuple[NDArray[np.uint32], Integers]], *, negative: bool
+) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.uint64]]]:
+    """The rows with values of one sign, and their absolute values."""
+    for positions, values in rows:
+        chosen = (values < 0) == negative
+        yield positions[chosen], np.abs(values[chosen].astype(np.int64)).view(np.uint64)

@@ -48,13 +48,11 @@ from app.file_index.cursor import Cursor
 from app.file_index.key_records import key_records, stored_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from app.file_index.arrow_keys import Keys
+    from app.file_index.key_records import KeyRecords
     from app.file_index.keys import Key, KeySpace
-    from app.types.bytes_column import BytesColumn
     from app.types.roaring import Buffer
 
 VERSION: Final = 1
@@ -183,8 +181,8 @@ class Dictionary:
         return self.space.read(self.buffer, chunk.keys_start + chunk.keys * OFFSET.size + offset)[0]
 
 
-def write(keys: Keys, space: KeySpace, chunk_bytes: int) -> bytes:
-    """The dictionary of distinct ascending keys.
+def write(keys: Keys, space: KeySpace, chunk_bytes: int) -> list[Buffer]:
+    """The dictionary of distinct ascending keys, in parts.
 
     Args:
         keys: in the order of their codes.
@@ -193,46 +191,34 @@ def write(keys: Keys, space: KeySpace, chunk_bytes: int) -> bytes:
     """
     stored = stored_keys(keys, space)
     firsts = _first_codes(stored, space, chunk_bytes)
-    lasts = np.append(firsts[1:], len(stored))[: len(firsts)] - 1
-    further = lasts - firsts
-    ends = stored.starts + stored.lengths
-    key_lengths = ends[lasts] - ends[firsts]
+    behind = np.append(firsts[1:], len(stored))[: len(firsts)]
+    further = behind - firsts - 1
+    keys_starts = stored.starts(firsts + 1)
+    lengths = stored.starts(behind) - keys_starts
     if space.width is None:
-        lengths = (OFFSET.size * further, key_lengths)
-        area_lengths = lengths[0] + lengths[1]
+        stated, area_lengths = (OFFSET.size * further, lengths), OFFSET.size * further + lengths
     else:
-        lengths = (key_lengths, np.full_like(further, space.width))
-        area_lengths = key_lengths
-    tails = np.stack([firsts, np.cumsum(area_lengths) - area_lengths, further, *lengths], axis=1)
+        stated, area_lengths = (lengths, np.full_like(further, space.width)), lengths
+    tails = np.stack([firsts, np.cumsum(area_lengths) - area_lengths, further, *stated], axis=1)
     heads = key_records(keys.take(firsts), space, tails, lead=bytes([VERSION]))
-    offsets = heads.starts.astype(">i4")
-    head = _HEAD.pack(HEAD_LENGTH, VERSION, len(firsts), offsets.nbytes, heads.data.nbytes)
-    areas = _keys_areas(stored, firsts, lasts, with_offsets=space.width is None)
-    return b"".join([head, offsets.data, heads.data.data, *areas])
+    offsets = heads.starts(np.arange(len(heads))).astype(">i4").tobytes()
+    head = _HEAD.pack(HEAD_LENGTH, VERSION, len(firsts), len(offsets), len(heads.data))
+    parts: list[Buffer] = [head, offsets, heads.data.data]
+    for chunk in np.flatnonzero(further):
+        start = keys_starts[chunk]
+        if space.width is None:
+            chunk_keys = np.arange(firsts[chunk] + 1, behind[chunk])
+            parts.append((stored.starts(chunk_keys) - start).astype(">i4").tobytes())
+        parts.append(stored.data[start : start + lengths[chunk]].data)
+    return parts
 
 
-def _first_codes(stored: BytesColumn, space: KeySpace, chunk_bytes: int) -> NDArray[np.int64]:
+def _first_codes(stored: KeyRecords, space: KeySpace, chunk_bytes: int) -> NDArray[np.int64]:
     """The code of the first key of each chunk."""
-    count = len(stored)
-    if space.width is not None:
-        return np.arange(0, count, 1 + chunk_bytes // space.width)
-    ends = stored.starts + stored.lengths
+    most_further = chunk_bytes // OFFSET.size if space.width is None else len(stored)
     firsts = array("q")
     first = 0
-    while first < count:
+    while first < len(stored):
         firsts.append(first)
-        by_length = int(ends.searchsorted(ends[first] + chunk_bytes, "right"))
-        first = min(by_length, first + 1 + chunk_bytes // OFFSET.size)
+        first = min(stored.behind_fitting(first + 1, chunk_bytes), first + 1 + most_further)
     return np.array(firsts, np.int64)
-
-
-def _keys_areas(
-    stored: BytesColumn, firsts: NDArray[np.int64], lasts: NDArray[np.int64], *, with_offsets: bool
-) -> Iterator[memoryview]:
-    """The further keys of each chunk, with their offsets in front where their width varies."""
-    starts, ends = stored.starts, stored.starts + stored.lengths
-    for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
-        if first < last:
-            if with_offsets:
-                yield (starts[first + 1 : last + 1] - ends[first]).astype(">i4").data
-            yield stored.data[ends[first] : ends[last]].data

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,17 +15,20 @@ from app.file_index.stacked.byte_order import rank
 from app.types.bytes_column import BytesColumn
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
-    from app.file_index.arrow_keys import Keys
-    from app.file_index.keys import KeySpace
+    from app.file_index.arrow_keys import Integers, Keys
+    from app.file_index.keys import Key, KeySpace
     from app.types import DataType
 
-_KEYS_AT_ONCE = 1 << 16
+_ScalarT = TypeVar("_ScalarT", bound=np.generic)
+
+_ROWS_AT_ONCE = 1 << 16
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DistinctKeys:
+class DistinctKeys(NamedTuple):
     """The keys of a column without repetition.
 
     Attributes:
@@ -35,6 +38,12 @@ class DistinctKeys:
 
     keys: Keys
     codes: NDArray[np.uint32]
+
+    def key(self, code: int) -> Key:
+        """The key of one rank."""
+        if isinstance(self.keys, BytesColumn):
+            return self.keys[code] or b""
+        return int(self.keys[code])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +56,7 @@ class KeyColumn:
         space: what the keys are.
         row_count: number of rows, those without a value included.
         keys: of the rows that have a value, in their order.
-        value_rows: uint32, ascending: these rows.
+        is_null: which rows have none, shape (row_count,); None where all have one.
     """
 
     name: str
@@ -55,7 +64,7 @@ class KeyColumn:
     space: KeySpace
     row_count: int
     keys: Keys
-    value_rows: NDArray[np.uint32]
+    is_null: NDArray[np.bool_] | None
 
     @classmethod
     def of(cls, array: pa.Array | pa.ChunkedArray, data_type: DataType, name: str) -> Self:
@@ -78,43 +87,60 @@ class KeyColumn:
             raise IndexWriteError(
                 f"expected values of type {data_type}, found Arrow's {array.type}", column=name
             )
-        value_rows = np.flatnonzero(np.asarray(array.is_valid())).astype(np.uint32)
+        if pa.types.is_dictionary(array.type):
+            array = array.cast(array.type.value_type)
+        is_null = np.asarray(array.is_null()) if array.null_count else None
 
         def refuse(index: int, expected: str) -> NoReturn:
-            row = int(value_rows[index])
+            row = index if is_null is None else int(np.flatnonzero(~is_null)[index])
             raise IndexWriteError(
                 f"expected {expected} for type {data_type}, found {array[row]}", column=name, row=row
             )
 
         chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
-        keys = read_keys(chunks, data_type, space, refuse)
-        return cls(name, data_type, space, len(array), keys, value_rows)
+        return cls(name, data_type, space, len(array), read_keys(chunks, data_type, space, refuse), is_null)
+
+    @property
+    def value_rows(self) -> NDArray[np.uint32]:
+        """The rows that have a value, ascending."""
+        rows = np.arange(self.row_count, dtype=np.uint32)
+        return rows if self.is_null is None else rows[~self.is_null]
 
     @property
     def null_rows(self) -> NDArray[np.uint32]:
         """The rows without a value, ascending."""
-        without = np.ones(self.row_count, np.bool_)
-        without[self.value_rows] = False
-        return np.flatnonzero(without).astype(np.uint32)
+        return np.flatnonzero(() if self.is_null is None else self.is_null).astype(np.uint32)
+
+    def with_rows(self, values: NDArray[_ScalarT]) -> Iterator[tuple[NDArray[np.uint32], NDArray[_ScalarT]]]:
+        """The rows that have a value beside something about each of them, block by block."""
+        begin = 0
+        for start in range(0, self.row_count, _ROWS_AT_ONCE):
+            rows = np.arange(start, min(start + _ROWS_AT_ONCE, self.row_count), dtype=np.uint32)
+            if self.is_null is not None:
+                rows = rows[~self.is_null[start : start + _ROWS_AT_ONCE]]
+            yield rows, values[begin : begin + len(rows)]
+            begin += len(rows)
 
     def distinct(self) -> DistinctKeys:
         """The keys without repetition; worked out anew by each call."""
         if isinstance(self.keys, BytesColumn):
-            return _distinct_strings(self.keys)
-        ascending = np.sort(self.keys)
-        begins = np.ones(len(ascending), np.bool_)
-        np.not_equal(ascending[1:], ascending[:-1], out=begins[1:])
-        keys = ascending[begins]
-        codes = np.empty(len(ascending), np.uint32)
-        for start in range(0, len(codes), _KEYS_AT_ONCE):
-            part = slice(start, start + _KEYS_AT_ONCE)
-            codes[part] = np.searchsorted(keys, self.keys[part])
+            order, ranks = rank(self.keys.data, self.keys.starts, self.keys.lengths)
+            return DistinctKeys(self.keys.take(order[_begins(ranks[order])]), ranks.astype(np.uint32))
+        keys = _distinct_numbers(self.keys)
+        codes = np.empty(len(self.keys), np.uint32)
+        for start in range(0, len(codes), _ROWS_AT_ONCE):
+            part = slice(start, start + _ROWS_AT_ONCE)
+            codes[part] = keys.searchsorted(self.keys[part])
         return DistinctKeys(keys, codes)
 
 
-def _distinct_strings(strings: BytesColumn) -> DistinctKeys:
-    order, codes = rank(strings.data, strings.starts, strings.lengths)
-    ascending = codes[order]
-    begins = np.ones(len(order), np.bool_)
-    np.not_equal(ascending[1:], ascending[:-1], out=begins[1:])
-    return DistinctKeys(strings.take(order[begins]), codes.astype(np.uint32))
+def _distinct_numbers(numbers: Integers) -> Integers:
+    ascending = np.sort(numbers)
+    return ascending[_begins(ascending)]
+
+
+def _begins(ascending: NDArray[np.signedinteger[Any]]) -> NDArray[np.bool_]:
+    """Which of them differ from the one before."""
+    found = np.ones(len(ascending), np.bool_)
+    np.not_equal(ascending[1:], ascending[:-1], out=found[1:])
+    return found

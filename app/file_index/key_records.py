@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -15,16 +16,43 @@ if TYPE_CHECKING:
     from app.file_index.arrow_keys import Keys
     from app.file_index.keys import KeySpace
 
-_LENGTH: Final = np.dtype(">i4")
+_NUMBER: Final = np.dtype(">i4")
 
 
-def stored_keys(keys: Keys, space: KeySpace) -> BytesColumn:
-    """The stored form of each key; they lie back to back."""
-    return key_records(keys, space, np.zeros((len(keys), 0), np.int32))
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyRecords:
+    """Records that lie back to back; n of them.
+
+    Attributes:
+        data: all of them, uint8.
+        bounds: int64, shape (n + 1,): where each starts, and where the last one ends. Where all have one
+            width, this width instead.
+    """
+
+    data: NDArray[np.uint8]
+    bounds: NDArray[np.int64] | int
+
+    def __len__(self) -> int:
+        return len(self.data) // self.bounds if isinstance(self.bounds, int) else len(self.bounds) - 1
+
+    def starts(self, records: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where each of ``records`` starts; n stands for the end of the last one."""
+        return records * self.bounds if isinstance(self.bounds, int) else self.bounds[records]
+
+    def behind_fitting(self, first: int, size: int) -> int:
+        """The record behind those that fit ``size`` bytes from ``first`` on; ``first`` itself may be n."""
+        if isinstance(self.bounds, int):
+            return min(first + size // self.bounds, len(self))
+        return int(self.bounds.searchsorted(self.bounds[first] + size, "right")) - 1
 
 
-def key_records(keys: Keys, space: KeySpace, tails: NDArray[np.int32], lead: bytes = b"") -> BytesColumn:
-    """Records of a key and some numbers each; they lie back to back.
+def stored_keys(keys: Keys, space: KeySpace) -> KeyRecords:
+    """The stored form of each key."""
+    return key_records(keys, space, np.zeros((len(keys), 0), np.int64))
+
+
+def key_records(keys: Keys, space: KeySpace, tails: NDArray[np.integer], lead: bytes = b"") -> KeyRecords:
+    """Records of a key and some numbers each.
 
     Args:
         keys: n of them.
@@ -32,39 +60,36 @@ def key_records(keys: Keys, space: KeySpace, tails: NDArray[np.int32], lead: byt
         tails: shape (n, k): what follows each key, stored in 4 bytes a number, big endian.
         lead: bytes in front of each key.
     """
-    if len(keys) == 0:
-        return BytesColumn.of([])
     if isinstance(keys, BytesColumn):
         return _string_records(keys, tails, lead)
     bits = space.reorder(keys) if isinstance(space, FloatingKeys) else keys
     fields: list[Any] = [
         ("lead", np.uint8, (len(lead),)),
         ("key", bits.dtype.newbyteorder(">")),
-        ("tail", _LENGTH, tails.shape[1:]),
+        ("tail", _NUMBER, tails.shape[1:]),
     ]
     records = np.empty(len(keys), fields)
     records["lead"] = np.frombuffer(lead, np.uint8)
     records["key"] = bits
     records["tail"] = tails
-    width = records.itemsize
-    starts = np.arange(0, len(keys) * width, width)
-    return BytesColumn(records.view(np.uint8), starts, np.full(len(keys), width))
+    return KeyRecords(records.view(np.uint8), records.itemsize)
 
 
-def _string_records(keys: BytesColumn, tails: NDArray[np.int32], lead: bytes) -> BytesColumn:
-    heads = np.empty(len(keys), [("lead", np.uint8, (len(lead),)), ("length", _LENGTH)])
+def _string_records(keys: BytesColumn, tails: NDArray[np.integer], lead: bytes) -> KeyRecords:
+    heads = np.empty(len(keys), [("lead", np.uint8, (len(lead),)), ("length", _NUMBER)])
     heads["lead"] = np.frombuffer(lead, np.uint8)
     heads["length"] = keys.lengths
-    ends = np.ascontiguousarray(tails, _LENGTH)
-    tail_bytes = tails.shape[1] * _LENGTH.itemsize
-    sizes = heads.itemsize + keys.lengths + tail_bytes
-    starts = np.cumsum(sizes) - sizes
-    data = np.empty(int(sizes.sum()), np.uint8)
-    _windows(data, heads.itemsize)[starts] = heads.view(f"V{heads.itemsize}")
-    if tail_bytes:
-        _windows(data, tail_bytes)[starts + sizes - tail_bytes] = ends.view(f"V{tail_bytes}")[:, 0]
-    _copy_strings(keys, data, starts + heads.itemsize)
-    return BytesColumn(data, starts, sizes)
+    tail_bytes = tails.shape[1] * _NUMBER.itemsize
+    bounds = np.zeros(len(keys) + 1, np.int64)
+    np.cumsum(heads.itemsize + keys.lengths + tail_bytes, out=bounds[1:])
+    data = np.empty(int(bounds[-1]), np.uint8)
+    if len(keys):
+        _windows(data, heads.itemsize)[bounds[:-1]] = heads.view(f"V{heads.itemsize}")
+        _copy_strings(keys, data, bounds[:-1] + heads.itemsize)
+    if len(keys) and tail_bytes:
+        ends = np.ascontiguousarray(tails, _NUMBER).view(f"V{tail_bytes}")[:, 0]
+        _windows(data, tail_bytes)[bounds[1:] - tail_bytes] = ends
+    return KeyRecords(data, bounds)
 
 
 def _copy_strings(strings: BytesColumn, data: NDArray[np.uint8], to: NDArray[np.int64]) -> None:
@@ -79,5 +104,4 @@ def _copy_strings(strings: BytesColumn, data: NDArray[np.uint8], to: NDArray[np.
 
 def _windows(data: NDArray[np.uint8], width: int) -> NDArray[np.void]:
     """Every stretch of ``width`` bytes of a buffer as one opaque item; writing to them writes to it."""
-    count = max(0, len(data) - width + 1)
-    return np.ndarray((count,), np.dtype((np.void, width)), data, strides=(1,))
+    return np.ndarray((len(data) - width + 1,), np.dtype((np.void, width)), data, strides=(1,))

@@ -22,8 +22,11 @@ only; here it is every row.
 from __future__ import annotations
 
 import struct
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
+
+import numpy as np
 
 from app.errors import CorruptIndexError
 from app.file_index import bit_slice_index, dictionary
@@ -31,6 +34,7 @@ from app.file_index.bit_slices import MAX_SLICES
 from app.file_index.cursor import Cursor
 from app.file_index.dictionary import Dictionary
 from app.file_index.key_records import stored_keys
+from app.file_index.payload_parts import join_parts
 from app.file_index.row_index import all_rows
 from app.types import TypeRoot
 
@@ -171,11 +175,15 @@ def write(column: KeyColumn, chunk_bytes: int | None = None) -> bytes:
     """
     if chunk_bytes is None:
         chunk_bytes = 0 if column.data_type.root in _ONE_KEY_A_CHUNK else DEFAULT_CHUNK_BYTES
-    distinct = column.distinct()
-    cardinality = len(distinct.keys)
-    stored = stored_keys(distinct.keys, column.space)
-    bounds = [stored[0] or b"", stored[-1] or b""] if cardinality else []
-    chunks = dictionary.write(distinct.keys, column.space, chunk_bytes)
-    head = b"".join([_HEAD.pack(VERSION, column.row_count, cardinality), *bounds, _LENGTH.pack(len(chunks))])
-    slices = bit_slice_index.write(column.value_rows, distinct.codes, cardinality)
-    return b"".join([_LENGTH.pack(len(head)), head, chunks, slices])
+    return join_parts(_parts(column, chunk_bytes))
+
+
+def _parts(column: KeyColumn, chunk_bytes: int) -> deque[Buffer]:
+    keys, codes = column.distinct()
+    slices = bit_slice_index.write(column.with_rows(codes), len(keys))
+    del codes  # which are as large as the column
+    ends = stored_keys(keys.take(np.array([0, -1])), column.space).data.tobytes() if len(keys) else b""
+    chunks = dictionary.write(keys, column.space, chunk_bytes)
+    dictionary_bytes = sum(map(len, chunks))
+    head = b"".join([_HEAD.pack(VERSION, column.row_count, len(keys)), ends, _LENGTH.pack(dictionary_bytes)])
+    return deque([_LENGTH.pack(len(head)), head, *chunks, *slices])

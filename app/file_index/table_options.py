@@ -87,7 +87,7 @@ class FileIndexOptions:
         _refuse_without_effect(options, set(listed))
         indexes = tuple(
             IndexDefinition(
-                column, kind, _indexed_type(kind, column, types), _parameters(kind, column, options)
+                column, kind, _taken_type(kind, column, types), _parameters(kind, column, options)
             )
             for kind, column in listed
         )
@@ -99,6 +99,27 @@ def split_map_key(column: str) -> tuple[str, str | None]:
     """Name of a map column and the key, of ``column[key]``; other names have no key."""
     start = column.find("[")
     return (column[:start], column[start + 1 : -1]) if start >= 0 and column.endswith("]") else (column, None)
+
+
+def indexed_type(name: str, types: Mapping[str, DataType]) -> DataType:
+    """The type of a column's values, or of the values of ``column[key]``.
+
+    Args:
+        name: as options and containers write it.
+        types: of the columns, by name.
+
+    Raises:
+        RequestError: there is no such column, or it is no map with strings as keys.
+    """
+    column, key = split_map_key(name)
+    data_type = types.get(column)
+    if data_type is None:
+        raise RequestError(f"there is no column {column!r}")
+    if key is None:
+        return data_type
+    if data_type.root is not TypeRoot.MAP or data_type.children[0].root not in STRING_ROOTS:
+        raise RequestError(f"column {column!r} of type {data_type} is no map with strings as keys")
+    return data_type.children[1]
 
 
 def _listed_columns(options: Mapping[str, str]) -> Iterator[tuple[IndexKind, str]]:
@@ -148,18 +169,12 @@ def _refuse_without_effect(options: Mapping[str, str], listed: set[tuple[IndexKi
             raise RequestError(f"{name} has no effect: the options of {kind} are: {known}")
 
 
-def _indexed_type(kind: IndexKind, name: str, types: Mapping[str, DataType]) -> DataType:
-    column, key = split_map_key(name)
-    data_type = types.get(column)
-    if data_type is None:
-        raise RequestError(f"{_PREFIX}{kind}.columns names {name!r}, but there is no column {column!r}")
-    if key is not None:
-        if data_type.root is not TypeRoot.MAP or data_type.children[0].root not in STRING_ROOTS:
-            raise RequestError(
-                f"{_PREFIX}{kind}.columns names {name!r}, but column {column!r} of type {data_type} is no "
-                "map with strings as keys"
-            )
-        data_type = data_type.children[1]
+def _taken_type(kind: IndexKind, name: str, types: Mapping[str, DataType]) -> DataType:
+    """The type of what is to be indexed, which this kind must take."""
+    try:
+        data_type = indexed_type(name, types)
+    except RequestError as error:
+        raise RequestError(f"{_PREFIX}{kind}.columns names {name!r}: {error}") from error
     if not takes(kind, data_type):
         raise RequestError(f"{kind} does not take column {name!r} of type {data_type}: {_advice(data_type)}")
     return data_type

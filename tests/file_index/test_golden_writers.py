@@ -26,8 +26,8 @@ _REFUSALS = {
     "refused-bsi_long_min": "column 'c', row 1: .* up to 9223372036854775807, found -9223372036854775808",
     "refused-bsi_decimal_overflow": "column 'c', row 3: expected an unscaled value of 64 bits",
     "refused-bitmap_version_3": "version must be 1 or 2",
-    "refused-bitmap_block_too_small": "column 'c', row 0: .* at most 15 bytes",
-    "refused-bitmap2_string_16369": "column 'c', row 0: .* at most 16380 bytes",
+    "refused-bitmap_block_too_small": "column 'c', row 0: .* entries of 15 bytes, which is too few for 1",
+    "refused-bitmap2_string_16369": "column 'c', row 0: .* entries of 16380 bytes, which is too few for 'xxx",
 }
 
 

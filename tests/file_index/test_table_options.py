@@ -91,7 +91,7 @@ def test_sizes_are_read_as_the_engine_reads_them(text: str, size: int) -> None:
     ("written", "message"),
     [
         ({"bitmaps.columns": "id"}, "no index type 'bitmaps', only bloom-filter, bitmap, range-bitmap, bsi"),
-        ({"bitmap.columns": "nowhere"}, "names 'nowhere', but there is no column 'nowhere'"),
+        ({"bitmap.columns": "nowhere"}, "names 'nowhere': there is no column 'nowhere'"),
         ({"bitmap.columns": "nowhere[k]"}, "there is no column 'nowhere'"),
         ({"bitmap.columns": "id,id"}, "lists column 'id' twice"),
         ({"bitmap.columns": "id,,city"}, "separated by commas"),

@@ -22,6 +22,7 @@ _DIGIT_BYTES: Final = 7
 _GOES_ON: Final = 8
 _MAX_ROUNDS: Final = 32
 _CODE_BITS: Final = 32
+_STRINGS_AT_ONCE: Final = 1 << 16
 
 
 def rank(
@@ -61,6 +62,20 @@ def _digits(
     depth: int,
 ) -> NDArray[np.uint64]:
     """The word of each string at a depth."""
+    found = np.empty(len(strings), np.uint64)
+    for start in range(0, len(strings), _STRINGS_AT_ONCE):
+        part = slice(start, start + _STRINGS_AT_ONCE)
+        found[part] = _digits_of_some(data, starts, lengths, strings[part], depth)
+    return found
+
+
+def _digits_of_some(
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    strings: NDArray[np.int64],
+    depth: int,
+) -> NDArray[np.uint64]:
     offset = depth * _DIGIT_BYTES
     left = np.minimum(lengths[strings] - offset, _GOES_ON)
     at = starts[strings] + offset

@@ -195,8 +195,9 @@ def test_a_wrong_number_of_values_hides_none(kind: str) -> None:
 
 
 def test_a_range_bitmap_has_slices_for_all_of_its_values() -> None:
+    rows = np.arange(3, dtype=np.uint32)
     slices, fewer = (
-        bit_slice_index.write(np.arange(3, dtype=np.uint32), np.array(codes, np.uint32), len(set(codes)))
+        b"".join(bit_slice_index.write([(rows, np.array(codes, np.uint32))], len(set(codes))))
         for codes in ((0, 1, 2), (0, 1, 1))
     )
     sound = range_bitmap.write(key_column([1, 2, 3], INT))

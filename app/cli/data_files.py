@@ -1,0 +1,93 @@
+"""What ``build``, ``verify`` and ``advise`` share: the data file, the types of its columns, progress."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from app.building.column_types import ColumnTypes
+from app.cli.options import parse_columns
+from app.errors import FileMissingError, RequestError, StorageError
+from app.table.schema import TableSchema
+from app.types import parse_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from app.building.columns import Advance
+    from app.building.data_files import DataFile
+
+DataOption = Annotated[
+    Path, typer.Option("--data", metavar="FILE", help="A data file: Parquet, ORC or Avro.")
+]
+SchemaOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--schema", metavar="FILE", help="The table's schema file, schema/schema-0: types and options."
+    ),
+]
+TypesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="NAME=TYPE",
+        help="Type of a column as the table has it, where the file does not tell; repeatable.",
+    ),
+]
+IndexOption = Annotated[
+    Path | None,
+    typer.Option("--index", metavar="FILE", help="The index file; the data file's name and .index."),
+]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="Where to; the data file's name and .index.")
+]
+
+
+def read_file(path: Path) -> bytes:
+    """The content of a local file.
+
+    Raises:
+        FileMissingError: there is no such file.
+        StorageError: it cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise FileMissingError(f"{path}: there is no such file", path=str(path)) from error
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror}", path=str(path)) from error
+
+
+def read_schema(path: Path | None) -> TableSchema | None:
+    """The schema that an option names."""
+    return None if path is None else TableSchema.parse(read_file(path))
+
+
+def column_types(file: DataFile, schema: TableSchema | None, columns: Sequence[str] | None) -> ColumnTypes:
+    """Types as ``--column`` says, else the schema, else the file itself.
+
+    Raises:
+        RequestError: an option has not the form ``NAME=TYPE``, or names no column of the file.
+    """
+    declared = {} if schema is None else {name: field.type for name, field in schema.by_name.items()}
+    for name, text in parse_columns(columns).items():
+        if name not in file.schema.names:
+            raise RequestError(f"--column {name}: {file.path} has no such column")
+        declared[name] = parse_type(text)
+    return ColumnTypes(file, declared)
+
+
+@contextmanager
+def progress(what: str, total: int) -> Iterator[Advance]:
+    """A bar on standard error while something lasts; none where nobody looks at a terminal."""
+    parts = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
+    is_watched = sys.stderr.isatty()
+    with Progress(*parts, console=Console(stderr=True), transient=True, disable=not is_watched) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.advance(task, done)
