@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 FILES_PER_MANIFEST: Final = 100
 MANIFESTS: Final = (100, 1_000)
 _COMMITS: Final = 12
+_PROFILED: Final = 20
+_ADDED: Final = range(2, 2 + _COMMITS + _PROFILED)
+"""Snapshots that add a manifest each; a plan is the first of its snapshot only once."""
 
 
 def suites() -> Iterator[Suite]:
@@ -57,7 +60,7 @@ def _prepare(manifests: int, directory: Path) -> None:
     warehouse = _warehouse(directory, manifests)
     files = manifests * FILES_PER_MANIFEST
     base = write_table(warehouse, NO_INDEX, files, manifests)
-    for number in range(2, 2 + _COMMITS):
+    for number in _ADDED:
         start = files + number * FILES_PER_MANIFEST
         added = write_manifest(warehouse, NO_INDEX, start, start + FILES_PER_MANIFEST)
         write_snapshot(table_directory(warehouse), number, base, [added])
@@ -73,7 +76,7 @@ def _workloads(manifests: int, directory: Path) -> Iterator[Workload]:
         for number in range(manifests):
             (table_directory(warehouse) / "manifest" / f"manifest-{number * FILES_PER_MANIFEST}").unlink()
         yield Workload(warm_name(manifests), files, partial(plan, 1))
-        snapshots = iter(range(2, 2 + _COMMITS))
+        snapshots = iter(_ADDED)
         yield Workload(
             added_name(manifests), files, lambda: plan(next(snapshots)), is_cold=True, runs=_COMMITS
         )

@@ -9,6 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from benchmarks.limits import COSTS_EXPLAINED, limit_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -25,7 +27,20 @@ def report(figures: Sequence[Figure], notes: Sequence[Note], command: str, secon
     lines = [*_table([_cells(figure) for figure in figures]), ""]
     lines += [f"- {note.text}" for note in notes]
     lines += [f"- {line}" for line in _circumstances(command, seconds)]
+    lines += _missed(figures)
     return "\n".join(lines) + "\n"
+
+
+def _missed(figures: Sequence[Figure]) -> Iterator[str]:
+    """What keeps figures from their targets, and where the time goes."""
+    missed = [figure for figure in figures if figure.is_missed]
+    if missed:
+        yield from ("", "## Targets that are missed", "", COSTS_EXPLAINED, "")
+    for figure in missed:
+        shares = ", ".join(f"`{cost.function}` {cost.share:.0%}" for cost in figure.costs)
+        yield f"- **{figure.name}**, {figure.size:,}: {limit_of(figure.name)}"
+        if shares:
+            yield f"  Profile: {shares}."
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -46,7 +46,7 @@ class Workload:
     Attributes:
         name: what is done.
         size: how many data files, keys or deletes it is done for.
-        run: does it once; a whole number that it returns is how many files are kept.
+        run: does it once; it may return how many files are kept, or :class:`Measured`.
         unit: MILLISECONDS of one run, or NANOSECONDS_EACH of the ``size`` things in it.
         target: what the median should be.
         is_cold: the first run counts like every other, since each of them starts with nothing.
@@ -63,6 +63,32 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True)
+class Measured:
+    """What a run took by its own account, where only a part of it is of interest.
+
+    Attributes:
+        seconds: of that part.
+        kept: data files that are kept.
+    """
+
+    seconds: float
+    kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """A function and what it takes.
+
+    Attributes:
+        function: with its module.
+        share: of the time of a run, without the functions that it calls; below 1.
+    """
+
+    function: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
 class Figure:
     """A line of the results.
 
@@ -76,6 +102,7 @@ class Figure:
         kept: data files that a plan keeps, in the median of the runs.
         peak_bytes: the most memory that the process had while it ran.
         target: what ``p50`` should be.
+        costs: where the time of a run goes, the largest first; empty where nobody may ask.
     """
 
     name: str
@@ -87,6 +114,12 @@ class Figure:
     kept: int | None = None
     peak_bytes: int | None = None
     target: Target | None = None
+    costs: tuple[Cost, ...] = ()
+
+    @property
+    def is_missed(self) -> bool:
+        """Whether it should be otherwise."""
+        return self.target is not None and not self.target.is_met(self.p50)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from benchmarks.plans import COMPARED, LARGEST
 from benchmarks.ratios import ratios
 from benchmarks.report import report
 from benchmarks.runner import measure, percentile
-from benchmarks.workload import Figure, Note, Suite, Target, Unit, Workload
+from benchmarks.workload import Figure, Measured, Note, Suite, Target, Unit, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,12 +40,32 @@ def test_a_workload_is_run_once_before_and_then_as_often_as_it_may() -> None:
 
 
 def test_a_cold_workload_is_not_warmed_up() -> None:
-    calls: list[int] = []
-    workload = Workload("append", 1, lambda: calls.append(1), is_cold=True)
+    numbers = itertools.count()
+    workload = Workload("count", 1, lambda: next(numbers), is_cold=True)
 
     (figure,), _ = measure(suite(workload), NOWHERE, 0, LATER)
 
-    assert (figure.runs, len(calls)) == (3, 3)
+    assert (figure.runs, figure.kept) == (3, 1)
+
+
+def test_a_run_may_say_itself_what_it_took() -> None:
+    workload = Workload("part", 1, lambda: Measured(0.25, kept=4))
+
+    (figure,), _ = measure(suite(workload), NOWHERE, 0, LATER)
+
+    assert (figure.p50, figure.kept) == (250, 4)
+
+
+def test_a_missed_target_is_explained() -> None:
+    figures, notes = measure(
+        suite(Workload("sorting", 7, lambda: sorted(range(1000)), target=Target(0))), NOWHERE, 0, LATER
+    )
+    assert "builtins.sorted" in {cost.function for cost in figures[0].costs}
+
+    told = report(figures, notes, "command", 1)
+
+    assert "**sorting**, 7: " in told
+    assert "`builtins.sorted`" in told
 
 
 def test_whole_numbers_are_files_that_were_kept() -> None:

@@ -1,0 +1,39 @@
+"""What keeps figures from their targets, for those that are known to miss them."""
+
+from __future__ import annotations
+
+import fnmatch
+from typing import Final
+
+COSTS_EXPLAINED: Final = (
+    "A profile is that of our run under `cProfile`, in the thread that was asked: functions by their own share "
+    "of its time."
+)
+
+_LIMITS: Final = {
+    "pypaimon-rust, no index: * / cold plan*": (
+        "an answer states the rows and bytes of all files, which stand in the manifests only, so a cold plan "
+        "decodes all of them; the peer skips manifests by the bounds of partitions in their list, and states "
+        "no totals. Without a filter on partitions both decode everything."
+    ),
+    "engine, from bytes, range equal / *": (
+        "the first question about a column builds the directory of all its values, 2,000 a file here, that "
+        "answers later ones by a binary search; the engine searches the dictionary of each file every time."
+    ),
+    "planner of a warm plan, bloom filters*": (
+        "a probe is a read of memory far from the last one, and 100,000 files are at least two probes each."
+    ),
+    "growth by 10 x size: deleted positions as ranges": (
+        "ranges of 1,000,000 positions are arrays larger than the caches of a core, those of 100,000 are not."
+    ),
+    "growth by 10 x manifests: cost of one that is added": (
+        "one manifest is decoded, however many there were; the list of all of them is read anew with every "
+        "snapshot, and the columns of ten times as many files are joined with those of the new one."
+    ),
+}
+_UNKNOWN: Final = "not explained yet."
+
+
+def limit_of(name: str) -> str:
+    """Why a figure of this name may miss its target."""
+    return next((limit for pattern, limit in _LIMITS.items() if fnmatch.fnmatch(name, pattern)), _UNKNOWN)
