@@ -10,13 +10,12 @@ from app.bucket_index.partition_buckets import PartitionBuckets
 
 # As of sixteen assigners, so that slots crowd until they are trees.
 SIXTEENTHS = [16 * (number * 7 % 40) for number in range(40)]
+# fmt: off
 SIXTEENTHS_IN_ORDER = [
-    int(bucket)
-    for bucket in (
-        "320 576 128 512 64 256 192 448 384 0 272 464 16 80 208 400 592 528 144 336 "
-        "352 160 544 608 96 288 480 416 32 224 240 48 432 624 176 368 304 560 496 112"
-    ).split()
+    320, 576, 128, 512, 64, 256, 192, 448, 384, 0, 272, 464, 16, 80, 208, 400, 592, 528, 144, 336,
+    352, 160, 544, 608, 96, 288, 480, 416, 32, 224, 240, 48, 432, 624, 176, 368, 304, 560, 496, 112,
 ]
+# fmt: on
 
 
 @pytest.mark.parametrize(
