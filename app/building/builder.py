@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from app.building.columns import ignore_progress
 from app.errors import RequestError
 from app.file_index.container import write
+from app.file_index.container_order import container_order
 from app.file_index.index_writer import write_index
 from app.file_index.key_column import KeyColumn
 from app.file_index.table_options import split_map_key
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from app.building.columns import Advance
-    from app.file_index.index_kinds import IndexKind
     from app.file_index.table_options import FileIndexOptions, IndexDefinition
 
 
@@ -28,12 +28,12 @@ class BuiltEntry:
 
     Attributes:
         column: a column's name, or ``column[key]``.
-        kind: the kind of index.
+        kind: name of the kind of index.
         size_bytes: of the payload; 0 for an empty entry.
     """
 
     column: str
-    kind: IndexKind
+    kind: str
     size_bytes: int
 
 
@@ -68,17 +68,20 @@ def build(
     """
     if not options.indexes:
         raise RequestError("there is nothing to index: set file-index.<type>.columns")
-    payloads: dict[str, list[tuple[IndexKind, bytes | None]]] = {}
-    for name in dict.fromkeys(definition.column for definition in options.indexes):
-        definitions = [definition for definition in options.indexes if definition.column == name]
-        keys = KeyColumn.of(columns[name], definitions[0].data_type, name)
-        for definition in definitions:
-            payloads.setdefault(name, []).append((definition.kind, _payload(keys, definition)))
+    definitions: dict[str, dict[str, IndexDefinition]] = {}
+    for definition in options.indexes:
+        definitions.setdefault(definition.column, {})[definition.kind] = definition
+    payloads: dict[str, list[tuple[str, bytes | None]]] = {}
+    for column, kinds in container_order(definitions).items():
+        ordered = [definitions[column][kind] for kind in kinds]
+        keys = KeyColumn.of(columns[column], ordered[0].data_type, column)
+        for definition in ordered:
+            payloads.setdefault(column, []).append((definition.kind, _payload(keys, definition)))
             advance(1)
     content = write(payloads)
     entries = tuple(
-        BuiltEntry(name, kind, len(payload or b""))
-        for name, listed in payloads.items()
+        BuiltEntry(column, kind, len(payload or b""))
+        for column, listed in payloads.items()
         for kind, payload in listed
     )
     return BuiltIndex(content, entries, len(content) <= options.in_manifest_threshold_bytes)

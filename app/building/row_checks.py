@@ -59,7 +59,7 @@ class Mismatch:
 def find_mismatch(
     index: ExactIndex, truth: Truth, checked: NDArray[np.int64], random: np.random.Generator
 ) -> Mismatch | None:
-    """The first row that an index gets wrong; None if there is none.
+    """The first row that an index leaves out, else one that it names wrongly; None if all are right.
 
     Args:
         index: of as many rows as the column has.
@@ -70,32 +70,38 @@ def find_mismatch(
     Raises:
         CorruptIndexError: the index cannot be decoded.
     """
-    for null, expected in ((True, truth.null_rows()), (False, bitmap_of(truth.column.value_rows))):
-        found = index.null_rows() if null else index.value_rows()
-        wrong = _compare(found, expected, "IS NULL" if null else "IS NOT NULL")
-        if wrong:
+    first = None
+    for wrong in _mismatches(index, truth, checked, random):
+        if wrong.lost:
             return wrong
+        first = first or wrong
+    return first
+
+
+def _mismatches(
+    index: ExactIndex, truth: Truth, checked: NDArray[np.int64], random: np.random.Generator
+) -> Iterator[Mismatch]:
+    yield from _compare(index.null_rows(), truth.null_rows(), "IS NULL")
+    yield from _compare(index.value_rows(), bitmap_of(truth.column.value_rows), "IS NOT NULL")
     match index:
         case BitmapIndex():
-            wrong = _wrong_rows(index, truth, checked)
+            for rank in checked.tolist():
+                found, expected = index.rows_with((truth.key(rank),)), truth.rows_of(rank)
+                if found != expected:
+                    yield from _compare(found, expected, f"= {truth.shown(rank)}")
         case RangeBitmap():
             codes = [(rank, index.code(truth.key(rank))) for rank in checked.tolist()]
             held = np.array([(rank, code) for rank, code in codes if code is not None], np.int64)
-            wrong = _wrong_numbers([_codes(index.slices)], held.reshape(-1, 2), truth, checked)
+            yield from _wrong_numbers([_codes(index.slices)], held.reshape(-1, 2), truth, checked)
         case BitSlicedIntegers():
             held = np.stack([checked, np.asarray(truth.keys, np.int64)[checked]], axis=1)
-            wrong = _wrong_numbers(list(_values(index)), held, truth, checked)
+            yield from _wrong_numbers(list(_values(index)), held, truth, checked)
         case _:
             assert_never(index)
-    return wrong or _wrong_condition(index, truth, checked, random)
-
-
-def _wrong_rows(index: BitmapIndex, truth: Truth, checked: NDArray[np.int64]) -> Mismatch | None:
-    for rank in checked.tolist():
-        found, expected = index.rows_with((truth.key(rank),)), truth.rows_of(rank)
-        if found != expected:
-            return _compare(found, expected, f"= {truth.shown(rank)}")
-    return None
+    for condition, chosen, question in _conditions(truth, checked, random):
+        result = select(index, condition)
+        positions = result.positions if isinstance(result, Rows) else BitMap()
+        yield from _compare(positions, truth.rows_where(chosen), question)
 
 
 def _codes(slices: BitSlices) -> _Numbers:
@@ -118,8 +124,8 @@ def _values(index: BitSlicedIntegers) -> Iterator[_Numbers]:
 
 def _wrong_numbers(
     parts: list[_Numbers], held: NDArray[np.int64], truth: Truth, checked: NDArray[np.int64]
-) -> Mismatch | None:
-    """The first row whose number is not that of its key.
+) -> Iterator[Mismatch]:
+    """Rows whose number is not that of their key: the first that is left out, and one that is named wrongly.
 
     Args:
         parts: rows, each with the number that the index gives it.
@@ -139,7 +145,7 @@ def _wrong_numbers(
     lost = np.flatnonzero(is_checked[truth.ranks] & ~right)
     if len(lost):
         row = int(lost[0])
-        return Mismatch(row, lost=True, question=f"= {truth.shown(int(truth.ranks[row]))}")
+        yield Mismatch(row, lost=True, question=f"= {truth.shown(int(truth.ranks[row]))}")
     by_number = held[np.argsort(held[:, 1], kind="stable")]
     for rows, numbers in parts:
         places = np.searchsorted(by_number[:, 1], numbers)
@@ -148,20 +154,7 @@ def _wrong_numbers(
         wrong = np.flatnonzero((found == numbers[candidates]) & (ranks != truth.ranks[rows[candidates]]))
         if len(wrong):
             question = f"= {truth.shown(int(ranks[wrong[0]]))}"
-            return Mismatch(int(rows[candidates[wrong[0]]]), lost=False, question=question)
-    return None
-
-
-def _wrong_condition(
-    index: ExactIndex, truth: Truth, checked: NDArray[np.int64], random: np.random.Generator
-) -> Mismatch | None:
-    for condition, chosen, question in _conditions(truth, checked, random):
-        result = select(index, condition)
-        found = result.positions if isinstance(result, Rows) else BitMap()
-        wrong = _compare(found, truth.rows_where(chosen), question)
-        if wrong:
-            return wrong
-    return None
+            yield Mismatch(int(rows[candidates[wrong[0]]]), lost=False, question=question)
 
 
 def _conditions(
@@ -185,8 +178,7 @@ def _conditions(
         yield Span(truth.key(low), after(truth.key(high))), (ranks >= low) & (ranks <= high), question
 
 
-def _compare(found: BitMap, expected: BitMap, question: str) -> Mismatch | None:
-    if found == expected:
-        return None
-    lost = expected - found
-    return Mismatch((lost or found - expected).min(), bool(lost), question)
+def _compare(found: BitMap, expected: BitMap, question: str) -> Iterator[Mismatch]:
+    for wrong, lost in ((expected - found, True), (found - expected, False)):
+        if wrong:
+            yield Mismatch(wrong.min(), lost, question)

@@ -84,8 +84,7 @@ def _document(target: Path, file: DataFile, built: BuiltIndex) -> dict[str, Any]
         "bytes": len(built.content),
         "in_manifest": built.in_manifest,
         "indexes": [
-            {"column": entry.column, "type": entry.kind.value, "bytes": entry.size_bytes}
-            for entry in built.entries
+            {"column": entry.column, "type": entry.kind, "bytes": entry.size_bytes} for entry in built.entries
         ],
     }
 
@@ -93,11 +92,11 @@ def _document(target: Path, file: DataFile, built: BuiltIndex) -> dict[str, Any]
 def _print(target: Path, file: DataFile, built: BuiltIndex, threshold_bytes: int) -> None:
     print_table(
         ("column", "index", "bytes"),
-        ((entry.column, entry.kind.value, f"{entry.size_bytes:,}") for entry in built.entries),
+        ((entry.column, entry.kind, f"{entry.size_bytes:,}") for entry in built.entries),
     )
     print_line(f"{target}: {len(built.content):,} bytes for {file.row_count:,} rows")
     if built.in_manifest:
         print_line(
-            f"file-index.in-manifest-threshold is {threshold_bytes:,} bytes: the engine would put it into the "
+            f"file-index.in-manifest-threshold is {threshold_bytes:,} bytes: the engine puts so few into the "
             "manifest"
         )

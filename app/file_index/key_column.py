@@ -94,7 +94,9 @@ class KeyColumn:
         def refuse(index: int, expected: str) -> NoReturn:
             row = index if is_null is None else int(np.flatnonzero(~is_null)[index])
             raise IndexWriteError(
-                f"expected {expected} for type {data_type}, found {array[row]}", column=name, row=row
+                f"expected {expected} for type {data_type}, found {array[row].cast(pa.string())}",
+                column=name,
+                row=row,
             )
 
         chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
+
 from app.bucket_index.assignments import Assignment, Strategy
-from app.bucket_index.java_hash_map import iteration_order
+from app.types.java_hash_map import iteration_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import numpy as np
 
     from app.bucket_index.options import AssignerOptions
 
@@ -40,7 +40,10 @@ class PlainHashAssigner:
                 self.buckets[partition] |= dict.fromkeys(hashes, bucket)
                 if hashes and bucket % self.options.assigners == self.own:
                     rows[bucket] = len(hashes)
-        self.non_full[partition] = {bucket: rows[bucket] for bucket in iteration_order(rows)}
+        own = np.array([*rows], np.int32)
+        counts_again = bool(rows) and rows[int(own[-1])] > 1
+        order = own[iteration_order(own, own, looked_up_last=counts_again)]
+        self.non_full[partition] = {bucket: rows[bucket] for bucket in order.tolist()}
         self.used[partition] = sorted(rows)
 
     @property
