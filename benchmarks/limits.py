@@ -6,8 +6,8 @@ import fnmatch
 from typing import Final
 
 COSTS_EXPLAINED: Final = (
-    "A profile is that of our run under `cProfile`, in the thread that was asked: functions by their own share "
-    "of its time."
+    "A profile is that of our run under `cProfile`, in the thread that was asked: functions by their own "
+    "share of its time."
 )
 
 _LIMITS: Final = {
