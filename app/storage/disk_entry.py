@@ -32,7 +32,6 @@ class Piece:
         warehouse: what tells the warehouse from all others.
         path: the file, as metadata names it.
         size: of the file in bytes, if metadata tells.
-        generation: tells files apart that had the same path one after the other.
         offset: of the first byte.
         length: in bytes, or None for the whole file.
     """
@@ -40,7 +39,6 @@ class Piece:
     warehouse: str
     path: str
     size: int | None
-    generation: str
     offset: int
     length: int | None
 

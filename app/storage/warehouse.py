@@ -100,26 +100,14 @@ class Warehouse:
         self._check_size(path, len(content))
         return content
 
-    def read_range(self, path: str, offset: int, length: int) -> bytes:
-        """``length`` bytes from ``offset``; fewer where the file ends before.
-
-        Raises:
-            PathNotAllowedError: the path leaves the warehouse and the allowed external roots.
-            LimitExceededError: the range is longer than ``max_file_bytes``.
-            FileMissingError: there is no such file.
-            StorageError: storage failed, after retries, or the range is none.
-        """
-        wanted = FileRange(path, offset, length)
-        self._check_range(wanted)
-        return self._slice(path, self.locate(path), offset, wanted.end) if length else b""
-
-    def read_immutable(self, path: str, size: int | None, *, generation: str = "") -> bytes:
+    def read_immutable(self, path: str, size: int | None) -> bytes:
         """The whole of a file that never changes, from the disk tier if it is there.
+
+        Only for files under names that no other file ever has, before or after.
 
         Args:
             path: the file.
             size: its bytes, if metadata tells; what is not as long is answered, but not kept.
-            generation: tells it from files that had the same path before, if there can be any.
 
         Raises:
             PaimonIndexError: as :meth:`read`.
@@ -127,7 +115,7 @@ class Warehouse:
         if self._disk is None:
             return self.read(path)
         self.locate(path)
-        piece = Piece(self._identity, path, size, generation, 0, None)
+        piece = Piece(self._identity, path, size, 0, None)
         content = self._disk.get(piece)
         if content is None:
             content = self.read(path)
@@ -155,17 +143,17 @@ class Warehouse:
             yield buffer[:count]
 
     def read_ranges(
-        self, ranges: Sequence[tuple[str, int, int]], *, immutable: bool = False, generation: str = ""
+        self, ranges: Sequence[tuple[str, int, int]], *, immutable: bool = False
     ) -> list[bytes | PaimonIndexError]:
         """Many ranges at once, read side by side; those of one file that lie close together in one go.
 
         Args:
-            ranges: path, offset and length of each, as of :meth:`read_range`.
-            immutable: the files never change, so that the disk tier may keep the ranges.
-            generation: as of :meth:`read_immutable`.
+            ranges: path, offset and length of each.
+            immutable: as of :meth:`read_immutable`, so that the disk tier may keep the ranges.
 
         Returns:
-            In the order of ``ranges`` the bytes, or why there are none: what :meth:`read_range` would raise.
+            In the order of ``ranges`` the bytes, fewer where a file ends before; or why there are none:
+            as :meth:`read`, or the range is none, or longer than ``max_file_bytes``.
 
         Raises:
             DeadlineExceededError: the request's time was used up, or its caller went away.
@@ -173,7 +161,7 @@ class Warehouse:
         asked = [FileRange(*one) for one in ranges]
         answers = {one: answer for one in asked if (answer := self._answer_unread(one)) is not None}
         missing = merge_ranges({one for one in asked if one not in answers})
-        read = partial(self._read_merged, Neighbours(self.locate), generation if immutable else None)
+        read = partial(self._read_merged, Neighbours(self.locate), immutable=immutable)
         for found in self._readers.map(read, missing, size_of=lambda merged: merged.whole.length):
             answers.update(found)
         return [answers[one] for one in asked]
@@ -256,14 +244,14 @@ class Warehouse:
         return None if wanted.length else b""
 
     def _read_merged(
-        self, neighbours: Neighbours, generation: str | None, merged: MergedRange
+        self, neighbours: Neighbours, merged: MergedRange, *, immutable: bool
     ) -> Mapping[FileRange, bytes | PaimonIndexError]:
-        """The parts of a merged range; ``generation`` is None where the file may change."""
+        """The parts of a merged range."""
         path, first, _ = merged.whole
         try:
             # What may not be read may not come from the disk tier either.
             place = neighbours.locate(path)
-            recalled = self._recall(merged.parts, generation)
+            recalled = self._recall(merged.parts) if immutable else {}
             if len(recalled) == len(merged.parts):
                 return recalled
             content = self._slice(path, place, first, merged.whole.end)
@@ -272,25 +260,26 @@ class Warehouse:
         except PaimonIndexError as error:
             return dict.fromkeys(merged.parts, error)
         found = {part: content[part.offset - first : part.end - first] for part in merged.parts}
-        self._remember(found, generation)
+        if immutable:
+            self._remember(found)
         return found
 
-    def _recall(self, parts: Sequence[FileRange], generation: str | None) -> Mapping[FileRange, bytes]:
-        if self._disk is None or generation is None:
+    def _recall(self, parts: Sequence[FileRange]) -> Mapping[FileRange, bytes]:
+        if self._disk is None:
             return {}
-        found = {part: self._disk.get(self._piece(part, generation)) for part in parts}
+        found = {part: self._disk.get(self._piece(part)) for part in parts}
         return {part: content for part, content in found.items() if content is not None}
 
-    def _remember(self, found: Mapping[FileRange, bytes], generation: str | None) -> None:
-        if self._disk is None or generation is None:
+    def _remember(self, found: Mapping[FileRange, bytes]) -> None:
+        if self._disk is None:
             return
         for part, content in found.items():
             # Less than was asked for may be all there is so far.
             if len(content) == part.length:
-                self._disk.put(self._piece(part, generation), content)
+                self._disk.put(self._piece(part), content)
 
-    def _piece(self, part: FileRange, generation: str) -> Piece:
-        return Piece(self._identity, part.path, None, generation, part.offset, part.length)
+    def _piece(self, part: FileRange) -> Piece:
+        return Piece(self._identity, part.path, None, part.offset, part.length)
 
     def _check_range(self, wanted: FileRange) -> None:
         path, offset, length = wanted

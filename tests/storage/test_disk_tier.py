@@ -20,7 +20,6 @@ def piece(path: str = "db.db/t/manifest/manifest-1", **members: object) -> Piece
     given: dict[str, object] = {
         "warehouse": "main file:///w/",
         "size": 100,
-        "generation": "",
         "offset": 0,
         "length": None,
     }
@@ -73,7 +72,6 @@ def test_what_was_put_comes_back_after_a_restart(tmp_path: Path) -> None:
         piece(warehouse="other file:///w/"),
         piece(size=101),
         piece(size=None),
-        piece(generation="2"),
         piece(offset=1),
         piece(length=100),
         piece("\ud800"),
@@ -183,8 +181,9 @@ def test_the_size_is_bounded_and_the_last_used_stay(tmp_path: Path) -> None:
     tier.put(used, bytes(block // 2))
     for number in range(300):
         tier.put(piece(f"{number}"), bytes(block // 2))
-        for entry in entries(tmp_path) if number % 50 == 49 else ():
-            os.utime(entry, (0, 0))
+        oldest_first = sorted(entries(tmp_path), key=lambda entry: entry.stat().st_mtime_ns)
+        for age, entry in enumerate(oldest_first if number % 50 == 49 else ()):
+            os.utime(entry, (age, age))
         assert tier.get(used) is not None
         assert tier.statistics().bytes <= capacity
 
@@ -226,7 +225,7 @@ from app.storage.disk_entry import Piece
 tier = DiskTier({str(tmp_path)!r}, 64 * 4096)
 for turn in range(300):
     name = str(turn % 97)
-    kept = Piece("main", name, None, "", 0, None)
+    kept = Piece("main", name, None, 0, None)
     found = tier.get(kept)
     assert found in (None, name.encode() * 100), name
     tier.put(kept, name.encode() * 100)
