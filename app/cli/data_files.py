@@ -79,7 +79,10 @@ def column_types(file: DataFile, schema: TableSchema | None, columns: Sequence[s
     for name, text in parse_columns(columns).items():
         if name not in file.schema.names:
             raise RequestError(f"--column {name}: {file.path} has no such column")
-        declared[name] = parse_type(text)
+        try:
+            declared[name] = parse_type(text)
+        except RequestError as error:
+            raise RequestError(f"--column {name}: {error}") from error
     return ColumnTypes(file, declared)
 
 

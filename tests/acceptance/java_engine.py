@@ -7,7 +7,12 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from app.types import DataType
 
 _PROGRAMS = Path(__file__).resolve().parents[3] / "shared" / "engine" / "tables"
 
@@ -38,6 +43,25 @@ class JavaEngine:
             _output_of(program, "ReadBack", "--table", str(table), "--max-rows", str(max_rows))
         )
         return answer
+
+    def evaluate_index(
+        self, index: Path, columns: Mapping[str, DataType], predicates: Sequence[object]
+    ) -> list[dict[str, Any]]:
+        """What the engine answers about a file index, predicate by predicate.
+
+        Args:
+            index: the container.
+            columns: types of the columns that it indexes.
+            predicates: as the programs write them.
+        """
+        asked = index.with_suffix(".json")
+        asked.write_text(json.dumps(predicates))
+        listed = json.dumps([{"name": name, "type": str(data_type)} for name, data_type in columns.items()])
+        program = str(self.directory / "run.sh")
+        answers = _output_of(
+            program, "EvaluateIndex", "--index", str(index), "--columns", listed, "--predicates", str(asked)
+        )
+        return [json.loads(answer) for answer in answers.splitlines()]
 
 
 def _output_of(*command: str) -> str:

@@ -1,0 +1,114 @@
+"""Index files built of data files are, byte for byte, those that the engine built of the same rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from app.building.builder import BuiltEntry, build
+from app.building.column_types import ColumnTypes
+from app.building.columns import read_columns
+from app.building.data_files import DataFile, DataFormat
+from app.errors import IndexWriteError, RequestError
+from app.file_index.container import FileIndex
+from app.file_index.table_options import FileIndexOptions
+from app.types import TypeRoot, parse_json
+from tests import golden_file_index, golden_unit
+from tests.data_files import write_data_file
+from tests.key_columns import arrow_array
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from app.building.builder import BuiltIndex
+    from app.types import DataField
+
+DATA_FILES = [
+    name
+    for name in golden_file_index.names()
+    if golden_unit.document("file-index", name)["writer"] == "data-file"
+]
+
+
+def _arrow(golden: golden_file_index.GoldenIndex, at: int, field: DataField) -> pa.Array:
+    if field.type.root is not TypeRoot.MAP:
+        return arrow_array(golden.columns[field.name], field.type)
+    value_type = field.type.children[1]
+    written = [golden_file_index.expand(row[at]) for row in golden.document["rows"]]
+    entries = [pair for entry in written if entry for pair in entry["$map"]]
+    items = arrow_array([parse_json(value, value_type) for _, value in entries], value_type)
+    offsets, end = [], 0
+    for entry in written:
+        offsets.append(None if entry is None else end)
+        end += len(entry["$map"]) if entry else 0
+    keys = pa.array([key for key, _ in entries], pa.string())
+    return pa.MapArray.from_arrays(pa.array([*offsets, end], pa.int32()), keys, items)
+
+
+def _options(document: dict[str, Any]) -> dict[str, str]:
+    columns: dict[str, list[str]] = {}
+    options = {}
+    for column, described in document["indexes"].items():
+        for index in described:
+            columns.setdefault(index["name"], []).append(column)
+            for option, value in index["options"].items():
+                options[f"file-index.{index['name']}.{column}.{option}"] = value
+    return options | {f"file-index.{kind}.columns": ",".join(names) for kind, names in columns.items()}
+
+
+def _build(file: DataFile, options: dict[str, str]) -> BuiltIndex:
+    requested = FileIndexOptions.parse(options, ColumnTypes(file, {}))
+    return build(read_columns(file, {index.column for index in requested.indexes}), requested)
+
+
+@pytest.mark.parametrize("name", DATA_FILES)
+def test_builds_what_the_engine_built(tmp_path: Path, name: str) -> None:
+    golden = golden_file_index.load(name)
+    table = pa.table({field.name: _arrow(golden, at, field) for at, field in enumerate(golden.fields)})
+    file = DataFile.open(write_data_file(tmp_path / "data.parquet", table, DataFormat.PARQUET))
+
+    assert _build(file, _options(golden.document)).content == golden.content
+
+
+def test_tells_what_it_built_and_where_the_engine_would_put_it(tmp_path: Path) -> None:
+    table = pa.table({"id": pa.array([1, 2, 2]), "city": ["a", None, "b"]})
+    file = DataFile.open(write_data_file(tmp_path / "data", table, DataFormat.PARQUET))
+    options = {
+        "file-index.bitmap.columns": "city,id",
+        "file-index.bloom-filter.columns": "id",
+        "file-index.bloom-filter.id.items": "2",
+    }
+    advanced: list[int] = []
+
+    requested = FileIndexOptions.parse(options, ColumnTypes(file, {}))
+    built = build(read_columns(file, ["city", "id"]), requested, advanced.append)
+
+    index = FileIndex.read(built.content)
+    assert sorted(built.entries, key=str) == sorted(
+        (
+            BuiltEntry(entry.column, entry.kind, entry.length)
+            for listed in index.entries.values()
+            for entry in listed
+        ),
+        key=str,
+    )
+    assert (len(built.entries), sum(advanced)) == (3, 3)
+    size = len(built.content)
+    for threshold, in_manifest in ((size, True), (size - 1, False)):
+        again = _build(file, options | {"file-index.in-manifest-threshold": f"{threshold} b"})
+        assert (again.content, again.in_manifest) == (built.content, in_manifest)
+
+
+def test_nothing_to_index_is_an_error() -> None:
+    with pytest.raises(RequestError, match=r"set file-index\.<type>\.columns"):
+        build({}, FileIndexOptions(()))
+
+
+def test_a_value_that_an_index_cannot_hold_names_its_row(tmp_path: Path) -> None:
+    table = pa.table({"n": pa.array([1, -(1 << 63)], pa.int64())})
+    file = DataFile.open(write_data_file(tmp_path / "data", table, DataFormat.PARQUET))
+
+    with pytest.raises(IndexWriteError, match="column 'n', row 1"):
+        _build(file, {"file-index.bsi.columns": "n"})
