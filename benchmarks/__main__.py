@@ -20,6 +20,7 @@ from benchmarks import (
     engine,
     http_plans,
     index_files,
+    index_writing,
     key_lookups,
     memory,
     peers,
@@ -124,7 +125,7 @@ def _suites(arguments: argparse.Namespace, engine_directory: Path | None) -> Ite
     sizes = arguments.files or (_QUICK_SIZES if arguments.quick else _SIZES)
     if engine_directory is not None:
         yield engine.index_suite(engine_directory)
-    for module in (index_files, deletions, key_lookups, http_plans, commits):
+    for module in (index_files, index_writing, deletions, key_lookups, http_plans, commits):
         yield from module.suites()
     if not arguments.quick:
         yield from plans.growth_suites()

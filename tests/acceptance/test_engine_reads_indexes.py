@@ -50,7 +50,9 @@ _POINTS = {Operator.EQUAL, Operator.IN, Operator.IS_NULL, Operator.IS_NOT_NULL}
 @pytest.mark.parametrize(("rows", "distinct"), [(300, 3), (900, 60), (5_000, 2_000), (150_000, 12)])
 def test_answers_are_those_of_the_rows(rows: int, distinct: int, engine: JavaEngine, tmp_path: Path) -> None:
     random = Random(rows)  # noqa: S311 - the same rows each time, no secret
-    fields, columns, payloads = [], {}, {}
+    fields: list[DataField] = []
+    columns: dict[str, list[Value | None]] = {}
+    payloads: dict[str, list[tuple[str, bytes | None]]] = {}
     for data_type in TYPES:
         values = _column(data_type, rows, distinct, random)
         for kind in (kind for kind in IndexKind if takes(kind, data_type)):

@@ -62,30 +62,20 @@ def _digits(
     depth: int,
 ) -> NDArray[np.uint64]:
     """The word of each string at a depth."""
-    found = np.empty(len(strings), np.uint64)
-    for start in range(0, len(strings), _STRINGS_AT_ONCE):
-        part = slice(start, start + _STRINGS_AT_ONCE)
-        found[part] = _digits_of_some(data, starts, lengths, strings[part], depth)
-    return found
-
-
-def _digits_of_some(
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    strings: NDArray[np.int64],
-    depth: int,
-) -> NDArray[np.uint64]:
     offset = depth * _DIGIT_BYTES
-    left = np.minimum(lengths[strings] - offset, _GOES_ON)
-    at = starts[strings] + offset
     if len(data) < _WORD_BYTES:
         data = np.append(data, np.zeros(_WORD_BYTES, np.uint8))
-    within = np.minimum(at, len(data) - _WORD_BYTES)
-    found = words(data, within) << ((at - within) * 8).astype(np.uint64)
-    # Bytes behind the end of the string belong to others.
-    unused = ((_WORD_BYTES - np.minimum(left, _DIGIT_BYTES)) * 8).astype(np.uint64)
-    return found >> unused << unused | left.astype(np.uint64)
+    digits = np.empty(len(strings), np.uint64)
+    for start in range(0, len(strings), _STRINGS_AT_ONCE):
+        block = strings[start : start + _STRINGS_AT_ONCE]
+        left = np.minimum(lengths[block] - offset, _GOES_ON)
+        at = starts[block] + offset
+        within = np.minimum(at, len(data) - _WORD_BYTES)
+        found = words(data, within) << ((at - within) * 8).astype(np.uint64)
+        # Bytes behind the end of the string belong to others.
+        unused = ((_WORD_BYTES - np.minimum(left, _DIGIT_BYTES)) * 8).astype(np.uint64)
+        digits[start : start + len(block)] = found >> unused << unused | left.astype(np.uint64)
+    return digits
 
 
 def _refine(
