@@ -1,1 +1,33 @@
-"""Index files made of data files: building them, proving them, and advice on which to have."""
+"""Index files made of data files: building them, proving them, and advice on which to have.
+
+A :class:`DataFile` is read by column (:func:`read_columns`), with the types that :class:`ColumnTypes` tells.
+:func:`build` and :func:`verify` take columns and bytes; neither knows where they come from.
+"""
+
+from app.building.advice import ColumnAdvice, advise, table_options
+from app.building.bloom_checks import BloomFindings
+from app.building.builder import BuiltEntry, BuiltIndex, build
+from app.building.column_types import ColumnTypes
+from app.building.columns import read_columns
+from app.building.data_files import DataFile, DataFormat
+from app.building.output_file import write_file
+from app.building.verification import CheckedEntry, Problem, Verification, verify
+
+__all__ = [
+    "BloomFindings",
+    "BuiltEntry",
+    "BuiltIndex",
+    "CheckedEntry",
+    "ColumnAdvice",
+    "ColumnTypes",
+    "DataFile",
+    "DataFormat",
+    "Problem",
+    "Verification",
+    "advise",
+    "build",
+    "read_columns",
+    "table_options",
+    "verify",
+    "write_file",
+]

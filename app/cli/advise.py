@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.building.advice import advise as advise_columns
-from app.building.advice import table_options
-from app.building.data_files import DataFile
+from app.building import DataFile, table_options
+from app.building import advise as advise_columns
 from app.cli.data_files import DataOption, SchemaOption, TypesOption, column_types, progress, read_schema
 from app.cli.output import print_json, print_line, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from app.building.advice import ColumnAdvice
+    from app.building import ColumnAdvice
 
 
 def advise(

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.building.builder import build as build_index
-from app.building.columns import read_columns
-from app.building.data_files import DataFile
-from app.building.output_file import write_file
+from app.building import DataFile, read_columns, write_file
+from app.building import build as build_index
 from app.cli.data_files import (
     DataOption,
     OutOption,
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from app.building.builder import BuiltIndex
+    from app.building import BuiltIndex
 
 
 def build(

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from app.building.column_types import ColumnTypes
+from app.building import ColumnTypes
 from app.cli.options import parse_columns
 from app.errors import FileMissingError, RequestError, StorageError
 from app.table.schema import TableSchema
@@ -20,8 +20,8 @@ from app.types import parse_type
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from app.building import DataFile
     from app.building.columns import Advance
-    from app.building.data_files import DataFile
 
 DataOption = Annotated[
     Path, typer.Option("--data", metavar="FILE", help="A data file: Parquet, ORC or Avro.")

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.building.columns import read_columns
-from app.building.data_files import DataFile
-from app.building.verification import verify as verify_index
+from app.building import DataFile, read_columns
+from app.building import verify as verify_index
 from app.cli.data_files import (
     DataOption,
     IndexOption,
@@ -28,7 +27,7 @@ from app.file_index.table_options import indexed_type
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from app.building.verification import CheckedEntry, Verification
+    from app.building import CheckedEntry, Verification
 
 
 def verify(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
 from app.building.data_files import DataFormat
+from app.cli import main
 from app.file_index.container import FileIndex
 from tests.cli.test_command_line import run
 from tests.data_files import write_data_file
@@ -205,13 +207,22 @@ def test_a_file_that_is_there_is_kept_unless_forced(data: Path) -> None:
         ((*OPTIONS, "--out", "/proc/data.index"), "/proc/data.index cannot be written: "),
     ],
 )
-def test_errors_are_one_line_and_leave_nothing(data: Path, arguments: tuple[str, ...], message: str) -> None:
-    done = run("build", "--data", str(data), *arguments)
+def test_errors_are_one_line_and_leave_nothing(
+    data: Path,
+    arguments: tuple[str, ...],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["paimon-index", "build", "--data", str(data), *arguments])
 
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert re.fullmatch(r"error: [^\n]*\n", done.stderr)
-    assert message in done.stderr
+    with pytest.raises(SystemExit) as exited:
+        main()
+
+    output = capsys.readouterr()
+    assert (exited.value.code, output.out) == (1, "")
+    assert re.fullmatch(r"error: [^\n]*\n", output.err)
+    assert message in output.err
     assert list(data.parent.iterdir()) == [data]
 
 
