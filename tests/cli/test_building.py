@@ -184,6 +184,7 @@ def test_a_file_that_is_there_is_kept_unless_forced(data: Path) -> None:
     assert target.read_bytes() == b"old"
 
     assert run("build", "--data", str(data), *OPTIONS, "--force").returncode == 0
+    assert "is the data file" in run("build", "--data", str(data), "--out", str(data), "--force").stderr
     assert FileIndex.read(target.read_bytes()).entries
 
 
