@@ -123,26 +123,31 @@ def _advise_column(file: DataFile, types: ColumnTypes, column: str) -> ColumnAdv
         data_type = types[column]
     except RequestError as error:
         return ColumnAdvice(column, str(error))
-    suited = [kind for kind in IndexKind if takes(kind, data_type)]
     if data_type.root is TypeRoot.MAP:
         return ColumnAdvice(column, f"list single keys of the map, as {column}[key]", data_type)
-    if not suited:
+    if not _suited(data_type):
         return ColumnAdvice(column, "no index takes this type", data_type)
-    keys = KeyColumn.of(read_columns(file, [column])[column], data_type, column)
-    distinct, null_count = len(keys.distinct().keys), keys.row_count - len(keys.value_rows)
-    if distinct == 0:
-        return ColumnAdvice(column, "no row has a value, as statistics tell", data_type, 0, null_count)
-    if distinct == 1 and null_count == 0:
-        return ColumnAdvice(column, "every row has the same value, as statistics tell", data_type, 1, 0)
-    kind = _kind(data_type, suited, distinct, len(keys.value_rows))
-    obstacle = _obstacle(column, kind)
-    if obstacle:
-        return ColumnAdvice(column, obstacle, data_type, distinct, null_count)
-    options = _options(kind, distinct)
     try:
-        size_bytes = len(write_index(kind, keys, options))
+        keys = KeyColumn.of(read_columns(file, [column])[column], data_type, column)
+        return _propose(file, keys)
     except IndexWriteError as error:
-        return ColumnAdvice(column, f"{kind}: {error}", data_type, distinct, null_count)
+        return ColumnAdvice(column, f"an index cannot hold it: {error}", data_type)
+
+
+def _propose(file: DataFile, keys: KeyColumn) -> ColumnAdvice:
+    column, data_type = keys.name, keys.data_type
+    distinct, null_count = len(keys.distinct().keys), keys.row_count - len(keys.value_rows)
+    kind = _kind(data_type, distinct, len(keys.value_rows))
+    if distinct == 0:
+        reason = "no row has a value, as statistics tell"
+    elif distinct == 1 and null_count == 0:
+        reason = "every row has the same value, as statistics tell"
+    else:
+        reason = _obstacle(column, kind) or ""
+    if reason:
+        return ColumnAdvice(column, reason, data_type, distinct, null_count)
+    options = _options(kind, distinct)
+    size_bytes = len(write_index(kind, keys, options))
     return ColumnAdvice(
         column,
         _REASONS[kind],
@@ -155,7 +160,12 @@ def _advise_column(file: DataFile, types: ColumnTypes, column: str) -> ColumnAdv
     )
 
 
-def _kind(data_type: DataType, suited: list[IndexKind], distinct: int, values: int) -> IndexKind:
+def _suited(data_type: DataType) -> list[IndexKind]:
+    return [kind for kind in IndexKind if takes(kind, data_type)]
+
+
+def _kind(data_type: DataType, distinct: int, values: int) -> IndexKind:
+    suited = _suited(data_type)
     few = distinct <= _FEW_VALUES and distinct * _ROWS_PER_VALUE <= values
     if IndexKind.BITMAP in suited and (few or data_type.root is TypeRoot.BOOLEAN):
         return IndexKind.BITMAP

@@ -47,6 +47,8 @@ def build(
 ) -> None:
     """Build the index file of one data file."""
     target = out or data.with_name(f"{data.name}.index")
+    if target.resolve() == data.resolve():
+        raise RequestError(f"{target} is the data file: choose another name with --out")
     if target.exists() and not force:
         raise RequestError(f"{target} exists: choose another name with --out, or replace it with --force")
     table = read_schema(schema)

@@ -4,4 +4,7 @@
 :func:`app.file_index.top_n.top_n` and :func:`app.file_index.inspect.inspect` are what it is read for. A leaf
 of the filter becomes a condition (:mod:`app.file_index.conditions`) on keys (:mod:`app.file_index.keys`),
 which each kind of index answers in its own module; answers combine as :mod:`app.file_index.result` says.
+
+:func:`app.file_index.index_writer.write_index` writes an index of a column of keys
+(:mod:`app.file_index.key_column`).
 """

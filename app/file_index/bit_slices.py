@@ -7,6 +7,7 @@ question, so the sets shrink as the walk goes on and slices are decoded only whe
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -169,9 +170,9 @@ def slice_codes(rows: Iterable[CodedRows], slices: int) -> list[bytes]:
         rows: block by block, ascending; codes lie below ``2 ** slices``.
         slices: number of bits to keep.
     """
-    bitmaps = [BitMap() for _ in range(1 + slices)]
+    bitmaps = deque(BitMap() for _ in range(1 + slices))
     for positions, codes in rows:
         bitmaps[0] |= bitmap_of(positions)
         for bit in range(slices):
             bitmaps[1 + bit] |= bitmap_of(positions[codes >> bit & 1 != 0])
-    return [serialize(bitmap) for bitmap in bitmaps]
+    return [serialize(bitmaps.popleft()) for _ in range(1 + slices)]

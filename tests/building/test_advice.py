@@ -32,6 +32,7 @@ TABLE = pa.table(
         "flag": [row % 3 == 0 for row in range(ROWS)],
         "wide": pa.array([Decimal(row) for row in range(ROWS)], pa.decimal128(38, 2)),
         "moment": pa.array([MIDNIGHT + dt.timedelta(seconds=row) for row in range(ROWS)], pa.timestamp("ns")),
+        "wider": pa.array([Decimal(10) ** 30 + row for row in range(ROWS)], pa.decimal128(38, 2)),
         "same": [1] * ROWS,
         "nothing": pa.nulls(ROWS, pa.string()),
         "sometimes": [None if row % 2 else "x" for row in range(ROWS)],
@@ -64,6 +65,7 @@ def advice(file: DataFile) -> dict[str, ColumnAdvice]:
         ("score", "range-bitmap", 9_000),
         ("flag", "bitmap", 2),
         ("wide", "bsi", ROWS),
+        ("wider", None, None),
         ("moment", "bloom-filter", ROWS),
         ("same", None, 1),
         ("nothing", None, 0),
@@ -89,6 +91,7 @@ def test_columns_of_the_engine_are_passed_over(advice: dict[str, ColumnAdvice]) 
 
 def test_reasons_tell_what_to_do(advice: dict[str, ColumnAdvice]) -> None:
     assert "attributes[key]" in advice["attributes"].reason
+    assert "column 'wider', row 0: expected an unscaled value of 64 bits" in advice["wider"].reason
     assert "cannot list" in advice["a,b"].reason
     assert "with a dot" in advice["user.name"].reason
 

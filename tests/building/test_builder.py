@@ -20,6 +20,7 @@ from tests.data_files import write_data_file
 from tests.key_columns import arrow_array
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from app.building.builder import BuiltIndex
@@ -47,7 +48,7 @@ def _arrow(golden: golden_file_index.GoldenIndex, at: int, field: DataField) -> 
     return pa.MapArray.from_arrays(pa.array([*offsets, end], pa.int32()), keys, items)
 
 
-def _options(document: dict[str, Any]) -> dict[str, str]:
+def _options(document: Mapping[str, Any]) -> dict[str, str]:
     columns: dict[str, list[str]] = {}
     options = {}
     for column, described in document["indexes"].items():

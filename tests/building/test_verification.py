@@ -82,9 +82,9 @@ def _assert_answers_are_right(
         )
         if found is KEEP:
             continue
-        positions = BitMap() if found is SKIP else found.positions  # type: ignore[union-attr] # rows
+        positions = BitMap() if found is SKIP else found.positions
         assert positions >= truth, f"{leaf} loses rows"
-        if kind is not IndexKind.BLOOM_FILTER and (found is SKIP or found.exact):  # type: ignore[union-attr] # likewise
+        if kind is not IndexKind.BLOOM_FILTER and (found is SKIP or found.exact):
             assert positions == truth, f"{leaf} finds others"
 
 

@@ -106,7 +106,7 @@ def test_a_damaged_bit_that_loses_a_row_is_named(data: Path) -> None:
     run("build", "--data", str(data), *OPTIONS)
     target = data.with_name("part-0.parquet.index")
     content = bytearray(target.read_bytes())
-    entries = FileIndex.read(content).entries["city"]
+    entries = FileIndex.read(bytes(content)).entries["city"]
     (bloom,) = (entry for entry in entries if entry.kind == "bloom-filter")
     # Some bits must be set; the highest of a byte that has any is one of them.
     at = next(at for at in range(bloom.start + 4, bloom.end) if content[at])
@@ -184,6 +184,7 @@ def test_a_file_that_is_there_is_kept_unless_forced(data: Path) -> None:
     assert target.read_bytes() == b"old"
 
     assert run("build", "--data", str(data), *OPTIONS, "--force").returncode == 0
+    assert "is the data file" in run("build", "--data", str(data), "--out", str(data), "--force").stderr
     assert FileIndex.read(target.read_bytes()).entries
 
 
