@@ -77,7 +77,7 @@ def read_columns_apart(
     schema, blocks = _open(data, expected)
     lifted = LiftedValues(column.prefix, capacity=len(data))
     try:
-        records, decoded = column.take_out(_decode(map(lifted.lighten, blocks), schema))
+        records, decoded = column.take_out(_decode(map(lifted.lighten, _ahead(blocks)), schema))
         return records, lifted.put_back(decoded)
     except CorruptMetadataError:
         # Something was taken for a value that is none; or the file is damaged, and now tells where.
@@ -108,6 +108,18 @@ def _decode(blocks: Iterable[Block], schema: bytes) -> RecordColumns:
     if together or not pieces:
         pieces.append(decode_blocks(together or [Block(0, 0, b"")], schema))
     return RecordColumns(pieces)
+
+
+def _ahead(blocks: Iterator[Block]) -> Iterator[Block]:
+    """The same blocks, some of them expanded before the first of them is looked at."""
+    waiting, held_bytes = [], 0
+    for block in blocks:
+        waiting.append(block)
+        held_bytes += len(block.expanded)
+        if held_bytes >= _DECODED_TOGETHER_BYTES:
+            yield from waiting
+            waiting, held_bytes = [], 0
+    yield from waiting
 
 
 def _read_blocks(cursor: AvroCursor, codec: str, sync: bytes) -> Iterator[Block]:

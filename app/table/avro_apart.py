@@ -8,7 +8,7 @@ whatever looks like one, by the bytes it starts with and the length in front of 
 bytes   value
 ======= ==============================================
 16      the mark, drawn at random for this one file
-4       i32 BE, how many values were lifted before
+4       u32 BE, how many values were lifted before
 ======= ==============================================
 
 * A token that the decoder gives back as a value of the column stands where the decoder expected a length and
@@ -22,7 +22,6 @@ So both ways give the same columns, whatever the file.
 from __future__ import annotations
 
 import secrets
-import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -41,8 +40,8 @@ SMALLEST_BYTES: Final = 1024
 """Smaller values are decoded sooner than they are found."""
 
 _MARK_BYTES: Final = 16
-_NUMBER: Final = struct.Struct(">i")
-_TOKEN_BYTES: Final = _MARK_BYTES + _NUMBER.size
+_NUMBER_BYTES: Final = 4
+_TOKEN_BYTES: Final = _MARK_BYTES + _NUMBER_BYTES
 _TOKEN_LENGTH: Final = encode_long(_TOKEN_BYTES)
 _CONTINUED: Final = 0x80
 _MAX_LENGTH_BYTES: Final = 5
@@ -78,6 +77,7 @@ class LiftedValues:
     def __init__(self, prefix: bytes, capacity: int) -> None:
         self._prefix = prefix
         self._mark = secrets.token_bytes(_MARK_BYTES)
+        self._token = _TOKEN_LENGTH + self._mark
         self._values = GrowingBytes(capacity)
         self._waiting: list[memoryview] = []
         self._waiting_bytes = 0
@@ -86,17 +86,27 @@ class LiftedValues:
     def lighten(self, block: Block) -> Block:
         """The block with tokens for what looks like values."""
         expanded = bytes(block.expanded)
-        view = memoryview(expanded)
+        find, prefix, token = expanded.find, self._prefix, self._token
+        at = find(prefix)
+        if at < 0:
+            return block
+        view, size = memoryview(expanded), len(expanded)
         parts: list[bytes | memoryview] = []
-        done, at = 0, expanded.find(self._prefix)
+        done, number = 0, len(self._lengths)
         while at >= 0:
             start, length = _length_before(expanded, at)
-            if start >= done and SMALLEST_BYTES <= length <= len(expanded) - at:
-                parts += (view[done:start], _TOKEN_LENGTH, self._mark, _NUMBER.pack(len(self._lengths)))
-                done = at + length
-                self._lift(view[at:done])
-            at = expanded.find(self._prefix, max(done, at + 1))
-        return Block(block.offset, block.count, b"".join((*parts, view[done:]))) if parts else block
+            if start >= done and SMALLEST_BYTES <= length <= size - at:
+                parts += (view[done:start], token, number.to_bytes(_NUMBER_BYTES, "big"))
+                done, number = at + length, number + 1
+                self._lengths.append(length)
+                self._waiting.append(view[at:done])
+                at = done - 1
+            at = find(prefix, at + 1)
+        self._waiting_bytes += size
+        if self._waiting_bytes >= _MOVED_TOGETHER_BYTES:
+            self._move()
+        parts.append(view[done:])
+        return Block(block.offset, block.count, b"".join(parts))
 
     def put_back(self, decoded: BytesColumn) -> BytesColumn:
         """The column with values for its tokens.
@@ -110,7 +120,7 @@ class LiftedValues:
         rows = np.flatnonzero(decoded.lengths == _TOKEN_BYTES)
         tokens = decoded.take(rows).gather(0, _TOKEN_BYTES)
         is_token = (tokens[:, :_MARK_BYTES] == np.frombuffer(self._mark, np.uint8)).all(axis=1)
-        numbers = np.ascontiguousarray(tokens[is_token, _MARK_BYTES:]).view(">i4").reshape(-1)
+        numbers = np.ascontiguousarray(tokens[is_token, _MARK_BYTES:]).view(">u4").reshape(-1)
         if not np.array_equal(numbers, np.arange(len(self._lengths))):
             raise CorruptMetadataError("values are not where they seemed to be")
         lifted = np.array(self._lengths)
@@ -118,13 +128,6 @@ class LiftedValues:
         starts[rows[is_token]], lengths[rows[is_token]] = np.cumsum(lifted) - lifted, lifted
         self._values.extend(decoded.data)
         return BytesColumn(self._values.data, np.where(lengths < 0, 0, starts), lengths)
-
-    def _lift(self, value: memoryview) -> None:
-        self._lengths.append(len(value))
-        self._waiting.append(value)
-        self._waiting_bytes += len(value)
-        if self._waiting_bytes >= _MOVED_TOGETHER_BYTES:
-            self._move()
 
     def _move(self) -> None:
         """Lets go of the blocks that values were lifted out of."""
@@ -135,12 +138,11 @@ class LiftedValues:
 def _length_before(expanded: bytes, end: int) -> tuple[int, int]:
     """The number that ends at ``end`` as ``(where it starts, number)``; -1 for what is no length."""
     start = end - 1
-    if start < 0 or expanded[start] >= _CONTINUED:
+    if start < 0 or (number := expanded[start]) >= _CONTINUED:
         return -1, -1
-    number = expanded[start]
-    while start > 0 and expanded[start - 1] >= _CONTINUED and end - start < _MAX_LENGTH_BYTES:
+    while start > 0 and (byte := expanded[start - 1]) >= _CONTINUED and end - start < _MAX_LENGTH_BYTES:
         start -= 1
-        number = number << 7 | expanded[start] & 0x7F
+        number = number << 7 | byte & 0x7F
     return start, -1 if number & 1 else number >> 1
 
 
