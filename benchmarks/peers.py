@@ -7,10 +7,12 @@ from importlib.util import find_spec
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
+from benchmarks.plans import FIRST
 from benchmarks.questions import Operator, Question, questions
-from benchmarks.services import KEYS, NO_INDEX, VALUES, prepare, warehouse_of
+from benchmarks.runner import in_process, measured
+from benchmarks.services import KEYS, NO_INDEX, VALUES, prepare, read_manifests, warehouse_of
 from benchmarks.synthetic import IDENTIFIER
-from benchmarks.workload import Note, Suite, Workload
+from benchmarks.workload import Measured, Note, Suite, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,9 +33,13 @@ _METHODS: Final = {Operator.EQUAL: "equal", Operator.LESS_THAN: "lessThan", Oper
 def suites(files: int) -> Iterator[Suite]:
     """Its plans of tables of one size."""
     for layout in LAYOUTS:
-        yield Suite(
-            f"{_NAME}, {layout.title}", partial(_plans, layout, files), partial(prepare, layout, files)
-        )
+        prepared = partial(_prepare, layout, files)
+        yield Suite(f"{_NAME}, {layout.title}", partial(_plans, layout, files), prepared)
+
+
+def _prepare(layout: Layout, files: int, directory: Path) -> None:
+    for size in (FIRST, files):
+        prepare(layout, size, directory)
 
 
 def compared(layout: Layout, files: int) -> tuple[Question, ...]:
@@ -46,23 +52,46 @@ def plan_name(title: str, question: str) -> str:
     return f"{_NAME}, {title}: {question}"
 
 
+def cold_name(title: str, question: str) -> str:
+    """What results call its first plan of a table in a process."""
+    return f"{_NAME} in a new process, {title}: {question}"
+
+
 def _plans(layout: Layout, files: int, directory: Path) -> Iterator[Workload | Note]:
     if find_spec(_MODULE) is None:
         yield Note(f"{_NAME} is not installed (pip install 'paimon-index[bench]'): it is not compared")
         return
+    table, random = _table(layout, files, directory), Random(files)
+    for number, question in enumerate(questions(layout, files)):
+        if question.is_compared:
+            plan = partial(_files_kept, table, layout, question, random)
+            yield Workload(plan_name(layout.title, question.name), files, plan, runs=_RUNS)
+            cold = partial(in_process, partial(_plan_cold, layout, files, directory, number))
+            yield Workload(cold_name(layout.title, question.name), files, cold, runs=_RUNS, is_cold=True)
+
+
+def _plan_cold(layout: Layout, files: int, directory: Path, number: int) -> Measured:
+    """The first plan of a table, in the way that ours is timed."""
+    random = Random(files)
+    for size in (FIRST, files):
+        read_manifests(warehouse_of(directory, layout, size))
+        question = questions(layout, files)[number]
+        table = _table(layout, size, directory)
+        found = measured(partial(_files_kept, table, layout, question, random))
+    return found
+
+
+def _table(layout: Layout, files: int, directory: Path) -> Any:  # noqa: ANN401 - no stubs are published
     # It is there only where benchmarks are run.
     from pypaimon_rust.datafusion import PaimonCatalog  # noqa: PLC0415 - see above
 
-    table = PaimonCatalog({"warehouse": str(warehouse_of(directory, layout, files))}).get_table(IDENTIFIER)
-    random = Random(files)
+    return PaimonCatalog({"warehouse": str(warehouse_of(directory, layout, files))}).get_table(IDENTIFIER)
 
-    def plan(question: Question) -> int:
-        builder = table.new_read_builder().with_filter(_predicate(layout, question.comparisons(random)))
-        rows: int = sum(split.row_count() for split in builder.new_scan().plan().splits())
-        return rows // layout.rows
 
-    for question in compared(layout, files):
-        yield Workload(plan_name(layout.title, question.name), files, partial(plan, question), runs=_RUNS)
+def _files_kept(table: Any, layout: Layout, question: Question, random: Random) -> int:  # noqa: ANN401 - as above
+    builder = table.new_read_builder().with_filter(_predicate(layout, question.comparisons(random)))
+    rows: int = sum(split.row_count() for split in builder.new_scan().plan().splits())
+    return rows // layout.rows
 
 
 def _predicate(layout: Layout, comparisons: tuple[Comparison, ...]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from benchmarks import commits, engine, index_files, peers
 from benchmarks.plans import COMPARED, FEW_VALUES, LARGEST, MANY_COLUMNS, MANY_VALUES, cold_name, warm_name
 from benchmarks.services import KEYS, NO_INDEX, VALUES
-from benchmarks.workload import Cost, Figure, Target, Unit
+from benchmarks.workload import Figure, Target, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,15 +26,22 @@ _TEN_TIMES: Final = frozenset({LARGEST, 1_000_000, 10_000_000})
 def ratios(figures: Sequence[Figure]) -> Iterator[Figure]:
     """Ratios of medians; those of which a part was not measured are left out."""
     medians = {(figure.name, figure.size): figure.p50 for figure in figures if figure.p50}
-    costs = {(figure.name, figure.size): figure.costs for figure in figures}
+    by_key = {(figure.name, figure.size): figure for figure in figures}
     wanted = [*_growth(figures), *_comparisons(), *_decoding(figures)]
     for name, above, below, target in wanted:
         if above in medians and below in medians:
             ratio = medians[above] / medians[below]
-            # Of a peer there is no profile.
-            explained = costs[above] or costs[below]
-            yield Figure(name, above[1], Unit.TIMES, ratio, target=target, costs=explained)
-    yield from _added_manifest(medians, costs)
+            ours = by_key[above if target is _GROWTH else below]
+            yield Figure(
+                name,
+                above[1],
+                Unit.TIMES,
+                ratio,
+                target=target,
+                costs=ours.costs,
+                kernel_share=ours.kernel_share,
+            )
+    yield from _added_manifest(medians, by_key)
 
 
 def _growth(figures: Sequence[Figure]) -> Iterator[tuple[str, Key, Key, Target]]:
@@ -54,11 +61,13 @@ def _comparisons() -> Iterator[tuple[str, Key, Key, Target | None]]:
     for layout in peers.LAYOUTS:
         for question in peers.compared(layout, LARGEST):
             warm, cold = (name(layout.title, question.name) for name in (warm_name, cold_name))
-            rust = peers.plan_name(layout.title, question.name)
+            rust, rust_cold = (
+                name(layout.title, question.name) for name in (peers.plan_name, peers.cold_name)
+            )
             # Only where an index can tell that files do not match is there so much to gain.
             wanted: list[tuple[str, str, Target | None]] = [
                 (rust, warm, None if layout is NO_INDEX else _FASTER_WARM),
-                (rust, cold, _NOT_SLOWER),
+                (rust_cold, cold, _NOT_SLOWER),
             ]
             if layout is KEYS:
                 wanted += [
@@ -78,7 +87,7 @@ def _decoding(figures: Sequence[Figure]) -> Iterator[tuple[str, Key, Key, Target
                 yield f"{theirs} / {ours}", (theirs, size), (ours, size), target
 
 
-def _added_manifest(medians: Mapping[Key, float], costs: Mapping[Key, tuple[Cost, ...]]) -> Iterator[Figure]:
+def _added_manifest(medians: Mapping[Key, float], by_key: Mapping[Key, Figure]) -> Iterator[Figure]:
     """What a new snapshot costs beyond a plan of the one before, in a large table by a small one."""
     extra = []
     for manifests in commits.MANIFESTS:
@@ -94,5 +103,5 @@ def _added_manifest(medians: Mapping[Key, float], costs: Mapping[Key, tuple[Cost
             Unit.TIMES,
             extra[1] / extra[0],
             target=_CONSTANT,
-            costs=costs[commits.added_name(many), many * commits.FILES_PER_MANIFEST],
+            costs=by_key[commits.added_name(many), many * commits.FILES_PER_MANIFEST].costs,
         )

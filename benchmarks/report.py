@@ -39,6 +39,8 @@ def _missed(figures: Sequence[Figure]) -> Iterator[str]:
     for figure in missed:
         shares = ", ".join(f"`{cost.function}` {cost.share:.0%}" for cost in figure.costs)
         yield f"- **{figure.name}**, {figure.size:,}: {limit_of(figure.name)}"
+        if figure.kernel_share is not None:
+            yield f"  Of the processor's time {figure.kernel_share:.0%} is the kernel's."
         if shares:
             yield f"  Profile: {shares}."
 

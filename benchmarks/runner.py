@@ -73,6 +73,16 @@ def percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
+def measured(plan: Callable[[], int]) -> Measured:
+    """A run that is the first of its kind in a process of its own, and returns how many files are kept."""
+    _reset_peak()
+    started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
+    kept = plan()
+    seconds, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF)
+    kernel, own = after.ru_stime - before.ru_stime, after.ru_utime - before.ru_utime
+    return Measured(seconds, kept, peak_bytes(), kernel / (kernel + own) if kernel + own else 0.0)
+
+
 def resident_bytes() -> int:
     """Memory of this process now; 0 where the system does not tell."""
     return _status_bytes("VmRSS:") or 0
@@ -84,6 +94,7 @@ def _time(workload: Workload, seconds_each: float) -> Figure:
         workload.run()
     took: list[float] = []
     kept: list[int] = []
+    own_accounts: list[Measured] = []
     # What is there already need not be looked through before each run.
     gc.collect()
     gc.freeze()
@@ -98,11 +109,14 @@ def _time(workload: Workload, seconds_each: float) -> Figure:
             case Measured():
                 took.append(result.seconds)
                 kept.append(result.kept)
+                own_accounts.append(result)
             case _:
                 took.append(seconds)
                 if isinstance(result, int):
                     kept.append(result)
     gc.unfreeze()
+    peaks = [each.peak_bytes for each in own_accounts if each.peak_bytes is not None]
+    kernel_shares = [each.kernel_share for each in own_accounts if each.kernel_share is not None]
     scale = 1e9 / workload.size if workload.unit is Unit.NANOSECONDS_EACH else 1e3
     figure = Figure(
         name=workload.name,
@@ -112,12 +126,13 @@ def _time(workload: Workload, seconds_each: float) -> Figure:
         p99=percentile(sorted(took), 0.99) * scale,
         runs=len(took),
         kept=statistics.median_low(kept) if kept else None,
-        peak_bytes=_peak_bytes(),
+        peak_bytes=max(peaks) if peaks else peak_bytes(),
         target=workload.target,
+        kernel_share=statistics.median(kernel_shares) if kernel_shares else None,
     )
     # Ratios of cold plans and of decoding are formed later, and may turn out to need an explanation.
     may_be_missed = workload.is_cold or workload.unit is Unit.NANOSECONDS_EACH or figure.is_missed
-    return replace(figure, costs=costs(workload.run)) if may_be_missed else figure
+    return replace(figure, costs=costs(workload.profiled or workload.run)) if may_be_missed else figure
 
 
 def _reset_peak() -> None:
@@ -126,7 +141,8 @@ def _reset_peak() -> None:
         _CLEAR_REFERENCES.write_text(_RESET_PEAK)
 
 
-def _peak_bytes() -> int:
+def peak_bytes() -> int:
+    """The most memory that this process has had since it was reset."""
     return _status_bytes("VmHWM:") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 

@@ -29,6 +29,8 @@ VALUES: Final = Layout(Indexed.VALUES, bodies=1_000)
 VALUES_BESIDE: Final = Layout(Indexed.VALUES, is_embedded=False, bodies=1_000)
 LAYOUTS: Final = (NO_INDEX, KEYS, KEYS_BESIDE, VALUES, VALUES_BESIDE)
 
+_READ_AT_ONCE: Final = 1 << 20
+
 _ROOM: Final = CacheBytes(
     manifests=8 << 30, index_headers=8 << 30, bloom_filters=8 << 30, bitmaps=8 << 30, plans=0
 )
@@ -47,6 +49,15 @@ def prepare(layout: Layout, files: int, directory: Path) -> None:
     warehouse = warehouse_of(directory, layout, files)
     if not warehouse.exists():
         write_table(warehouse, layout, files)
+
+
+def read_manifests(warehouse: Path) -> None:
+    """Has the operating system keep the manifests in memory, so that nobody waits for the disk."""
+    buffer = bytearray(_READ_AT_ONCE)
+    for path in warehouse.glob("*/*/manifest/*"):
+        with path.open("rb", buffering=0) as file:
+            while file.readinto(buffer):
+                pass
 
 
 def open_service(warehouse: Path, cache_bytes: CacheBytes = _ROOM) -> IndexService:

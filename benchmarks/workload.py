@@ -51,6 +51,7 @@ class Workload:
         target: what the median should be.
         is_cold: the first run counts like every other, since each of them starts with nothing.
         runs: how often it may run.
+        profiled: does the same in this process, where ``run`` has one of its own.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Workload:
     target: Target | None = None
     is_cold: bool = False
     runs: int = 100
+    profiled: Callable[[], object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +71,14 @@ class Measured:
     Attributes:
         seconds: of that part.
         kept: data files that are kept.
+        peak_bytes: the most memory of the run's own process, if it had one.
+        kernel_share: of the processor's time, what the kernel took: mostly for handing out memory.
     """
 
     seconds: float
     kept: int
+    peak_bytes: int | None = None
+    kernel_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +109,7 @@ class Figure:
         peak_bytes: the most memory that the process had while it ran.
         target: what ``p50`` should be.
         costs: where the time of a run goes, the largest first; empty where nobody may ask.
+        kernel_share: as of :class:`Measured`, in the median.
     """
 
     name: str
@@ -115,6 +122,7 @@ class Figure:
     peak_bytes: int | None = None
     target: Target | None = None
     costs: tuple[Cost, ...] = ()
+    kernel_share: float | None = None
 
     @property
     def is_missed(self) -> bool:
