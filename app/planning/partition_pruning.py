@@ -16,9 +16,10 @@ from app.predicates.column_bounds import ColumnBounds
 from app.predicates.model import ALWAYS_FALSE, BoundLeaf, leaves
 from app.predicates.verdicts import Verdict, leaf_verdicts
 from app.table.row_columns import RowColumns
-from app.types.bytes_column import BytesColumn
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from app.planning.drafts import Drafts
     from app.planning.version import Version
     from app.types import DataField
@@ -33,19 +34,28 @@ def prune_partitions(drafts: Drafts, version: Version) -> None:
         if predicate == ALWAYS_FALSE:
             drafts.skip(drafts.left(), SkipStep.STATISTICS, predicate=predicate)
         return
-    partitions = drafts.files.columns.partitions
-    rows = RowColumns(BytesColumn.of(partitions), len(keys), "partition {}".format)
+    rows = RowColumns(version.contents.partitions, len(keys), "partition {}".format)
     columns = {leaf.field.id: _bounds(rows, keys[leaf.field.id], leaf.field) for leaf in tests}
     holds = np.stack([leaf_verdicts(leaf, columns[leaf.field.id]) == Verdict.ALL for leaf in tests], axis=1)
-    distinct, numbers = np.unique(holds, axis=0, return_inverse=True)
+    _, examples, numbers = np.unique(_bits(holds), return_index=True, return_inverse=True)
     drafts.predicates = [
         specialise(predicate, {id(leaf): bool(held) for leaf, held in zip(tests, row, strict=True)})
-        for row in distinct
+        for row in holds[examples]
     ]
     drafts.predicate_codes = numbers.astype(np.int32)[drafts.files.columns.partition_codes]
     nowhere = np.array([each == ALWAYS_FALSE for each in drafts.predicates])
     left = drafts.left()
     drafts.skip(left[nowhere[drafts.predicate_codes[left]]], SkipStep.PARTITION, predicate=predicate)
+
+
+def _bits(holds: NDArray[np.bool_]) -> NDArray[np.generic]:
+    """One thing for each row of flags, equal where the rows are."""
+    packed = np.packbits(holds, axis=1)
+    return (
+        packed.reshape(-1)
+        if packed.shape[1] == 1
+        else packed.view(np.dtype((np.void, packed.shape[1]))).reshape(-1)
+    )
 
 
 def _bounds(rows: RowColumns, position: int, field: DataField) -> ColumnBounds:

@@ -13,6 +13,7 @@ from app.planning.vector_places import VectorPlaces
 from app.table.options import MergeEngine
 from app.table.partition import partition_json, partition_values
 from app.table.paths import POSTPONED_BUCKET
+from app.types.bytes_column import BytesColumn
 from app.types.index_files import DELETION_VECTORS, HASH
 
 if TYPE_CHECKING:
@@ -38,12 +39,14 @@ class VersionContents:
 
     Attributes:
         columns: data files that a batch read sees, in manifest order.
+        partitions: their partition rows, those of ``columns.partitions``.
         invisible: number of those that it never sees.
         vectors: where the deletion vectors of these files lie.
         hash_indexes: hash index files by partition.
     """
 
     columns: FileColumns
+    partitions: BytesColumn
     invisible: int
     vectors: VectorPlaces
     hash_indexes: Mapping[bytes, Sequence[IndexEntry]]
@@ -73,6 +76,7 @@ class VersionContents:
         vectors = [entry for entry in index_entries if entry.file.index_type == DELETION_VECTORS]
         return cls(
             columns,
+            BytesColumn.of(columns.partitions),
             len(live) - len(columns),
             VectorPlaces.find(vectors, Files(columns, tuple(manifests))),
             dict(hash_indexes),
@@ -82,7 +86,12 @@ class VersionContents:
     def nbytes(self) -> int:
         """About how much memory the object takes."""
         index_files = sum(map(len, self.hash_indexes.values()))
-        return self.columns.nbytes + self.vectors.nbytes + _MEMORY_PER_INDEX_FILE * index_files
+        return (
+            self.columns.nbytes
+            + self.partitions.nbytes
+            + self.vectors.nbytes
+            + _MEMORY_PER_INDEX_FILE * index_files
+        )
 
 
 def keeps_one_version(schema: TableSchema) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from enum import IntEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 import numpy as np
@@ -44,6 +45,7 @@ Verdicts: TypeAlias = "NDArray[np.int8]"
 BoundsOf: TypeAlias = "Callable[[DataField, NDArray[np.int64]], ColumnBounds | None]"
 Trace: TypeAlias = "Callable[[BoundLeaf, NDArray[np.int64], Verdicts], None]"
 
+# NumPy compares arrays with these much faster than with members of an enum.
 _NONE, _SOME, _ALL = map(np.int8, Verdict)
 _FEW: Final = 4
 """Up to so many literals, comparing with each is quicker than searching."""
@@ -73,7 +75,7 @@ def evaluate_bounds(
     def judge(leaf: BoundLeaf, at: NDArray[np.int64]) -> Verdicts:
         whole = _SELECTING_COSTS * len(at) >= len(files)
         known = bounds(leaf.field, files if whole else files[at])
-        verdicts = _everywhere(at, Verdict.SOME) if known is None else leaf_verdicts(leaf, known)
+        verdicts = _everywhere(at, _SOME) if known is None else leaf_verdicts(leaf, known)
         if len(verdicts) > len(at):
             verdicts = verdicts.take(at)
         if trace is not None:
@@ -94,9 +96,7 @@ def _evaluate(
             return judge(predicate, at)
         case BoundAnd(children) | BoundOr(children):
             decisive, neutral, combine = (
-                (Verdict.NONE, Verdict.ALL, np.minimum)
-                if isinstance(predicate, BoundAnd)
-                else (Verdict.ALL, Verdict.NONE, np.maximum)
+                (_NONE, _ALL, np.minimum) if isinstance(predicate, BoundAnd) else (_ALL, _NONE, np.maximum)
             )
             verdicts = _everywhere(at, neutral)
             for child in children:
@@ -110,9 +110,9 @@ def _evaluate(
                 verdicts[undecided] = combine(verdicts.take(undecided), found)
             return verdicts
         case Constant(value):
-            return _everywhere(at, Verdict.ALL if value else Verdict.NONE)
+            return _everywhere(at, _ALL if value else _NONE)
         case Unknown():
-            return _everywhere(at, Verdict.SOME)
+            return _everywhere(at, _SOME)
         case _:
             assert_never(predicate)
 
@@ -130,10 +130,12 @@ def leaf_verdicts(leaf: BoundLeaf, bounds: ColumnBounds) -> Verdicts:
             none |= all_null
             every &= no_null
     none |= bounds.row_count == 0
-    return np.where(none, _NONE, np.where(every, _ALL, _SOME))
+    verdicts: Verdicts = every.view(np.int8) + _SOME
+    verdicts[none] = _NONE
+    return verdicts
 
 
-def _everywhere(at: NDArray[np.int64], verdict: Verdict) -> Verdicts:
+def _everywhere(at: NDArray[np.int64], verdict: np.int8) -> Verdicts:
     return np.full(len(at), verdict, np.int8)
 
 
@@ -148,9 +150,13 @@ class _Ends:
         self.has_low, self.has_high = bounds.has_low, bounds.has_high
         if isinstance(self.high, np.ndarray) and self.high.dtype == np.float64:
             self.high = np.where(bounds.may_hold_nan, math.nan, self.high)
-        both = self.has_low & self.has_high
-        self.swapped = both & less(self.high, self.low)
-        self.meet = both & equal(self.low, self.high)
+        self.has_both = self.has_low & self.has_high
+        self.swapped = self.has_both & less(self.high, self.low)
+
+    @cached_property
+    def meet(self) -> Mask:
+        """Whether every value is the same."""
+        return self.has_both & equal(self.low, self.high)
 
     def all_above(self, literal: Value) -> Mask:
         """Whether every value is larger."""
@@ -184,8 +190,7 @@ class _Ends:
 
     def all_begin(self, prefix: bytes) -> Mask:
         """Whether every string begins with ``prefix``."""
-        known = self.has_low & self.has_high
-        return known & starts_with(self.low, prefix) & starts_with(self.high, prefix)
+        return self.has_both & starts_with(self.low, prefix) & starts_with(self.high, prefix)
 
 
 def _proofs(leaf: BoundLeaf, ends: _Ends) -> tuple[Mask, Mask]:
