@@ -27,7 +27,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Self
 
-from app.errors import CorruptIndexError
+from app.errors import CorruptIndexError, IndexWriteError
 from app.file_index.cursor import Cursor
 from app.file_index.index_kinds import open_index
 from app.file_index.modified_utf8 import read_name, write_name
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 MAGIC: Final = 1493475289347502
 VERSION: Final = 1
 EMPTY_START: Final = -1
+MAX_BYTES: Final = (1 << 31) - 1
+"""Of a container, and so of a payload: places are numbers of 4 bytes."""
 
 _HEAD = struct.Struct(">qiii")
 FIXED_HEAD_BYTES: Final = _HEAD.size
@@ -266,6 +268,9 @@ def write(columns: Mapping[str, Sequence[tuple[str, bytes | None]]]) -> bytes:
 
     Args:
         columns: kind and payload of each index of each column; None as a payload writes an empty entry.
+
+    Raises:
+        IndexWriteError: together they are longer than a container can be.
     """
     names = {name: write_name(name) for name in columns}
     kinds = {kind: write_name(kind) for listed in columns.values() for kind, _ in listed}
@@ -289,4 +294,9 @@ def write(columns: Mapping[str, Sequence[tuple[str, bytes | None]]]) -> bytes:
             head.append(EXTENT.pack(start, len(payload)))
             payloads.append(payload)
             start += len(payload)
+            if start > MAX_BYTES:
+                raise IndexWriteError(
+                    f"with its {kind} index the file is longer than {MAX_BYTES} bytes: index fewer columns",
+                    column=name,
+                )
     return b"".join([*head, _COUNT.pack(0), *payloads])

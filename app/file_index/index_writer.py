@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
 from app.errors import IndexWriteError
 from app.file_index import bitmap, bloom_filter, bsi, range_bitmap
+from app.file_index.container import MAX_BYTES
 from app.file_index.index_kinds import IndexKind, takes
 from app.file_index.index_options import BitmapOptions, BloomFilterOptions, BsiOptions, RangeBitmapOptions
 
@@ -23,13 +25,25 @@ def write_index(kind: IndexKind, column: KeyColumn, options: IndexOptions) -> by
         options: of this kind.
 
     Raises:
-        IndexWriteError: the kind takes no column of this type, or cannot hold one of its values.
+        IndexWriteError: the kind takes no column of this type, or cannot hold one of its values, or all of
+            them.
         TypeError: the options are of another kind.
     """
     if not takes(kind, column.data_type):
         others = [other.value for other in IndexKind if takes(other, column.data_type)]
         advice = f"use {' or '.join(others)}" if others else "no index takes it"
         raise IndexWriteError(f"{kind} does not take type {column.data_type}: {advice}", column=column.name)
+    try:
+        payload = _write(kind, column, options)
+    except struct.error as error:
+        # No place within it can be named in 4 bytes; some forms notice that while they are written.
+        raise _too_long(kind, column) from error
+    if len(payload) > MAX_BYTES:
+        raise _too_long(kind, column)
+    return payload
+
+
+def _write(kind: IndexKind, column: KeyColumn, options: IndexOptions) -> bytes:
     match kind, options:
         case IndexKind.BLOOM_FILTER, BloomFilterOptions(items, fpp):
             return bloom_filter.write(column, items, fpp)
@@ -41,3 +55,7 @@ def write_index(kind: IndexKind, column: KeyColumn, options: IndexOptions) -> by
             return bsi.write(column)
         case _:
             raise TypeError(f"expected options of {kind}, found {options!r}")
+
+
+def _too_long(kind: IndexKind, column: KeyColumn) -> IndexWriteError:
+    return IndexWriteError(f"its {kind} index is longer than {MAX_BYTES} bytes", column=column.name)

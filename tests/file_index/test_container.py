@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import struct
 
+import numpy as np
 import pytest
 
-from app.errors import CorruptIndexError
+from app.errors import CorruptIndexError, IndexWriteError
 from app.file_index.container import MAGIC, Entry, FileIndex, write
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import IndexKind
@@ -109,3 +110,12 @@ def test_errors_name_the_index_and_the_place_in_the_file() -> None:
     with pytest.raises(CorruptIndexError, match="bsi index of column 'c': expected version 1") as caught:
         evaluate(BoundLeaf(Operator.IS_NULL, DataField(0, "c", BIGINT)), index)
     assert caught.value.offset == entry.start
+
+
+def test_refuses_to_write_what_no_place_can_be_named_in() -> None:
+    # Nothing is written to it, so that it takes no memory.
+    gigabyte = np.empty(1 << 30, np.uint8).data
+    columns = {name: [("bsi", gigabyte)] for name in ("first", "second")}
+
+    with pytest.raises(IndexWriteError, match=r"column 'second': .* longer than 2147483647 bytes"):
+        write(columns)  # type: ignore[arg-type] # bytes would take memory
