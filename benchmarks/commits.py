@@ -18,7 +18,7 @@ from benchmarks.synthetic import table_directory, write_manifest, write_snapshot
 from benchmarks.workload import Suite, Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from app.planning.service import IndexService
@@ -76,10 +76,12 @@ def _workloads(manifests: int, directory: Path) -> Iterator[Workload]:
         for number in range(manifests):
             (table_directory(warehouse) / "manifest" / f"manifest-{number * FILES_PER_MANIFEST}").unlink()
         yield Workload(warm_name(manifests), files, partial(plan, 1))
-        snapshots = iter(_ADDED)
-        yield Workload(
-            added_name(manifests), files, lambda: plan(next(snapshots)), is_cold=True, runs=_COMMITS
-        )
+        added = partial(_plan_next, plan, iter(_ADDED))
+        yield Workload(added_name(manifests), files, added, is_cold=True, runs=_COMMITS, profiled=added)
+
+
+def _plan_next(plan: Callable[[int], int], snapshots: Iterator[int]) -> int:
+    return plan(next(snapshots))
 
 
 def _plan(service: IndexService, random: Random, files: int, snapshot: int) -> int:

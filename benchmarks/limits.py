@@ -21,8 +21,8 @@ _LIMITS: Final = {
         "answers later ones by a binary search; the engine searches the dictionary of each file every time."
     ),
     "pypaimon-rust in a new process, * / cold plan*": (
-        "what is decoded stays in memory, 0.4 to 1.2 GB that the process never had before, and the time that "
-        "the kernel takes to hand it out differs from run to run."
+        "blocks have to be expanded, and what is decoded stays in memory that the process never had before, "
+        "0.7 to 1.2 GB of indexes; the peer looks at no index, and keeps none."
     ),
     "growth by 10 x size: cold plan, * side files: *": (
         "each file is opened, read and closed by itself, in the same time however many there are."

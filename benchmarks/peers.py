@@ -77,7 +77,7 @@ def _plan_cold(layout: Layout, files: int, directory: Path, number: int) -> Meas
         read_manifests(warehouse_of(directory, layout, size))
         question = questions(layout, files)[number]
         table = _table(layout, size, directory)
-        found = measured(partial(_files_kept, table, layout, question, random))
+        found = measured(partial(_files_kept, table, layout, question, random), size)
     return found
 
 

@@ -116,7 +116,7 @@ def _plan_cold(layout: Layout, files: int, directory: Path, number: int) -> Meas
         read_manifests(warehouse_of(directory, layout, size))
         question = questions(layout, files)[number]
         with closing(open_service(warehouse_of(directory, layout, size))) as service:
-            found = measured(partial(_files_kept, partial(ask, service, question, random)))
+            found = measured(partial(_files_kept, partial(ask, service, question, random)), size)
     return found
 
 

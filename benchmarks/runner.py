@@ -14,6 +14,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, assert_never
 
+import numpy as np
+
 from benchmarks.costs import costs
 from benchmarks.workload import Figure, Measured, Note, Suite, Unit, Workload
 
@@ -24,6 +26,8 @@ _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 _LEAST_RUNS: Final = 3
+_BYTES_A_FILE: Final = 32 << 10
+_PAGE_BYTES: Final = 4096
 _STATUS: Final = Path("/proc/self/status")
 _CLEAR_REFERENCES: Final = Path("/proc/self/clear_refs")
 _RESET_PEAK: Final = "5"
@@ -73,8 +77,19 @@ def percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
-def measured(plan: Callable[[], int]) -> Measured:
-    """A run that is the first of its kind in a process of its own, and returns how many files are kept."""
+def measured(plan: Callable[[], int], files: int) -> Measured:
+    """A run that is the first of its kind in a process of its own, and returns how many files are kept.
+
+    The process gets its memory from the system meanwhile; but a virtual machine has it from its host before,
+    which would be all that is seen of the difference between two runs.
+
+    Args:
+        plan: what is timed.
+        files: how many there are to plan.
+    """
+    pages = np.empty(files * _BYTES_A_FILE, np.uint8)
+    pages[::_PAGE_BYTES] = 1
+    del pages
     _reset_peak()
     started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
     kept = plan()
@@ -130,9 +145,10 @@ def _time(workload: Workload, seconds_each: float) -> Figure:
         target=workload.target,
         kernel_share=statistics.median(kernel_shares) if kernel_shares else None,
     )
+    profiled = workload.profiled if workload.is_cold else workload.run
     # Ratios of cold plans and of decoding are formed later, and may turn out to need an explanation.
     may_be_missed = workload.is_cold or workload.unit is Unit.NANOSECONDS_EACH or figure.is_missed
-    return replace(figure, costs=costs(workload.profiled or workload.run)) if may_be_missed else figure
+    return replace(figure, costs=costs(profiled)) if profiled and may_be_missed else figure
 
 
 def _reset_peak() -> None:

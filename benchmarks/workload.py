@@ -51,7 +51,7 @@ class Workload:
         target: what the median should be.
         is_cold: the first run counts like every other, since each of them starts with nothing.
         runs: how often it may run.
-        profiled: does the same in this process, where ``run`` has one of its own.
+        profiled: what a profile is made of if it is cold: the same in this process.
     """
 
     name: str

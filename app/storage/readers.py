@@ -88,6 +88,10 @@ class Readers:
             wait_for(helper)
         return [loaded[position] for position in range(count)]
 
+    def later(self, work: Callable[[], object]) -> None:
+        """Has a thread do something that nobody waits for."""
+        self._pool.submit(work)
+
     @contextmanager
     def core(self) -> Iterator[None]:
         """One of the machine's cores, for decoding what was read.

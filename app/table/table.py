@@ -288,7 +288,7 @@ class Table:
         missing = [file for file in files if self._key(file) not in found]
         read = iter(self._reader.readers.map(load, missing, size_of=lambda file: file[1] or 0))
         if sum(size or 0 for _, size in missing) > _LARGE_BYTES:
-            give_memory_back()
+            self._reader.readers.later(give_memory_back)
         return [found.get(self._key(file)) or next(read) for file in files]
 
     def _cached(self, cache: ByteCache[Any], file: _Metadata, parse: Callable[[Buffer], Parsed]) -> Parsed:
