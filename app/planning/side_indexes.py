@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from app.file_index.asking import Asked
     from app.file_index.stacked.index import StackedIndex
     from app.planning.indexes import IndexLoader
+    from app.planning.side_fetch import Front
     from app.storage import ByteCache
     from app.table.manifest import Manifest
     from app.types.bytes_column import BytesColumn
@@ -126,6 +127,7 @@ class SideIndexes:
         cache, key = self.loader.caches.index_headers, (*self.key, "heads", first)
         segment = cache.get(key) or HeadSegment.none(min(FILES_OF_HEADS, len(self.manifest.kinds) - first))
         missing = rows[~segment.has(rows - first)]
+        found: dict[int, Front] = {}
         for start in range(0, len(missing), _FRONTS_AT_ONCE):
             some = missing[start : start + _FRONTS_AT_ONCE]
             fronts = self._together(
@@ -135,8 +137,9 @@ class SideIndexes:
                 FRONT_BYTES * len(some),
             )
             self.failures.update({int(some[at]): why for at, why in fronts.failures.items()})
-            segment = segment.with_fronts({int(some[at]) - first: each for at, each in fronts.found.items()})
+            found.update({int(some[at]) - first: each for at, each in fronts.found.items()})
         if len(missing):
+            segment = segment.with_fronts(found)
             cache.put(key, segment)
         return segment
 
