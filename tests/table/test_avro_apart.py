@@ -28,39 +28,21 @@ COLUMN = ColumnApart(("file", "index"), PREFIX)
 EXPECTED = RecordOf(
     {"name": "string", "file": RecordOf({"index": Nullable("bytes"), "bounds": Nullable("bytes")})}
 )
-SCHEMA: dict[str, Any] = {
-    "type": "record",
-    "name": "r",
-    "fields": [
-        {"name": "name", "type": "string"},
-        {
-            "name": "file",
-            "type": {
-                "type": "record",
-                "name": "f",
-                "fields": [
-                    {"name": "index", "type": ["null", "bytes"]},
-                    {"name": "bounds", "type": ["null", "bytes"]},
-                ],
-            },
-        },
-    ],
-}
-WITHOUT_INDEX: dict[str, Any] = {
-    "type": "record",
-    "name": "r",
-    "fields": [
-        {"name": "name", "type": "string"},
-        {
-            "name": "file",
-            "type": {
-                "type": "record",
-                "name": "f",
-                "fields": [{"name": "bounds", "type": ["null", "bytes"]}],
-            },
-        },
-    ],
-}
+
+
+def schema(*columns: str) -> dict[str, Any]:
+    """Of a record with a name, and with another record of nullable byte strings."""
+    fields = [{"name": column, "type": ["null", "bytes"]} for column in columns]
+    file = {"type": "record", "name": "f", "fields": fields}
+    return {
+        "type": "record",
+        "name": "r",
+        "fields": [{"name": "name", "type": "string"}, {"name": "file", "type": file}],
+    }
+
+
+SCHEMA = schema("index", "bounds")
+WITHOUT_INDEX = schema("bounds")
 
 
 def large(seed: int, size: int = SMALLEST_BYTES) -> bytes:
@@ -97,9 +79,9 @@ def fastavro_long(number: int) -> bytes:
     return out.getvalue()
 
 
-def written(records: list[dict[str, Any]], schema: dict[str, Any] = SCHEMA, codec: str = "null") -> bytes:
+def written(records: list[dict[str, Any]], of: dict[str, Any] = SCHEMA, codec: str = "null") -> bytes:
     out = io.BytesIO()
-    fastavro.writer(out, schema, records, codec=codec, sync_interval=5000)
+    fastavro.writer(out, of, records, codec=codec, sync_interval=5000)
     return out.getvalue()
 
 
