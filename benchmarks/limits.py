@@ -39,7 +39,8 @@ _LIMITS: Final = {
     ),
     "growth by 10 x manifests: cost of one that is added": (
         "one manifest is decoded, however many there were; the list of all of them is read anew with every "
-        "snapshot, and the columns of ten times as many files are joined with those of the new one."
+        "snapshot, and the columns of ten times as many files are joined with those of the new one, in "
+        "memory that the kernel hands out for it."
     ),
 }
 _UNKNOWN: Final = "not explained yet."

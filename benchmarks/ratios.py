@@ -97,11 +97,13 @@ def _added_manifest(medians: Mapping[Key, float], by_key: Mapping[Key, Figure]) 
             extra.append(medians[added] - medians[again])
     if len(extra) == len(commits.MANIFESTS) and extra[0] > 0:
         few, many = commits.MANIFESTS
+        largest = by_key[commits.added_name(many), many * commits.FILES_PER_MANIFEST]
         yield Figure(
             f"growth by {many // few} x manifests: cost of one that is added",
             many * commits.FILES_PER_MANIFEST,
             Unit.TIMES,
             extra[1] / extra[0],
             target=_CONSTANT,
-            costs=by_key[commits.added_name(many), many * commits.FILES_PER_MANIFEST].costs,
+            costs=largest.costs,
+            kernel_share=largest.kernel_share,
         )

@@ -93,9 +93,15 @@ def measured(plan: Callable[[], int], files: int) -> Measured:
     _reset_peak()
     started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
     kept = plan()
-    seconds, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF)
+    seconds = time.perf_counter() - started
+    return Measured(seconds, kept, peak_bytes(), _kernel_share(before))
+
+
+def _kernel_share(before: resource.struct_rusage) -> float:
+    """Of this process's time of processors since then, what the kernel took."""
+    after = resource.getrusage(resource.RUSAGE_SELF)
     kernel, own = after.ru_stime - before.ru_stime, after.ru_utime - before.ru_utime
-    return Measured(seconds, kept, peak_bytes(), kernel / (kernel + own) if kernel + own else 0.0)
+    return kernel / (kernel + own) if kernel + own else 0.0
 
 
 def resident_bytes() -> int:
@@ -110,6 +116,7 @@ def _time(workload: Workload, seconds_each: float) -> Figure:
     took: list[float] = []
     kept: list[int] = []
     own_accounts: list[Measured] = []
+    kernel_shares: list[float] = []
     # What is there already need not be looked through before each run.
     gc.collect()
     gc.freeze()
@@ -117,7 +124,7 @@ def _time(workload: Workload, seconds_each: float) -> Figure:
         sum(took) < seconds_each and len(took) < workload.runs
     ):
         gc.collect()
-        started = time.perf_counter()
+        started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
         result = workload.run()
         seconds = time.perf_counter() - started
         match result:
@@ -127,11 +134,12 @@ def _time(workload: Workload, seconds_each: float) -> Figure:
                 own_accounts.append(result)
             case _:
                 took.append(seconds)
+                kernel_shares.append(_kernel_share(before))
                 if isinstance(result, int):
                     kept.append(result)
     gc.unfreeze()
     peaks = [each.peak_bytes for each in own_accounts if each.peak_bytes is not None]
-    kernel_shares = [each.kernel_share for each in own_accounts if each.kernel_share is not None]
+    kernel_shares += [each.kernel_share for each in own_accounts if each.kernel_share is not None]
     scale = 1e9 / workload.size if workload.unit is Unit.NANOSECONDS_EACH else 1e3
     figure = Figure(
         name=workload.name,
@@ -143,7 +151,7 @@ def _time(workload: Workload, seconds_each: float) -> Figure:
         kept=statistics.median_low(kept) if kept else None,
         peak_bytes=max(peaks) if peaks else peak_bytes(),
         target=workload.target,
-        kernel_share=statistics.median(kernel_shares) if kernel_shares else None,
+        kernel_share=statistics.median(kernel_shares) if kernel_shares and workload.is_cold else None,
     )
     profiled = workload.profiled if workload.is_cold else workload.run
     # Ratios of cold plans and of decoding are formed later, and may turn out to need an explanation.

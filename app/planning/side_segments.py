@@ -165,8 +165,9 @@ def _body_sizes(heads: Heads, asked: Asked) -> NDArray[np.int64]:
 
 
 def merged(strings: BytesColumn, places: NDArray[np.int64], added: BytesColumn) -> BytesColumn:
-    """The column with other strings in some places, over a buffer of its own."""
+    """The column with other strings in some places; the buffer is shared if there was nothing before."""
     starts, lengths = strings.starts.copy(), strings.lengths.copy()
     starts[places] = np.where(added.is_null, 0, added.starts + len(strings.data))
     lengths[places] = added.lengths
-    return BytesColumn(np.concatenate([strings.data, added.data]), starts, lengths)
+    data = np.concatenate([strings.data, added.data]) if len(strings.data) else added.data
+    return BytesColumn(data, starts, lengths)
