@@ -34,8 +34,8 @@ _LIMITS: Final = {
     "planner of a warm plan, bloom filters*": (
         "a probe is a read of memory far from the last one, and 100,000 files are at least two probes each."
     ),
-    "growth by 10 x size: deleted positions as ranges": (
-        "ranges of 1,000,000 positions are arrays larger than the caches of a core, those of 100,000 are not."
+    "growth by 10 x size: deleted positions as *": (
+        "what is made of 1,000,000 positions is larger than the caches of a core, that of 100,000 is not."
     ),
     "growth by 10 x manifests: cost of one that is added": (
         "one manifest is decoded, however many there were; the list of all of them is read anew with every "
