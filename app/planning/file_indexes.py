@@ -72,7 +72,7 @@ class FileIndexes:
         version = self.version
         number, row = version.files.place(file)
         if version.files.manifests[number].embedded_indexes.lengths[row] < 0:
-            return self._side(number).path(row)
+            return self._side(number).paths(np.array([row]))[0]
         return f"{version.loader.paths.data_file(version.files.entry(file))} (index embedded in its manifest)"
 
     def stacks(self, files: NDArray[np.int64], asked: Asked) -> Iterator[Stacked]:

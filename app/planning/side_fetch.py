@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from app.errors import CorruptIndexError, PaimonIndexError
-from app.types.bytes_column import BytesColumn
+from app.types.bytes_column import NULL_LENGTH, BytesColumn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,6 +27,7 @@ UNKNOWN_SIZE: Final = 1 << 62
 """In place of a file's size, where it is larger than its front."""
 
 _LONGEST_HEAD: Final = 16 << 20
+_JOINED_BYTES: Final = 256 << 20
 _HEAD_LENGTH = struct.Struct(">i")
 _HEAD_LENGTH_AT: Final = 12
 
@@ -74,18 +75,21 @@ def fetch_fronts(warehouse: Warehouse, paths: Sequence[str]) -> Fronts:
     found: dict[int, Front] = {}
     failures: dict[int, PaimonIndexError] = {}
     longer: dict[int, int] = {}
-    read = warehouse.read_ranges([(path, 0, FRONT_BYTES) for path in paths], immutable=True)
-    for at, content in enumerate(read):
-        if isinstance(content, PaimonIndexError):
-            failures[at] = content
-        elif len(content) < FRONT_BYTES:
-            found[at] = Front(content, len(content))
+    buffer = np.empty(FRONT_BYTES * len(paths), np.uint8).data
+    read = warehouse.read_ranges_into([(path, 0, FRONT_BYTES) for path in paths], buffer, immutable=True)
+    for at, count in enumerate(read):
+        start = at * FRONT_BYTES
+        if isinstance(count, PaimonIndexError):
+            failures[at] = count
+        elif count < FRONT_BYTES:
+            found[at] = Front(bytes(buffer[start : start + count]), count)
         else:
-            (length,) = _HEAD_LENGTH.unpack_from(content, _HEAD_LENGTH_AT)
+            (length,) = _HEAD_LENGTH.unpack_from(buffer, start + _HEAD_LENGTH_AT)
             if FRONT_BYTES < length <= _LONGEST_HEAD:
                 longer[at] = length
             # A length that cannot be is left to the reader of heads, which tells what is wrong with it.
-            found[at] = Front(content[: max(length, _HEAD_LENGTH_AT + _HEAD_LENGTH.size)], UNKNOWN_SIZE)
+            kept = min(max(length, _HEAD_LENGTH_AT + _HEAD_LENGTH.size), FRONT_BYTES)
+            found[at] = Front(bytes(buffer[start : start + kept]), UNKNOWN_SIZE)
     heads = warehouse.read_ranges([(paths[at], 0, length) for at, length in longer.items()], immutable=True)
     for at, head in zip(longer, heads, strict=True):
         if isinstance(head, PaimonIndexError):
@@ -111,25 +115,56 @@ def fetch_payloads(
     Raises:
         DeadlineExceededError: the request's time ran out.
     """
-    payloads: dict[tuple[str, str], list[bytes | None]] = {}
-    wanted: list[tuple[tuple[str, str], int, int, int]] = []
+    ranges: list[tuple[str, int, int]] = []
+    files_of: dict[tuple[str, str], NDArray[np.int64]] = {}
     for column, kind in sorted(asked):
         extents = heads.extents(column, kind)
-        within = extents.within(heads.sizes)[places]
-        payloads[column, kind] = [None] * len(places)
-        starts, lengths = extents.starts[places].tolist(), extents.lengths[places].tolist()
-        wanted += [((column, kind), at, starts[at], lengths[at]) for at in np.flatnonzero(within).tolist()]
-    read = warehouse.read_ranges(
-        [(paths[at], start, length) for _, at, start, length in wanted], immutable=True
-    )
+        files = files_of[column, kind] = np.flatnonzero(extents.within(heads.sizes)[places])
+        starts, lengths = extents.starts[places[files]].tolist(), extents.lengths[places[files]].tolist()
+        ranges += zip([paths[at] for at in files.tolist()], starts, lengths, strict=True)
+    data, ends, counts = _read_joined(warehouse, ranges)
     failures: dict[int, PaimonIndexError] = {}
-    for (index, at, start, length), content in zip(wanted, read, strict=True):
-        if isinstance(content, PaimonIndexError):
-            failures[at] = content
-        elif len(content) != length:
-            failures[at] = CorruptIndexError(
-                f"expected {length} bytes of a payload, found {len(content)}", path=paths[at], offset=start
-            )
-        else:
-            payloads[index][at] = content
-    return Payloads({index: BytesColumn.of(found) for index, found in payloads.items()}, failures)
+    payloads: dict[tuple[str, str], BytesColumn] = {}
+    first = 0
+    for index, files in files_of.items():
+        last = first + len(files)
+        starts, lengths = np.zeros(len(places), np.int64), np.full(len(places), NULL_LENGTH, np.int64)
+        starts[files], lengths[files] = ends[first:last] - ends[first], np.diff(ends[first : last + 1])
+        for at, one, count in zip(files.tolist(), ranges[first:last], counts[first:last], strict=True):
+            why = _unusable(one, count)
+            if why is not None:
+                failures[at] = why
+                starts[at], lengths[at] = 0, NULL_LENGTH
+        payloads[index] = BytesColumn(data[ends[first] : ends[last]], starts, lengths)
+        first = last
+    return Payloads(payloads, failures)
+
+
+def _unusable(wanted: tuple[str, int, int], count: int | PaimonIndexError) -> PaimonIndexError | None:
+    path, start, length = wanted
+    if isinstance(count, PaimonIndexError):
+        return count
+    if count == length:
+        return None
+    return CorruptIndexError(f"expected {length} bytes of a payload, found {count}", path=path, offset=start)
+
+
+def _read_joined(
+    warehouse: Warehouse, ranges: Sequence[tuple[str, int, int]]
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], list[int | PaimonIndexError]]:
+    """What is read of n ranges, one behind the other.
+
+    Returns:
+        The bytes; where each range begins in them, and the last one ends, shape (n + 1,); and how many bytes
+        there were of each, or why there are none.
+    """
+    ends = np.cumsum([0, *(length for _, _, length in ranges)])
+    if ends[-1] <= _JOINED_BYTES:
+        data = np.empty(ends[-1], np.uint8)
+        return data, ends, warehouse.read_ranges_into(ranges, data.data, immutable=True)
+    # A head may claim more than there is memory; so much is only taken for what is there.
+    read = warehouse.read_ranges(ranges, immutable=True)
+    found = [b"" if isinstance(each, PaimonIndexError) else each for each in read]
+    ends = np.cumsum([0, *map(len, found)])
+    counts = [each if isinstance(each, PaimonIndexError) else len(each) for each in read]
+    return np.frombuffer(b"".join(found), np.uint8), ends, counts

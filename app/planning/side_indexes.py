@@ -75,20 +75,27 @@ class SideIndexes:
         """
         return ~self._names.is_null[rows]
 
-    def path(self, row: int) -> str:
-        """The index file of a data file that has one."""
+    def paths(self, rows: NDArray[np.int64]) -> list[str]:
+        """The index files of data files that have one each."""
         manifest = self.manifest
-        external = manifest.external_paths[row]
-        if external is not None:
-            directory = external.decode().rpartition("/")[0]
-        else:
-            place = (int(manifest.partition_codes[row]), int(manifest.buckets[row]))
-            if place not in self._directories:
-                self._directories[place] = self.loader.paths.bucket_directory(
-                    manifest.partitions[place[0]], place[1]
-                )
-            directory = self._directories[place]
-        return f"{directory}/{(self._names[row] or b'').decode()}"
+        above = [
+            self._directory(*place) if external is None else external.decode().rpartition("/")[0]
+            for *place, external in zip(
+                manifest.partition_codes[rows].tolist(),
+                manifest.buckets[rows].tolist(),
+                manifest.external_paths.take(rows),
+                strict=True,
+            )
+        ]
+        names = self._names.take(rows)
+        return [f"{place}/{(name or b'').decode()}" for place, name in zip(above, names, strict=True)]
+
+    def _directory(self, partition: int, bucket: int) -> str:
+        found = self._directories.get((partition, bucket))
+        if found is None:
+            found = self.loader.paths.bucket_directory(self.manifest.partitions[partition], bucket)
+            self._directories[partition, bucket] = found
+        return found
 
     def stacks(self, rows: NDArray[np.int64], asked: Asked) -> Iterator[Found]:
         """The indexes of ascending ``rows``, which have index files, segment by segment.
@@ -133,7 +140,7 @@ class SideIndexes:
             fronts = self._together(
                 cache,
                 (*key, some.tobytes()),
-                partial(fetch_fronts, self.loader.warehouse, self._paths(some)),
+                partial(fetch_fronts, self.loader.warehouse, self.paths(some)),
                 FRONT_BYTES * len(some),
             )
             self.failures.update({int(some[at]): why for at, why in fronts.failures.items()})
@@ -161,7 +168,7 @@ class SideIndexes:
             cache,
             (*key, missing.tobytes()),
             partial(
-                fetch_payloads, self.loader.warehouse, self._paths(missing), heads, missing - first, asked
+                fetch_payloads, self.loader.warehouse, self.paths(missing), heads, missing - first, asked
             ),
             body_bytes(heads, missing - first, asked),
         )
@@ -181,9 +188,6 @@ class SideIndexes:
         """Fetches what requests that are under way at the same time lack alike, once for all of them."""
         fetched: Passing[Fetched] = cache.get_or_load(key, lambda: Passing(fetch()), expected_bytes=expected)
         return fetched.item
-
-    def _paths(self, rows: NDArray[np.int64]) -> list[str]:
-        return [self.path(row) for row in rows.tolist()]
 
     @property
     def _names(self) -> BytesColumn:

@@ -119,16 +119,25 @@ class Root:
             raise
         return content
 
-    def read_into(self, path: str, buffer: memoryview) -> int:
-        """Fills a buffer from the start of a local file; how many bytes there were, at most its length.
+    def read_into(self, path: str, buffer: memoryview, start: int = 0, *, flags: int = 0) -> int:
+        """Fills a buffer from a place in a local file; how many bytes there were, at most its length.
+
+        Args:
+            path: that :meth:`resolve` gave.
+            buffer: what is filled.
+            start: offset of the first byte.
+            flags: further ones to open the file with.
 
         Raises:
             OSError: what the operating system says.
         """
         at = 0
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - text in
-            while at < len(buffer) and (count := file.readinto(buffer[at:])):
+        handle = os.open(path, os.O_RDONLY | flags)
+        try:
+            while at < len(buffer) and (count := os.preadv(handle, [buffer[at:]], start + at)):
                 at += count
+        finally:
+            os.close(handle)
         return at
 
     @property
@@ -157,18 +166,37 @@ class Neighbours:
         Raises:
             PathNotAllowedError: as ``locate``.
         """
+        found = self._beside(path)
+        if found is None or (found[0].uri_is_local and os.path.islink(found[1])):  # noqa: PTH114 - text
+            return self._locate(path)
+        return found
+
+    def read_into(self, path: str, buffer: memoryview, start: int) -> int | None:
+        """Fills a buffer from a place in a file as :meth:`Root.read_into` does; None if it has to be located.
+
+        Raises:
+            OSError: what the operating system says.
+        """
+        found = self._beside(path)
+        if found is None or not found[0].uri_is_local:
+            return None
+        try:
+            # Asking first whether it is a link would take as long as to open it.
+            return found[0].read_into(found[1], buffer, start, flags=os.O_NOFOLLOW)
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                return None
+            raise
+
+    def _beside(self, path: str) -> tuple[Root, str] | None:
+        """Where a file lies unless it is a link; None if it has to be located by itself."""
         directory, _, name = path.rpartition("/")
         if directory not in self._directories:
             self._directories[directory] = self._locate_directory(directory)
         above = self._directories[directory]
         # Cut before its last slash, a path with an empty segment may look sound, and a URI like a path.
         misleading = directory.endswith(("/", ":")) or name in ("", ".", "..") or _CONTROL.search(name)
-        if above is None or misleading:
-            return self._locate(path)
-        root, place = above[0], f"{above[1]}/{name}"
-        if root.uri_is_local and os.path.islink(place):  # noqa: PTH114 - text in, text out
-            return self._locate(path)
-        return root, place
+        return None if above is None or misleading else (above[0], f"{above[1]}/{name}")
 
     def _locate_directory(self, directory: str) -> tuple[Root, str] | None:
         try:

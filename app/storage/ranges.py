@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 # Reading this much for nothing costs less than another request, from a disk as from an object store.
 _WIDEST_GAP_BYTES = 8 << 10
 _LONGEST_MERGED_BYTES = 8 << 20
+
+_LOCAL_FILES_AT_ONCE = 16
+_LOCAL_BYTES_AT_ONCE = 1 << 20
 
 
 class FileRange(NamedTuple):
@@ -52,6 +55,24 @@ def merge_ranges(ranges: Iterable[FileRange]) -> list[MergedRange]:
             wholes[-1] = joined
             parts[-1].append(wanted)
     return [MergedRange(*found) for found in zip(wholes, parts, strict=True)]
+
+
+def batches(ranges: Iterable[MergedRange], *, is_local: bool) -> Iterator[list[MergedRange]]:
+    """What one thread reads before it looks for more to do.
+
+    A small file of this machine takes less time to read than threads take to hand over to each other; one
+    of an object store is asked for by itself, so that many are at the same time.
+    """
+    batch: list[MergedRange] = []
+    size = 0
+    for each in ranges:
+        batch.append(each)
+        size += each.whole.length
+        if not is_local or len(batch) == _LOCAL_FILES_AT_ONCE or size >= _LOCAL_BYTES_AT_ONCE:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def _join(before: FileRange, after: FileRange) -> FileRange | None:

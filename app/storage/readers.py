@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from app.storage.turns import ByteBudget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from concurrent.futures import Future
 
 Given = TypeVar("Given")
 Loaded = TypeVar("Loaded")
@@ -45,6 +47,7 @@ class Readers:
         items: Iterable[Given],
         *,
         size_of: Callable[[Given], int] = lambda _: 0,
+        alone_seconds: float = 0,
     ) -> list[Loaded]:
         """``load`` of each item, in their order.
 
@@ -52,6 +55,8 @@ class Readers:
             load: called from several threads.
             items: what it is called with.
             size_of: bytes that the load of an item has in flight; it begins when there is room for them.
+            alone_seconds: helpers come once loads take longer than this on average. What takes next to no
+                time is done before threads have handed over to each other.
 
         Raises:
             DeadlineExceededError: the request's time was used up, or its caller went away.
@@ -59,30 +64,44 @@ class Readers:
         """
         waiting = deque(enumerate(items))
         loaded: dict[int, Loaded] = {}
+        helpers: list[Future[None]] = []
+        count = len(waiting)
 
-        def work() -> None:
+        def load_next() -> bool:
             try:
-                while True:
-                    try:
-                        position, item = waiting.popleft()
-                    except IndexError:
-                        return
-                    check_deadline()
-                    size = size_of(item)
-                    self._budget.take(size)
-                    try:
-                        loaded[position] = load(item)
-                    finally:
-                        self._budget.give_back(size)
+                position, item = waiting.popleft()
+            except IndexError:
+                return False
+            check_deadline()
+            size = size_of(item)
+            self._budget.take(size)
+            try:
+                loaded[position] = load(item)
+            finally:
+                self._budget.give_back(size)
+            return True
+
+        def help_out() -> None:
+            try:
+                while load_next():
+                    pass
             finally:
                 # After an error nobody needs the rest.
                 waiting.clear()
 
-        count = len(waiting)
-        helpers = [self._pool.submit(copy_context().run, work) for _ in range(min(self._threads, count) - 1)]
+        def call_helpers() -> None:
+            wanted = min(self._threads - 1, len(waiting))
+            helpers.extend(self._pool.submit(copy_context().run, help_out) for _ in range(wanted))
+
+        started = time.perf_counter()
+        if not alone_seconds:
+            call_helpers()
         try:
-            work()
+            while load_next():
+                if not helpers and time.perf_counter() - started > alone_seconds * len(loaded):
+                    call_helpers()
         finally:
+            waiting.clear()
             busy = [helper for helper in helpers if not helper.cancel()]
         for helper in busy:
             wait_for(helper)

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from app.errors import (
-    DeadlineExceededError,
     FileMissingError,
-    LimitExceededError,
     PaimonIndexError,
     PathNotAllowedError,
-    StorageError,
 )
 from app.storage.disk_entry import Piece
-from app.storage.locations import Neighbours, Root, check_segments, is_absolute_uri, normal_uri
+from app.storage.locations import Root, check_segments, is_absolute_uri, normal_uri
 from app.storage.memory import Scratch
-from app.storage.ranges import FileRange, MergedRange, merge_ranges
+from app.storage.range_reading import RangeReader, too_large
+from app.storage.ranges import FileRange
 from app.storage.readers import Readers
 from app.storage.retry import RetryPolicy
 
@@ -75,11 +72,19 @@ class Warehouse:
         self._external = tuple(Root.external(allowed, self._options) for allowed in allow_external)
         self._max_file_bytes = max_file_bytes
         self.retry = retry or RetryPolicy()
-        self._readers = readers or Readers()
         self._disk = disk
         self._scratch = Scratch()
         # A name may be given to another directory while the disk tier keeps pieces of this one.
         self._identity = f"{name} {self.url}"
+        self._ranges = RangeReader(
+            self.locate,
+            self.retry,
+            readers or Readers(),
+            disk,
+            self._identity,
+            max_file_bytes,
+            is_local=all(root.uri_is_local for root in (self._root, *self._external)),
+        )
 
     @property
     def url(self) -> str:
@@ -97,7 +102,9 @@ class Warehouse:
         """
         # One byte more than allowed tells a file that is too large without another question.
         content = self._slice(path, self.locate(path), 0, self._max_file_bytes + 1)
-        self._check_size(path, len(content))
+        why = too_large(path, len(content), self._max_file_bytes)
+        if why is not None:
+            raise why
         return content
 
     def read_immutable(self, path: str, size: int | None) -> bytes:
@@ -158,13 +165,26 @@ class Warehouse:
         Raises:
             DeadlineExceededError: the request's time was used up, or its caller went away.
         """
-        asked = [FileRange(*one) for one in ranges]
-        answers = {one: answer for one in asked if (answer := self._answer_unread(one)) is not None}
-        missing = merge_ranges({one for one in asked if one not in answers})
-        read = partial(self._read_merged, Neighbours(self.locate), immutable=immutable)
-        for found in self._readers.map(read, missing, size_of=lambda merged: merged.whole.length):
-            answers.update(found)
-        return [answers[one] for one in asked]
+        return self._ranges.read([FileRange(*one) for one in ranges], immutable=immutable)
+
+    def read_ranges_into(
+        self, ranges: Sequence[tuple[str, int, int]], buffer: memoryview, *, immutable: bool = False
+    ) -> list[int | PaimonIndexError]:
+        """As :meth:`read_ranges`, but the bytes go to one buffer.
+
+        Args:
+            ranges: path, offset and length of each.
+            buffer: of these lengths together, in their order, each range has its place there.
+            immutable: as of :meth:`read_immutable`.
+
+        Returns:
+            In the order of ``ranges`` how many bytes there are, fewer where a file ends before; or why there
+            are none, as of :meth:`read_ranges`.
+
+        Raises:
+            DeadlineExceededError: the request's time was used up, or its caller went away.
+        """
+        return self._ranges.read_into([FileRange(*one) for one in ranges], buffer, immutable=immutable)
 
     def list_names(self, directory: str) -> list[str]:
         """Names of the files and directories right below ``directory``, sorted; ``""`` is the root.
@@ -235,61 +255,3 @@ class Warehouse:
     def _slice(self, path: str, place: tuple[Root, str], start: int, end: int) -> bytes:
         root, inside = place
         return self.retry.call(path, lambda: root.read(inside, start, end))
-
-    def _answer_unread(self, wanted: FileRange) -> bytes | PaimonIndexError | None:
-        try:
-            self._check_range(wanted)
-        except PaimonIndexError as error:
-            return error
-        return None if wanted.length else b""
-
-    def _read_merged(
-        self, neighbours: Neighbours, merged: MergedRange, *, immutable: bool
-    ) -> Mapping[FileRange, bytes | PaimonIndexError]:
-        """The parts of a merged range."""
-        path, first, _ = merged.whole
-        try:
-            # What may not be read may not come from the disk tier either.
-            place = neighbours.locate(path)
-            recalled = self._recall(merged.parts) if immutable else {}
-            if len(recalled) == len(merged.parts):
-                return recalled
-            content = self._slice(path, place, first, merged.whole.end)
-        except DeadlineExceededError:
-            raise
-        except PaimonIndexError as error:
-            return dict.fromkeys(merged.parts, error)
-        found = {part: content[part.offset - first : part.end - first] for part in merged.parts}
-        if immutable:
-            self._remember(found)
-        return found
-
-    def _recall(self, parts: Sequence[FileRange]) -> Mapping[FileRange, bytes]:
-        if self._disk is None:
-            return {}
-        found = {part: self._disk.get(self._piece(part)) for part in parts}
-        return {part: content for part, content in found.items() if content is not None}
-
-    def _remember(self, found: Mapping[FileRange, bytes]) -> None:
-        if self._disk is None:
-            return
-        for part, content in found.items():
-            # Less than was asked for may be all there is so far.
-            if len(content) == part.length:
-                self._disk.put(self._piece(part), content)
-
-    def _piece(self, part: FileRange) -> Piece:
-        return Piece(self._identity, part.path, None, part.offset, part.length)
-
-    def _check_range(self, wanted: FileRange) -> None:
-        path, offset, length = wanted
-        if offset < 0 or length < 0:
-            raise StorageError(f"bytes {offset} to {wanted.end} of {path} are no range", path=path)
-        self._check_size(path, length)
-
-    def _check_size(self, path: str, size: int) -> None:
-        if size > self._max_file_bytes:
-            raise LimitExceededError(
-                f"{path} is larger than the {self._max_file_bytes} bytes that may be read of one file",
-                limit=self._max_file_bytes,
-            )

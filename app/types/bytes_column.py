@@ -79,7 +79,9 @@ class BytesColumn:
         return None if view is None else bytes(view)
 
     def __iter__(self) -> Iterator[bytes | None]:
-        return map(self.__getitem__, range(len(self)))
+        data = self.data.data
+        for start, length in zip(self.starts.tolist(), self.lengths.tolist(), strict=True):
+            yield None if length < 0 else bytes(data[start : start + length])
 
     @property
     def nbytes(self) -> int:

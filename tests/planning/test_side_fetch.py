@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -46,7 +47,15 @@ def _in_the_payload(content: bytes) -> bytes:
     return _overwritten(found.start, b"\x07")(content)
 
 
+def _claiming_much(content: bytes) -> bytes:
+    (found,) = FileIndex.read(content).entries["cat"]
+    extent = struct.Struct(">ii")
+    at = content.index(extent.pack(found.start, found.length))
+    return _overwritten(at, extent.pack(found.start, 1 << 29))(content)
+
+
 DAMAGES = {
+    "a payload longer than memory": Damage(_claiming_much, "payload"),
     "empty": Damage(_cut(0), "magic"),
     "cut in its head": Damage(_cut(30), "head length"),
     "cut in the payload that is asked": Damage(_cut(-20), "payload"),

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.storage.ranges import FileRange, merge_ranges
+from app.storage.ranges import FileRange, batches, merge_ranges
 
 GAP, LONGEST = 8 << 10, 8 << 20
 RANGES = st.builds(
@@ -51,3 +51,12 @@ def test_each_range_lies_in_one_that_is_read(ranges: list[FileRange]) -> None:
             assert part.end <= one.whole.end
         assert one.whole.length <= max(LONGEST, *(part.length for part in one.parts))
         assert one.whole.length <= sum(part.length + GAP for part in one.parts)
+
+
+def test_small_files_of_this_machine_are_read_in_batches() -> None:
+    small = merge_ranges([FileRange(f"{number:02}", 0, 10) for number in range(40)])
+    large = merge_ranges([FileRange("large", 0, 1 << 20)])
+    found = list(batches([*small, *large, *small], is_local=True))
+    assert [each for batch in found for each in batch] == [*small, *large, *small]
+    assert [len(batch) for batch in found] == [16, 16, 9, 16, 16, 8]
+    assert [len(batch) for batch in batches(small, is_local=False)] == [1] * 40

@@ -19,6 +19,28 @@ def test_loads_run_side_by_side_and_answers_keep_their_order() -> None:
     readers.close()
 
 
+def test_what_is_loaded_quickly_needs_no_helpers() -> None:
+    readers = Readers(3)
+    assert set(readers.map(lambda _: threading.get_ident(), range(100), alone_seconds=60)) == {
+        threading.get_ident()
+    }
+    readers.close()
+
+
+def test_helpers_come_to_what_takes_long() -> None:
+    readers, helped = Readers(3), threading.Event()
+
+    def load(item: int) -> bool:
+        if item == 0:
+            return True
+        if threading.current_thread() is not threading.main_thread():
+            helped.set()
+        return helped.wait(30)
+
+    assert readers.map(load, range(9), alone_seconds=1e-9) == [True] * 9
+    readers.close()
+
+
 def test_an_error_ends_the_whole() -> None:
     readers = Readers(2)
 

@@ -1,0 +1,192 @@
+"""Many ranges of files at once, read side by side; those of one file that lie close together in one go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from app.errors import DeadlineExceededError, LimitExceededError, PaimonIndexError, StorageError
+from app.storage.disk_entry import Piece
+from app.storage.locations import Neighbours
+from app.storage.ranges import FileRange, MergedRange, batches, merge_ranges
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from app.storage.disk_tier import DiskTier
+    from app.storage.locations import Root
+    from app.storage.readers import Readers
+    from app.storage.retry import RetryPolicy
+
+_CACHED_SECONDS: Final = 0.002
+"""A batch of what the operating system has in memory takes less than this; from a disk, much more."""
+
+Found = TypeVar("Found", bytes, int)
+
+
+@dataclass(frozen=True, slots=True)
+class RangeReader:
+    """Reads ranges of a warehouse's files.
+
+    Attributes:
+        locate: the root of a path, and its path inside of that root's filesystem.
+        retry: how failing calls are repeated.
+        readers: read side by side.
+        disk: keeps ranges of files that never change, if there is one.
+        identity: what tells the warehouse from all others that share the disk.
+        max_bytes: no range is longer.
+        is_local: whether all files lie on this machine.
+    """
+
+    locate: Callable[[str], tuple[Root, str]]
+    retry: RetryPolicy
+    readers: Readers
+    disk: DiskTier | None
+    identity: str
+    max_bytes: int
+    is_local: bool
+
+    def read(self, ranges: Sequence[FileRange], *, immutable: bool) -> list[bytes | PaimonIndexError]:
+        """In the order of ``ranges`` their bytes, or why there are none.
+
+        Args:
+            ranges: each of any file.
+            immutable: whether these files never change, so that the disk may keep the ranges.
+
+        Raises:
+            DeadlineExceededError: the request's time was used up, or its caller went away.
+        """
+        return self._read_all(ranges, b"", partial(self._contents, immutable=immutable))
+
+    def read_into(
+        self, ranges: Sequence[FileRange], buffer: memoryview, *, immutable: bool
+    ) -> list[int | PaimonIndexError]:
+        """As :meth:`read`, but the bytes go to a buffer, and it is said how many there are of each range.
+
+        Args:
+            ranges: each of any file.
+            buffer: their lengths together; each range has the place that follows from those before it.
+            immutable: as of :meth:`read`.
+
+        Raises:
+            DeadlineExceededError: the request's time was used up, or its caller went away.
+        """
+        targets: dict[FileRange, memoryview] = {}
+        again: list[tuple[FileRange, memoryview]] = []
+        at = 0
+        for one in ranges:
+            target = buffer[at : at + one.length] if one.length > 0 else buffer[:0]
+            at += len(target)
+            if targets.setdefault(one, target) is not target:
+                again.append((one, target))
+        counts = self._read_all(ranges, 0, partial(self._fill, targets, immutable=immutable))
+        for one, target in again:
+            target[:] = targets[one]
+        return counts
+
+    def _read_all(
+        self,
+        ranges: Sequence[FileRange],
+        nothing: Found,
+        read: Callable[[Neighbours, MergedRange], Mapping[FileRange, Found | PaimonIndexError]],
+    ) -> list[Found | PaimonIndexError]:
+        """What ``read`` finds of each range; ``nothing`` of empty ones."""
+        answers: dict[FileRange, Found | PaimonIndexError] = {}
+        missing = set()
+        for one in ranges:
+            if (why := self._refused(one)) is not None:
+                answers[one] = why
+            elif one.length:
+                missing.add(one)
+            else:
+                answers[one] = nothing
+        neighbours = Neighbours(self.locate)
+
+        def read_batch(batch: Sequence[MergedRange]) -> dict[FileRange, Any]:
+            found: dict[FileRange, Found | PaimonIndexError] = {}
+            for merged in batch:
+                try:
+                    found.update(read(neighbours, merged))
+                except DeadlineExceededError:
+                    raise
+                except PaimonIndexError as error:
+                    found.update(dict.fromkeys(merged.parts, error))
+            return found
+
+        for found in self.readers.map(
+            read_batch,
+            batches(merge_ranges(missing), is_local=self.is_local),
+            size_of=lambda batch: sum(merged.whole.length for merged in batch),
+            alone_seconds=_CACHED_SECONDS if self.is_local else 0,
+        ):
+            answers.update(found)
+        return [answers[one] for one in ranges]
+
+    def _contents(
+        self, neighbours: Neighbours, merged: MergedRange, *, immutable: bool
+    ) -> Mapping[FileRange, bytes]:
+        """The parts of a merged range."""
+        path, first, _ = merged.whole
+        # What may not be read may not come from the disk tier either.
+        root, place = neighbours.locate(path)
+        recalled = self._recall(merged.parts) if immutable else {}
+        if len(recalled) == len(merged.parts):
+            return recalled
+        content = self.retry.call(path, lambda: root.read(place, first, merged.whole.end))
+        found = {part: content[part.offset - first : part.end - first] for part in merged.parts}
+        if immutable:
+            self._remember(found)
+        return found
+
+    def _fill(
+        self,
+        targets: Mapping[FileRange, memoryview],
+        neighbours: Neighbours,
+        merged: MergedRange,
+        *,
+        immutable: bool,
+    ) -> Mapping[FileRange, int]:
+        """How many bytes of each part of a merged range are in its target now."""
+        if len(merged.parts) == 1 and (self.disk is None or not immutable):
+            (part,) = merged.parts
+            path, start, _ = part
+            count = self.retry.call(path, lambda: neighbours.read_into(path, targets[part], start))
+            if count is not None:
+                return {part: count}
+        found = self._contents(neighbours, merged, immutable=immutable)
+        for part, content in found.items():
+            targets[part][: len(content)] = content
+        return {part: len(content) for part, content in found.items()}
+
+    def _recall(self, parts: Sequence[FileRange]) -> Mapping[FileRange, bytes]:
+        if self.disk is None:
+            return {}
+        found = {part: self.disk.get(self._piece(part)) for part in parts}
+        return {part: content for part, content in found.items() if content is not None}
+
+    def _remember(self, found: Mapping[FileRange, bytes]) -> None:
+        if self.disk is None:
+            return
+        for part, content in found.items():
+            # Less than was asked for may be all there is so far.
+            if len(content) == part.length:
+                self.disk.put(self._piece(part), content)
+
+    def _piece(self, part: FileRange) -> Piece:
+        return Piece(self.identity, part.path, None, part.offset, part.length)
+
+    def _refused(self, wanted: FileRange) -> PaimonIndexError | None:
+        path, offset, length = wanted
+        if offset < 0 or length < 0:
+            return StorageError(f"bytes {offset} to {wanted.end} of {path} are no range", path=path)
+        return too_large(path, length, self.max_bytes)
+
+
+def too_large(path: str, size: int, max_bytes: int) -> LimitExceededError | None:
+    """Why so much of a file may not be read, if it may not."""
+    if size <= max_bytes:
+        return None
+    return LimitExceededError(
+        f"{path} is larger than the {max_bytes} bytes that may be read of one file", limit=max_bytes
+    )

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.errors import PathNotAllowedError
+from app.storage import Warehouse
+from app.storage.locations import Neighbours, Root
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.sampled_from(["a", "db.db", "t", "..", ".", "", "file", "x\n", "file:", "link"]), max_size=6)
+)
+def test_neighbours_are_located_as_each_path_by_itself(segments: list[str]) -> None:
+    with TemporaryDirectory() as name:
+        root = os.path.realpath(name)
+        (Path(root) / "w" / "db.db").mkdir(parents=True)
+        (Path(root) / "w" / "db.db" / "link").symlink_to("/")
+        warehouse = Warehouse("w", f"{root}/w")
+        neighbours = Neighbours(warehouse.locate)
+        for path in ("/".join(segments), f"file:{root}/w/" + "/".join(segments)):
+            for _ in range(2):
+                assert _place(neighbours.locate, path) == _place(warehouse.locate, path)
+
+
+def _place(locate: Callable[[str], tuple[Root, str]], path: str) -> str | None:
+    try:
+        return os.path.normpath(locate(path)[1])
+    except PathNotAllowedError:
+        return None
