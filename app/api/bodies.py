@@ -7,10 +7,10 @@ Literals, keys and partitions are read by the planner, which knows the types of 
 
 from __future__ import annotations
 
-import base64
 import binascii
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
+import pybase64
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from app.errors import RequestError
@@ -226,7 +226,7 @@ class IndexFileBody(Body):
         if self.content is None:
             return IndexFileRef(self.path, None, self.name)
         try:
-            return IndexFileRef(None, base64.b64decode(self.content, validate=True), self.name)
+            return IndexFileRef(None, pybase64.b64decode(self.content, validate=True), self.name)
         except (binascii.Error, ValueError) as error:
             raise RequestError(f"content is not base64: {error}") from error
 

@@ -7,11 +7,11 @@ are found by set algebra, and lists of positions have a limit.
 
 from __future__ import annotations
 
-import binascii
 import struct
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+import pybase64
 from pyroaring import BitMap, BitMap64
 
 from app.errors import LimitExceededError
@@ -44,7 +44,7 @@ def encode_positions(positions: Positions, form: SelectionForm, limit: int) -> E
         case SelectionForm.NONE | SelectionForm.COUNT:
             return None
         case SelectionForm.BITMAP:
-            return binascii.b2a_base64(positions.serialize(), newline=False).decode("ascii")
+            return pybase64.b64encode_as_string(positions.serialize())
         case SelectionForm.RANGES:
             return _ranges(positions)
         case SelectionForm.POSITIONS:
@@ -105,12 +105,14 @@ def _listed(positions: Positions, limit: int) -> NDArray[np.uint64 | np.uint32]:
 def _ranges(positions: Positions) -> NDArray[np.uint64 | np.uint32]:
     # A position begins a run when its left neighbour is missing, and ends one when its right neighbour is.
     first = _array(positions.difference(positions.shift(1)))  # type: ignore[arg-type] # one width, not a mix
-    last = _array(positions.difference(positions.shift(-1)))  # type: ignore[arg-type] # likewise
     # The end of the last range may be 2^32.
-    dtype = np.uint64 if len(last) and last[-1] == np.iinfo(last.dtype).max else last.dtype
-    ranges = np.empty((len(first), 2), dtype)
+    is_full = len(first) and positions.max() == np.iinfo(first.dtype).max
+    ranges = np.empty((len(first), 2), np.uint64 if is_full else first.dtype)
     ranges[:, 0] = first
-    np.add(last, 1, out=ranges[:, 1], dtype=dtype)
+    # So much memory takes longer to get than to fill, and may be used again.
+    del first
+    last = _array(positions.difference(positions.shift(-1)))  # type: ignore[arg-type] # likewise
+    np.add(last, 1, out=ranges[:, 1], dtype=ranges.dtype)
     return ranges
 
 
