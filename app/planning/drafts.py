@@ -39,11 +39,10 @@ class Drafts:
         skips: int8, 0 while a file is kept, else the code of the step that left it out.
         reasons: int8, code of why a file is kept, if it is.
         predicates: the distinct filters inside of partitions.
-        predicate_codes: int32, each file's filter in ``predicates``.
+        predicate_codes: each file's filter in ``predicates``.
         proven: every row of the file satisfies the filter.
         raw_convertible: rows can be read straight from the file.
-        merge_groups: int64, number of the files it is merged with, -1 for none.
-        live_rows: int64, rows that are left of filter and deletion vector; all rows of a file that merges.
+        merge_groups: int32, number of the files it is merged with, -1 for none.
         answers: rows outside of which nothing matches, of files whose indexes say so.
         positions: the rows that are left, of files where these are not all rows and somebody needs them.
         steps: what was tried for each file, where the request wants it explained.
@@ -54,14 +53,14 @@ class Drafts:
     skips: NDArray[np.int8]
     reasons: NDArray[np.int8]
     predicates: list[BoundPredicate]
-    predicate_codes: NDArray[np.int32]
+    predicate_codes: NDArray[np.integer]
     proven: NDArray[np.bool_]
     raw_convertible: NDArray[np.bool_]
-    merge_groups: NDArray[np.int64]
-    live_rows: NDArray[np.int64]
+    merge_groups: NDArray[np.int32]
     answers: dict[int, Rows] = field(default_factory=dict)
     positions: dict[int, Positions] = field(default_factory=dict)
     steps: dict[int, list[ExplainStep]] | None = None
+    _narrowed: NDArray[np.int64] | None = None
 
     @classmethod
     def start(
@@ -75,18 +74,31 @@ class Drafts:
             skips=np.zeros(count, np.int8),
             reasons=np.full(count, _REASON_CODES[KeepReason.NO_FILTER], np.int8),
             predicates=[predicate],
-            predicate_codes=np.zeros(count, np.int32),
+            # One number that stands for all of them takes no memory.
+            predicate_codes=np.broadcast_to(np.int8(0), count),
             proven=np.zeros(count, np.bool_),
             raw_convertible=np.ones(count, np.bool_),
-            merge_groups=np.full(count, -1, np.int64),
-            live_rows=files.columns.row_counts.copy(),
+            merge_groups=np.full(count, -1, np.int32),
             steps={file: [] for file in asked.tolist()} if explain else None,
         )
 
     def left(self) -> NDArray[np.int64]:
         """The files that no step has left out, ascending."""
+        if len(self.asked) == len(self.files):
+            return np.flatnonzero(self.skips == _KEPT)
         left: NDArray[np.int64] = self.asked[self.is_left(self.asked)]
         return left
+
+    @property
+    def live_rows(self) -> NDArray[np.int64]:
+        """Rows that are left of filter and deletion vector; all rows of a file that merges."""
+        return self.files.columns.row_counts if self._narrowed is None else self._narrowed
+
+    def narrow(self, files: NDArray[np.int64] | int, rows: NDArray[np.int64] | int) -> None:
+        """Notes how many rows are left of files."""
+        if self._narrowed is None:
+            self._narrowed = self.files.columns.row_counts.copy()
+        self._narrowed[files] = rows
 
     def is_left(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of some files no step has left out."""

@@ -108,5 +108,6 @@ def _narrow(
         indexes.unreadable(drafts, file, error)
         return
     if isinstance(found, Rows) and len(found.positions) < row_count:
-        drafts.positions[file], drafts.live_rows[file] = found.positions, len(found.positions)
+        drafts.positions[file] = found.positions
+        drafts.narrow(file, len(found.positions))
         drafts.note(np.array([file]), ExplainStep(SkipStep.TOP_N, "rows", rows=len(found.positions)))

@@ -47,16 +47,18 @@ class LiveRows:
         for file, answer in drafts.answers.items():
             if drafts.skips[file] == 0 and drafts.raw_convertible[file]:
                 drafts.positions[file] = answer.positions
-                drafts.live_rows[file] = len(answer.positions)
+                drafts.narrow(file, len(answer.positions))
         left = drafts.left()
         numbers = self.version.vector_numbers(left)
+        if not (numbers >= 0).any():
+            return
         files, numbers = left[numbers >= 0], numbers[numbers >= 0]
         deleted = self.version.contents.vectors.deleted_rows(numbers)
         row_counts = drafts.files.columns.row_counts[files]
         narrowed = np.fromiter((file in drafts.positions for file in files.tolist()), np.bool_, len(files))
         wanted = self.wants_positions & drafts.raw_convertible[files] & (deleted != row_counts)
         needed = narrowed | wanted | (deleted == UNKNOWN_CARDINALITY)
-        drafts.live_rows[files[~needed]] = (row_counts - deleted)[~needed]
+        drafts.narrow(files[~needed], (row_counts - deleted)[~needed])
         for start in range(0, int(needed.sum()), _VECTORS_AT_ONCE):
             some = slice(start, start + _VECTORS_AT_ONCE)
             self._subtract(drafts, files[needed][some], numbers[needed][some])
@@ -76,10 +78,11 @@ class LiveRows:
     def _narrow(self, drafts: Drafts, file: int, row_count: int, vector: DeletionVector) -> None:
         positions = drafts.positions.get(file)
         if positions is None and not (self.wants_positions and drafts.raw_convertible[file]):
-            drafts.live_rows[file] = row_count - vector.cardinality
+            drafts.narrow(file, row_count - vector.cardinality)
             return
         live = _difference(all_rows(row_count) if positions is None else positions, vector.positions)
-        drafts.positions[file], drafts.live_rows[file] = live, len(live)
+        drafts.positions[file] = live
+        drafts.narrow(file, len(live))
         step = ExplainStep(SkipStep.DELETION_VECTOR, "rows", rows=len(live))
         drafts.note(np.array([file]), step)
 

@@ -42,7 +42,8 @@ def prune_partitions(drafts: Drafts, version: Version) -> None:
         specialise(predicate, {id(leaf): bool(held) for leaf, held in zip(tests, row, strict=True)})
         for row in holds[examples]
     ]
-    drafts.predicate_codes = numbers.astype(np.int32)[drafts.files.columns.partition_codes]
+    codes = numbers.astype(np.min_scalar_type(len(drafts.predicates)))
+    drafts.predicate_codes = codes[drafts.files.columns.partition_codes]
     nowhere = np.array([each == ALWAYS_FALSE for each in drafts.predicates])
     left = drafts.left()
     drafts.skip(left[nowhere[drafts.predicate_codes[left]]], SkipStep.PARTITION, predicate=predicate)

@@ -61,7 +61,7 @@ class PlannedFiles(Sequence[FilePlan]):
     residual: NDArray[np.bool_]
     raw_convertible: NDArray[np.bool_]
     decisions: NDArray[np.int8]
-    merge_groups: NDArray[np.int64]
+    merge_groups: NDArray[np.int32]
     selections: Mapping[int, Positions]
     deletions: Mapping[int, Deletion]
     steps: Sequence[tuple[ExplainStep, ...]] | None

@@ -102,7 +102,7 @@ def test_what_is_left_is_exact_by_statistics_or_by_rows_unless_it_merges() -> No
 def test_files_are_cut_up_by_their_filter() -> None:
     drafts = start()
     drafts.predicates = [ALWAYS_TRUE, ALWAYS_FALSE]
-    drafts.predicate_codes[[1, 4]] = 1
+    drafts.predicate_codes = np.array([0, 1, 0, 0, 1])
 
     found = [(predicate, files.tolist()) for predicate, files in drafts.by_predicate(numbers([0, 3, 4]))]
 
