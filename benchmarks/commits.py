@@ -56,14 +56,15 @@ def _warehouse(directory: Path, manifests: int) -> Path:
 
 
 def _prepare(manifests: int, directory: Path) -> None:
-    """A table of which every further snapshot adds a manifest to the first."""
+    """A table of which every further snapshot adds a manifest to the one before."""
     warehouse = _warehouse(directory, manifests)
     files = manifests * FILES_PER_MANIFEST
-    base = write_table(warehouse, NO_INDEX, files, manifests)
+    there = write_table(warehouse, NO_INDEX, files, manifests)
     for number in _ADDED:
         start = files + number * FILES_PER_MANIFEST
         added = write_manifest(warehouse, NO_INDEX, start, start + FILES_PER_MANIFEST)
-        write_snapshot(table_directory(warehouse), number, base, [added])
+        write_snapshot(table_directory(warehouse), number, there, [added])
+        there.append(added)
 
 
 def _workloads(manifests: int, directory: Path) -> Iterator[Workload]:

@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from app.planning.shared_room import SharedRoom
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -42,6 +44,7 @@ class FileColumns:
         row_counts: int64.
         file_sizes: int64.
         delete_row_counts: int64, 0 where an old writer did not tell.
+        room: where those of shape (n,) lie, if others can follow them there.
     """
 
     rows: tuple[NDArray[np.int64], ...]
@@ -55,6 +58,7 @@ class FileColumns:
     row_counts: NDArray[np.int64]
     file_sizes: NDArray[np.int64]
     delete_row_counts: NDArray[np.int64]
+    room: SharedRoom | None = None
 
     @classmethod
     def of(cls, manifests: Sequence[Manifest], rows: Sequence[NDArray[np.int64]]) -> Self:
@@ -95,44 +99,44 @@ class FileColumns:
         if manifests == len(self.rows):
             return self
         count = int(self.starts[manifests])
-        arrays: dict[str, Any] = {
-            each.name: value[:count]
-            for each in fields(self)
-            if isinstance(value := getattr(self, each.name), np.ndarray)
-        }
-        return replace(
-            self, rows=self.rows[:manifests], **(arrays | {"starts": self.starts[: manifests + 1]})
-        )
+        arrays = {name: array[:count] for name, array in self.arrays.items()}
+        return replace(self, rows=self.rows[:manifests], starts=self.starts[: manifests + 1], **arrays)
 
     def followed_by(self, others: Self) -> Self:
         """The columns of these files, and then of others, which lie in further manifests."""
         partitions = {row: number for number, row in enumerate(self.partitions)}
         numbers = [partitions.setdefault(row, len(partitions)) for row in others.partitions]
         codes = np.array(numbers, np.int32)[others.partition_codes]
-        arrays: dict[str, Any] = {
-            each.name: np.concatenate([value, getattr(others, each.name)])
-            for each in fields(self)
-            if isinstance(value := getattr(self, each.name), np.ndarray)
-        }
-        arrays["partition_codes"] = np.concatenate([self.partition_codes, codes])
-        arrays["starts"] = np.concatenate([self.starts, self.starts[-1] + others.starts[1:]])
-        return replace(self, rows=(*self.rows, *others.rows), partitions=tuple(partitions), **arrays)
+        added = others.arrays | {"partition_codes": codes}
+        room = self.room
+        if room is None or not room.append(len(self), added):
+            room = SharedRoom(self.arrays, added)
+        return replace(
+            self,
+            rows=(*self.rows, *others.rows),
+            starts=np.concatenate([self.starts, self.starts[-1] + others.starts[1:]]),
+            partitions=tuple(partitions),
+            room=room,
+            **room.first(len(self) + len(others)),
+        )
 
     def select(self, chosen: NDArray[np.bool_]) -> Self:
         """The columns of some of the files."""
-        arrays: dict[str, Any] = {
-            each.name: value[chosen]
-            for each in fields(self)
-            if each.name != "starts" and isinstance(value := getattr(self, each.name), np.ndarray)
-        }
+        arrays = {name: array[chosen] for name, array in self.arrays.items()}
         rows = tuple(
             of_manifest[some]
             for of_manifest, some in zip(self.rows, np.split(chosen, self.starts[1:-1]), strict=True)
         )
-        return replace(self, rows=rows, starts=_starts(rows), **arrays)
+        return replace(self, rows=rows, starts=_starts(rows), room=None, **arrays)
 
     def __len__(self) -> int:
         return len(self.row_counts)
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """The columns of shape (n,), by name."""
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "starts"}
+        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
 
     @property
     def bucket_keys(self) -> NDArray[np.int64]:
@@ -142,8 +146,8 @@ class FileColumns:
     @property
     def nbytes(self) -> int:
         """Bytes of memory."""
-        arrays = [value for each in fields(self) if isinstance(value := getattr(self, each.name), np.ndarray)]
-        return sum(array.nbytes for array in (*arrays, *self.rows)) + sum(map(len, self.partitions))
+        arrays = (self.starts, *self.arrays.values(), *self.rows)
+        return sum(int(array.nbytes) for array in arrays) + sum(map(len, self.partitions))
 
 
 def _starts(rows: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
