@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 class MemoryStorage:
     """Files by path; ``reads`` lists what was read, in order."""
 
+    is_local = True
+
     def __init__(self, files: dict[str, bytes] | None = None, name: str = "memory") -> None:
         self.files = dict(files or {})
         self.name = name

@@ -125,7 +125,7 @@ class FileIndexes:
     def _side(self, number: int) -> SideIndexes:
         if number not in self._beside:
             version = self.version
-            key = (version.loader.warehouse.name, *version.manifest_keys[number])
+            key = (version.loader.warehouse.name, version.table.directory, *version.manifest_files[number])
             self._beside[number] = SideIndexes(version.loader, version.files.manifests[number], key)
         return self._beside[number]
 

@@ -184,7 +184,7 @@ class IndexService:
             SnapshotExpiredError: the version went away.
             CorruptMetadataError: one of its manifests is damaged.
         """
-        for file in version.table.manifest_files(version.resolved):
+        for file in version.manifest_files:
             version.table.manifest(file)
         # Short by now: a request for the same version, which would wait for it, has nothing left to read.
         version.contents  # noqa: B018 - sorts the files
@@ -252,7 +252,7 @@ class IndexService:
         self, warehouse: str, table: Table, resolved: ResolvedSnapshot, manifests: Sequence[Manifest]
     ) -> VersionContents:
         def read() -> VersionContents:
-            keys = [(file.file_name, file.file_size) for file in table.manifest_files(resolved)]
+            keys = table.manifest_files(resolved)
             newest = ("files", warehouse, resolved.directory)
             live = LiveFiles.of(keys, manifests, self._manifests.get(newest))
             self._manifests.put(newest, live)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from app.planning.indexes import IndexLoader
     from app.table.index_manifest import IndexEntry
     from app.table.manifest import Manifest
+    from app.table.manifest_list import ManifestFile
     from app.table.schema import TableSchema
     from app.table.table import ResolvedSnapshot, Table
     from app.types import Json, Value
@@ -126,6 +127,7 @@ class Version:
     resolving_ms: float = 0.0
     partitions: dict[bytes, tuple[Value | None, ...]] = field(default_factory=dict)
     _schemas: dict[int, TableSchema] = field(default_factory=dict)
+    _manifest_files: tuple[ManifestFile, ...] | None = None
     _manifests: tuple[Manifest, ...] | None = None
     _contents: VersionContents | None = None
 
@@ -142,18 +144,21 @@ class Version:
         return self._manifests
 
     @property
-    def manifest_keys(self) -> list[tuple[str, str, int]]:
-        """What tells each manifest from all others of the warehouse: table, name and size."""
-        files = self.table.manifest_files(self.resolved)
-        return [(self.table.directory, file.file_name, file.file_size) for file in files]
+    def manifest_files(self) -> tuple[ManifestFile, ...]:
+        """The version's manifests as their lists name them.
+
+        Raises:
+            SnapshotExpiredError: the version went away.
+        """
+        if self._manifest_files is None:
+            self._manifest_files = self.table.manifest_files(self.resolved)
+        return self._manifest_files
 
     def keep_derived(self) -> None:
         """Has the cache weigh manifests anew of which more is known than before."""
-        if self._manifests is None:
-            return
-        for at, manifest in enumerate(self._manifests):
+        for at, manifest in enumerate(self._manifests or ()):
             if manifest.derived.has_grown():
-                self.table.keep(self.table.manifest_files(self.resolved)[at], manifest)
+                self.table.keep(self.manifest_files[at], manifest)
 
     @property
     def contents(self) -> VersionContents:

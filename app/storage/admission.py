@@ -11,15 +11,17 @@ counts instead of a sketch; docs/decisions/scan-resistant-caches.md says why it 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import cachetools
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Collection, Hashable
 
 Item = TypeVar("Item")
+Key = TypeVar("Key", bound="Hashable")
 
 _WINDOW_SHARE = 8
 # A scan that goes round and round asks for each object equally often, give or take one. A lead of one says
@@ -46,22 +48,21 @@ class Asks:
     """
 
     def __init__(self) -> None:
-        self._present: dict[int, int] = {}
-        self._before: dict[int, int] = {}
+        self._present: Counter[int] = Counter()
+        self._before: Counter[int] = Counter()
         self._asks = 0
 
-    def count(self, key: Hashable, entries: int) -> None:
-        """Counts one ask, of a cache that keeps so many ``entries``."""
-        digest = hash(key)
-        self._present[digest] = self._present.get(digest, 0) + 1
-        self._asks += 1
+    def count(self, keys: Collection[Hashable], entries: int) -> None:
+        """Counts an ask for each key, of a cache that keeps so many ``entries``."""
+        self._present.update(map(hash, keys))
+        self._asks += len(keys)
         if self._asks >= min(max(entries * _ASKS_PER_ENTRY, _FEWEST_ASKS), _MOST_ASKS):
-            self._before, self._present, self._asks = self._present, {}, 0
+            self._before, self._present, self._asks = self._present, Counter(), 0
 
     def of(self, key: Hashable) -> int:
         """The asks that are remembered."""
         digest = hash(key)
-        return self._present.get(digest, 0) + self._before.get(digest, 0)
+        return self._present[digest] + self._before[digest]
 
 
 class AdmittingCache(Generic[Item]):
@@ -102,9 +103,15 @@ class AdmittingCache(Generic[Item]):
 
     def get(self, key: Hashable) -> Weighed[Item] | None:
         """The object of ``key``, if it is kept; the ask is counted in any case."""
-        self._asks.count(key, len(self))
-        found = self._main.get(key)
-        return self._window.get(key) if found is None else found
+        return self.get_many((key,)).get(key)
+
+    def get_many(self, keys: Collection[Key]) -> dict[Key, Weighed[Item]]:
+        """The objects that are kept of those asked for; each ask is counted in any case."""
+        self._asks.count(keys, len(self))
+        found: dict[Key, Weighed[Item]] = {}
+        for segment in (self._main, self._window):
+            found.update((key, segment[key]) for key in keys if key in segment)
+        return found
 
     def make_room(self, room: int) -> None:
         """Drops objects until they weigh at most ``room``, or what is protected if that is more."""

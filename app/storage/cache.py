@@ -84,11 +84,11 @@ class ByteCache(Generic[Item]):
 
     def get_many(self, keys: Iterable[Key]) -> dict[Key, Item]:
         """The objects that are kept of those asked for, all of one moment."""
+        distinct = dict.fromkeys(keys)
         with self._lock:
-            looked_up = {key: self._kept.get(key) for key in keys}
-            found = {key: kept.item for key, kept in looked_up.items() if kept is not None}
+            found = {key: kept.item for key, kept in self._kept.get_many(distinct).items()}
             self._hits += len(found)
-            self._misses += len(looked_up) - len(found)
+            self._misses += len(distinct) - len(found)
             return found
 
     def put(self, key: Hashable, item: Item) -> None:

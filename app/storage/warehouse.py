@@ -83,13 +83,18 @@ class Warehouse:
             disk,
             self._identity,
             max_file_bytes,
-            is_local=all(root.uri_is_local for root in (self._root, *self._external)),
+            is_local=self.is_local,
         )
 
     @property
     def url(self) -> str:
         """The root's URI in its normal form, ending in a slash."""
         return self._root.uri
+
+    @property
+    def is_local(self) -> bool:
+        """Whether all files lie on this machine, those of external roots as well."""
+        return all(root.uri_is_local for root in (self._root, *self._external))
 
     def read(self, path: str) -> bytes:
         """The whole file.

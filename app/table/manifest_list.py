@@ -22,7 +22,7 @@ also says how many files and rows there are in all, which stands in the manifest
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
@@ -52,13 +52,8 @@ _RECORD = RecordOf(
 )
 _MEMORY_PER_MANIFEST = 250
 
-
-@dataclass(frozen=True, slots=True)
-class ManifestFile:
-    """One manifest as its list names it."""
-
-    file_name: str
-    file_size: int
+ManifestFile: TypeAlias = tuple[str, int]
+"""One manifest as its list names it: the name of its file, and how many bytes that has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,4 +82,4 @@ class ManifestList:
         sizes = records.integers("_FILE_SIZE", np.int64).tolist()
         if min(sizes, default=0) < 0:
             raise CorruptMetadataError(f"a manifest of {min(sizes)} bytes")
-        return cls(tuple(map(ManifestFile, records.objects("_FILE_NAME"), sizes)))
+        return cls(tuple(zip(records.objects("_FILE_NAME"), sizes, strict=True)))

@@ -20,6 +20,10 @@ class Storage(Protocol):
     def name(self) -> str:
         """What tells this warehouse from others."""
 
+    @property
+    def is_local(self) -> bool:
+        """Whether all files lie on this machine, so that it takes no time to ask for one."""
+
     def read(self, path: str) -> bytes:
         """The whole file.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from app.errors import (
@@ -36,6 +37,10 @@ MAIN_BRANCH = "main"
 Parsed = TypeVar("Parsed")
 
 _LARGE_BYTES: Final = 8 << 20
+
+_SMALL_BYTES: Final = 1 << 20
+_QUICK_SECONDS: Final = 0.005
+"""Small files of this machine take less, so that threads would wait for each other more than for the disk."""
 
 _Metadata: TypeAlias = "tuple[str, int | None]"
 """Name of a file in the table's manifest directory, and its bytes where they are recorded."""
@@ -209,7 +214,7 @@ class Table:
             (snapshot.delta_manifest_list, snapshot.delta_manifest_list_size),
         )
         lists = self._all(self._reader.metadata, files, self._manifest_list)
-        return tuple(manifest for each in lists for manifest in each.manifests)
+        return tuple(chain.from_iterable(each.manifests for each in lists))
 
     def manifests(self, resolved: ResolvedSnapshot) -> tuple[Manifest, ...]:
         """The decoded manifests of a version, in the order of :meth:`manifest_files`.
@@ -217,8 +222,7 @@ class Table:
         Raises:
             SnapshotExpiredError: the snapshot went away.
         """
-        files = [(file.file_name, file.file_size) for file in self.manifest_files(resolved)]
-        return tuple(self._all(self._reader.manifests, files, self._manifest))
+        return tuple(self._all(self._reader.manifests, self.manifest_files(resolved), self._manifest))
 
     def manifest(self, file: ManifestFile) -> Manifest:
         """One manifest.
@@ -226,11 +230,11 @@ class Table:
         Raises:
             SnapshotExpiredError: the snapshot went away.
         """
-        return self._manifest((file.file_name, file.file_size))
+        return self._manifest(file)
 
     def keep(self, file: ManifestFile, manifest: Manifest) -> None:
         """Weighs a manifest anew, of which more is known than when it was loaded."""
-        self._reader.manifests.put(self._key((file.file_name, file.file_size)), manifest)
+        self._reader.manifests.put(self._key(file), manifest)
 
     def index_entries(self, resolved: ResolvedSnapshot) -> tuple[IndexEntry, ...]:
         """The hash indexes, deletion vector files and other index files of a version.
@@ -276,25 +280,36 @@ class Table:
     def _manifest(self, file: _Metadata) -> Manifest:
         return self._cached(self._reader.manifests, file, Manifest.parse)
 
-    def _key(self, file: _Metadata) -> tuple[str, str, int | None]:
-        name, size = file
-        return self._storage.name, f"{self.directory}/manifest/{name}", size
+    def _key(self, file: _Metadata) -> tuple[str, str, str, int | None]:
+        return self._storage.name, self.directory, *file
 
     def _all(
         self, cache: ByteCache[Any], files: Sequence[_Metadata], load: Callable[[_Metadata], Parsed]
     ) -> list[Parsed]:
         """Several files at once; what is cached already keeps no thread busy."""
-        found: dict[Any, Parsed] = cache.get_many(map(self._key, files))
-        missing = [file for file in files if self._key(file) not in found]
-        read = iter(self._reader.readers.map(load, missing, size_of=lambda file: file[1] or 0))
-        if sum(size or 0 for _, size in missing) > _LARGE_BYTES:
+        keys = [self._key(file) for file in files]
+        found: dict[Any, Parsed] = cache.get_many(keys)
+        if len(found) == len(keys):
+            return [found[key] for key in keys]
+        missing = [file for file, key in zip(files, keys, strict=True) if key not in found]
+        total = sum(size or 0 for _, size in missing)
+        is_quick = self._storage.is_local and total <= _SMALL_BYTES
+        read = iter(
+            self._reader.readers.map(
+                load,
+                missing,
+                size_of=lambda file: file[1] or 0,
+                alone_seconds=_QUICK_SECONDS if is_quick else 0,
+            )
+        )
+        if total > _LARGE_BYTES:
             self._reader.readers.later(give_memory_back)
-        return [found.get(self._key(file)) or next(read) for file in files]
+        return [found[key] if key in found else next(read) for key in keys]
 
     def _cached(self, cache: ByteCache[Any], file: _Metadata, parse: Callable[[Buffer], Parsed]) -> Parsed:
         """A file that is written once under a name of its own, decoded."""
-        key = self._key(file)
-        _, path, size = key
+        name, size = file
+        path = f"{self.directory}/manifest/{name}"
 
         def load() -> Parsed:
             try:
@@ -309,7 +324,7 @@ class Table:
                 raise CorruptMetadataError(f"expected a file of {size} bytes, found {length}", path=path)
             return decoded
 
-        parsed: Parsed = cache.get_or_load(key, load)
+        parsed: Parsed = cache.get_or_load(self._key(file), load)
         return parsed
 
 

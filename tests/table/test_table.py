@@ -71,8 +71,8 @@ def test_what_is_written_once_is_read_once(table: Table, storage: MemoryStorage)
 def test_a_new_version_decodes_only_what_it_added(table: Table, storage: MemoryStorage) -> None:
     older, newer = (table.resolve(snapshot_id=number) for number in (7, 8))
     table.manifests(older)
-    seen = {file.file_name for file in table.manifest_files(older)}
-    added = [file.file_name for file in table.manifest_files(newer) if file.file_name not in seen]
+    seen = {name for name, _ in table.manifest_files(older)}
+    added = [name for name, _ in table.manifest_files(newer) if name not in seen]
     storage.reads.clear()
     manifests = table.manifests(newer)
     assert len(manifests) == len(table.manifest_files(newer)) > len(added) > 0
@@ -225,8 +225,8 @@ def test_files_that_expire_while_they_are_read(table: Table, storage: MemoryStor
 def test_errors_name_the_file(
     table: Table, storage: MemoryStorage, content: bytes, error: type[PaimonIndexError]
 ) -> None:
-    (first, *_) = table.manifest_files(table.resolve())
-    path = f"{DIRECTORY}/manifest/{first.file_name}"
+    ((name, _), *_) = table.manifest_files(table.resolve())
+    path = f"{DIRECTORY}/manifest/{name}"
     storage.files[path] = content
     with pytest.raises(error, match=path):
         table.manifests(table.resolve())
