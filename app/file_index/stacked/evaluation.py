@@ -134,13 +134,16 @@ class _Evaluation:
     def _leaf(self, leaf: BoundLeaf, at: NDArray[np.int64]) -> Answers:
         asked, column = asked_condition(leaf), leaf.field.name
         answers = everywhere(Answer.KEEP, len(at))
-        unanswered, left = np.ones(len(at), bool), np.arange(len(at))
-        for kind in sorted(self.index.heads.kinds(column), key=cost):
+        answered, left = np.zeros(len(at), bool), np.arange(len(at))
+        kinds = sorted(self.index.heads.kinds(column), key=cost)
+        for number, kind in enumerate(kinds, start=1):
             told, found = self._ask(leaf, kind, asked, _some(at, left))
             places = _some(left, told)
             answers[places] = both(answers.take(places), found)
-            unanswered[places] = False
+            answered[places] = True
             self._note(leaf, column, kind, _some(at, places), found)
+            if number == len(kinds):
+                break
             known = known_kind(kind)
             settled = found == Answer.SKIP
             if known is not None and asked is not None and settles(known, asked):
@@ -150,9 +153,10 @@ class _Evaluation:
             left = left[goes_on]
             if not len(left):
                 break
-        self.answered[at[~unanswered]] = True
-        none = np.flatnonzero(unanswered & ~self.failed[at])
-        self._note(leaf, column, None, at[none], answers[none])
+        self.answered[at[answered]] = True
+        if self.trace is not None:
+            none = np.flatnonzero(~answered & ~self.failed[at])
+            self._note(leaf, column, None, at[none], answers[none])
         return answers
 
     def _ask(
@@ -163,7 +167,7 @@ class _Evaluation:
         extents, files = self.index.extents(column, kind), _some(self.files, at)
         answers = everywhere(Answer.KEEP, len(at))
         told = extents.empty.take(files)
-        if is_false_without_values(leaf):
+        if told.any() and is_false_without_values(leaf):
             answers[told] = Answer.SKIP
         known = known_kind(kind)
         if known is None or asked is None:
@@ -173,6 +177,8 @@ class _Evaluation:
             return np.flatnonzero(told), answers[told]
         opened = self.index.open(column, known, leaf.field.type)
         usable = self._usable(opened, leaf, known, at)
+        if opened.stack is not None and 0 < len(usable) == len(at):
+            return usable, _answers(opened.stack, asked, files)
         if opened.stack is not None and len(usable):
             answers[usable] = _answers(opened.stack, asked, _some(files, usable))
         told[usable] = True
@@ -183,6 +189,8 @@ class _Evaluation:
     ) -> NDArray[np.int64]:
         """Which files of ``at`` have an index that can be asked, as positions in it; takes note of errors."""
         files, counts = _some(self.files, at), _some(self.row_counts, at)
+        if isinstance(opened.stack, BloomStack) and opened.is_whole:
+            return np.arange(len(at))
         sound = opened.sound[files]
         for position in np.flatnonzero(opened.broken[files]).tolist():
             file = int(files[position])

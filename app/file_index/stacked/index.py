@@ -37,7 +37,7 @@ _BYTES_OF_PAYLOAD: Final[dict[IndexKind | None, int]] = {IndexKind.BITMAP: 1, In
 """At most about how many bytes a directory takes for one of the payload: a key and a file for each entry."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class OpenedStack:
     """The indexes of one kind on one column.
 
@@ -50,6 +50,11 @@ class OpenedStack:
     stack: AnyStack | None
     sound: NDArray[np.bool_]
     broken: NDArray[np.bool_]
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether every file has an index that can be asked."""
+        return bool(self.sound.all())
 
 
 @dataclass(frozen=True, eq=False)
