@@ -16,10 +16,6 @@ _LIMITS: Final = {
         "decodes all of them; the peer skips manifests by the bounds of partitions in their list, and states "
         "no totals. Without a filter on partitions both decode everything."
     ),
-    "engine, from bytes, range equal / *": (
-        "the first question about a column builds the directory of all its values, 2,000 a file here, that "
-        "answers later ones by a binary search; the engine searches the dictionary of each file every time."
-    ),
     "pypaimon-rust in a new process, * / cold plan*": (
         "blocks have to be expanded, and what is decoded stays in memory that the process never had before, "
         "0.7 to 1.2 GB of indexes; the peer looks at no index, and keeps none."
@@ -38,9 +34,8 @@ _LIMITS: Final = {
         "what is made of 1,000,000 positions is larger than the caches of a core, that of 100,000 is not."
     ),
     "growth by 10 x manifests: cost of one that is added": (
-        "one manifest is decoded, however many there were; the list of all of them is read anew with every "
-        "snapshot, and the columns of ten times as many files are joined with those of the new one, in "
-        "memory that the kernel hands out for it."
+        "one manifest is decoded, however many there were, and its files follow the others in their memory; "
+        "but a snapshot comes with a list of all of its manifests, which is read anew with each of them."
     ),
 }
 _UNKNOWN: Final = "not explained yet."

@@ -7,13 +7,16 @@ together they hold more bytes than there are.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from app.file_index.dictionary import HEAD_LENGTH, OFFSET, VERSION
+from app.file_index.keys import FloatingKeys
 from app.file_index.stacked.cursors import Cursors, integers, runs_of
-from app.file_index.stacked.directory import StoredKeys
+from app.file_index.stacked.directory import StoredKeys, as_keys
+from app.file_index.stacked.ordered_keys import OrderedKeys
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def read_keys(cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64]) -> StoredKeys:
-    """Every key of every dictionary.
+    """Every key of every dictionary, of a type whose keys differ in length.
 
     Args:
         cursors: at the dictionaries, and ending with them; broken ones are no longer sound.
@@ -33,6 +36,53 @@ def read_keys(cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64
         The keys of sound dictionaries, in the order in which they are stored.
     """
     sizes = cursors.remaining
+    chunks = _read_chunks(cursors, space, cardinalities)
+    further_at = _further_keys(cursors.data, chunks)
+    stored = _interleave(chunks.first_at, further_at, chunks.further, chunks.sound).of(chunks.owners)
+    return _within(stored, cursors, sizes)
+
+
+def read_values(cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64]) -> OrderedKeys:
+    """As :func:`read_keys`, of a type whose keys are integers of ``space.width`` bytes."""
+    chunks = _read_chunks(cursors, space, cardinalities)
+    rows, width = np.flatnonzero(chunks.sound), space.width or 0
+    data, pieces = cursors.data, [cursors.data[:0]]
+    for first, start, further in zip(
+        chunks.first_at[rows].tolist(),
+        chunks.starts[rows].tolist(),
+        chunks.further[rows].tolist(),
+        strict=True,
+    ):
+        # A chunk holds thousands of keys as a rule, which lie one behind the other but for the first.
+        pieces += data[first : first + width], data[start : start + further * width]
+    stored = np.concatenate(pieces).view(f">i{width}")
+    values = stored if not isinstance(space, FloatingKeys) else as_keys(stored.astype(np.int64), space)
+    keys = np.where(chunks.sound, chunks.further + 1, 0)
+    distinct = np.bincount(chunks.owners, keys, len(cardinalities)).astype(np.int64)
+    return OrderedKeys(values.astype(f"i{width}"), distinct)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Chunks:
+    """Chunks of dictionaries, shape (chunks,); those of a dictionary stand together, in their order.
+
+    Attributes:
+        owners: int64: the dictionary of each.
+        first_at: int64: where its first key is stored.
+        further: int64: how many more there are.
+        starts: int64: where these are stored, behind their offsets if they have some.
+        sound: bool: whether there is nothing wrong with its dictionary; numbers mean nothing elsewhere.
+    """
+
+    owners: NDArray[np.int64]
+    first_at: NDArray[np.int64]
+    further: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    sound: NDArray[np.bool_]
+
+
+def _read_chunks(cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64]) -> _Chunks:
+    """The chunks of dictionaries; leaves ``cursors`` at the keys areas."""
     head_lengths, versions = cursors.i32(), cursors.i8()
     chunk_counts = cursors.count(each_bytes=OFFSET.size)
     offsets_lengths, heads_lengths = cursors.i32(), cursors.count(each_bytes=1)
@@ -43,22 +93,22 @@ def read_keys(cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64
     cursors.skip(offsets_lengths)
     heads_at = cursors.at
     cursors.skip(heads_lengths)
-    of_chunk, places = runs_of(offsets_at, np.where(cursors.sound, chunk_counts, 0), OFFSET.size)
+    owners, places = runs_of(offsets_at, np.where(cursors.sound, chunk_counts, 0), OFFSET.size)
     offsets = integers(cursors.data, places, OFFSET.format)
-    inside = (offsets >= 0) & (offsets < heads_lengths[of_chunk])
-    at = np.where(inside, heads_at[of_chunk] + offsets, 0)
-    chunks = Cursors(cursors.data, at, cursors.ends[of_chunk], inside)
-    return _within(_read_chunks(chunks, of_chunk, cursors, space, cardinalities), cursors, space, sizes)
+    inside = (offsets >= 0) & (offsets < heads_lengths[owners])
+    at = np.where(inside, heads_at[owners] + offsets, 0)
+    heads = Cursors(cursors.data, at, cursors.ends[owners], inside)
+    return _checked(heads, owners, cursors, space, cardinalities)
 
 
-def _read_chunks(
+def _checked(
     chunks: Cursors,
-    of_chunk: NDArray[np.int64],
+    owners: NDArray[np.int64],
     cursors: Cursors,
     space: KeySpace,
     cardinalities: NDArray[np.int64],
-) -> StoredKeys:
-    """The keys of chunks; ``cursors`` are at the keys areas of their dictionaries."""
+) -> _Chunks:
+    """Reads the heads of chunks; ``cursors`` are at the keys areas of their dictionaries."""
     chunks.expect(chunks.i8() == VERSION)
     first_at = chunks.at
     skip_keys(chunks, space)
@@ -70,30 +120,25 @@ def _read_chunks(
     else:
         lengths = first_lengths
         chunks.expect((first_lengths == space.width * further) & (second_lengths == space.width))
-    chunks.expect((offsets >= 0) & (offsets + lengths <= cursors.remaining[of_chunk]))
+    chunks.expect((offsets >= 0) & (offsets + lengths <= cursors.remaining[owners]))
     keys = np.where(chunks.sound, further + 1, 0)
     before = np.cumsum(keys) - keys
-    firsts = np.searchsorted(of_chunk, np.arange(len(cardinalities)))
-    chunks.expect(codes == before - np.append(before, 0)[firsts][of_chunk])
-    counted = np.bincount(of_chunk, keys, len(cardinalities)) == cardinalities
-    stored_bytes = np.bincount(of_chunk, lengths, len(cardinalities)) <= cursors.remaining
-    whole = np.bincount(of_chunk, ~chunks.sound, len(cardinalities)) == 0
+    firsts = np.searchsorted(owners, np.arange(len(cardinalities)))
+    chunks.expect(codes == before - np.append(before, 0)[firsts][owners])
+    counted = np.bincount(owners, keys, len(cardinalities)) == cardinalities
+    stored_bytes = np.bincount(owners, lengths, len(cardinalities)) <= cursors.remaining
+    whole = np.bincount(owners, ~chunks.sound, len(cardinalities)) == 0
     cursors.expect(counted & stored_bytes & whole)
-    chunks.expect(cursors.sound[of_chunk])
-    further = np.where(chunks.sound, further, 0)
-    starts = cursors.at[of_chunk] + offsets
-    further_at = _further_keys(chunks, starts, further, space)
-    return _interleave(first_at, further_at, further, chunks.sound).of(of_chunk)
+    chunks.expect(cursors.sound[owners])
+    return _Chunks(
+        owners, first_at, np.where(chunks.sound, further, 0), cursors.at[owners] + offsets, chunks.sound
+    )
 
 
-def _further_keys(
-    chunks: Cursors, starts: NDArray[np.int64], further: NDArray[np.int64], space: KeySpace
-) -> NDArray[np.int64]:
-    """Places of all keys but the first one of each chunk."""
-    if space.width is not None:
-        return runs_of(starts, further, space.width)[1]
-    of_key, places = runs_of(starts, further, OFFSET.size)
-    return (starts + further * OFFSET.size)[of_key] + integers(chunks.data, places, OFFSET.format)
+def _further_keys(data: NDArray[np.uint8], chunks: _Chunks) -> NDArray[np.int64]:
+    """Places of all keys but the first one of each chunk, where their offsets stand in front of them."""
+    of_key, places = runs_of(chunks.starts, chunks.further, OFFSET.size)
+    return (chunks.starts + chunks.further * OFFSET.size)[of_key] + integers(data, places, OFFSET.format)
 
 
 def _interleave(
@@ -112,10 +157,8 @@ def _interleave(
     return StoredKeys(owners, places)
 
 
-def _within(stored: StoredKeys, cursors: Cursors, space: KeySpace, sizes: NDArray[np.int64]) -> StoredKeys:
+def _within(stored: StoredKeys, cursors: Cursors, sizes: NDArray[np.int64]) -> StoredKeys:
     """The keys of dictionaries that hold all of their keys in ``sizes`` bytes; others are not sound."""
-    if space.width is not None:
-        return stored
     count = len(cursors.at)
     inside = (stored.places >= 0) & (stored.places < cursors.ends[stored.owners])
     at = np.where(inside, stored.places, 0)

@@ -136,22 +136,45 @@ class Directory:
             The directory; and shape (m,), the files that break the order or have a key twice, of which
             nothing may be asked.
         """
+        if space.width is not None:
+            return cls.of_integers(
+                read_integers(data, stored.places, space), stored.owners, ascending, space.width
+            )
+        starts = stored.places + _LENGTH.size
+        order, codes = byte_order.rank(data, starts, integers(data, stored.places, _LENGTH.format))
+        width = np.uint32 if len(data) < 1 << 32 else np.uint64
+        keys = _Texts(data, stored.places[order].astype(width))
+        return cls._of(
+            keys, _merged(codes, stored.owners, len(ascending)), _Runs.of(stored.owners, codes), ascending
+        )
+
+    @classmethod
+    def of_integers(
+        cls, values: NDArray[np.int64], owners: NDArray[np.int64], ascending: NDArray[np.bool_], width: int
+    ) -> tuple[Self, NDArray[np.bool_]]:
+        """As :meth:`build`, of keys that are integers.
+
+        Args:
+            values: shape (n,): those of a file stand together.
+            owners: shape (n,): the file of each.
+            ascending: as of :meth:`build`.
+            width: of an integer, in bytes.
+        """
         file_bits = len(ascending).bit_length()
-        if space.width is None:
-            starts = stored.places + _LENGTH.size
-            order, codes = byte_order.rank(data, starts, integers(data, stored.places, _LENGTH.format))
-            merged = _merged(codes, stored.owners, file_bits)
-            width = np.uint32 if len(data) < 1 << 32 else np.uint64
-            keys: _Keys = _Texts(data, stored.places[order].astype(width))
-        else:
-            codes, value_of = _codes(read_integers(data, stored.places, space), file_bits)
-            merged = _merged(codes, stored.owners, file_bits)
-            keys = _Integers(value_of((merged >> file_bits).astype(np.int64)).astype(f"i{space.width}"))
+        codes, value_of = _codes(values, file_bits)
+        merged = _merged(codes, owners, len(ascending))
+        keys = _Integers(value_of((merged >> file_bits).astype(np.int64)).astype(f"i{width}"))
+        return cls._of(keys, merged, _Runs.of(owners, codes), ascending)
+
+    @classmethod
+    def _of(
+        cls, keys: _Keys, merged: NDArray[np.integer], runs: _Runs, ascending: NDArray[np.bool_]
+    ) -> tuple[Self, NDArray[np.bool_]]:
+        count, file_bits = len(ascending), len(ascending).bit_length()
         files = (merged & ((1 << file_bits) - 1)).astype(np.int32)
-        runs = _Runs.of(stored.owners, codes)
-        wrong = runs.unordered(len(ascending)) & ascending
+        wrong = runs.unordered(count) & ascending
         wrong[files[1:][merged[1:] == merged[:-1]]] = True
-        return cls(keys, files, *runs.ends(merged, file_bits, len(ascending))), wrong
+        return cls(keys, files, *runs.ends(merged, file_bits, count)), wrong
 
     @property
     def nbytes(self) -> int:
@@ -198,7 +221,11 @@ class Directory:
 
 def read_integers(data: NDArray[np.uint8], places: NDArray[np.int64], space: KeySpace) -> NDArray[np.int64]:
     """Keys of a fixed width, as ``space.read`` gives them one by one."""
-    bits = integers(data, places, f">i{space.width}")
+    return as_keys(integers(data, places, f">i{space.width}"), space)
+
+
+def as_keys(bits: NDArray[np.int64], space: KeySpace) -> NDArray[np.int64]:
+    """Stored integers of a fixed width as ``space.read`` gives them."""
     if not isinstance(space, FloatingKeys):
         return bits
     keys = np.where(bits < 0, bits ^ ((1 << (8 * space.width - 1)) - 1), bits)
@@ -218,8 +245,9 @@ def _codes(
     return codes, distinct.take
 
 
-def _merged(codes: NDArray[np.int64], owners: NDArray[np.int64], file_bits: int) -> NDArray[np.integer]:
-    """Numbers of keys with the files that have them, ascending."""
+def _merged(codes: NDArray[np.int64], owners: NDArray[np.int64], count: int) -> NDArray[np.integer]:
+    """Numbers of keys with those of ``count`` files that have them, ascending."""
+    file_bits = count.bit_length()
     pairs = codes << file_bits | owners
     # Half as wide is sorted several times as fast.
     is_narrow = not len(codes) or int(codes.max()) < 1 << (_NARROW_BITS - file_bits)

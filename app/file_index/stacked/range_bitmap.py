@@ -18,6 +18,7 @@ from app.file_index.stacked.answers import Answer, where
 from app.file_index.stacked.cursors import Cursors
 from app.file_index.stacked.directory import Directory
 from app.file_index.stacked.null_rows import null_rows
+from app.file_index.stacked.ordered_keys import Dictionary, OrderedKeys
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
 
 if TYPE_CHECKING:
@@ -34,13 +35,13 @@ class RangeBitmapStack:
     """Values of m files.
 
     Attributes:
-        directory: the files of each value.
+        dictionary: the files of each value.
         row_counts: int64, shape (m,): rows of each file.
         existing: the bitmap of the rows that have a value, of each file.
         broken: bool, shape (m,): which indexes cannot be read; what is said of these files means nothing.
     """
 
-    directory: Directory
+    dictionary: Dictionary
     row_counts: NDArray[np.int64]
     existing: BytesColumn
     broken: NDArray[np.bool_]
@@ -63,18 +64,23 @@ class RangeBitmapStack:
         cursors.expect(cursors.at == heads_at + head_lengths)
         ends = np.where(cursors.sound, cursors.at + lengths, 0)
         inner = Cursors(payloads.data, cursors.at, ends, cursors.sound)
-        stored = dictionaries.read_keys(inner, space, cardinalities)
+        keys: OrderedKeys | Directory
+        if space.width is None:
+            stored = dictionaries.read_keys(inner, space, cardinalities)
+            keys, wrong = Directory.build(payloads.data, stored, space, np.ones(len(payloads), bool))
+        else:
+            keys = dictionaries.read_values(inner, space, cardinalities)
+            wrong = keys.unordered()
         cursors.skip(lengths)
         cursors.expect(inner.sound)
         existing = _existing_rows(cursors, cardinalities)
-        directory, wrong = Directory.build(payloads.data, stored, space, np.ones(len(payloads), bool))
-        return cls(directory, row_counts, existing, ~payloads.is_null & (~cursors.sound | wrong))
+        return cls(Dictionary(keys), row_counts, existing, ~payloads.is_null & (~cursors.sound | wrong))
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory without the shared buffer."""
         arrays = (self.row_counts, self.existing.starts, self.existing.lengths, self.broken)
-        return self.directory.nbytes + sum(each.nbytes for each in arrays)
+        return self.dictionary.nbytes + sum(each.nbytes for each in arrays)
 
     def null_rows(self) -> Answers:
         """Whether rows have no value."""
@@ -82,19 +88,19 @@ class RangeBitmapStack:
 
     def value_rows(self) -> Answers:
         """Whether rows have a value."""
-        return where(self.directory.distinct > 0, Answer.ROWS)
+        return where(self.dictionary.distinct > 0, Answer.ROWS)
 
     def rows_with(self, keys: Sequence[Key]) -> Answers:
         """Whether rows have one of ``keys``."""
-        return where(self.directory.having(keys), Answer.ROWS)
+        return where(self.dictionary.asked().having(keys), Answer.ROWS)
 
     def rows_without(self, keys: Sequence[Key]) -> Answers:
         """Whether rows have a value, but none of ``keys``."""
-        return where(self.directory.having_others(keys), Answer.ROWS)
+        return where(self.dictionary.asked().having_others(keys), Answer.ROWS)
 
     def rows_between(self, start: Key | None, stop: Key | None) -> Answers:
         """Whether rows have a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
-        return where(self.directory.having_between(start, stop), Answer.ROWS)
+        return where(self.dictionary.asked().having_between(start, stop), Answer.ROWS)
 
     @cached_property
     def _null_rows(self) -> Answers:
