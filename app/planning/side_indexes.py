@@ -110,22 +110,25 @@ class SideIndexes:
         for segment, start, stop in _runs(rows, FILES_OF_HEADS):
             first = segment * FILES_OF_HEADS
             heads = self._heads(first, rows[start:stop])
-            places = rows[start:stop] - first
-            whole = heads.whole[places]
-            if whole.any():
-                at = np.flatnonzero(whole)
-                yield at + start, heads.index, places[at]
-            behind = np.flatnonzero(heads.has(places) & ~whole)
+            at, places = np.arange(start, stop), rows[start:stop] - first
+            if heads.has_whole:
+                whole = heads.whole[places]
+                if whole.any():
+                    yield at[whole], heads.index, places[whole]
+                at, places = at[~whole], places[~whole]
+            if not heads.is_complete:
+                known = heads.has(places)
+                at, places = at[known], places[known]
             # Columns of the filter without an index must not tell segments apart that hold the same.
             listed = heads.listed(asked)
             size = files_of_bodies(heads.largest_body(listed))
-            for part, start_of_part, stop_of_part in _runs(places[behind], size):
+            for part, start_of_part, stop_of_part in _runs(places, size):
                 check_deadline()
-                some = behind[start_of_part:stop_of_part] + start
+                some = at[start_of_part:stop_of_part]
                 body = self._body(heads, first, range(part * size, (part + 1) * size), rows[some], listed)
-                inside = rows[some] - first - part * size
-                fetched = body.fetched[inside]
-                if not fetched.all():
+                inside = places[start_of_part:stop_of_part] - part * size
+                if not body.is_complete:
+                    fetched = body.fetched[inside]
                     some, inside = some[fetched], inside[fetched]
                 yield some, body.index, inside
 
@@ -133,6 +136,8 @@ class SideIndexes:
         """The heads of the segment that begins with row ``first``, those of ``rows`` among them."""
         cache, key = self.loader.caches.index_headers, (*self.key, "heads", first)
         segment = cache.get(key) or HeadSegment.none(min(FILES_OF_HEADS, len(self.manifest.kinds) - first))
+        if segment.is_complete:
+            return segment
         missing = rows[~segment.has(rows - first)]
         found: dict[int, Front] = {}
         for start in range(0, len(missing), _FRONTS_AT_ONCE):
@@ -160,6 +165,8 @@ class SideIndexes:
         first, count = first + part.start, min(part.stop, len(fronts.heads)) - part.start
         key = (*self.key, asked, first, len(part))
         segment = cache.get(key) or BodySegment.none(count)
+        if segment.is_complete:
+            return segment
         missing = rows[~segment.fetched[rows - first]]
         if not len(missing):
             return segment

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
 
 import numpy as np
@@ -29,7 +30,7 @@ _BODY_BYTES: Final = 64 << 20
 """What the payloads of a segment take at most, unless those of a single file take more."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class HeadSegment:
     """Heads of up to n consecutive files of a manifest.
 
@@ -65,6 +66,16 @@ class HeadSegment:
     def nbytes(self) -> int:
         """Bytes of memory."""
         return self.heads.nbytes + self.heads.buffers.data.nbytes + self.index.own_nbytes
+
+    @cached_property
+    def is_complete(self) -> bool:
+        """Whether every file has a head here."""
+        return not self.heads.buffers.is_null.any()
+
+    @cached_property
+    def has_whole(self) -> bool:
+        """Whether a file is here as a whole."""
+        return bool(self.whole.any())
 
     def has(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of some files have a head here."""
@@ -102,7 +113,7 @@ def files_of_bodies(largest_body: int) -> int:
     return min(FILES_OF_HEADS, 1 << fitting.bit_length() - 1)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class BodySegment:
     """The indexes of up to n consecutive files of a manifest that a filter asks.
 
@@ -113,6 +124,11 @@ class BodySegment:
 
     fetched: NDArray[np.bool_]
     index: StackedIndex
+
+    @cached_property
+    def is_complete(self) -> bool:
+        """Whether every file's are here."""
+        return bool(self.fetched.all())
 
     @property
     def nbytes(self) -> int:

@@ -83,13 +83,20 @@ class BloomStack:
 
     def _find(self, hashed: int, left: NDArray[np.int64], found: NDArray[np.bool_]) -> None:
         """Notes which of the files ``left`` may hold a hash."""
-        alike = len(self.bits) == 1
-        for number, spot in enumerate(spots(hashed, int(self.hash_functions.max(initial=0))), start=1):
-            # Filters that are alike are all probed at the same byte and bit.
-            at = spot % (self.bits if alike else self.bits.take(left))
-            tested = self.data.take(self.starts.take(left) + (at >> 3)) & _MASKS.take(at & 7)
-            left = left.take(np.flatnonzero(tested))
-            if not alike:
+        numbered = enumerate(spots(hashed, int(self.hash_functions.max(initial=0))), start=1)
+        if len(self.bits) == 1:
+            bits = int(self.bits[0])
+            for _, spot in numbered:
+                # Filters that are alike are all probed at the same byte and bit.
+                byte, mask = spot % bits >> 3, _MASKS[spot % bits & 7]
+                left = left.take((self.data.take(self.starts.take(left) + byte) & mask).nonzero()[0])
+                if not len(left):
+                    return
+        else:
+            for number, spot in numbered:
+                at = spot % self.bits.take(left)
+                probed = self.data.take(self.starts.take(left) + (at >> 3))
+                left = left.take((probed & _MASKS.take(at & 7)).nonzero()[0])
                 done = self.hash_functions.take(left) == number
                 found[left[done]] = True
                 left = left[~done]

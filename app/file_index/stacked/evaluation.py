@@ -63,15 +63,16 @@ def evaluate_files(
     evaluation = _Evaluation(
         index, files, row_counts, trace, np.zeros(len(files), bool), np.zeros(len(files), bool), {}
     )
-    readable = np.arange(len(files))
     if index.heads.broken:
         broken = np.isin(files, np.fromiter(index.heads.broken, np.int64))
         for file in files[broken].tolist():
             evaluation.errors[file] = index.heads.broken[file]
         evaluation.failed[broken] = True
         readable = np.flatnonzero(~broken)
-    decided = everywhere(Answer.KEEP, len(files))
-    decided[readable] = evaluation.answer(predicate, readable)
+        decided = everywhere(Answer.KEEP, len(files))
+        decided[readable] = evaluation.answer(predicate, readable)
+    else:
+        decided = evaluation.answer(predicate, np.arange(len(files)))
     decided[evaluation.failed] = Answer.KEEP
     return FileDecisions(decided, evaluation.answered, evaluation.errors)
 
@@ -139,7 +140,8 @@ class _Evaluation:
         for number, kind in enumerate(kinds, start=1):
             told, found = self._ask(leaf, kind, asked, _some(at, left))
             places = _some(left, told)
-            answers[places] = both(answers.take(places), found)
+            # Where nothing was said before, every file is still kept.
+            answers[places] = found if number == 1 else both(answers.take(places), found)
             answered[places] = True
             self._note(leaf, column, kind, _some(at, places), found)
             if number == len(kinds):
