@@ -26,15 +26,6 @@ from app.storage import Cancellation, DiskTier, RetryPolicy, Warehouse, cancella
 LONG = bytes(range(256)) * 300
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    root = tmp_path / "warehouse"
-    (root / "db.db" / "t").mkdir(parents=True)
-    (root / "db.db" / "t" / "file").write_bytes(b"0123456789")
-    (tmp_path / "secret").write_bytes(b"secret")
-    return root
-
-
 class CountingFileSystem(LocalFileSystem):  # type: ignore[misc]
     """Local files that count how often they are read; a file called ``broken`` never is."""
 

@@ -23,15 +23,6 @@ LONG = bytes(range(256)) * 300
 ODD_NAMES = ["dt=20%2F24", "dte=x%252Fy z", "ü=é", "plus+and&", "a#b?c"]
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    root = tmp_path / "warehouse"
-    (root / "db.db" / "t").mkdir(parents=True)
-    (root / "db.db" / "t" / "file").write_bytes(b"0123456789")
-    (tmp_path / "secret").write_bytes(b"secret")
-    return root
-
-
 @pytest.mark.parametrize("spelling", ["{}", "file:{}", "file://{}", "file://localhost{}", "{}/"])
 def test_a_local_root_may_be_spelled_in_many_ways(root: Path, spelling: str) -> None:
     warehouse = Warehouse("w", spelling.format(root))

@@ -1,0 +1,19 @@
+"""A warehouse on the disk, with one file in it and one beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "warehouse"
+    (root / "db.db" / "t").mkdir(parents=True)
+    (root / "db.db" / "t" / "file").write_bytes(b"0123456789")
+    (tmp_path / "secret").write_bytes(b"secret")
+    return root
