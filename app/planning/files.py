@@ -104,7 +104,7 @@ class FileColumns:
 
     def followed_by(self, others: Self) -> Self:
         """The columns of these files, and then of others, which lie in further manifests."""
-        partitions = {row: number for number, row in enumerate(self.partitions)}
+        partitions = dict(zip(self.partitions, range(len(self.partitions)), strict=True))
         numbers = [partitions.setdefault(row, len(partitions)) for row in others.partitions]
         codes = np.array(numbers, np.int32)[others.partition_codes]
         added = others.arrays | {"partition_codes": codes}
@@ -146,8 +146,9 @@ class FileColumns:
     @property
     def nbytes(self) -> int:
         """Bytes of memory."""
-        arrays = (self.starts, *self.arrays.values(), *self.rows)
-        return sum(int(array.nbytes) for array in arrays) + sum(map(len, self.partitions))
+        arrays = (self.starts, *self.arrays.values())
+        rows = np.dtype(np.int64).itemsize * len(self)
+        return sum(int(array.nbytes) for array in arrays) + rows + sum(map(len, self.partitions))
 
 
 def _starts(rows: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -64,5 +64,7 @@ class LiveFiles:
 
 def _common(keys: Sequence[Hashable], others: Sequence[Hashable]) -> int:
     """How many keys both begin with."""
+    if [*keys[: len(others)]] == [*others]:
+        return len(others)
     pairs = enumerate(zip(keys, others, strict=False))
     return next((at for at, (one, other) in pairs if one != other), min(len(keys), len(others)))
