@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from app.errors import CorruptIndexError, PaimonIndexError
-from app.types.bytes_column import NULL_LENGTH, BytesColumn
+from app.types.bytes_column import NULL_LENGTH, BytesColumn, GrowingBytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,25 +32,28 @@ _HEAD_LENGTH = struct.Struct(">i")
 _HEAD_LENGTH_AT: Final = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Front:
-    """The beginning of a file.
-
-    Attributes:
-        content: a small file as a whole; of any other one its head.
-        size: bytes of the file, or :data:`UNKNOWN_SIZE`.
-    """
-
-    content: bytes
-    size: int
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Fronts:
-    """The fronts of some files, by position among those asked for."""
+    """The beginnings of n files: small files as a whole, of others their heads.
 
-    found: Mapping[int, Front]
+    Attributes:
+        room: holds them, and perhaps those of other files.
+        starts: int64, shape (n,): where they are in it.
+        lengths: int64, shape (n,): how long they are; -1 where one could not be read.
+        sizes: int64, shape (n,): bytes of the files, or :data:`UNKNOWN_SIZE`.
+        failures: why files could not be read, by position.
+    """
+
+    room: GrowingBytes
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    sizes: NDArray[np.int64]
     failures: Mapping[int, PaimonIndexError]
+
+    @property
+    def contents(self) -> BytesColumn:
+        """The beginnings, shape (n,)."""
+        return BytesColumn(self.room.data, self.starts, self.lengths)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,38 +69,52 @@ class Payloads:
     failures: Mapping[int, PaimonIndexError]
 
 
-def fetch_fronts(warehouse: Warehouse, paths: Sequence[str]) -> Fronts:
+def fetch_fronts(
+    warehouse: Warehouse, paths: Sequence[str], room: GrowingBytes, scratch: NDArray[np.uint8]
+) -> Fronts:
     """The fronts of the files at ``paths``.
+
+    Args:
+        warehouse: where they lie.
+        paths: of the files.
+        room: what they are put into.
+        scratch: what is read into, at least :data:`FRONT_BYTES` for each file.
 
     Raises:
         DeadlineExceededError: the request's time ran out.
     """
-    found: dict[int, Front] = {}
+    starts, sizes = np.zeros((2, len(paths)), np.int64)
+    lengths = np.full(len(paths), NULL_LENGTH, np.int64)
     failures: dict[int, PaimonIndexError] = {}
     longer: dict[int, int] = {}
-    buffer = np.empty(FRONT_BYTES * len(paths), np.uint8).data
-    read = warehouse.read_ranges_into([(path, 0, FRONT_BYTES) for path in paths], buffer, immutable=True)
+
+    def found(at: int, front: NDArray[np.uint8], size: int) -> None:
+        starts[at], lengths[at], sizes[at] = len(room), len(front), size
+        room.extend(front)
+
+    read = warehouse.read_ranges_into(
+        [(path, 0, FRONT_BYTES) for path in paths], scratch.data[: FRONT_BYTES * len(paths)], immutable=True
+    )
     for at, count in enumerate(read):
-        start = at * FRONT_BYTES
+        front = scratch[at * FRONT_BYTES : (at + 1) * FRONT_BYTES]
         if isinstance(count, PaimonIndexError):
             failures[at] = count
         elif count < FRONT_BYTES:
-            found[at] = Front(bytes(buffer[start : start + count]), count)
+            found(at, front[:count], count)
         else:
-            (length,) = _HEAD_LENGTH.unpack_from(buffer, start + _HEAD_LENGTH_AT)
+            (length,) = _HEAD_LENGTH.unpack_from(front.data, _HEAD_LENGTH_AT)
             if FRONT_BYTES < length <= _LONGEST_HEAD:
                 longer[at] = length
-            # A length that cannot be is left to the reader of heads, which tells what is wrong with it.
-            kept = min(max(length, _HEAD_LENGTH_AT + _HEAD_LENGTH.size), FRONT_BYTES)
-            found[at] = Front(bytes(buffer[start : start + kept]), UNKNOWN_SIZE)
+            else:
+                # A length that cannot be is left to the reader of heads, which tells what is wrong with it.
+                found(at, front[: max(length, _HEAD_LENGTH_AT + _HEAD_LENGTH.size)], UNKNOWN_SIZE)
     heads = warehouse.read_ranges([(paths[at], 0, length) for at, length in longer.items()], immutable=True)
     for at, head in zip(longer, heads, strict=True):
         if isinstance(head, PaimonIndexError):
             failures[at] = head
-            del found[at]
         else:
-            found[at] = Front(head, UNKNOWN_SIZE)
-    return Fronts(found, failures)
+            found(at, np.frombuffer(head, np.uint8), UNKNOWN_SIZE)
+    return Fronts(room, starts, lengths, sizes, failures)
 
 
 def fetch_payloads(

@@ -28,6 +28,7 @@ from app.planning.side_segments import (
     files_of_bodies,
 )
 from app.storage import check_deadline
+from app.types.bytes_column import BytesColumn, GrowingBytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
@@ -38,10 +39,9 @@ if TYPE_CHECKING:
     from app.file_index.asking import Asked
     from app.file_index.stacked.index import StackedIndex
     from app.planning.indexes import IndexLoader
-    from app.planning.side_fetch import Front
+    from app.planning.side_fetch import Fronts
     from app.storage import ByteCache
     from app.table.manifest import Manifest
-    from app.types.bytes_column import BytesColumn
 
     Found = tuple[NDArray[np.int64], StackedIndex, NDArray[np.int64]]
 
@@ -139,21 +139,36 @@ class SideIndexes:
         if segment.is_complete:
             return segment
         missing = rows[~segment.has(rows - first)]
-        found: dict[int, Front] = {}
-        for start in range(0, len(missing), _FRONTS_AT_ONCE):
-            some = missing[start : start + _FRONTS_AT_ONCE]
+        if len(missing):
+            segment = segment.with_fronts(missing - first, *self._fronts(missing, key))
+            cache.put(key, segment)
+        return segment
+
+    def _fronts(
+        self, rows: NDArray[np.int64], key: tuple[Hashable, ...]
+    ) -> tuple[BytesColumn, NDArray[np.int64]]:
+        """The fronts of index files, and the sizes of these."""
+        room = GrowingBytes(FRONT_BYTES * len(rows))
+        # Memory that was written to before is there at once, and new memory has to come from the system.
+        scratch = np.empty(FRONT_BYTES * min(len(rows), _FRONTS_AT_ONCE), np.uint8)
+        parts: list[Fronts] = []
+        for start in range(0, len(rows), _FRONTS_AT_ONCE):
+            some = rows[start : start + _FRONTS_AT_ONCE]
             fronts = self._together(
-                cache,
+                self.loader.caches.index_headers,
                 (*key, some.tobytes()),
-                partial(fetch_fronts, self.loader.warehouse, self.paths(some)),
+                partial(fetch_fronts, self.loader.warehouse, self.paths(some), room, scratch),
                 FRONT_BYTES * len(some),
             )
             self.failures.update({int(some[at]): why for at, why in fronts.failures.items()})
-            found.update({int(some[at]) - first: each for at, each in fronts.found.items()})
-        if len(missing):
-            segment = segment.with_fronts(found)
-            cache.put(key, segment)
-        return segment
+            parts.append(fronts)
+        sizes = np.concatenate([each.sizes for each in parts])
+        if any(each.room is not room for each in parts):
+            # Another request was fetching some of them already.
+            return BytesColumn.of(front for each in parts for front in each.contents), sizes
+        starts = np.concatenate([each.starts for each in parts])
+        lengths = np.concatenate([each.lengths for each in parts])
+        return BytesColumn(room.packed(), starts, lengths), sizes
 
     def _body(
         self, fronts: HeadSegment, first: int, part: range, rows: NDArray[np.int64], asked: Asked

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from app.file_index.asking import Asked
-    from app.planning.side_fetch import Front
 
 Item = TypeVar("Item")
 
@@ -82,13 +81,17 @@ class HeadSegment:
         known: NDArray[np.bool_] = self.heads.buffers.lengths[places] >= 0
         return known
 
-    def with_fronts(self, fronts: Mapping[int, Front]) -> Self:
-        """The segment with the fronts of further files."""
-        places = np.fromiter(fronts, np.int64)
-        sizes = self.heads.sizes.copy()
-        sizes[places] = [front.size for front in fronts.values()]
-        added = BytesColumn.of([front.content for front in fronts.values()])
-        return self.of(merged(self.heads.buffers, places, added), sizes)
+    def with_fronts(self, places: NDArray[np.int64], contents: BytesColumn, sizes: NDArray[np.int64]) -> Self:
+        """The segment with the fronts of further files.
+
+        Args:
+            places: of these files, shape (n,).
+            contents: small files as a whole, of others their heads; null where there is none. Shape (n,).
+            sizes: bytes of the files, shape (n,).
+        """
+        all_sizes = self.heads.sizes.copy()
+        all_sizes[places] = sizes
+        return self.of(merged(self.heads.buffers, places, contents), all_sizes)
 
     def slice(self, start: int, stop: int) -> Heads:
         """The heads of some files next to each other."""

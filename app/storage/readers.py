@@ -23,6 +23,9 @@ Loaded = TypeVar("Loaded")
 
 DEFAULT_BYTES = 256 << 20
 
+_FEWEST_ALONE = 8
+"""Loads that are judged together at least: memory for the first of them may have to come from the system."""
+
 
 class Readers:
     """Threads that help requests to load files; a request's deadline and its end go with its work.
@@ -98,7 +101,8 @@ class Readers:
             call_helpers()
         try:
             while load_next():
-                if not helpers and time.perf_counter() - started > alone_seconds * len(loaded):
+                patience = alone_seconds * max(len(loaded), _FEWEST_ALONE)
+                if not helpers and time.perf_counter() - started > patience:
                     call_helpers()
         finally:
             waiting.clear()

@@ -181,3 +181,7 @@ class GrowingBytes:
     def data(self) -> NDArray[np.uint8]:
         """All bytes that were added, shape (n,)."""
         return self._data[: self._size]
+
+    def packed(self) -> NDArray[np.uint8]:
+        """The same to keep: a copy where most of the buffer is empty, which may have come in large pages."""
+        return self.data if 2 * self._size >= len(self._data) else self.data.copy()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from app.file_index import container
 from app.file_index.index_kinds import IndexKind
-from app.planning.side_fetch import UNKNOWN_SIZE, Front
+from app.planning.side_fetch import UNKNOWN_SIZE
 from app.planning.side_segments import (
     FILES_OF_HEADS,
     BodySegment,
@@ -38,12 +38,18 @@ def index(file: int) -> bytes:
     return container.write({"id": [("bloom-filter", bytes([file]) * (file + 1))], "cat": cat})
 
 
-def front(file: int) -> Front:
-    """A small file comes as a whole, a large one as its head."""
-    content = index(file)
-    if file % 2:
-        return Front(content, len(content))
-    return Front(content[: int.from_bytes(content[12:16])], UNKNOWN_SIZE)
+def with_fronts(segment: HeadSegment, files: Sequence[int]) -> HeadSegment:
+    """The segment with further files: small ones come as a whole, large ones as their heads."""
+    contents = [index(file) if file % 2 else _head(index(file)) for file in files]
+    sizes = [
+        len(content) if file % 2 else UNKNOWN_SIZE for file, content in zip(files, contents, strict=True)
+    ]
+    places = np.array(files, np.int64)
+    return segment.with_fronts(places, BytesColumn.of(contents), np.array(sizes, np.int64))
+
+
+def _head(content: bytes) -> bytes:
+    return content[: int.from_bytes(content[12:16])]
 
 
 def payloads_of(heads: Heads, file: int) -> dict[tuple[str, str], bytes]:
@@ -80,11 +86,11 @@ def test_strings_are_put_into_their_places(strings: list[bytes | None], data: st
 def test_heads_come_in_any_order(portions: list[list[int]]) -> None:
     segment = HeadSegment.none(COUNT)
     for files in portions:
-        segment = segment.with_fronts({file: front(file) for file in files})
+        segment = with_fronts(segment, files)
 
     known = sorted(file for files in portions for file in files)
     assert np.flatnonzero(segment.has(np.arange(COUNT))).tolist() == known
-    at_once = HeadSegment.none(COUNT).with_fronts({file: front(file) for file in known})
+    at_once = with_fronts(HeadSegment.none(COUNT), known)
     for file in range(COUNT):
         assert segment.heads.entries(file) == at_once.heads.entries(file)
         assert bool(segment.heads.entries(file)) == (file in known)
@@ -96,7 +102,7 @@ def test_heads_come_in_any_order(portions: list[list[int]]) -> None:
 @given(portions=turns())
 @settings(deadline=None)
 def test_payloads_come_in_any_order(portions: list[list[int]]) -> None:
-    heads = HeadSegment.none(COUNT).with_fronts({file: front(file) for file in range(COUNT)}).heads
+    heads = with_fronts(HeadSegment.none(COUNT), range(COUNT)).heads
     segment = BodySegment.none(COUNT)
     for files in portions:
         found = [payloads_of(heads, file) for file in files]
@@ -119,8 +125,8 @@ def _key(asked: tuple[str, IndexKind]) -> tuple[str, str]:
 
 def test_files_whose_heads_are_not_known_any_more_are_fetched_again() -> None:
     """Heads are dropped from their cache on their own."""
-    every = HeadSegment.none(COUNT).with_fronts({file: front(file) for file in range(COUNT)}).heads
-    one = HeadSegment.none(COUNT).with_fronts({3: front(3)}).heads
+    every = with_fronts(HeadSegment.none(COUNT), range(COUNT)).heads
+    one = with_fronts(HeadSegment.none(COUNT), [3]).heads
 
     def column(files: Sequence[int]) -> dict[tuple[str, str], BytesColumn]:
         return {
@@ -144,7 +150,7 @@ def test_the_larger_payloads_are_the_fewer_files_share_a_segment(largest_body: i
 
 
 def test_bytes_of_payloads_are_known_before_they_are_fetched() -> None:
-    heads = HeadSegment.none(COUNT).with_fronts({file: front(file) for file in (0, 1, 2)}).heads
+    heads = with_fronts(HeadSegment.none(COUNT), [0, 1, 2]).heads
 
     assert body_bytes(heads, np.array([0, 1]), ASKED) == 1 + 3 + 2 + 3
     assert body_bytes(heads, np.array([2, 3]), ASKED) == 3

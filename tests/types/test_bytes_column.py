@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.types.bytes_column import BytesColumn
+from app.types.bytes_column import BytesColumn, GrowingBytes
 
 strings = st.lists(st.none() | st.binary(max_size=12), max_size=20)
 
@@ -71,3 +71,15 @@ def test_columns_joined_hold_all_strings_in_order(parts: list[list[bytes | None]
 
     assert list(joined) == [value for values in parts for value in values]
     assert joined.to_arrow().to_pylist() == list(joined)
+
+
+@pytest.mark.parametrize("capacity", [0, 6, 12, 100])
+def test_a_growing_buffer_keeps_what_was_added(capacity: int) -> None:
+    growing = GrowingBytes(capacity)
+    for added in (b"abc", b"", b"def"):
+        growing.extend(np.frombuffer(added, np.uint8))
+
+    kept = growing.packed()
+    assert len(growing) == 6
+    assert growing.data.tobytes() == kept.tobytes() == b"abcdef"
+    assert np.shares_memory(kept, growing.data) == (capacity <= 12)
