@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _BYTES_OF_FILE: Final = 4
 """Of the file of each key, in a directory."""
 
+_MOST_SEARCHES: Final = 8
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OrderedKeys:
@@ -112,10 +114,14 @@ class Dictionary:
         self._keys = keys
         self._was_asked = False
 
-    def asked(self) -> OrderedKeys | Directory:
-        """What answers the next question."""
+    def asked(self, searches: int = 1) -> OrderedKeys | Directory:
+        """What answers the next question.
+
+        Args:
+            searches: how many keys it looks for; a long list is as many questions.
+        """
         keys = self._keys
-        if self._was_asked and isinstance(keys, OrderedKeys):
+        if isinstance(keys, OrderedKeys) and (self._was_asked or searches > _MOST_SEARCHES):
             keys = self._keys = keys.merged()
         self._was_asked = True
         return keys

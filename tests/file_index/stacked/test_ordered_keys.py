@@ -79,6 +79,10 @@ def test_keys_are_merged_when_they_are_asked_about_again() -> None:
     assert merged.having([3]).tolist() == [False, True]
 
 
+def test_keys_are_merged_for_a_long_list() -> None:
+    assert isinstance(Dictionary(ordered([[1, 2], [2, 3]])).asked(100), Directory)
+
+
 def test_a_directory_takes_no_more_memory_than_the_keys_say() -> None:
     keys = ordered([range(1_000), range(500, 3_000), []])
 
