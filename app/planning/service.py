@@ -26,7 +26,7 @@ from app.planning.version import Version, VersionContents
 from app.storage import ByteCache, Readers
 from app.table.catalog import Catalog
 from app.table.digest import content_digest
-from app.table.table import TableReader
+from app.table.metadata_files import TableReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

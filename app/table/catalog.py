@@ -13,7 +13,7 @@ from app.errors import NotFoundError, PathNotAllowedError
 from app.table.table import Table, is_name
 
 if TYPE_CHECKING:
-    from app.table.table import TableReader
+    from app.table.metadata_files import TableReader
 
 _DATABASE_SUFFIX = ".db"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING
 
 from app.errors import (
     CorruptMetadataError,
@@ -13,54 +13,22 @@ from app.errors import (
     RequestError,
     SnapshotExpiredError,
 )
-from app.storage.memory import give_memory_back
 from app.table.digest import content_digest
 from app.table.index_manifest import IndexManifest
 from app.table.manifest import Manifest
 from app.table.manifest_list import ManifestList
+from app.table.metadata_files import MetadataFiles
 from app.table.paths import TablePaths
 from app.table.references import References, decode
 from app.table.schema import TableSchema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from app.storage import ByteCache, Readers
     from app.table.index_manifest import IndexEntry
     from app.table.manifest_list import ManifestFile
+    from app.table.metadata_files import TableReader
     from app.table.snapshot import Snapshot
-    from app.table.storage import Storage
-    from app.types.roaring import Buffer
 
 MAIN_BRANCH = "main"
-
-Parsed = TypeVar("Parsed")
-
-_LARGE_BYTES: Final = 8 << 20
-
-_SMALL_BYTES: Final = 1 << 20
-_QUICK_SECONDS: Final = 0.005
-"""Small files of this machine take less, so that threads would wait for each other more than for the disk."""
-
-_Metadata: TypeAlias = "tuple[str, int | None]"
-"""Name of a file in the table's manifest directory, and its bytes where they are recorded."""
-
-
-@dataclass(frozen=True, slots=True)
-class TableReader:
-    """What every table of a warehouse reads with.
-
-    Attributes:
-        storage: the warehouse.
-        metadata: keeps schemas and manifest lists.
-        manifests: keeps manifests and index manifests.
-        readers: threads that read manifests side by side.
-    """
-
-    storage: Storage
-    metadata: ByteCache[Any]
-    manifests: ByteCache[Any]
-    readers: Readers
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +70,7 @@ class Table:
         self.directory = directory
         self._reader = reader
         self._storage = reader.storage
+        self._files = MetadataFiles(reader, directory)
 
     def resolve(
         self,
@@ -213,7 +182,7 @@ class Table:
             (snapshot.base_manifest_list, snapshot.base_manifest_list_size),
             (snapshot.delta_manifest_list, snapshot.delta_manifest_list_size),
         )
-        lists = self._all(self._reader.metadata, files, self._manifest_list)
+        lists = self._files.get_all(self._reader.metadata, files, ManifestList.parse)
         return tuple(chain.from_iterable(each.manifests for each in lists))
 
     def manifests(self, resolved: ResolvedSnapshot) -> tuple[Manifest, ...]:
@@ -222,7 +191,8 @@ class Table:
         Raises:
             SnapshotExpiredError: the snapshot went away.
         """
-        return tuple(self._all(self._reader.manifests, self.manifest_files(resolved), self._manifest))
+        files = self.manifest_files(resolved)
+        return tuple(self._files.get_all(self._reader.manifests, files, Manifest.parse))
 
     def manifest(self, file: ManifestFile) -> Manifest:
         """One manifest.
@@ -230,11 +200,11 @@ class Table:
         Raises:
             SnapshotExpiredError: the snapshot went away.
         """
-        return self._manifest(file)
+        return self._files.get(self._reader.manifests, file, Manifest.parse)
 
     def keep(self, file: ManifestFile, manifest: Manifest) -> None:
         """Weighs a manifest anew, of which more is known than when it was loaded."""
-        self._reader.manifests.put(self._key(file), manifest)
+        self._reader.manifests.put(self._files.key(file), manifest)
 
     def index_entries(self, resolved: ResolvedSnapshot) -> tuple[IndexEntry, ...]:
         """The hash indexes, deletion vector files and other index files of a version.
@@ -245,7 +215,7 @@ class Table:
         if resolved.snapshot is None or resolved.snapshot.index_manifest is None:
             return ()
         file = (resolved.snapshot.index_manifest, None)
-        return self._cached(self._reader.manifests, file, IndexManifest.parse).entries
+        return self._files.get(self._reader.manifests, file, IndexManifest.parse).entries
 
     @property
     def _what(self) -> str:
@@ -273,59 +243,6 @@ class Table:
         if schema.id != schema_id:
             raise CorruptMetadataError(f"expected schema {schema_id}, found {schema.id}", path=path)
         return schema
-
-    def _manifest_list(self, file: _Metadata) -> ManifestList:
-        return self._cached(self._reader.metadata, file, ManifestList.parse)
-
-    def _manifest(self, file: _Metadata) -> Manifest:
-        return self._cached(self._reader.manifests, file, Manifest.parse)
-
-    def _key(self, file: _Metadata) -> tuple[str, str, str, int | None]:
-        return self._storage.name, self.directory, *file
-
-    def _all(
-        self, cache: ByteCache[Any], files: Sequence[_Metadata], load: Callable[[_Metadata], Parsed]
-    ) -> list[Parsed]:
-        """Several files at once; what is cached already keeps no thread busy."""
-        keys = [self._key(file) for file in files]
-        found: dict[Any, Parsed] = cache.get_many(keys)
-        if len(found) == len(keys):
-            return [found[key] for key in keys]
-        missing = [file for file, key in zip(files, keys, strict=True) if key not in found]
-        total = sum(size or 0 for _, size in missing)
-        is_quick = self._storage.is_local and total <= _SMALL_BYTES
-        read = iter(
-            self._reader.readers.map(
-                load,
-                missing,
-                size_of=lambda file: file[1] or 0,
-                alone_seconds=_QUICK_SECONDS if is_quick else 0,
-            )
-        )
-        if total > _LARGE_BYTES:
-            self._reader.readers.later(give_memory_back)
-        return [found[key] if key in found else next(read) for key in keys]
-
-    def _cached(self, cache: ByteCache[Any], file: _Metadata, parse: Callable[[Buffer], Parsed]) -> Parsed:
-        """A file that is written once under a name of its own, decoded."""
-        name, size = file
-        path = f"{self.directory}/manifest/{name}"
-
-        def load() -> Parsed:
-            try:
-                # Its writer named it after a random UUID, so that it is no other file's name even where the
-                # table was dropped and made anew.
-                with self._storage.reading(path, size) as data, self._reader.readers.core():
-                    decoded, length = decode(path, data, parse), len(data)
-            except FileMissingError as error:
-                raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired") from error
-            # Avro cut between two blocks is Avro as well, with fewer records: only the size tells.
-            if size is not None and length != size:
-                raise CorruptMetadataError(f"expected a file of {size} bytes, found {length}", path=path)
-            return decoded
-
-        parsed: Parsed = cache.get_or_load(self._key(file), load)
-        return parsed
 
 
 def is_name(text: str) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from app.storage import ByteCache, Readers, Warehouse
 from app.table.catalog import Catalog
-from app.table.table import TableReader
+from app.table.metadata_files import TableReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

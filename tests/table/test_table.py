@@ -25,8 +25,9 @@ from tests.memory_storage import MemoryStorage
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from app.table.metadata_files import TableReader
     from app.table.storage import Storage
-    from app.table.table import ResolvedSnapshot, Table, TableReader
+    from app.table.table import ResolvedSnapshot, Table
     from tests.golden_tables import GoldenWarehouse
 
     TableOf = Callable[[MemoryStorage], Table]

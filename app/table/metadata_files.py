@@ -1,0 +1,120 @@
+"""Metadata files that never change (manifest lists, manifests, index manifests), each decoded once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+from app.errors import CorruptMetadataError, FileMissingError, SnapshotExpiredError
+from app.storage.memory import give_memory_back
+from app.table.references import decode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    from app.storage import ByteCache, Readers
+    from app.table.storage import Storage
+    from app.types.roaring import Buffer
+
+Parsed = TypeVar("Parsed")
+
+_LARGE_BYTES: Final = 8 << 20
+
+_SMALL_BYTES: Final = 1 << 20
+_QUICK_SECONDS: Final = 0.005
+"""Small files of this machine take less, so that threads would wait for each other more than for the disk."""
+
+MetadataFile: TypeAlias = "tuple[str, int | None]"
+"""Name of a file in the table's manifest directory, and its bytes where they are recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableReader:
+    """What every table of a warehouse reads with.
+
+    Attributes:
+        storage: the warehouse.
+        metadata: keeps schemas and manifest lists.
+        manifests: keeps manifests and index manifests.
+        readers: threads that read manifests side by side.
+    """
+
+    storage: Storage
+    metadata: ByteCache[Any]
+    manifests: ByteCache[Any]
+    readers: Readers
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataFiles:
+    """The files in the manifest directory of one table.
+
+    Attributes:
+        reader: storage and caches.
+        directory: the table's.
+    """
+
+    reader: TableReader
+    directory: str
+
+    def key(self, file: MetadataFile) -> Hashable:
+        """What tells a file from all others in a cache."""
+        return self.reader.storage.name, self.directory, *file
+
+    def get(self, cache: ByteCache[Any], file: MetadataFile, parse: Callable[[Buffer], Parsed]) -> Parsed:
+        """A file that is written once under a name of its own, decoded.
+
+        Args:
+            cache: of files of its kind.
+            file: which one.
+            parse: decodes it.
+
+        Raises:
+            SnapshotExpiredError: it is not there any more.
+            CorruptMetadataError: it is damaged, or has not as many bytes as are recorded.
+        """
+        name, size = file
+        path = f"{self.directory}/manifest/{name}"
+
+        def load() -> Parsed:
+            try:
+                # Its writer named it after a random UUID, so that it is no other file's name even where the
+                # table was dropped and made anew.
+                with self.reader.storage.reading(path, size) as data, self.reader.readers.core():
+                    decoded, length = decode(path, data, parse), len(data)
+            except FileMissingError as error:
+                raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired") from error
+            # Avro cut between two blocks is Avro as well, with fewer records: only the size tells.
+            if size is not None and length != size:
+                raise CorruptMetadataError(f"expected a file of {size} bytes, found {length}", path=path)
+            return decoded
+
+        parsed: Parsed = cache.get_or_load(self.key(file), load)
+        return parsed
+
+    def get_all(
+        self, cache: ByteCache[Any], files: Sequence[MetadataFile], parse: Callable[[Buffer], Parsed]
+    ) -> list[Parsed]:
+        """Several files at once; what is cached already keeps no thread busy.
+
+        Raises:
+            PaimonIndexError: as of :meth:`get`.
+        """
+        keys = [self.key(file) for file in files]
+        found: dict[Any, Parsed] = cache.get_many(keys)
+        if len(found) == len(keys):
+            return [found[key] for key in keys]
+        missing = [file for file, key in zip(files, keys, strict=True) if key not in found]
+        total = sum(size or 0 for _, size in missing)
+        is_quick = self.reader.storage.is_local and total <= _SMALL_BYTES
+        read = iter(
+            self.reader.readers.map(
+                lambda file: self.get(cache, file, parse),
+                missing,
+                size_of=lambda file: file[1] or 0,
+                alone_seconds=_QUICK_SECONDS if is_quick else 0,
+            )
+        )
+        if total > _LARGE_BYTES:
+            self.reader.readers.later(give_memory_back)
+        return [found[key] if key in found else next(read) for key in keys]
