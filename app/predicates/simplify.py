@@ -84,13 +84,16 @@ def _merge_lists(parts: Sequence[BoundPredicate], one: Operator, several: Operat
 def _without_repeats(
     parts: Sequence[BoundPredicate], values: dict[DataField, list[Value]], one: Operator, several: Operator
 ) -> Iterator[BoundPredicate]:
-    seen: set[BoundLeaf] = set()
+    seen: set[object] = set()
     for part in parts:
         if not isinstance(part, BoundLeaf):
             yield part
         elif part.operator in (one, several):
             if part.field in values:
                 yield value_list(one, several, part.field, values.pop(part.field))
-        elif part not in seen:
-            seen.add(part)
-            yield part
+        else:
+            # To Python NaN differs from itself.
+            test = part.operator, part.field, tuple(map(sql_key(part.field.type), part.literals))
+            if test not in seen:
+                seen.add(test)
+                yield part

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from hypothesis import given, settings
 
 from app.predicates.binding import bind
@@ -9,13 +11,22 @@ from app.predicates.json_reader import read_json
 from app.predicates.model import Unknown, leaves
 from app.predicates.rows import matches
 from app.predicates.sql_reader import read_sql
-from tests.filters import FIELDS, Filter, Row, filters, rows
+from tests.filters import FIELDS, Filter, Joined, Row, Test, filters, rows
 
 
 @given(filters())
 def test_both_forms_bind_to_one_predicate(written: Filter) -> None:
     # NaN differs from itself, so the texts are compared.
     assert repr(bind(read_sql(written.sql()), FIELDS)) == repr(bind(read_json(written.json()), FIELDS))
+
+
+def test_what_is_written_twice_stands_once_even_of_nan() -> None:
+    (ratio,) = (field for field in FIELDS if field.name == "ratio")
+    one = Test("EQUAL", ratio, (math.nan,))
+    twice = Joined("AND", (one, one))
+
+    for found in (bind(read_sql(twice.sql()), FIELDS), bind(read_json(twice.json()), FIELDS)):
+        assert repr(found) == repr(bind(read_json(one.json()), FIELDS))
 
 
 @settings(max_examples=300)
