@@ -64,6 +64,7 @@ class LiveFiles:
 
 def _common(keys: Sequence[Hashable], others: Sequence[Hashable]) -> int:
     """How many keys both begin with."""
+    # Mostly these are all of the others, which is told fastest of all of them together.
     if [*keys[: len(others)]] == [*others]:
         return len(others)
     pairs = enumerate(zip(keys, others, strict=False))

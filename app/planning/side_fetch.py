@@ -28,6 +28,8 @@ UNKNOWN_SIZE: Final = 1 << 62
 
 _LONGEST_HEAD: Final = 16 << 20
 _JOINED_BYTES: Final = 256 << 20
+"""Of payloads that are read together more is never taken on the word of their heads."""
+
 _HEAD_LENGTH = struct.Struct(">i")
 _HEAD_LENGTH_AT: Final = 12
 
@@ -179,7 +181,7 @@ def _read_joined(
     if ends[-1] <= _JOINED_BYTES:
         data = np.empty(ends[-1], np.uint8)
         return data, ends, warehouse.read_ranges_into(ranges, data.data, immutable=True)
-    # A head may claim more than there is memory; so much is only taken for what is there.
+    # Memory is only taken for what is there.
     read = warehouse.read_ranges(ranges, immutable=True)
     found = [b"" if isinstance(each, PaimonIndexError) else each for each in read]
     ends = np.cumsum([0, *map(len, found)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from app.errors import DeadlineExceededError, LimitExceededError, PaimonIndexError, StorageError
 from app.storage.disk_entry import Piece
@@ -89,7 +89,7 @@ class RangeReader:
         self,
         ranges: Sequence[FileRange],
         nothing: Found,
-        read: Callable[[Neighbours, MergedRange], Mapping[FileRange, Found | PaimonIndexError]],
+        read: Callable[[Neighbours, MergedRange], Mapping[FileRange, Found]],
     ) -> list[Found | PaimonIndexError]:
         """What ``read`` finds of each range; ``nothing`` of empty ones."""
         answers: dict[FileRange, Found | PaimonIndexError] = {}
@@ -103,7 +103,7 @@ class RangeReader:
                 answers[one] = nothing
         neighbours = Neighbours(self.locate)
 
-        def read_batch(batch: Sequence[MergedRange]) -> dict[FileRange, Any]:
+        def read_batch(batch: Sequence[MergedRange]) -> dict[FileRange, Found | PaimonIndexError]:
             found: dict[FileRange, Found | PaimonIndexError] = {}
             for merged in batch:
                 try:

@@ -42,11 +42,13 @@ def read_keys(cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64
     return _within(stored, cursors, sizes)
 
 
-def read_values(cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64]) -> OrderedKeys:
-    """As :func:`read_keys`, of a type whose keys are integers of ``space.width`` bytes."""
+def read_values(
+    cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64], width: int
+) -> OrderedKeys:
+    """As :func:`read_keys`, of a type whose keys are integers of ``width`` bytes."""
     chunks = _read_chunks(cursors, space, cardinalities)
-    rows, width = np.flatnonzero(chunks.sound), space.width or 0
-    data, pieces = cursors.data, [cursors.data[:0]]
+    rows, data = np.flatnonzero(chunks.sound), cursors.data
+    pieces = [data[:0]]
     for first, start, further in zip(
         chunks.first_at[rows].tolist(),
         chunks.starts[rows].tolist(),

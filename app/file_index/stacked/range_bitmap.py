@@ -69,7 +69,7 @@ class RangeBitmapStack:
             stored = dictionaries.read_keys(inner, space, cardinalities)
             keys, wrong = Directory.build(payloads.data, stored, space, np.ones(len(payloads), bool))
         else:
-            keys = dictionaries.read_values(inner, space, cardinalities)
+            keys = dictionaries.read_values(inner, space, cardinalities, space.width)
             wrong = keys.unordered()
         cursors.skip(lengths)
         cursors.expect(inner.sound)
