@@ -101,7 +101,12 @@ def create_service(settings: Settings) -> IndexService:
         for name, url in settings.warehouses.items()
     }
     return IndexService(
-        warehouses, cache_bytes=settings.cache_bytes, limits=settings.limits, readers=readers, disk=disk
+        warehouses,
+        cache_bytes=settings.cache_bytes,
+        limits=settings.limits,
+        time_zone=settings.time_zone,
+        readers=readers,
+        disk=disk,
     )
 
 

@@ -17,6 +17,7 @@ from app.errors import SettingsError
 from app.planning.limits import CacheBytes, Limits
 from app.planning.requests import TableRef
 from app.table.table import is_name
+from app.types.session_zone import session_zone
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -52,6 +53,8 @@ class Settings(BaseSettings):
     port: Annotated[int, Field(ge=0, le=65_535)] = 8080
     workers: Positive = 1
     threads: Positive = 16
+
+    time_zone: str | None = None
 
     body_bytes: Positive = 32 * _MIB
     body_seconds: Seconds = 30.0
@@ -115,6 +118,13 @@ class Settings(BaseSettings):
                 raise ValueError(f"{name!r} is reserved, since /v1/{name} is an endpoint")
             if not url.strip():
                 raise ValueError(f"warehouse {name!r} has no URL")
+        return value
+
+    @field_validator("time_zone")
+    @classmethod
+    def _check_time_zone(cls, value: str | None) -> str | None:
+        if value is not None:
+            session_zone(value)
         return value
 
     @field_validator("watch")

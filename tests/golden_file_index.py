@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 from pyroaring import BitMap
 
 from app.file_index.container import FileIndex
-from app.predicates.binding import bind
-from app.predicates.json_reader import read_json
 from app.types import DataField, TypeRoot, parse_json, parse_type
 from app.types.data_types import STRING_ROOTS
 from tests import golden_unit
+from tests.sessions import bind_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,7 +51,7 @@ class GoldenIndex:
 
     def bind(self, written: object) -> BoundPredicate:
         """A predicate of the document."""
-        return bind(read_json(expand(written)), self.fields)
+        return bind_json(expand(written), self.fields)
 
     def field(self, name: str) -> DataField:
         """A column or map key."""

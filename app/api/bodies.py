@@ -11,7 +11,7 @@ import binascii
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import pybase64
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from app.errors import RequestError
 from app.planning.requests import (
@@ -26,6 +26,7 @@ from app.planning.requests import (
     SortKey,
     TopN,
 )
+from app.types.session_zone import session_zone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,6 +34,12 @@ if TYPE_CHECKING:
 _MOST_FAULTS = 5
 _INT32 = 1 << 31
 _LONG_MAX = (1 << 63) - 1
+
+
+def _is_zone(name: str) -> str:
+    session_zone(name)
+    return name
+
 
 Count = Annotated[int, Field(ge=0, le=_LONG_MAX)]
 Name = Annotated[str, Field(min_length=1)]
@@ -45,6 +52,15 @@ Filter = Annotated[
     Field(
         description="Spark SQL text as after WHERE, or the JSON form of a Paimon predicate.",
         examples=["dt = '2025-08-01' AND score BETWEEN 60 AND 80"],
+    ),
+]
+TimeZone = Annotated[
+    str,
+    AfterValidator(_is_zone),
+    Field(
+        description="The time zone of the session, as spark.sql.session.timeZone has it: dates and "
+        "timestamps without a zone mean what they mean there. Absent: the service's default.",
+        examples=["America/New_York", "+05:30"],
     ),
 ]
 Form = Literal["none", "count", "bitmap", "ranges", "positions"]
@@ -140,6 +156,7 @@ class PlanBody(PagedBody):
     files: FileNames | None = Field(None, description="Decide only these data files.")
     top_n: TopNBody | None = None
     limit: Count | None = None
+    time_zone: TimeZone | None = None
 
     def to_request(self) -> PlanRequest:
         """The planner's form."""
@@ -151,6 +168,7 @@ class PlanBody(PagedBody):
             limit=self.limit,
             selection=SelectionForm(self.selection),
             explain=self.explain,
+            time_zone=self.time_zone,
         )
 
 
@@ -160,11 +178,14 @@ class DeletionsBody(PagedBody):
     partition: TypedValues | None = None
     files: FileNames | None = Field(None, description="Data file names; absent: every file with a vector.")
     encoding: Literal["positions", "ranges", "bitmap", "count"] = "positions"
+    time_zone: TimeZone | None = None
 
     def to_request(self) -> DeletionsRequest:
         """The planner's form."""
         files = None if self.files is None else tuple(self.files)
-        return DeletionsRequest(self.selector(), self.partition, files, self.encoding == "count")
+        return DeletionsRequest(
+            self.selector(), self.partition, files, self.encoding == "count", self.time_zone
+        )
 
 
 class LookupBody(VersionedBody):
@@ -175,6 +196,7 @@ class LookupBody(VersionedBody):
         None, description="Objects over the primary key; partition columns may be left out."
     )
     hashes: Annotated[list[Hash], Field(fail_fast=True)] | None = None
+    time_zone: TimeZone | None = None
 
     @model_validator(mode="after")
     def _keys_or_hashes(self) -> Self:
@@ -189,6 +211,7 @@ class LookupBody(VersionedBody):
             self.partition,
             None if self.keys is None else tuple(self.keys),
             None if self.hashes is None else tuple(self.hashes),
+            self.time_zone,
         )
 
 
@@ -248,6 +271,7 @@ class EvaluateBody(Body):
     top_n: TopNBody | None = None
     selection: Form = "bitmap"
     explain: bool = False
+    time_zone: TimeZone | None = None
 
     def to_request(self) -> EvaluateRequest:
         """The planner's form.
@@ -262,6 +286,7 @@ class EvaluateBody(Body):
             filter=self.filter,
             top_n=None if self.top_n is None else self.top_n.to_request(),
             explain=self.explain,
+            time_zone=self.time_zone,
         )
 
 

@@ -41,10 +41,8 @@ async def lookup(
 @router.get(TABLE + "/buckets", **operation(BucketList))
 async def buckets(table: Table, asked: Annotated[BucketsQuery, Query()], runtime: Shared) -> Response:
     """List buckets with their index files and how full they are."""
-    partition = asked.partition_values()
-    return await runtime.answer(
-        lambda: encode_buckets(runtime.service.buckets(table, asked.selector(), partition))
-    )
+    wanted = asked.to_request()
+    return await runtime.answer(lambda: encode_buckets(runtime.service.buckets(table, wanted)))
 
 
 @router.post(TABLE + "/buckets/assign", **operation(AssignmentAnswer, AssignBody))

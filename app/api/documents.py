@@ -144,6 +144,7 @@ class DeletionsPage(Document):
     snapshot_id: SnapshotId
     deletions: list[FileDeletions]
     unknown_files: list[str]
+    warnings: list[str]
     next_page_token: NextPageToken
 
 
@@ -181,6 +182,7 @@ class BucketList(Document):
     snapshot_id: SnapshotId
     bucket_mode: str
     buckets: list[BucketInfo]
+    warnings: list[str]
 
 
 class AssignedBucket(Document):
@@ -216,3 +218,4 @@ class Evaluation(Document):
     """One result per index file, in request order."""
 
     results: list[EvaluatedFile]
+    warnings: list[str]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         AssignAnswer,
         BucketsAnswer,
         DeletionsAnswer,
+        EvaluateAnswer,
         EvaluatedFile,
         FileDeletions,
         FilePlan,
@@ -103,6 +104,7 @@ def encode_deletions(answer: DeletionsAnswer, window: Window, form: Form, token:
         "snapshot_id": answer.snapshot_id,
         "deletions": page.entries,
         "unknown_files": answer.unknown_files,
+        "warnings": answer.warnings,
         "next_page_token": token(page.next_offset),
     }
 
@@ -135,6 +137,7 @@ def encode_buckets(answer: BucketsAnswer) -> Entry:
         "snapshot_id": answer.snapshot_id,
         "bucket_mode": answer.bucket_mode,
         "buckets": answer.buckets,
+        "warnings": answer.warnings,
     }
 
 
@@ -147,11 +150,10 @@ def encode_assignment(answer: AssignAnswer) -> Entry:
     }
 
 
-def encode_evaluation(
-    files: Sequence[EvaluatedFile], form: Form, row_count: int | None, instance: str
-) -> Entry:
+def encode_evaluation(answer: EvaluateAnswer, form: Form, row_count: int | None, instance: str) -> Entry:
     """What index files say; ``instance`` names the request in the problem of a file that cannot be used."""
-    return {"results": [_evaluated(file, form, row_count or 0, instance) for file in files]}
+    results = [_evaluated(file, form, row_count or 0, instance) for file in answer.files]
+    return {"results": results, "warnings": answer.warnings}
 
 
 def plan_file(file: FilePlan, form: Form | None) -> Entry:

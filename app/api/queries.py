@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.api.bodies import Name, PagedBody, VersionedBody
+from app.api.bodies import Name, PagedBody, TimeZone, VersionedBody
 from app.api.strict_json import read_json
 from app.errors import RequestError
+from app.planning.requests import BucketsRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,14 +44,16 @@ class BucketsQuery(VersionedBody):
     partition: str | None = Field(
         None, description="A JSON object by partition column.", examples=['{"dt": "2025-08-01"}']
     )
+    time_zone: TimeZone | None = None
 
-    def partition_values(self) -> Mapping[str, Any] | None:
-        """Typed JSON by partition column, or None for every partition.
+    def to_request(self) -> BucketsRequest:
+        """The planner's form.
 
         Raises:
-            RequestError: the parameter is no JSON object.
+            RequestError: the partition is no JSON object.
         """
-        return None if self.partition is None else _json_object("partition", self.partition)
+        partition = None if self.partition is None else _json_object("partition", self.partition)
+        return BucketsRequest(self.selector(), partition, self.time_zone)
 
 
 class InspectQuery(BaseModel):

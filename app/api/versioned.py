@@ -127,6 +127,8 @@ class Question:
     def _digest(self) -> bytes:
         table = self.table
         members = {name: value for name, value in self.body if name not in _PAGE_MEMBERS}
+        # Replicas may have other defaults.
+        members["time_zone"] = self.runtime.service.time_zone(members.get("time_zone"))
         asked = [self.endpoint, table.warehouse, table.database, table.table, members]
         # Decimals (numbers that a double cannot hold) and inner models stand for themselves as text.
         return digest(json.dumps(asked, sort_keys=True, separators=(",", ":"), default=str).encode())

@@ -15,6 +15,7 @@ from app.cli.options import (
     FilterOption,
     JsonOption,
     Opened,
+    TimeZoneOption,
     WarehouseOption,
     local_path,
     parse_columns,
@@ -69,6 +70,7 @@ def evaluate(  # noqa: PLR0913 - one parameter per option
         str, typer.Option(help="How rows are told: none, count, bitmap, ranges or positions.")
     ] = "ranges",
     explain: Annotated[bool, typer.Option("--explain", help="Tell what decided.")] = False,
+    time_zone: TimeZoneOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Ask a filter of index files: which data files can be skipped, which rows can match?"""
@@ -82,6 +84,7 @@ def evaluate(  # noqa: PLR0913 - one parameter per option
             "filter": parse_filter(filter_text),
             "selection": selection,
             "explain": explain,
+            "time_zone": opened.time_zone(time_zone),
         }
     )
     answer = opened.service.evaluate(opened.warehouse, body.to_request())

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+import tzlocal
 
 from app.api.strict_json import read_json
 from app.errors import RequestError, SettingsError
@@ -57,6 +58,14 @@ FilesOption = Annotated[
 ColumnsOption = Annotated[
     list[str] | None, typer.Option("--column", metavar="NAME=TYPE", help="Type of a column; repeatable.")
 ]
+TimeZoneOption = Annotated[
+    str | None,
+    typer.Option(
+        "--time-zone",
+        help="The time zone of dates and timestamps that name none, such as America/New_York or +05:30; "
+        "unless given, that of the environment or else of this machine.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the JSON that the service would answer.")]
 
 
@@ -92,6 +101,10 @@ class Opened:
         """Opens this machine's files as a warehouse; paths are absolute, without the first slash."""
         settings = Settings.load(warehouses={_LOCAL: "file:///"})
         return cls(create_service(settings), settings, _LOCAL)
+
+    def time_zone(self, option: str | None) -> str:
+        """The session time zone: what ``--time-zone`` says, else the environment, else this machine."""
+        return option or self.settings.time_zone or tzlocal.get_localzone_name()
 
     def table(self, name: str) -> TableRef:
         """The table that ``DATABASE.TABLE`` names.

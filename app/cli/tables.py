@@ -22,6 +22,7 @@ from app.cli.options import (
     TableArgument,
     TagOption,
     TimestampOption,
+    TimeZoneOption,
     WarehouseOption,
     json_option,
     parse_filter,
@@ -58,6 +59,7 @@ def plan(  # noqa: PLR0913 - one parameter per option
     tag: TagOption = None,
     timestamp_millis: TimestampOption = None,
     branch: BranchOption = None,
+    time_zone: TimeZoneOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Tell which files of a table a query reads, and which of their rows."""
@@ -78,6 +80,7 @@ def plan(  # noqa: PLR0913 - one parameter per option
             "tag": tag,
             "timestamp_millis": timestamp_millis,
             "branch": branch,
+            "time_zone": opened.time_zone(time_zone),
         }
     )
     request = body.to_request()
@@ -104,6 +107,7 @@ def deletions(  # noqa: PLR0913 - one parameter per option
     tag: TagOption = None,
     timestamp_millis: TimestampOption = None,
     branch: BranchOption = None,
+    time_zone: TimeZoneOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Tell which rows of which files are deleted."""
@@ -117,6 +121,7 @@ def deletions(  # noqa: PLR0913 - one parameter per option
             "tag": tag,
             "timestamp_millis": timestamp_millis,
             "branch": branch,
+            "time_zone": opened.time_zone(time_zone),
         }
     )
     answer = opened.service.deletions(opened.table(table), body.to_request())
@@ -158,6 +163,7 @@ def lookup(  # noqa: PLR0913 - one parameter per option
     tag: TagOption = None,
     timestamp_millis: TimestampOption = None,
     branch: BranchOption = None,
+    time_zone: TimeZoneOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Tell which buckets keys live in."""
@@ -171,6 +177,7 @@ def lookup(  # noqa: PLR0913 - one parameter per option
             "tag": tag,
             "timestamp_millis": timestamp_millis,
             "branch": branch,
+            "time_zone": opened.time_zone(time_zone),
         }
     )
     encoded = encode_lookup(opened.service.lookup(opened.table(table), body.to_lookup()))

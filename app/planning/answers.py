@@ -154,6 +154,7 @@ class Plan:
         skipped_files: with ``explain`` only, else empty.
         timings_ms: milliseconds of ``resolve``, ``load`` and ``evaluate``.
         nbytes: about how much memory the plan takes.
+        may_be_remembered: its warnings hold for every plan of the same request.
     """
 
     snapshot_id: int | None
@@ -165,6 +166,7 @@ class Plan:
     unknown_files: tuple[str, ...]
     timings_ms: Mapping[str, float]
     nbytes: int
+    may_be_remembered: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +187,7 @@ class DeletionsAnswer:
     snapshot_id: int | None
     deletions: tuple[FileDeletions, ...]
     unknown_files: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +238,7 @@ class BucketsAnswer:
     snapshot_id: int | None
     bucket_mode: str
     buckets: tuple[BucketInfo, ...]
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,3 +275,11 @@ class EvaluatedFile:
     selection: Positions | None
     explain: tuple[ExplainStep, ...] | None = None
     error: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluateAnswer:
+    """The answer to an EvaluateRequest, in request order."""
+
+    files: tuple[EvaluatedFile, ...]
+    warnings: tuple[str, ...] = ()

@@ -24,8 +24,8 @@ from app.planning.answers import (
     KeyBucket,
     LookupAnswer,
 )
-from app.planning.deletions import read_partition, same_partition
 from app.planning.key_directory import read_directories
+from app.planning.named_partition import NamedPartition
 from app.storage import check_deadline
 from app.table.schema import BucketMode
 from app.types import parse_json
@@ -41,10 +41,11 @@ if TYPE_CHECKING:
 
     from app.bucket_index import Hashes, PartitionIndex
     from app.planning.files import Files
-    from app.planning.requests import AssignRequest, LookupRequest
+    from app.planning.requests import AssignRequest, BucketsRequest, LookupRequest
     from app.planning.version import Version
     from app.table.index_manifest import IndexEntry
     from app.types import DataField, Json, Value
+    from app.types.session_zone import SessionZone
 
 _NO_FILES: Final = (0, 0)
 _NO_INDEX = {
@@ -54,7 +55,7 @@ _NO_INDEX = {
 }
 
 
-def answer_lookup(version: Version, request: LookupRequest) -> LookupAnswer:
+def answer_lookup(version: Version, request: LookupRequest, zone: SessionZone | None) -> LookupAnswer:
     """The bucket of each key.
 
     Raises:
@@ -63,8 +64,8 @@ def answer_lookup(version: Version, request: LookupRequest) -> LookupAnswer:
         StorageError: a hash index cannot be read.
     """
     mode = version.schema.bucket_mode
-    partition = read_partition(version, request.partition)
-    hashes, keys = _hashes(version, request, partition)
+    partition = NamedPartition.read(version, request.partition, zone)
+    hashes, keys = _hashes(version, request, partition.exact, zone)
     buckets: Sequence[int | None]
     match mode:
         case BucketMode.HASH_DYNAMIC:
@@ -78,14 +79,15 @@ def answer_lookup(version: Version, request: LookupRequest) -> LookupAnswer:
     return LookupAnswer(version.snapshot_id, mode.value.lower(), answers, _NO_INDEX.get(mode))
 
 
-def answer_buckets(version: Version, asked: Mapping[str, Json] | None) -> BucketsAnswer:
+def answer_buckets(version: Version, request: BucketsRequest, zone: SessionZone | None) -> BucketsAnswer:
     """What is in each bucket of a partition, or of all partitions.
 
     Raises:
         FilterError: the partition does not fit the table.
     """
     schema = version.schema
-    partition = None if asked is None else read_partition(version, asked)
+    asked = request.partition
+    partition = None if asked is None else NamedPartition.read(version, asked, zone)
     files = _bucket_sizes(version.files)
     indexes: dict[tuple[bytes, int], IndexEntry] = {
         (row, entry.bucket): entry
@@ -95,7 +97,7 @@ def answer_buckets(version: Version, asked: Mapping[str, Json] | None) -> Bucket
     wanted = [
         (row, bucket)
         for row, bucket in {**files, **indexes}
-        if partition is None or same_partition(version, row, partition)
+        if partition is None or partition.could_be(version.partition(row))
     ]
     infos = []
     for row, bucket in sorted(wanted):
@@ -114,10 +116,11 @@ def answer_buckets(version: Version, asked: Mapping[str, Json] | None) -> Bucket
                 rows=files.get((row, bucket), _NO_FILES)[1],
             )
         )
-    return BucketsAnswer(version.snapshot_id, schema.bucket_mode.value.lower(), tuple(infos))
+    warnings = () if partition is None else partition.warnings
+    return BucketsAnswer(version.snapshot_id, schema.bucket_mode.value.lower(), tuple(infos), warnings)
 
 
-def answer_assignment(version: Version, request: AssignRequest) -> AssignAnswer:
+def answer_assignment(version: Version, request: AssignRequest, zone: SessionZone | None) -> AssignAnswer:
     """Where a fresh assigner would put each key; where a choice is free, one of the choices.
 
     Raises:
@@ -127,9 +130,9 @@ def answer_assignment(version: Version, request: AssignRequest) -> AssignAnswer:
     if schema.bucket_mode is not BucketMode.HASH_DYNAMIC:
         mode = schema.bucket_mode.value.lower()
         raise FilterError(f"only dynamic buckets (hash_dynamic) are assigned; this table is {mode}")
-    partition = read_partition(version, request.lookup.partition)
-    row = write_row(partition, [field.type for field in schema.partition_fields])
-    hashes, _ = _hashes(version, request.lookup, partition)
+    partition = NamedPartition.read(version, request.lookup.partition, zone)
+    row = write_row(partition.exact, [field.type for field in schema.partition_fields])
+    hashes, _ = _hashes(version, request.lookup, partition.exact, zone)
     options = AssignerOptions(
         channels=request.num_channels,
         assigners=request.num_assigners,
@@ -147,7 +150,7 @@ def answer_assignment(version: Version, request: AssignRequest) -> AssignAnswer:
     return AssignAnswer(version.snapshot_id, schema.bucket_mode.value.lower(), buckets)
 
 
-def partition_index(version: Version, partition: tuple[Value | None, ...]) -> PartitionIndex:
+def partition_index(version: Version, partition: NamedPartition) -> PartitionIndex:
     """The hash index of a partition, all of its buckets together.
 
     Raises:
@@ -157,7 +160,7 @@ def partition_index(version: Version, partition: tuple[Value | None, ...]) -> Pa
     entries = [
         entry
         for row, listed in version.contents.hash_indexes.items()
-        if same_partition(version, row, partition)
+        if partition.could_be(version.partition(row))
         for entry in listed
     ]
     (directory,) = read_directories(version.loader, [entries])
@@ -183,17 +186,23 @@ def _key_fields(version: Version) -> tuple[DataField, ...]:
 
 
 def _hashes(
-    version: Version, request: LookupRequest, partition: tuple[Value | None, ...]
+    version: Version,
+    request: LookupRequest,
+    partition: tuple[Value | None, ...],
+    zone: SessionZone | None,
 ) -> tuple[Hashes, tuple[FieldValues, ...] | None]:
     """The key hashes that are asked for, and the hashed columns if keys were given."""
     if request.keys is None:
         return np.array(request.hashes or (), np.int32), None
-    fields = _read_keys(version, request.keys, partition)
+    fields = _read_keys(version, request.keys, partition, zone)
     return key_hashes(fields, len(request.keys)), fields
 
 
 def _read_keys(
-    version: Version, keys: Sequence[Mapping[str, Json]], partition: tuple[Value | None, ...]
+    version: Version,
+    keys: Sequence[Mapping[str, Json]],
+    partition: tuple[Value | None, ...],
+    zone: SessionZone | None,
 ) -> tuple[FieldValues, ...]:
     """The hashed columns; partition and other key columns may be given too."""
     schema, fields = version.schema, _key_fields(version)
@@ -203,26 +212,28 @@ def _read_keys(
             name = next(name for name in key if name not in allowed)
             raise FilterError(f"{name!r} is no key column of this table", column=name)
     for field, value in zip(schema.partition_fields, partition, strict=True):
-        if any(field.name in key and _value(key, field) != value for key in keys):
+        if any(field.name in key and _value(key, field, zone) != value for key in keys):
             raise FilterError(f"{field.name!r} of the key is not that of the partition", column=field.name)
-    return tuple(_read_field(keys, field) for field in fields)
+    return tuple(_read_field(keys, field, zone) for field in fields)
 
 
-def _read_field(keys: Sequence[Mapping[str, Json]], field: DataField) -> FieldValues:
+def _read_field(
+    keys: Sequence[Mapping[str, Json]], field: DataField, zone: SessionZone | None
+) -> FieldValues:
     """One column of all keys; integers, which most keys are, are checked all at once."""
     if field.type.root in INTEGER_BITS:
         numbers = [value for key in keys if type(value := key.get(field.name)) is int]
         low, high = integer_range(field.type)
         if numbers and len(numbers) == len(keys) and low <= min(numbers) and max(numbers) <= high:
             return FieldValues(field.type, np.array(numbers, np.int64), np.zeros(len(numbers), np.bool_))
-    return FieldValues.of([_value(key, field) for key in keys], field.type)
+    return FieldValues.of([_value(key, field, zone) for key in keys], field.type)
 
 
-def _value(written: Mapping[str, Json], field: DataField) -> Value | None:
+def _value(written: Mapping[str, Json], field: DataField, zone: SessionZone | None) -> Value | None:
     if field.name not in written:
         raise FilterError(f"the key lacks {field.name!r}", column=field.name)
     try:
-        return parse_json(written[field.name], field.type)
+        return parse_json(written[field.name], field.type, zone)
     except FilterError as error:
         raise FilterError(str(error), column=field.name) from error
 
@@ -231,12 +242,12 @@ def _fixed(
     version: Version,
     hashes: Hashes,
     keys: tuple[FieldValues, ...] | None,
-    partition: tuple[Value | None, ...],
+    partition: NamedPartition,
 ) -> NDArray[np.int64]:
     """Buckets by the bucket function, among as many buckets as the partition has."""
     options = version.schema.options
     columns = version.contents.columns
-    alike = np.array([same_partition(version, row, partition) for row in columns.partitions], np.bool_)
+    alike = np.array([partition.could_be(version.partition(row)) for row in columns.partitions], np.bool_)
     totals = columns.total_buckets[alike[columns.partition_codes] & (columns.total_buckets > 0)]
     total = int(totals[-1]) if len(totals) else options.bucket
     if options.bucket_function not in set(BucketFunction):

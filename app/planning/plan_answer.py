@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -25,11 +25,23 @@ _MEMORY_PER_PLAN: Final = 10_000
 _MOST_WARNINGS: Final = 100
 
 
+class PlanWarnings(NamedTuple):
+    """What did not stop a plan but should be known.
+
+    Attributes:
+        lasting: what holds for every plan of this request.
+        passing: what may be about a moment's trouble with storage, which the next plan should not inherit.
+    """
+
+    lasting: Sequence[str]
+    passing: Sequence[str]
+
+
 def answer_plan(
     version: Version,
     request: PlanRequest,
     drafts: Drafts,
-    warnings: Sequence[str],
+    warnings: PlanWarnings,
     timings_ms: Mapping[str, float],
 ) -> Plan:
     """The answer to ``request``.
@@ -52,19 +64,17 @@ def answer_plan(
         files=planned,
         skipped_files=left_out,
         summary=_summary(version, drafts, kept),
-        warnings=_shortened(warnings),
+        warnings=_shortened((*warnings.lasting, *warnings.passing)),
         unknown_files=_unknown_files(request, drafts),
         timings_ms=timings_ms,
         nbytes=_MEMORY_PER_PLAN + planned.nbytes + left_out.nbytes,
+        may_be_remembered=not warnings.passing,
     )
 
 
 def plan_bytes(plan: Plan) -> int:
-    """About how much memory a plan takes; one with warnings is too heavy to be remembered.
-
-    A warning may be about a moment's trouble with storage, which the next plan should not inherit.
-    """
-    return sys.maxsize if plan.warnings else plan.nbytes
+    """About how much memory a plan takes; one that may not be remembered is too heavy for any cache."""
+    return plan.nbytes if plan.may_be_remembered else sys.maxsize
 
 
 def _unknown_files(request: PlanRequest, drafts: Drafts) -> tuple[str, ...]:

@@ -76,6 +76,7 @@ class PlanRequest:
         files: decide only these data file names.
         selection: NONE spares the work of computing positions.
         explain: record every step that was tried, for kept and skipped files.
+        time_zone: the time zone of the caller's session; None is the service's default.
     """
 
     selector: SnapshotSelector = SnapshotSelector()
@@ -85,6 +86,7 @@ class PlanRequest:
     limit: int | None = None
     selection: SelectionForm = SelectionForm.BITMAP
     explain: bool = False
+    time_zone: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +97,14 @@ class DeletionsRequest:
         partition: typed JSON by partition column, or None for every partition.
         files: data file names, or None for every file that has a vector.
         count_only: positions are not wanted; the cardinality comes from the manifest where it tells.
+        time_zone: the time zone of the caller's session; None is the service's default.
     """
 
     selector: SnapshotSelector = SnapshotSelector()
     partition: Mapping[str, Json] | None = None
     files: tuple[str, ...] | None = None
     count_only: bool = False
+    time_zone: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +115,28 @@ class LookupRequest:
         partition: typed JSON by partition column; None or empty for tables without partitions.
         keys: objects over the bucket key or primary key.
         hashes: signed 32-bit key hashes.
+        time_zone: the time zone of the caller's session; None is the service's default.
     """
 
     selector: SnapshotSelector = SnapshotSelector()
     partition: Mapping[str, Json] | None = None
     keys: tuple[Mapping[str, Json], ...] | None = None
     hashes: tuple[int, ...] | None = None
+    time_zone: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BucketsRequest:
+    """Asks what buckets hold.
+
+    Attributes:
+        partition: typed JSON by partition column, or None for every partition.
+        time_zone: the time zone of the caller's session; None is the service's default.
+    """
+
+    selector: SnapshotSelector = SnapshotSelector()
+    partition: Mapping[str, Json] | None = None
+    time_zone: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +169,7 @@ class EvaluateRequest:
     Attributes:
         schema: column name and type text of the data files.
         row_count: rows of each data file, where the caller knows it.
+        time_zone: the time zone of the caller's session; None is the service's default.
     """
 
     schema: tuple[tuple[str, str | Mapping[str, Json]], ...]
@@ -157,3 +178,4 @@ class EvaluateRequest:
     filter: str | Mapping[str, Json] | None = None
     top_n: TopN | None = None
     explain: bool = False
+    time_zone: str | None = None

@@ -15,10 +15,10 @@ from app.planning.buckets import answer_assignment, answer_buckets, answer_looku
 from app.planning.deletions import answer_deletions
 from app.planning.descriptions import describe_index_files, describe_snapshot, describe_table
 from app.planning.file_indexes import open_declared
-from app.planning.filters import read_filter
+from app.planning.filters import read_filter, time_zone_warnings
 from app.planning.indexes import IndexCaches, IndexLoader
 from app.planning.live_files import LiveFiles
-from app.planning.plan_answer import answer_plan, plan_bytes
+from app.planning.plan_answer import PlanWarnings, answer_plan, plan_bytes
 from app.planning.planner import Planner
 from app.planning.requests import SnapshotSelector
 from app.planning.standalone import evaluate_files, inspect_file
@@ -27,6 +27,7 @@ from app.storage import ByteCache, Readers
 from app.table.catalog import Catalog
 from app.table.digest import content_digest
 from app.table.metadata_files import TableReader
+from app.types.session_zone import session_zone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,13 +36,14 @@ if TYPE_CHECKING:
         AssignAnswer,
         BucketsAnswer,
         DeletionsAnswer,
-        EvaluatedFile,
+        EvaluateAnswer,
         LookupAnswer,
         Plan,
     )
     from app.planning.limits import CacheBytes, Limits
     from app.planning.requests import (
         AssignRequest,
+        BucketsRequest,
         DeletionsRequest,
         EvaluateRequest,
         IndexFileRef,
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from app.table.manifest import Manifest
     from app.table.table import ResolvedSnapshot, Table
     from app.types import Json
+    from app.types.session_zone import SessionZone
 
 
 class IndexService:
@@ -62,6 +65,7 @@ class IndexService:
         warehouses: by name.
         cache_bytes: capacity of each cache.
         limits: how large requests may be.
+        time_zone: the session time zone of requests that name none; None if it is not known.
         readers: read files side by side, for the warehouses as well; closed with the service.
         disk: where the warehouses keep what they read, if anywhere.
     """
@@ -72,11 +76,13 @@ class IndexService:
         *,
         cache_bytes: CacheBytes,
         limits: Limits,
+        time_zone: str | None = None,
         readers: Readers | None = None,
         disk: DiskTier | None = None,
     ) -> None:
         self.warehouses = dict(warehouses)
         self._limits = limits
+        self._time_zone = time_zone
         self._readers = readers or Readers()
         self._disk = disk
         self._metadata: ByteCache[Any] = ByteCache("metadata", cache_bytes.metadata, _nbytes)
@@ -156,7 +162,7 @@ class IndexService:
         Plans are remembered for a while, so that further pages of one cost nothing.
         """
         self._check_named(request.files)
-        asked = replace(request, selector=SnapshotSelector())
+        asked = replace(request, selector=SnapshotSelector(), time_zone=self.time_zone(request.time_zone))
         key = (version.identity, content_digest(repr(asked).encode(errors="backslashreplace")))
         return self._plans.get_or_load(key, lambda: self._plan(version, asked))
 
@@ -167,7 +173,7 @@ class IndexService:
     def deletions_version(self, version: Version, request: DeletionsRequest) -> DeletionsAnswer:
         """The deletions of a version that was resolved before, whatever the request's selector says."""
         self._check_named(request.files)
-        return answer_deletions(version, request)
+        return answer_deletions(version, request, self._zone(request.time_zone))
 
     def lookup(self, ref: TableRef, request: LookupRequest) -> LookupAnswer:
         """Which buckets keys are in."""
@@ -175,7 +181,7 @@ class IndexService:
 
     def lookup_version(self, version: Version, request: LookupRequest) -> LookupAnswer:
         """The buckets in a version that was resolved before, whatever the request's selector says."""
-        return answer_lookup(version, request)
+        return answer_lookup(version, request, self._zone(request.time_zone))
 
     def warm(self, version: Version) -> None:
         """Reads what plans of a version need; no request waits for more than the one file being read.
@@ -191,24 +197,29 @@ class IndexService:
         open_declared(version)
         version.keep_derived()
 
-    def buckets(
-        self, ref: TableRef, selector: SnapshotSelector, partition: Mapping[str, Json] | None
-    ) -> BucketsAnswer:
+    def buckets(self, ref: TableRef, request: BucketsRequest) -> BucketsAnswer:
         """What is in the buckets of a partition, or of all partitions."""
-        return answer_buckets(self.resolve(ref, selector), partition)
+        version = self.resolve(ref, request.selector)
+        return answer_buckets(version, request, self._zone(request.time_zone))
 
     def assign(self, ref: TableRef, request: AssignRequest) -> AssignAnswer:
         """Which buckets a writer would put keys into; nothing is written."""
-        return answer_assignment(self.resolve(ref, request.lookup.selector), request)
+        version = self.resolve(ref, request.lookup.selector)
+        return answer_assignment(version, request, self._zone(request.lookup.time_zone))
 
-    def evaluate(self, warehouse: str, request: EvaluateRequest) -> list[EvaluatedFile]:
+    def evaluate(self, warehouse: str, request: EvaluateRequest) -> EvaluateAnswer:
         """What index files on their own say of a filter."""
         self._check_named(request.files)
-        return evaluate_files(self._warehouse(warehouse), request, self._limits)
+        zone = self._zone(request.time_zone)
+        return evaluate_files(self._warehouse(warehouse), request, self._limits, zone)
 
     def inspect(self, warehouse: str, file: IndexFileRef, kind: str | None, types: Mapping[str, str]) -> Json:
         """What is in an index file."""
         return inspect_file(self._warehouse(warehouse), file, kind, types)
+
+    def time_zone(self, asked: str | None) -> str | None:
+        """The session time zone of a request that names ``asked``; None if nobody knows it."""
+        return asked or self._time_zone
 
     def cache_statistics(self) -> Mapping[str, Mapping[str, int]]:
         """Entries, bytes, capacity, hits, misses and evictions of each cache; ``disk`` if there is one."""
@@ -265,7 +276,8 @@ class IndexService:
 
     def _plan(self, version: Version, request: PlanRequest) -> Plan:
         started = time.perf_counter()
-        predicate = read_filter(request.filter, version.schema.fields, self._limits)
+        zone = self._zone(request.time_zone)
+        predicate = read_filter(request.filter, version.schema.fields, self._limits, zone)
         planner = Planner(version, request, predicate)
         version.contents  # noqa: B018 - loads the manifests, which is timed by itself
         loaded = time.perf_counter()
@@ -276,7 +288,12 @@ class IndexService:
             "load": (loaded - started) * 1000,
             "evaluate": (time.perf_counter() - loaded) * 1000,
         }
-        return answer_plan(version, request, drafts, planner.warnings, timings)
+        notes = time_zone_warnings(predicate)
+        return answer_plan(version, request, drafts, PlanWarnings(notes, planner.warnings), timings)
+
+    def _zone(self, asked: str | None) -> SessionZone | None:
+        name = self.time_zone(asked)
+        return None if name is None else session_zone(name)
 
     def _check_named(self, files: Sequence[object] | None) -> None:
         limit = self._limits.files_named

@@ -21,8 +21,8 @@ from app.file_index.evaluation import evaluate
 from app.file_index.inspect import inspect
 from app.file_index.result import SKIP, Rows
 from app.file_index.top_n import indexed_rows, top_n
-from app.planning.answers import EvaluatedFile, ExplainStep
-from app.planning.filters import read_filter
+from app.planning.answers import EvaluateAnswer, EvaluatedFile, ExplainStep
+from app.planning.filters import read_filter, time_zone_warnings
 from app.predicates.names import Names
 from app.predicates.unbound import Column
 from app.storage import check_deadline
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from app.predicates.model import BoundPredicate
     from app.storage import Warehouse
     from app.types import Json
+    from app.types.session_zone import SessionZone
 
 _MAGIC_BYTES = struct.pack(">q", MAGIC)
 _VECTORS_VERSION = b"\x01"
@@ -47,7 +48,9 @@ _HASH_BYTES = 4
 _REPORTED = (CorruptIndexError, StorageError, UnsupportedFormatError, PathNotAllowedError, FilterError)
 
 
-def evaluate_files(warehouse: Warehouse, request: EvaluateRequest, limits: Limits) -> list[EvaluatedFile]:
+def evaluate_files(
+    warehouse: Warehouse, request: EvaluateRequest, limits: Limits, zone: SessionZone | None
+) -> EvaluateAnswer:
     """What the indexes of each file say; a file that cannot be used is reported, the others are answered.
 
     Raises:
@@ -55,14 +58,15 @@ def evaluate_files(warehouse: Warehouse, request: EvaluateRequest, limits: Limit
         RequestError: a type of the schema cannot be read.
     """
     fields = [DataField(at, name, parse_type(written)) for at, (name, written) in enumerate(request.schema)]
-    predicate = read_filter(request.filter, fields, limits)
+    predicate = read_filter(request.filter, fields, limits, zone)
     sort_column = None
     if request.top_n is not None:
         if not request.top_n.order_by:
             raise FilterError("top_n needs at least one column in order_by")
         columns = [Names(fields).column(Column(key.column)) for key in request.top_n.order_by]
         sort_column = columns[0]
-    return [_evaluate(warehouse, file, request, predicate, sort_column) for file in request.files]
+    files = tuple(_evaluate(warehouse, file, request, predicate, sort_column) for file in request.files)
+    return EvaluateAnswer(files, time_zone_warnings(predicate))
 
 
 def inspect_file(

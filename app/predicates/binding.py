@@ -30,30 +30,40 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from app.types import DataField
+    from app.types.session_zone import SessionZone
 
 _NULL_TESTS: Final = frozenset({Operator.IS_NULL, Operator.IS_NOT_NULL})
 
 
-def bind(predicate: unbound.Predicate, fields: Sequence[DataField]) -> BoundPredicate:
+def bind(
+    predicate: unbound.Predicate, fields: Sequence[DataField], zone: SessionZone | None = None
+) -> BoundPredicate:
     """The predicate over ``fields``, in the form that :mod:`app.predicates.model` guarantees.
+
+    Args:
+        predicate: what was read.
+        fields: the columns that it may name.
+        zone: the time zone of the caller's session, with which it was read; None if it is not known.
 
     Raises:
         FilterError: a column is not there, or a literal does not fit its column.
     """
-    return _bind(predicate, Names(fields), negated=False)
+    return _bind(predicate, Names(fields), zone, negated=False)
 
 
-def _bind(predicate: unbound.Predicate, names: Names, *, negated: bool) -> BoundPredicate:
+def _bind(
+    predicate: unbound.Predicate, names: Names, zone: SessionZone | None, *, negated: bool
+) -> BoundPredicate:
     while isinstance(predicate, unbound.Not):
         predicate, negated = predicate.child, not negated
     match predicate:
         case unbound.Leaf():
-            return _leaf(predicate, names, negated=negated)
+            return _leaf(predicate, names, zone, negated=negated)
         case unbound.Flag(column):
             return _flag(column, names, negated=negated)
         case unbound.And(children) | unbound.Or(children):
             # map, not a comprehension, which would be one more Python frame for each level of nesting.
-            bound = tuple(map(partial(_bind, names=names, negated=negated), children))
+            bound = tuple(map(partial(_bind, names=names, zone=zone, negated=negated), children))
             is_conjunction = isinstance(predicate, unbound.And) is not negated
             return conjunction(bound) if is_conjunction else disjunction(bound)
         case unbound.Constant(value):
@@ -66,7 +76,7 @@ def _bind(predicate: unbound.Predicate, names: Names, *, negated: bool) -> Bound
             assert_never(predicate)
 
 
-def _leaf(leaf: unbound.Leaf, names: Names, *, negated: bool) -> BoundPredicate:
+def _leaf(leaf: unbound.Leaf, names: Names, zone: SessionZone | None, *, negated: bool) -> BoundPredicate:
     field = names.tested(leaf.column)
     if field is None:
         return Unknown(leaf.text, frozenset({names.column(leaf.column).id}))
@@ -79,7 +89,7 @@ def _leaf(leaf: unbound.Leaf, names: Names, *, negated: bool) -> BoundPredicate:
             )
         return unknown(leaf, field)
     if not negated:
-        return compare(leaf, leaf.operator, field)
+        return compare(leaf, leaf.operator, field, zone)
     if leaf.operator is Operator.BETWEEN:
         below, above = (
             unbound.Leaf(operator, leaf.column, (literal,), leaf.text)
@@ -87,16 +97,18 @@ def _leaf(leaf: unbound.Leaf, names: Names, *, negated: bool) -> BoundPredicate:
                 (Operator.LESS_THAN, Operator.GREATER_THAN), leaf.literals, strict=True
             )
         )
-        return disjunction([compare(below, below.operator, field), compare(above, above.operator, field)])
+        return disjunction(
+            [compare(below, below.operator, field, zone), compare(above, above.operator, field, zone)]
+        )
     if leaf.operator not in NEGATIONS:
         return _negated_text_test(leaf, field)
-    opposite = compare(leaf, NEGATIONS[leaf.operator], field)
+    opposite = compare(leaf, NEGATIONS[leaf.operator], field, zone)
     return disjunction([opposite, BoundLeaf(Operator.IS_NULL, field)]) if leaf.null_safe else opposite
 
 
 def _negated_text_test(leaf: unbound.Leaf, field: DataField) -> BoundPredicate:
     """NOT LIKE and its kin: decided where the test is an equality or a NULL test in disguise."""
-    match compare(leaf, leaf.operator, field):
+    match compare(leaf, leaf.operator, field, None):
         case BoundLeaf(operator=Operator.EQUAL, literals=literals):
             return BoundLeaf(Operator.NOT_EQUAL, field, literals)
         case BoundLeaf(operator=Operator.IS_NOT_NULL):

@@ -15,8 +15,9 @@ test      exact value v   gap                 gap beyond an end
 ``>=``    ``>= v``        ``>= a``            false or IS NOT NULL
 ========  ==============  ==================  ==================
 
-Where the literal may also be taken for the nearest value, the result covers both meanings and is joined with
-an unknown part, so that nobody takes it for proven.
+Where the literal's place is regions of values, a comparison is a test of stretches
+(:mod:`app.predicates.regions`). Where a literal may mean several things, the result covers all of them and is
+joined with an unknown part, so that nobody takes it for proven.
 """
 
 from __future__ import annotations
@@ -30,18 +31,21 @@ from app.errors import FilterError
 from app.predicates.fitting import fit
 from app.predicates.like import Wildcard, read_pattern, write_pattern
 from app.predicates.model import ALWAYS_FALSE, ALWAYS_TRUE, BoundLeaf, BoundPredicate, Operator, Unknown
-from app.predicates.places import Exact, Gap, Nowhere, Place
-from app.predicates.simplify import conjunction, value_list
+from app.predicates.places import Doubt, Exact, Gap, Nowhere, Place, Regions
+from app.predicates.regions import in_regions
+from app.predicates.simplify import conjunction, disjunction, value_list
+from app.predicates.time_fitting import TIME_ROOTS, as_instants, shown_twice
 from app.predicates.unbound import LiteralKind
 from app.types import TypeRoot, sql_key, to_json
 from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS, STRING_ROOTS
 from app.types.values import nearest_float32
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from app.predicates.unbound import Leaf, Literal
     from app.types import DataField, Value
+    from app.types.session_zone import SessionZone
 
 NEGATIONS: Final = {
     Operator.EQUAL: Operator.NOT_EQUAL,
@@ -61,8 +65,14 @@ _PLAIN_TEXT_ROOTS: Final = frozenset({*INTEGER_BITS, TypeRoot.BOOLEAN, TypeRoot.
 """Types of which a value has one text, the same in Spark's casts and in answers of JSON."""
 
 
-def compare(leaf: Leaf, operator: Operator, field: DataField) -> BoundPredicate:
+def compare(leaf: Leaf, operator: Operator, field: DataField, zone: SessionZone | None) -> BoundPredicate:
     """The meaning of ``leaf`` on ``field``, with ``operator`` in place of its own.
+
+    Args:
+        leaf: the test.
+        operator: what it tests.
+        field: what it tests it of.
+        zone: the time zone of the caller's session; None if it is not known.
 
     Raises:
         FilterError: a literal does not fit the column's type.
@@ -73,18 +83,18 @@ def compare(leaf: Leaf, operator: Operator, field: DataField) -> BoundPredicate:
         case Operator.STARTS_WITH | Operator.ENDS_WITH | Operator.CONTAINS | Operator.LIKE:
             return _text_test(leaf, operator, field)
         case Operator.IN:
-            return _one_of(leaf, field)
+            return _one_of(leaf, field, zone)
         case Operator.NOT_IN:
-            return _none_of(leaf, field)
+            return _none_of(leaf, field, zone)
         case Operator.BETWEEN:
-            return _between(leaf, field)
+            return _between(leaf, field, zone)
         case _:
-            return _ordered(operator, field, fit(leaf.literals[0], field), leaf)
+            return _ordered(operator, field, fit(leaf.literals[0], field, zone), leaf)
 
 
-def unknown(leaf: Leaf, field: DataField) -> Unknown:
-    """``leaf`` as a part that nobody here can decide."""
-    return Unknown(leaf.text, frozenset({field.id}))
+def unknown(leaf: Leaf, field: DataField, doubts: Collection[Doubt | None] = ()) -> Unknown:
+    """``leaf`` as a part that nobody here can decide, for want of what ``doubts`` name."""
+    return Unknown(leaf.text, frozenset({field.id}), lacks_time_zone=Doubt.TIME_ZONE in doubts)
 
 
 def _ordered(operator: Operator, field: DataField, place: Place, leaf: Leaf) -> BoundPredicate:
@@ -102,6 +112,10 @@ def _ordered(operator: Operator, field: DataField, place: Place, leaf: Leaf) -> 
             return _beside_gap(operator, field, place)
         case Gap():
             return conjunction([_beside_gap(operator, field, place), unknown(leaf, field)])
+        case Regions(doubt=None):
+            return in_regions(operator, field, place)
+        case Regions(doubt=doubt):
+            return conjunction([in_regions(operator, field, place), unknown(leaf, field, (doubt,))])
 
 
 def _beside_gap(operator: Operator, field: DataField, gap: Gap) -> BoundPredicate:
@@ -132,56 +146,76 @@ def _up_to_gap(
     return ALWAYS_FALSE if end is None else BoundLeaf(operator, field, (end,))
 
 
-def _one_of(leaf: Leaf, field: DataField) -> BoundPredicate:
+def _one_of(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPredicate:
     """IN: a NULL in the list only turns false into NULL, which is the same here."""
     values: list[Value] = []
-    sure = True
-    for literal in _in_common_type(leaf.literals, field):
-        match fit(literal, field):
+    tests: list[BoundPredicate] = []
+    doubts: set[Doubt] = set()
+    for literal in _in_common_type(leaf.literals, field, zone):
+        match _fit_listed(literal, field, zone):
             case Nowhere.UNDECIDED:
                 return unknown(leaf, field)
             case Exact(value):
                 values.append(value)
             case Gap(nearest=value) if value is not None:
                 values.append(value)
-                sure = False
+                doubts.add(Doubt.MEANING)
+            case Regions(doubt=doubt) as place:
+                tests.append(in_regions(Operator.EQUAL, field, place))
+                doubts |= {doubt} if doubt else set()
             case _:
                 pass
-    if not values:
-        return ALWAYS_FALSE
-    found = value_list(Operator.EQUAL, Operator.IN, field, values)
-    return found if sure else conjunction([found, unknown(leaf, field)])
+    if values:
+        tests.append(value_list(Operator.EQUAL, Operator.IN, field, values))
+    found = disjunction(tests)
+    return conjunction([found, unknown(leaf, field, doubts)]) if doubts else found
 
 
-def _none_of(leaf: Leaf, field: DataField) -> BoundPredicate:
+def _none_of(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPredicate:
     """NOT IN: never true where the list holds NULL."""
     if not leaf.literals:
         return ALWAYS_TRUE
-    literals = _in_common_type(leaf.literals, field)
-    places = [fit(literal, field) for literal in literals]
+    literals = _in_common_type(leaf.literals, field, zone)
+    places = [fit(literal, field, zone) for literal in literals]
     if Nowhere.NULL in places:
         return ALWAYS_FALSE
     values: list[Value] = []
-    sure = True
+    tests: list[BoundPredicate] = [BoundLeaf(Operator.IS_NOT_NULL, field)]
+    doubts: set[Doubt] = set()
     for literal, place in zip(literals, places, strict=True):
         match place:
             case Exact(value) if _reads_back(literal, value, field):
                 values.append(value)
             case Gap(nearest=None):
                 pass
+            case Regions(doubt=None) if literal.kind is not LiteralKind.STRING:
+                tests.append(in_regions(Operator.NOT_EQUAL, field, place))
+            case Regions(doubt=Doubt() as doubt):
+                doubts.add(doubt)
             case _:
-                sure = False
-    found: BoundPredicate = BoundLeaf(Operator.IS_NOT_NULL, field)
+                doubts.add(Doubt.MEANING)
     if values and field.type.root is TypeRoot.BOOLEAN:
-        found = conjunction([BoundLeaf(Operator.EQUAL, field, (not value,)) for value in values])
+        tests = [BoundLeaf(Operator.EQUAL, field, (not value,)) for value in values]
     elif values:
-        found = value_list(Operator.NOT_EQUAL, Operator.NOT_IN, field, values)
-    return found if sure else conjunction([found, unknown(leaf, field)])
+        tests[0] = value_list(Operator.NOT_EQUAL, Operator.NOT_IN, field, values)
+    found = conjunction(tests)
+    return conjunction([found, unknown(leaf, field, doubts)]) if doubts else found
 
 
-def _in_common_type(literals: Sequence[Literal], field: DataField) -> Sequence[Literal]:
-    """A floating literal in a list makes Spark compare all of the list as floating point."""
+def _fit_listed(literal: Literal, field: DataField, zone: SessionZone | None) -> Place:
+    place = fit(literal, field, zone)
+    if field.type.root is not TypeRoot.TIMESTAMP_LTZ or literal.kind is not LiteralKind.STRING:
+        return place
+    return shown_twice(literal, zone) or place
+
+
+def _in_common_type(
+    literals: Sequence[Literal], field: DataField, zone: SessionZone | None
+) -> Sequence[Literal]:
+    """The literals of a list as Spark compares them: all as floating point, or as instants, if one is."""
     kinds = {literal.kind for literal in literals}
+    if LiteralKind.TIMESTAMP_LTZ in kinds and field.type.root in TIME_ROOTS:
+        return [as_instants(literal, zone) for literal in literals]
     floating = kinds & {LiteralKind.FLOAT, LiteralKind.DOUBLE}
     if not floating or field.type.root in FLOATING_ROOTS:
         return literals
@@ -203,10 +237,10 @@ def _reads_back(literal: Literal, value: Value, field: DataField) -> bool:
     return field.type.root in _PLAIN_TEXT_ROOTS and literal.value == str(written).lower()
 
 
-def _between(leaf: Leaf, field: DataField) -> BoundPredicate:
+def _between(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPredicate:
     low, high = leaf.literals
-    from_low = _ordered(Operator.GREATER_OR_EQUAL, field, fit(low, field), leaf)
-    to_high = _ordered(Operator.LESS_OR_EQUAL, field, fit(high, field), leaf)
+    from_low = _ordered(Operator.GREATER_OR_EQUAL, field, fit(low, field, zone), leaf)
+    to_high = _ordered(Operator.LESS_OR_EQUAL, field, fit(high, field, zone), leaf)
     match from_low, to_high:
         case (
             BoundLeaf(operator=Operator.GREATER_OR_EQUAL, literals=(first,)),
@@ -233,7 +267,7 @@ def _text_test(leaf: Leaf, operator: Operator, field: DataField) -> BoundPredica
             column=field.name,
             position=leaf.column.position,
         )
-    place = fit(literal, field) if field.type.root in STRING_ROOTS else Nowhere.UNDECIDED
+    place = fit(literal, field, None) if field.type.root in STRING_ROOTS else Nowhere.UNDECIDED
     match place:
         case Nowhere.NULL:
             return ALWAYS_FALSE

@@ -6,8 +6,7 @@ column              literals of SQL that have a place
 numeric, BOOLEAN    numbers, booleans, text that Spark casts (:mod:`app.predicates.number_fitting`)
 strings             strings (with anything else Spark casts the column)
 binaries            binaries
-DATE                dates, text, timestamps (which lie between two days unless at midnight)
-timestamps          timestamps, dates, text
+DATE, timestamps    dates, timestamps, text (:mod:`app.predicates.time_fitting`)
 others              none
 ==================  =========================================================================================
 
@@ -19,23 +18,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.errors import FilterError
+from app.predicates.instants import place_among_instants
 from app.predicates.number_fitting import place_in_double, place_in_float, place_in_scaled
-from app.predicates.places import Exact, Gap, Nowhere, Place
-from app.predicates.spark_text import cast_date, cast_timestamp
+from app.predicates.places import Exact, Nowhere, Place
+from app.predicates.time_fitting import TIME_ROOTS, place_in_times
 from app.predicates.unbound import LiteralKind
 from app.types import TypeRoot, parse_json
-from app.types.civil_time import NANOS_PER_DAY
-from app.types.data_types import BINARY_ROOTS, INTEGER_BITS, STRING_ROOTS, TIMESTAMP_ROOTS
+from app.types.data_types import BINARY_ROOTS, INTEGER_BITS, STRING_ROOTS
+from app.types.json_values import parse_instants
 
 if TYPE_CHECKING:
     from app.predicates.unbound import Literal
     from app.types import DataField, DataType
+    from app.types.session_zone import SessionZone
 
 _SCALED_ROOTS = frozenset({TypeRoot.DECIMAL, *INTEGER_BITS})
 
 
-def fit(literal: Literal, field: DataField) -> Place:
+def fit(literal: Literal, field: DataField, zone: SessionZone | None) -> Place:
     """The place of a literal among the values of a column.
+
+    Args:
+        literal: the literal.
+        field: the column.
+        zone: the time zone of the caller's session; None if it is not known.
 
     Raises:
         FilterError: the literal does not fit the column's type.
@@ -43,7 +49,7 @@ def fit(literal: Literal, field: DataField) -> Place:
     if literal.value is None:
         return Nowhere.NULL
     try:
-        return _place(literal, field.type)
+        return _place(literal, field.type, zone)
     except FilterError as error:
         raise FilterError(str(error), column=field.name, position=literal.position) from error
     except ValueError as error:
@@ -52,10 +58,10 @@ def fit(literal: Literal, field: DataField) -> Place:
         raise FilterError(message, column=field.name, position=literal.position) from error
 
 
-def _place(literal: Literal, data_type: DataType) -> Place:
+def _place(literal: Literal, data_type: DataType, zone: SessionZone | None) -> Place:
     root = data_type.root
     if literal.kind is LiteralKind.JSON:
-        return _place_of_json(literal, data_type)
+        return _place_of_json(literal, data_type, zone)
     if root in _SCALED_ROOTS or root is TypeRoot.BOOLEAN:
         return place_in_scaled(literal, data_type)
     if root is TypeRoot.FLOAT:
@@ -66,46 +72,16 @@ def _place(literal: Literal, data_type: DataType) -> Place:
         return Exact(str(literal.value).encode())
     if root in BINARY_ROOTS and isinstance(literal.value, bytes):
         return Exact(literal.value)
-    if root is TypeRoot.DATE:
-        return _place_in_dates(literal)
-    if root in TIMESTAMP_ROOTS:
-        return _place_in_timestamps(literal, root)
+    if root in TIME_ROOTS:
+        return place_in_times(literal, root, zone)
     return Nowhere.UNDECIDED
 
 
-def _place_of_json(literal: Literal, data_type: DataType) -> Place:
+def _place_of_json(literal: Literal, data_type: DataType, zone: SessionZone | None) -> Place:
     # Numbers beyond the ends or between the steps of the type are decided instead of refused.
     if data_type.root in _SCALED_ROOTS:
         return place_in_scaled(literal, data_type)
+    if data_type.root is TypeRoot.TIMESTAMP_LTZ:
+        return place_among_instants(parse_instants(literal.value, data_type, zone))
     value = parse_json(literal.value, data_type)
     return Nowhere.NULL if value is None else Exact(value)
-
-
-def _place_in_dates(literal: Literal) -> Place:
-    match literal.kind, literal.value:
-        case LiteralKind.DATE, int(days):
-            return Exact(days)
-        case LiteralKind.TIMESTAMP, int(nanos):
-            days, clock = divmod(nanos, NANOS_PER_DAY)
-            return Exact(days) if clock == 0 else Gap(days, days + 1)
-        case LiteralKind.STRING, str(text):
-            read = cast_date(text)
-            return Nowhere.UNDECIDED if read is None else Exact(read)
-        case _:
-            return Nowhere.UNDECIDED
-
-
-def _place_in_timestamps(literal: Literal, root: TypeRoot) -> Place:
-    match literal.kind, literal.value:
-        case LiteralKind.TIMESTAMP, int(nanos):
-            return Exact(nanos)
-        case LiteralKind.DATE, int(days):
-            return Exact(days * NANOS_PER_DAY)
-        case LiteralKind.STRING, str(text):
-            read = cast_timestamp(text)
-            # Whether a wall clock minds the zone of a text is a matter of Spark's version.
-            if read is None or (root is TypeRoot.TIMESTAMP and read.zone_minutes is not None):
-                return Nowhere.UNDECIDED
-            return Exact(read.utc_nanos)
-        case _:
-            return Nowhere.UNDECIDED

@@ -119,10 +119,12 @@ class Unknown:
     Attributes:
         text: the part as the caller wrote it.
         field_ids: ids of the columns it reads, as far as they are known.
+        lacks_time_zone: it would be decided if the time zone of the caller's session were known.
     """
 
     text: str
     field_ids: frozenset[int] = frozenset()
+    lacks_time_zone: bool = False
 
     def __str__(self) -> str:
         return self.text

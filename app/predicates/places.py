@@ -4,6 +4,10 @@ A literal *is* one of the values, or it lies in a *gap* between two neighbouring
 one of them exists): ``1.5`` lies between 1 and 2 of an INT, ``1000`` behind every TINYINT. A comparison with
 a gap is as decided as one with a value.
 
+Where a column has to be converted before it is compared (a wall clock with an instant, in the session's time
+zone), the values that are less than the literal, equal to it or greater than it are *regions*: several
+stretches, since a conversion need not keep the order.
+
 What Spark's coercions make of a literal depends on settings that nobody here knows (ANSI or not). Where its
 meanings differ, a gap also names the value that the literal may be taken for; where that would not cover
 them, the comparison is undecided.
@@ -13,9 +17,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, final
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from app.types import Value
 
 
@@ -42,6 +48,41 @@ class Gap:
     nearest: Value | None = None
 
 
+class Stretch(NamedTuple):
+    """The values from ``low``, inclusive, to ``high``, exclusive; None leaves a side open."""
+
+    low: int | None
+    high: int | None
+
+
+@final
+class Doubt(Enum):
+    """Why it is not certain what a literal means."""
+
+    TIME_ZONE = "time zone"
+    """It is a wall clock of a session whose time zone is not known."""
+    MEANING = "meaning"
+    """Settings of the session decide what it is compared as."""
+
+
+@dataclass(frozen=True, slots=True)
+class Regions:
+    """Which values of a column are less than the literal, equal to it, or greater than it.
+
+    Attributes:
+        less: stretches of values, ascending.
+        equal: likewise.
+        greater: likewise.
+        doubt: why a value may stand in several regions: it does wherever it could belong. None if every
+            value stands in exactly one.
+    """
+
+    less: tuple[Stretch, ...]
+    equal: tuple[Stretch, ...]
+    greater: tuple[Stretch, ...]
+    doubt: Doubt | None = None
+
+
 @final
 class Nowhere(Enum):
     """A literal that has no place in the type's order."""
@@ -50,4 +91,17 @@ class Nowhere(Enum):
     UNDECIDED = "undecided"
 
 
-Place: TypeAlias = Exact | Gap | Nowhere
+Place: TypeAlias = Exact | Gap | Regions | Nowhere
+
+
+def united(stretches: Iterable[Stretch]) -> list[Stretch]:
+    """The stretches in ascending order, those that touch or overlap as one."""
+    united: list[Stretch] = []
+    for each in sorted(stretches, key=lambda stretch: (stretch.low is not None, stretch.low or 0)):
+        last = united[-1] if united else None
+        if last is None or (last.high is not None and each.low is not None and last.high < each.low):
+            united.append(each)
+        elif last.high is not None:
+            high = None if each.high is None else max(last.high, each.high)
+            united[-1] = Stretch(last.low, high)
+    return united

@@ -1,7 +1,7 @@
 """Text as Spark's CAST reads it.
 
 Each function answers with the value, with None where Spark may find a value that is not understood here (a
-named zone, a year of five digits), and with ValueError where there is none: Spark then fails, or takes NULL.
+time of today), and with ValueError where there is none: Spark then fails, or takes NULL.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import re
 from decimal import Decimal
 from typing import Final
 
-from app.types.civil_time import NANOS_PER_DAY, TimestampText, epoch_days, read_timestamp
+from app.types.civil_time import NANOS_PER_DAY, TimestampText, day_nanos, epoch_days
+from app.types.values import NANOS_PER_MICRO
 
 _TRUE: Final = frozenset({"t", "true", "y", "yes", "1"})
 _FALSE: Final = frozenset({"f", "false", "n", "no", "0"})
@@ -22,10 +23,17 @@ _MINUS_INFINITY: Final = frozenset({"-inf", "-infinity"})
 
 _INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
 _NUMBER: Final = re.compile(r"([+-]?(?:\d++\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?)([dDfF]?)", re.ASCII)
+_BLANKS: Final = "".join(map(chr, range(0x21))) + "\x7f"
+"""What Spark cuts off dates and timestamps: white space and control characters."""
 _DATE: Final = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})([ T].*)?)?)?", re.ASCII | re.DOTALL)
-_CLOCK_FIRST: Final = re.compile(r"T?\d{1,2}:\d.*", re.ASCII | re.DOTALL)
-_CLOCK_NEXT: Final = re.compile(r"[ T]\d.*", re.ASCII | re.DOTALL)
-_PLAIN_YEAR_DIGITS: Final = 4
+_TODAY: Final = re.compile(r"T?\d{1,2}:\d.*", re.ASCII | re.DOTALL)
+_TIMESTAMP: Final = re.compile(
+    r"([+-]?\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T]"
+    r"(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?([^\d:.].*)?)?)?)?)?",
+    re.ASCII | re.DOTALL,
+)
+"""Year, month, day, hour, minute, second, fraction and zone; Spark takes no zone behind a minute."""
+_FRACTION_DIGITS: Final = 9
 
 
 def cast_boolean(text: str) -> bool:
@@ -68,30 +76,33 @@ def to_double(number: Decimal) -> float:
     return math.nan if number.is_nan() else float(number)
 
 
-def cast_date(text: str) -> int | None:
+def cast_date(text: str) -> int:
     """Reads a DATE, in days since 1970-01-01; month and day may be left out, a clock behind it is ignored."""
-    found = _DATE.fullmatch(text.strip())
+    found = _DATE.fullmatch(text.strip(_BLANKS))
     if found is None:
         raise ValueError("not a date")
-    year, month, day = found.group(1, 2, 3)
-    if len(year) != _PLAIN_YEAR_DIGITS or int(year) == 0:
-        return None
-    return epoch_days(int(year), int(month or 1), int(day or 1))
+    days = _day(*found.group(1, 2, 3))
+    if not -(1 << 31) <= days < 1 << 31:
+        raise ValueError("the days since 1970-01-01 have 32 bits")
+    return days
 
 
 def cast_timestamp(text: str) -> TimestampText | None:
-    """Reads a TIMESTAMP with or without a zone."""
-    trimmed = text.strip()
-    if _CLOCK_FIRST.fullmatch(trimmed):
-        return None  # a time of the current day
-    days = cast_date(trimmed)
-    found = _DATE.fullmatch(trimmed)
-    clock = found.group(4) if found else None
-    if days is None or clock is None:
-        return None if days is None else TimestampText(days * NANOS_PER_DAY, None)
-    if not _CLOCK_NEXT.fullmatch(clock):
+    """Reads a TIMESTAMP with or without a zone; whether there is such a zone is the caller's matter."""
+    trimmed = text.strip(_BLANKS)
+    if _TODAY.fullmatch(trimmed):
+        return None
+    found = _TIMESTAMP.fullmatch(trimmed)
+    if found is None:
         raise ValueError("not a timestamp")
-    try:
-        return read_timestamp(trimmed)
-    except ValueError:
-        return None  # a named zone, or a clock that is written otherwise
+    year, month, day, hour, minute, second, fraction, zone = found.groups()
+    nanos = int((fraction or "")[:_FRACTION_DIGITS].ljust(_FRACTION_DIGITS, "0"))
+    clock = day_nanos(int(hour or 0), int(minute or 0), int(second or 0), nanos)
+    clock += _day(year, month, day) * NANOS_PER_DAY
+    if not -(1 << 63) <= clock // NANOS_PER_MICRO < 1 << 63:
+        raise ValueError("the microseconds since 1970-01-01 have 64 bits")
+    return TimestampText(clock, None if zone is None else zone.strip(_BLANKS))
+
+
+def _day(year: str, month: str | None, day: str | None) -> int:
+    return epoch_days(int(year), int(month or 1), int(day or 1))

@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Final
 from app.errors import FilterError
 from app.predicates.spark_text import (
     cast_boolean,
-    cast_date,
     cast_integer,
     cast_number,
-    cast_timestamp,
     to_double,
 )
+from app.predicates.sql_times import TIME_TYPES, cast_to_time, time_literal
 from app.predicates.unbound import Literal, LiteralKind
 from app.types import TypeRoot
-from app.types.civil_time import NANOS_PER_DAY
 from app.types.data_types import DataType
 from app.types.values import integer_range, nearest_float32, to_float32
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from app.types.session_zone import SessionZone
 
 _MAX_NUMBER_TEXT: Final = 400
 _NUMBER: Final = re.compile(r"([0-9.]+)([eE][+-]?[0-9]{1,5})?(BD|[LSYDF])?", re.IGNORECASE)
@@ -133,8 +133,14 @@ def read_name(text: str) -> str:
     return text[1:-1].replace("``", "`")
 
 
-def typed_literal(type_name: str, text: str, position: int) -> Literal | None:
+def typed_literal(type_name: str, text: str, position: int, zone: SessionZone | None) -> Literal | None:
     """The literal ``DATE '2025-08-01'`` and its kin; None where it is not understood here.
+
+    Args:
+        type_name: what stands before the text, in upper case.
+        text: the text.
+        position: where the literal starts in the filter.
+        zone: the time zone of the caller's session; None if it is not known.
 
     Raises:
         FilterError: the text is no value of the type.
@@ -146,8 +152,8 @@ def typed_literal(type_name: str, text: str, position: int) -> Literal | None:
             case "X":
                 digits = text if len(text) % 2 == 0 else f"0{text}"
                 return Literal(LiteralKind.BINARY, binascii.unhexlify(digits), position)
-            case "DATE" | "TIMESTAMP" | "TIMESTAMP_LTZ" | "TIMESTAMP_NTZ":
-                return _cast_text_to_time(text, type_name, position)
+            case _ if type_name in TIME_TYPES:
+                return time_literal(type_name, text, position, zone)
             case _:
                 return None
     except ValueError as error:
@@ -155,7 +161,7 @@ def typed_literal(type_name: str, text: str, position: int) -> Literal | None:
 
 
 def cast_literal(
-    literal: Literal, type_name: str, arguments: tuple[int, ...], position: int
+    literal: Literal, type_name: str, arguments: tuple[int, ...], position: int, zone: SessionZone | None
 ) -> Literal | None:
     """``CAST(literal AS type)`` where it means the same in every mode of Spark; None elsewhere."""
     is_decimal = type_name in _DECIMAL_TYPES
@@ -167,6 +173,8 @@ def cast_literal(
         return _cast_to_decimal(literal, arguments, position)
     cast = _CASTS.get(type_name)
     try:
+        if type_name in TIME_TYPES:
+            return cast_to_time(literal, type_name, position, zone)
         return None if cast is None else cast(literal, type_name, position)
     except ValueError:
         return None
@@ -221,34 +229,6 @@ def _cast_to_decimal(literal: Literal, arguments: tuple[int, ...], position: int
     return Literal(LiteralKind.NUMBER, rounded, position, precision - scale)
 
 
-def _cast_to_time(literal: Literal, type_name: str, position: int) -> Literal | None:
-    match literal.kind, literal.value:
-        case LiteralKind.STRING, str(text):
-            return _cast_text_to_time(text, type_name, position)
-        case LiteralKind.DATE, int(days):
-            if type_name == "DATE":
-                return literal
-            return Literal(LiteralKind.TIMESTAMP, days * NANOS_PER_DAY, position)
-        case LiteralKind.TIMESTAMP, int(nanos):
-            return (
-                Literal(LiteralKind.DATE, nanos // NANOS_PER_DAY, position)
-                if type_name == "DATE"
-                else literal
-            )
-        case _:
-            return None
-
-
-def _cast_text_to_time(text: str, type_name: str, position: int) -> Literal | None:
-    if type_name == "DATE":
-        days = cast_date(text)
-        return None if days is None else Literal(LiteralKind.DATE, days, position)
-    read = cast_timestamp(text)
-    if read is None or (type_name == "TIMESTAMP_NTZ" and read.zone_minutes is not None):
-        return None
-    return Literal(LiteralKind.TIMESTAMP, read.utc_nanos, position)
-
-
 def _cast_to_binary(literal: Literal, _: str, position: int) -> Literal | None:
     match literal.value:
         case str(text):
@@ -267,7 +247,6 @@ _CASTS: Final[dict[str, Callable[[Literal, str, int], Literal | None]]] = {
     "BOOLEAN": _cast_to_boolean,
     **dict.fromkeys(_INTEGER_TYPES, _cast_to_integer),
     **dict.fromkeys(("FLOAT", "REAL", "DOUBLE"), _cast_to_floating),
-    **dict.fromkeys(("DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"), _cast_to_time),
     "STRING": _cast_to_string,
     "BINARY": _cast_to_binary,
 }

@@ -30,6 +30,8 @@ from app.predicates.unbound import Column, Literal, LiteralKind
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
+    from app.types.session_zone import SessionZone
+
 Operand: TypeAlias = Column | Literal
 
 _WORD_LITERALS: Final = {"TRUE": True, "FALSE": False, "NULL": None}
@@ -45,12 +47,14 @@ class OperandReader:
 
     Args:
         tokens: one or more tokens, END not among them.
+        zone: the time zone of the caller's session; None if it is not known.
 
     Attributes:
         literals: how many literals were read.
     """
 
-    def __init__(self, tokens: Sequence[Token]) -> None:
+    def __init__(self, tokens: Sequence[Token], zone: SessionZone | None) -> None:
+        self._zone = zone
         self._tokens = [*tokens, Token(TokenKind.END, "", tokens[-1].end, "")]
         self._at = 0
         self._casting = False
@@ -116,7 +120,7 @@ class OperandReader:
             case TokenKind.WORD if behind.kind is TokenKind.STRING:
                 self._at += 1
                 text = self._strings()
-                return None if text is None else typed_literal(token.word, text, token.start)
+                return None if text is None else typed_literal(token.word, text, token.start, self._zone)
             case TokenKind.WORD if behind.word == "(" and token.word in ("CAST", "TRY_CAST"):
                 return self._cast()
             case TokenKind.WORD if behind.word == "(":
@@ -204,7 +208,7 @@ class OperandReader:
         arguments = self._type_arguments()
         if arguments is None or not self.take(")"):
             return None
-        return cast_literal(found, type_name, arguments, start)
+        return cast_literal(found, type_name, arguments, start, self._zone)
 
     def _type_arguments(self) -> tuple[int, ...] | None:
         arguments: list[int] = []

@@ -28,6 +28,8 @@ from app.predicates.unbound import And, Not, Or, Predicate
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from app.types.session_zone import SessionZone
+
 _REMEMBERED_CHARACTERS: Final = 4_096
 _REMEMBERED_FILTERS: Final = 1_024
 
@@ -35,24 +37,25 @@ _BRACKETS: Final = {"(": ")", "[": "]"}
 _QUERIES: Final = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
 
 
-def read_sql(text: str, limits: FilterLimits = DEFAULT_LIMITS) -> Predicate:
+def read_sql(text: str, limits: FilterLimits = DEFAULT_LIMITS, zone: SessionZone | None = None) -> Predicate:
     """Reads a condition of Spark SQL; short ones are remembered.
 
     Args:
         text: the condition.
         limits: how deep it may nest and how many literals there may be.
+        zone: the time zone of the caller's session; None if it is not known.
 
     Raises:
         FilterError: the text is no condition; ``position`` tells where.
         LimitExceededError: it is nested too deeply or has too many literals.
     """
     if len(text) > _REMEMBERED_CHARACTERS:
-        return _read(text, limits)
-    return _remembered(text, limits)
+        return _read(text, limits, zone)
+    return _remembered(text, limits, zone)
 
 
-def _read(text: str, limits: FilterLimits) -> Predicate:
-    return _Reader(text, tokenize(text, limits), LiteralCount(limits)).condition()
+def _read(text: str, limits: FilterLimits, zone: SessionZone | None) -> Predicate:
+    return _Reader(text, tokenize(text, limits), LiteralCount(limits), zone).condition()
 
 
 _remembered = lru_cache(maxsize=_REMEMBERED_FILTERS)(_read)
@@ -82,7 +85,10 @@ class _Group:
 class _Reader:
     """Reads the tokens of one filter."""
 
-    def __init__(self, text: str, tokens: Sequence[Token], count: LiteralCount) -> None:
+    def __init__(
+        self, text: str, tokens: Sequence[Token], count: LiteralCount, zone: SessionZone | None
+    ) -> None:
+        self._zone = zone
         self._text = text
         self._tokens = tokens
         self._count = count
@@ -157,7 +163,7 @@ class _Reader:
     def _test(self, start: int, end: int) -> Predicate:
         tokens = self._tokens[start:end]
         text = self._text[tokens[0].start : tokens[-1].end]
-        test = read_test(tokens, text, self._count)
+        test = read_test(tokens, text, self._count, self._zone)
         if test is not None:
             return test
         self._count.add(sum(token.kind in (TokenKind.STRING, TokenKind.NUMBER) for token in tokens))

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from app.predicates.limits import LiteralCount
     from app.predicates.sql_operands import Operand
     from app.predicates.sql_tokens import Token
+    from app.types.session_zone import SessionZone
 
 _NULL_SAFE: Final = "<=>"
 _COMPARISONS: Final = {
@@ -76,25 +77,28 @@ _FOLDABLE: Final = frozenset(
         LiteralKind.STRING,
         LiteralKind.BINARY,
         LiteralKind.DATE,
-        LiteralKind.TIMESTAMP,
+        LiteralKind.TIMESTAMP_NTZ,
     }
 )
 """Kinds whose values Python compares as Spark does."""
 
 
-def read_test(tokens: Sequence[Token], text: str, count: LiteralCount) -> Predicate | None:
+def read_test(
+    tokens: Sequence[Token], text: str, count: LiteralCount, zone: SessionZone | None
+) -> Predicate | None:
     """Reads all of ``tokens`` as one test; None if they do not have the form of one.
 
     Args:
         tokens: one or more tokens, END not among them.
         text: what they were cut from.
         count: counts the literals of the test.
+        zone: the time zone of the caller's session; None if it is not known.
 
     Raises:
         FilterError: a literal has no value, or a value stands where a condition belongs.
         LimitExceededError: the filter has too many literals.
     """
-    operands = OperandReader(tokens)
+    operands = OperandReader(tokens, zone)
     predicate = _TestReader(operands, text).test()
     if predicate is None or not operands.finished:
         return None

@@ -33,8 +33,10 @@ class LiteralKind(StrEnum):
     BINARY = "BINARY"
     DATE = "DATE"
     """Days since 1970-01-01."""
-    TIMESTAMP = "TIMESTAMP"
-    """Nanoseconds since 1970-01-01T00:00; in a UTC session wall clocks and instants are the same number."""
+    TIMESTAMP_NTZ = "TIMESTAMP_NTZ"
+    """A wall clock, in nanoseconds since 1970-01-01T00:00."""
+    TIMESTAMP_LTZ = "TIMESTAMP_LTZ"
+    """An instant, as :class:`app.types.session_zone.Instants`."""
 
 
 @dataclass(frozen=True, slots=True)

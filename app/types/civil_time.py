@@ -1,30 +1,35 @@
 """Calendar dates and clock times as numbers, and the text form that JSON and SQL literals share.
 
 The text form is ISO 8601's with the liberties both languages take: one-digit months, days and hours, a blank
-for the ``T``, seconds and up to nine fraction digits left out at will, and a zone as ``Z``, ``UTC``,
-``+01:00`` or ``+0100``. Years run from 1 to 9999.
+for the ``T``, seconds and up to nine fraction digits left out at will, and a zone behind it: ``Z``, an offset
+(``+01:00``, ``+0100``) or a name (``America/New_York``). Days are those of the proleptic Gregorian calendar,
+as in java.time and Spark: the year before 1 is 0. Years have four to nine digits and may have a sign
+(``+12345-01-01``, ``-0001-01-01``).
 """
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from dataclasses import dataclass
 from typing import Final
 
 NANOS_PER_SECOND: Final = 1_000_000_000
-NANOS_PER_MINUTE: Final = 60 * NANOS_PER_SECOND
 NANOS_PER_DAY: Final = 86_400 * NANOS_PER_SECOND
 
-_EPOCH = dt.date(1970, 1, 1).toordinal()
-_LAST = dt.date.max.toordinal()
-_MAX_ZONE_MINUTES = 18 * 60
+_CYCLE_YEARS = 400
+_CYCLE_DAYS = 146_097
+"""After so many years and days the calendar repeats."""
+_MARCH_0 = 719_468
+"""Days from 0000-03-01 to the epoch; years that start in March have their leap day last."""
+_MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_FEBRUARY = 2
+_MAX_PLAIN_YEAR = 9_999
 
 _CLOCK_PATTERN = r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?"
-_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
+_DATE = re.compile(r"([+-]?\d{4,9})-(\d{1,2})-(\d{1,2})", re.ASCII)
 _CLOCK = re.compile(_CLOCK_PATTERN, re.ASCII)
 _TIMESTAMP = re.compile(
-    rf"(\d{{4}}-\d{{1,2}}-\d{{1,2}})(?:[T ]({_CLOCK_PATTERN}))?\s?(Z|UTC|[+-]\d{{2}}:?\d{{2}})?", re.ASCII
+    rf"([+-]?\d{{4,9}}-\d{{1,2}}-\d{{1,2}})(?:[T ]({_CLOCK_PATTERN}))?\s*([A-Za-z+-].{{0,99}})?", re.ASCII
 )
 
 
@@ -33,29 +38,46 @@ class TimestampText:
     """A timestamp as it was written.
 
     Attributes:
-        nanos: the wall clock, in nanoseconds since 1970-01-01T00:00.
-        zone_minutes: minutes that the wall clock is ahead of UTC; None where no zone was written.
+        clock: the wall clock, in nanoseconds since 1970-01-01T00:00.
+        zone: the zone that was written behind it, as :func:`app.types.session_zone.session_zone` reads it;
+            None where none was.
     """
 
-    nanos: int
-    zone_minutes: int | None
-
-    @property
-    def utc_nanos(self) -> int:
-        """The instant, in nanoseconds since the epoch; without a zone the clock is taken as UTC."""
-        return self.nanos - (self.zone_minutes or 0) * NANOS_PER_MINUTE
+    clock: int
+    zone: str | None
 
 
 def epoch_days(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01.
+    """Days since 1970-01-01; any year.
 
     Raises:
-        ValueError: there is no such day, or its year is not between 1 and 9999.
+        ValueError: there is no such day.
     """
-    try:
-        return dt.date(year, month, day).toordinal() - _EPOCH
-    except OverflowError as error:
-        raise ValueError("a part of the date is far too large") from error
+    if not (1 <= month <= len(_MONTH_DAYS) and 1 <= day <= _MONTH_DAYS[month - 1]) or (
+        (month, day) == (_FEBRUARY, 29) and not _is_leap(year)
+    ):
+        raise ValueError("there is no such day")
+    cycle, year_of_cycle = divmod(year - (month <= _FEBRUARY), _CYCLE_YEARS)
+    # March to January have 31, 30, 31, 30 and 31 days, over and over.
+    day_of_year = (153 * ((month - 3) % 12) + 2) // 5 + day - 1
+    leap_days = year_of_cycle // 4 - year_of_cycle // 100
+    return cycle * _CYCLE_DAYS + year_of_cycle * 365 + leap_days + day_of_year - _MARCH_0
+
+
+def civil_date(days: int) -> tuple[int, int, int]:
+    """Year, month and day of a number of days since 1970-01-01; any year."""
+    cycle, day_of_cycle = divmod(days + _MARCH_0, _CYCLE_DAYS)
+    leap_days = day_of_cycle // 1_460 - day_of_cycle // 36_524 + day_of_cycle // (_CYCLE_DAYS - 1)
+    year_of_cycle = (day_of_cycle - leap_days) // 365
+    day_of_year = day_of_cycle - (365 * year_of_cycle + year_of_cycle // 4 - year_of_cycle // 100)
+    months_since_march = (5 * day_of_year + 2) // 153
+    day = day_of_year - (153 * months_since_march + 2) // 5 + 1
+    month = (months_since_march + 2) % 12 + 1
+    return cycle * _CYCLE_YEARS + year_of_cycle + (month <= _FEBRUARY), month, day
+
+
+def _is_leap(year: int) -> bool:
+    return year % 4 == 0 and (year % 100 != 0 or year % _CYCLE_YEARS == 0)
 
 
 def day_nanos(hour: int, minute: int, second: int = 0, nanos: int = 0) -> int:
@@ -104,26 +126,17 @@ def read_timestamp(text: str) -> TimestampText:
     found = _TIMESTAMP.fullmatch(text)
     if found is None:
         raise ValueError("not of the form YYYY-MM-DD[THH:MM[:SS[.fraction]]][zone]")
-    nanos = read_date(found.group(1)) * NANOS_PER_DAY
+    clock = read_date(found.group(1)) * NANOS_PER_DAY
     if found.group(2) is not None:
-        nanos += read_clock(found.group(2))
-    zone = found.group(7)
-    return TimestampText(nanos, None if zone is None else _zone_minutes(zone))
+        clock += read_clock(found.group(2))
+    return TimestampText(clock, found.group(7))
 
 
-def _zone_minutes(zone: str) -> int:
-    if zone in ("Z", "UTC"):
-        return 0
-    minutes = int(zone[1:3]) * 60 + int(zone[-2:])
-    if minutes > _MAX_ZONE_MINUTES or int(zone[-2:]) >= 60:  # noqa: PLR2004 - minutes of an hour
-        raise ValueError("zones lie within 18 hours of UTC")
-    return -minutes if zone[0] == "-" else minutes
-
-
-def date_text(days: int) -> str | None:
-    """``2025-08-01``; None outside of the years 1 to 9999."""
-    ordinal = days + _EPOCH
-    return dt.date.fromordinal(ordinal).isoformat() if 1 <= ordinal <= _LAST else None
+def date_text(days: int) -> str:
+    """``2025-08-01``; years of more digits and those before 0 have a sign, as Spark and Java write them."""
+    year, month, day = civil_date(days)
+    sign = "-" if year < 0 else "+" if year > _MAX_PLAIN_YEAR else ""
+    return f"{sign}{abs(year):04}-{month:02}-{day:02}"
 
 
 def clock_text(nanos: int) -> str:

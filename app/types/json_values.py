@@ -9,10 +9,11 @@ FLOAT, DOUBLE          number, its text, ``"NaN"``, ``"Infinity"``, ``"-Infinity
 DECIMAL                number, or its text
 strings                string
 binaries               ``{"$hex": ".."}``, ``{"$base64": ".."}``, a string of hexadecimal digits
-DATE                   ``"2025-08-01"``, epoch days, ``[y, m, d]``, ``{"$days": n}``
+DATE                   ``"2025-08-01"``, ``"+12345-01-01"``, epoch days, ``[y, m, d]``, ``{"$days": n}``
 TIME                   ``"12:30[:15[.250]]"``, milliseconds of the day, ``[h, m[, s[, ns]]]``
 timestamps             ISO text, ``[y, mo, d, h, mi[, s[, ns]]]``, ``{"$ms": n[, "$nanos": n]}``; with local
-                       zone also a number with a point, which is how the engine writes seconds since 1970
+                       time zone also text with a zone, and a number with a point, which is how the engine
+                       writes seconds since 1970
 =====================  =====================================================================================
 
 A number with more digits than a float keeps may come as ``decimal.Decimal``. What is written stands in
@@ -25,42 +26,39 @@ import base64
 import binascii
 import decimal
 import math
-import re
 from typing import TYPE_CHECKING, NoReturn
 
 from app.errors import FilterError
-from app.types.civil_time import (
-    NANOS_PER_DAY,
-    NANOS_PER_SECOND,
-    day_nanos,
-    epoch_days,
-    read_clock,
-    read_date,
-    read_timestamp,
-)
 from app.types.data_types import DataType, TypeRoot
-from app.types.values import MILLIS_PER_DAY, NANOS_PER_MILLI, Value, integer_range, to_float32
+from app.types.json_numbers import MAX_NUMBER_TEXT, any_decimal, any_integer
+from app.types.json_times import read_json_clock, read_json_date, read_json_instants, read_json_time
+from app.types.values import Value, integer_range, to_float32
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-_MAX_NUMBER_TEXT = 400
-_MAX_INTEGER_DIGITS = 40
+    from app.types.session_zone import Instants, SessionZone
+
 _SPECIAL_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-_EXACT = decimal.Context(prec=2 * _MAX_NUMBER_TEXT + 100, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
-
-_INTEGER = re.compile(rf"[+-]?\d{{1,{_MAX_INTEGER_DIGITS}}}", re.ASCII)
-_DECIMAL = re.compile(r"[+-]?(?:\d++\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?", re.ASCII)
+_EXACT = decimal.Context(prec=2 * MAX_NUMBER_TEXT + 100, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 
-def parse_json(value: object, data_type: DataType) -> Value | None:
+def parse_json(value: object, data_type: DataType, zone: SessionZone | None = None) -> Value | None:
     """Reads one JSON value as a value of ``data_type``; JSON null is ``None``.
 
+    Args:
+        value: the JSON value.
+        data_type: its type.
+        zone: the time zone of the caller's session; None if it is not known.
+
     Raises:
-        FilterError: the value has no such form, or does not fit the type.
+        FilterError: the value has no such form, or does not fit the type, or is a wall clock and would be an
+            instant if the zone were known.
     """
     if value is None:
         return None
+    if data_type.root is TypeRoot.TIMESTAMP_LTZ:
+        return _only_instant(value, data_type, zone)
     read = _READERS.get(data_type.root)
     if read is None:
         raise FilterError(f"values of type {data_type} cannot be compared")
@@ -70,6 +68,28 @@ def parse_json(value: object, data_type: DataType) -> Value | None:
         _refuse(value, data_type, error)
 
 
+def parse_instants(value: object, data_type: DataType, zone: SessionZone | None) -> Instants:
+    """Reads a timestamp with local time zone as far as it is known, see :func:`parse_json`.
+
+    Raises:
+        FilterError: the value is no timestamp.
+    """
+    try:
+        return read_json_instants(value, zone)
+    except ValueError as error:
+        _refuse(value, data_type, error)
+
+
+def _only_instant(value: object, data_type: DataType, zone: SessionZone | None) -> int:
+    low, high = parse_instants(value, data_type, zone)
+    if low != high:
+        raise FilterError(
+            f"{value!r:.100} names no time zone, and that of the session is not known: give time_zone, or "
+            f"write it with an offset, such as 2025-08-01T12:30:00Z"
+        )
+    return low
+
+
 def parse_integer(value: object, data_type: DataType) -> int:
     """Reads an integer of any size; whether it is in the range of ``data_type`` is the caller's matter.
 
@@ -77,7 +97,7 @@ def parse_integer(value: object, data_type: DataType) -> int:
         FilterError: the value is neither an integer nor the text of one.
     """
     try:
-        return _any_integer(value)
+        return any_integer(value)
     except ValueError as error:
         _refuse(value, data_type, error)
 
@@ -89,47 +109,15 @@ def parse_decimal(value: object, data_type: DataType) -> decimal.Decimal:
         FilterError: the value is neither such a number nor the text of one.
     """
     try:
-        return _any_decimal(value)
+        return any_decimal(value)
     except ValueError as error:
         _refuse(value, data_type, error)
 
 
 def _refuse(value: object, data_type: DataType, reason: ValueError) -> NoReturn:
-    huge = isinstance(value, int) and abs(value) >= 10**_MAX_NUMBER_TEXT
+    huge = isinstance(value, int) and abs(value) >= 10**MAX_NUMBER_TEXT
     shown = "this number" if huge else f"{value!r:.100}"
     raise FilterError(f"{shown} is not a value of type {data_type}: {reason}") from reason
-
-
-def _is_integer(value: object) -> bool:
-    """Whether a JSON value is an integer; Python counts booleans among them."""
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _any_integer(value: object) -> int:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, decimal.Decimal) and _any_decimal(value) == value.to_integral_value():
-        return int(value)
-    if isinstance(value, str) and _INTEGER.fullmatch(value.strip()):
-        return int(value)
-    raise ValueError("not an integer")
-
-
-def _any_decimal(value: object) -> decimal.Decimal:
-    if isinstance(value, bool) or not isinstance(value, int | float | str | decimal.Decimal):
-        raise ValueError("not a number")  # noqa: TRY004 - turned into one error for all
-    if isinstance(value, int) and abs(value) >= 10**_MAX_NUMBER_TEXT:
-        raise ValueError("too many digits")
-    # A JSON float stands for the digits that were written; repr gives the shortest such text.
-    text = repr(value) if isinstance(value, float) else str(value).strip()
-    if not _DECIMAL.fullmatch(text):
-        raise ValueError("not a number")
-    number = decimal.Decimal(text)
-    if len(text) > _MAX_NUMBER_TEXT or abs(number.adjusted()) > _MAX_NUMBER_TEXT:
-        raise ValueError("too many digits")
-    return number
 
 
 def _boolean(value: object, _: DataType) -> bool:
@@ -141,7 +129,7 @@ def _boolean(value: object, _: DataType) -> bool:
 
 
 def _integer_in_range(value: object, data_type: DataType) -> int:
-    number = _any_integer(value)
+    number = any_integer(value)
     low, high = integer_range(data_type)
     if not low <= number <= high:
         raise ValueError(f"the type holds {low} to {high}")
@@ -169,7 +157,7 @@ def _binary(value: object, _: DataType) -> bytes:
 def _double(value: object, _: DataType) -> float:
     if isinstance(value, str):
         text = value.strip()
-        return _SPECIAL_FLOATS[text] if text in _SPECIAL_FLOATS else float(_any_decimal(text))
+        return _SPECIAL_FLOATS[text] if text in _SPECIAL_FLOATS else float(any_decimal(text))
     if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
         raise ValueError("not a number")  # noqa: TRY004 - turned into one error for all
     try:
@@ -183,89 +171,13 @@ def _float(value: object, data_type: DataType) -> float:
 
 
 def _unscaled(value: object, data_type: DataType) -> int:
-    scaled = _any_decimal(value).scaleb(data_type.scale, _EXACT)
+    scaled = any_decimal(value).scaleb(data_type.scale, _EXACT)
     unscaled = int(scaled)
     if unscaled != scaled:
         raise ValueError(f"it has more than {data_type.scale} fraction digits")
     if abs(unscaled) >= 10**data_type.precision:
         raise ValueError("it has too many digits")
     return unscaled
-
-
-def _date(value: object, _: DataType) -> int:
-    match value:
-        case int(days) | {"$days": int(days)} if _is_integer(days) and -(1 << 31) <= days < 1 << 31:
-            return days
-        case [int(year), int(month), int(day)]:
-            return epoch_days(year, month, day)
-        case str(text):
-            return read_date(text.strip())
-        case _:
-            raise ValueError('expected "YYYY-MM-DD", epoch days, [y, m, d] or {"$days": n}')
-
-
-def _time(value: object, _: DataType) -> int:
-    match value:
-        case int(millis) if _is_integer(millis) and 0 <= millis < MILLIS_PER_DAY:
-            return millis
-        case [int(), int(), *_]:
-            nanos = _array_clock(value)
-        case str(text):
-            nanos = read_clock(text.strip())
-        case _:
-            raise ValueError('expected "HH:MM[:SS[.fraction]]", milliseconds of the day or [h, m, s, ns]')
-    if nanos % NANOS_PER_MILLI:
-        raise ValueError("TIME holds no digits below the millisecond")
-    return nanos // NANOS_PER_MILLI
-
-
-def _timestamp(value: object, data_type: DataType) -> int:
-    match value:
-        case {"$ms": int(millis), "$nanos": int(nanos), **others} if not others:
-            return _from_millis(millis, nanos)
-        case {"$ms": int(millis), **others} if not others:
-            return _from_millis(millis, 0)
-        case [int(year), int(month), int(day), *clock]:
-            return epoch_days(year, month, day) * NANOS_PER_DAY + _array_clock(clock)
-        case str(text):
-            written = read_timestamp(text.strip())
-            if written.zone_minutes is not None and data_type.root is TypeRoot.TIMESTAMP:
-                raise ValueError("a wall-clock time has no zone")
-            return written.utc_nanos
-        case float() | decimal.Decimal() if data_type.root is TypeRoot.TIMESTAMP_LTZ:
-            return _from_seconds(_any_decimal(value))
-        case _:
-            raise ValueError('expected ISO text, [y, mo, d, h, mi, s, ns] or {"$ms": n, "$nanos": n}')
-
-
-def _from_seconds(written: decimal.Decimal) -> int:
-    """Nanoseconds of an instant as the engine writes it: whole seconds, rounded down, a point, nanoseconds.
-
-    Before 1970 that is no plain decimal: half a second before it is written ``-1.5``.
-    """
-    seconds = int(written)
-    nanos = _EXACT.subtract(written, seconds).copy_abs().scaleb(9, _EXACT)
-    if nanos != nanos.to_integral_value() or (seconds == 0 and written < 0):
-        raise ValueError("the engine writes no such number of seconds")
-    return seconds * NANOS_PER_SECOND + int(nanos)
-
-
-def _from_millis(millis: int, nanos: int) -> int:
-    if not (0 <= nanos < NANOS_PER_MILLI and -(1 << 63) <= millis < 1 << 63):
-        raise ValueError("milliseconds have 64 bits, and 0 to 999999 nanoseconds within them")
-    return millis * NANOS_PER_MILLI + nanos
-
-
-def _array_clock(parts: Sequence[object]) -> int:
-    match parts:
-        case [int(hour), int(minute)]:
-            return day_nanos(hour, minute)
-        case [int(hour), int(minute), int(second)]:
-            return day_nanos(hour, minute, second)
-        case [int(hour), int(minute), int(second), int(fraction)]:
-            return day_nanos(hour, minute, second, fraction)
-        case _:
-            raise ValueError("a clock is hours and minutes, then seconds and nanoseconds if need be")
 
 
 _READERS: dict[TypeRoot, Callable[[object, DataType], Value]] = {
@@ -281,8 +193,7 @@ _READERS: dict[TypeRoot, Callable[[object, DataType], Value]] = {
     TypeRoot.VARCHAR: _string,
     TypeRoot.BINARY: _binary,
     TypeRoot.VARBINARY: _binary,
-    TypeRoot.DATE: _date,
-    TypeRoot.TIME: _time,
-    TypeRoot.TIMESTAMP: _timestamp,
-    TypeRoot.TIMESTAMP_LTZ: _timestamp,
+    TypeRoot.DATE: read_json_date,
+    TypeRoot.TIME: read_json_time,
+    TypeRoot.TIMESTAMP: read_json_clock,
 }

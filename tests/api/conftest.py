@@ -51,7 +51,11 @@ def listening(application: Callable[..., Any], *, lifespan: Literal["on", "off"]
 
 @pytest.fixture(scope="session")
 def serve(golden: GoldenWarehouse) -> Serve:
-    common = {"warehouses": {"main": str(golden.root)}, "allow_external": tuple(golden.allow_external())}
+    common = {
+        "warehouses": {"main": str(golden.root)},
+        "allow_external": tuple(golden.allow_external()),
+        "time_zone": "UTC",
+    }
 
     @contextmanager
     def start(**settings: object) -> Iterator[httpx.Client]:

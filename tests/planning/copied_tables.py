@@ -29,7 +29,12 @@ def open_service(
     readers = Readers()
     warehouse = Warehouse("golden", root.as_uri(), allow_external=allow_external, readers=readers, disk=disk)
     return IndexService(
-        {"golden": warehouse}, cache_bytes=CacheBytes(), limits=Limits(), readers=readers, disk=disk
+        {"golden": warehouse},
+        cache_bytes=CacheBytes(),
+        limits=Limits(),
+        time_zone="UTC",
+        readers=readers,
+        disk=disk,
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from app.file_index import bitmap, bloom_filter, bsi, range_bitmap
 from app.file_index.index_kinds import IndexKind
 from app.planning.answers import KeepReason
-from app.planning.plan_answer import answer_plan
+from app.planning.plan_answer import PlanWarnings, answer_plan
 from app.planning.planner import Planner
 from app.planning.requests import PlanRequest, SnapshotSelector
 from app.table.index_manifest import IndexManifest
@@ -94,7 +94,7 @@ class MadeTable:
         request = PlanRequest(**asked)
         version = self.version(service)
         planner = Planner(version, request, predicate)
-        return answer_plan(version, request, planner.run(), planner.warnings, {})
+        return answer_plan(version, request, planner.run(), PlanWarnings((), planner.warnings), {})
 
     def _write_manifest(self, name: str, entries: Sequence[ManifestEntry]) -> dict[str, Any]:
         content = avro(map(record, entries))

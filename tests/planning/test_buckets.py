@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pytest
 
 from app.errors import CorruptIndexError, FileMissingError, FilterError
-from app.planning.requests import AssignRequest, LookupRequest, SnapshotSelector
+from app.planning.requests import AssignRequest, BucketsRequest, LookupRequest
 from tests.golden_tables import expected
 from tests.planning.copied_tables import golden_ref
 
@@ -137,7 +137,7 @@ def test_buckets_tell_their_index_and_their_files(service: IndexService, table: 
     for file in document["versions"][0]["files"]:
         rows[str(file["partition"]), file["bucket"]].append(file["row_count"])
 
-    answer = service.buckets(golden_ref(table), SnapshotSelector(), None)
+    answer = service.buckets(golden_ref(table), BucketsRequest())
 
     found = {(str(dict(each.partition)), each.bucket): each for each in answer.buckets}
     assert set(found) == set(rows)
@@ -152,12 +152,12 @@ def test_buckets_tell_their_index_and_their_files(service: IndexService, table: 
 
 @pytest.mark.parametrize("table", ["bucketed_dv", "dyn_bucket"])
 def test_buckets_of_one_partition_are_a_part_of_all(service: IndexService, table: str) -> None:
-    every = service.buckets(golden_ref(table), SnapshotSelector(), None).buckets
+    every = service.buckets(golden_ref(table), BucketsRequest()).buckets
     partitions = {str(dict(each.partition)): each.partition for each in every}.values()
     assert len(partitions) > 1
 
     for partition in partitions:
-        answer = service.buckets(golden_ref(table), SnapshotSelector(), partition)
+        answer = service.buckets(golden_ref(table), BucketsRequest(partition=partition))
 
         assert answer.buckets == tuple(each for each in every if each.partition == partition)
 
@@ -185,7 +185,7 @@ def test_fixed_buckets_have_files_and_no_index(service: IndexService, table: str
     files = expected(table)["versions"][0]["files"]
     counts = Counter((str(file["partition"]), file["bucket"]) for file in files)
 
-    answer = service.buckets(golden_ref(table), SnapshotSelector(), None)
+    answer = service.buckets(golden_ref(table), BucketsRequest())
 
     assert {(str(dict(each.partition)), each.bucket): each.data_files for each in answer.buckets} == counts
     assert sum(each.rows for each in answer.buckets) == sum(file["row_count"] for file in files)

@@ -68,7 +68,7 @@ def ask(
     request = EvaluateRequest(
         (("c", data_type), ("other", "INT")), (IndexFileRef(content=content),), rows, written, **asked
     )
-    (answer,) = service.evaluate("golden", request)
+    (answer,) = service.evaluate("golden", request).files
     assert answer.error is None
     return answer
 

@@ -35,7 +35,7 @@ def schema_of(golden: GoldenIndex) -> tuple[tuple[str, str], ...]:
 def ask(
     service: IndexService, golden: GoldenIndex, *files: IndexFileRef, **asked: Any
 ) -> list[EvaluatedFile]:
-    return service.evaluate("golden", EvaluateRequest(schema_of(golden), files, **asked))
+    return list(service.evaluate("golden", EvaluateRequest(schema_of(golden), files, **asked)).files)
 
 
 def whole(golden: GoldenIndex) -> IndexFileRef:
@@ -80,7 +80,7 @@ def test_damage_is_told_of_the_damaged_file_alone(service: IndexService) -> None
             (("c", "INT"),), (whole(golden), broken, whole(golden)), filter=predicate, explain=True
         )
 
-        first, middle, last = service.evaluate("golden", request)
+        first, middle, last = service.evaluate("golden", request).files
 
         assert first == last
         assert first.error is None
@@ -135,7 +135,7 @@ def test_a_path_leads_into_the_warehouse(service: IndexService, golden: GoldenWa
     by_content = IndexFileRef(content=side_file.read_bytes(), name=path)
     request = EvaluateRequest((("grade", "INT"),), (by_path, by_content), filter="grade = 2667")
 
-    first, second = service.evaluate("golden", request)
+    first, second = service.evaluate("golden", request).files
 
     assert first == second
     assert first.error is None

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from app.predicates.binding import bind
-from app.predicates.json_reader import read_json
-from app.predicates.sql_reader import read_sql
 from app.types import DataField, parse_type
 from tests import golden_file_index, golden_tables
+from tests.sessions import bind_json, bind_sql
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,9 +34,9 @@ def test_filters_of_tables(table: str) -> None:
         if query["predicate"] is None:
             continue
         fields = planning_fields(document, query)
-        from_json = bind(read_json(query["predicate"]), fields)
+        from_json = bind_json(query["predicate"], fields)
         if query["filter_sql"] is not None:
-            from_sql = bind(read_sql(query["filter_sql"]), fields)
+            from_sql = bind_sql(query["filter_sql"], fields)
             assert repr(from_sql) == repr(from_json), query["filter_sql"]
 
 
@@ -49,7 +47,7 @@ def test_filters_of_index_files(name: str) -> None:
         sql = check["sql"]
         # A call of concat stands for a long string where JSON spells it out.
         if sql is not None and "concat(" not in sql:
-            assert repr(bind(read_sql(sql), golden.fields)) == repr(golden.bind(check["predicate"])), sql
+            assert repr(bind_sql(sql, golden.fields)) == repr(golden.bind(check["predicate"])), sql
 
 
 def test_the_engines_own_json_is_read() -> None:
@@ -61,7 +59,7 @@ def test_the_engines_own_json_is_read() -> None:
             if engine is None or any(written in str(engine) for written in _LONG_NUMBERS):
                 continue
             fields = planning_fields(document, query)
-            assert repr(bind(read_json(engine), fields)) == repr(bind(read_json(query["predicate"]), fields))
+            assert repr(bind_json(engine, fields)) == repr(bind_json(query["predicate"], fields))
             compared += 1
 
     assert compared > 100

@@ -12,6 +12,7 @@ from app.predicates.sql_reader import read_sql
 from app.predicates.verdicts import Verdict, evaluate_bounds
 from app.types import DataField, parse_type
 from tests.file_bounds import FileBounds, column_bounds
+from tests.sessions import bind_sql
 
 FIELDS = [
     DataField(number, name, parse_type(written))
@@ -40,7 +41,7 @@ FIELDS = [
 
 
 def meaning(condition: str) -> str:
-    return str(bind(read_sql(condition), FIELDS))
+    return str(bind_sql(condition, FIELDS))
 
 
 @pytest.mark.parametrize(
@@ -239,7 +240,7 @@ def test_doubles(literal: str, shown: str) -> None:
     ],
 )
 def test_other_conditions_are_unknown(condition: str, columns: set[str]) -> None:
-    bound = bind(read_sql(condition), FIELDS)
+    bound = bind_sql(condition, FIELDS)
 
     assert isinstance(bound, Unknown)
     assert {field.name for field in FIELDS if field.id in bound.field_ids} == columns

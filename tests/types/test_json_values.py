@@ -13,6 +13,7 @@ from app.types import parse_json, parse_type, sql_key, to_json
 from app.types.json_values import parse_decimal, parse_integer
 from app.types.values import to_float32
 from tests.filters import FIELDS, values
+from tests.sessions import UTC
 
 DAY = 20_301
 CLOCK = ((12 * 60 + 30) * 60 + 15) * 1_000_000_000 + 250_000_000
@@ -20,7 +21,7 @@ AT = DAY * 86_400_000_000_000 + CLOCK
 
 
 def read(value: Any, written: str) -> Any:
-    return parse_json(value, parse_type(written))
+    return parse_json(value, parse_type(written), UTC)
 
 
 @pytest.mark.parametrize(
@@ -42,6 +43,9 @@ def read(value: Any, written: str) -> Any:
         ("STRING", ["é😀"], "é😀".encode()),
         ("BYTES", [{"$hex": "00Ff"}, {"$base64": "AP8="}, "00ff"], b"\x00\xff"),
         ("DATE", ["2025-08-01", "2025-8-1", DAY, [2025, 8, 1], {"$days": DAY}], DAY),
+        ("DATE", ["0000-11-22", "+0000-11-22", [0, 11, 22]], -719_202),
+        ("DATE", ["+12345-01-01", "12345-01-01", "0012345-1-1", [12345, 1, 1]], 3_789_391),
+        ("DATE", ["-0001-01-01", [-1, 1, 1]], -719_893),
         ("TIME(3)", ["12:30:15.25", [12, 30, 15, 250_000_000], CLOCK // 1_000_000], CLOCK // 1_000_000),
         ("TIME(3)", ["12:30", [12, 30], [12, 30, 0]], 45_000_000),
         (
@@ -105,6 +109,12 @@ def test_special_floats() -> None:
                 2**31,
                 [2025, 8],
                 [10**30, 1, 1],
+                [2023, 2, 29],
+                [-100, 2, 29],
+                [5_881_580, 7, 12],
+                "+5881580-07-12",
+                "-5877641-06-22",
+                "225-01-01",
                 {"$days": "1"},
             ],
         ),
@@ -114,7 +124,10 @@ def test_special_floats() -> None:
         ),
         (
             "TIMESTAMP(3)",
-            ["2025-08-01T25:00", "2025-08-01T12:30Z", 5, 5.0, {"$ms": 1, "$nanos": 10**6}, {"$ms": 2**63}],
+            [
+                *("2025-08-01T25:00", "2025-08-01T12:30Z", 5, 5.0, {"$ms": 1, "$nanos": 10**6}),
+                *({"$ms": 2**63}, "+292278995-01-01", [-292_275_056, 1, 1, 0, 0]),
+            ],
         ),
         (
             "TIMESTAMP_LTZ(3)",
@@ -179,12 +192,15 @@ def test_floats_are_written_so_that_fewer_digits_would_not_do(number: float) -> 
         ("STRING", b"a\xff", "a\ufffd"),
         ("BYTES", b"\x00\xff", {"$hex": "00ff"}),
         ("DATE", DAY, "2025-08-01"),
-        ("DATE", 10_000_000, {"$days": 10_000_000}),
+        ("DATE", 10_000_000, "+29349-01-26"),
+        ("DATE", -719_528, "0000-01-01"),
+        ("DATE", -(1 << 31), "-5877641-06-23"),
         ("TIME(3)", 45_000_250, "12:30:00.25"),
         ("TIMESTAMP(6)", AT, "2025-08-01T12:30:15.25"),
         ("TIMESTAMP_LTZ(6)", AT, "2025-08-01T12:30:15.25Z"),
         ("TIMESTAMP(9)", -1, "1969-12-31T23:59:59.999999999"),
-        ("TIMESTAMP(9)", -(10**20), {"$ms": -(10**14), "$nanos": 0}),
+        ("TIMESTAMP(9)", -(10**20), "-1199-02-15T14:13:20"),
+        ("TIMESTAMP_LTZ(9)", 10**24, "+31690708-07-05T01:46:40Z"),
         ("INT", None, None),
         ("BOOLEAN", True, True),
         ("INT", 5, 5),

@@ -1,0 +1,273 @@
+"""The time zone of a session: which instant a wall clock means, and which clock an instant shows.
+
+Spark resolves a wall clock by ``java.time``'s rules, and so does this module:
+
+===========================  =================================================================================
+clock                        instant
+===========================  =================================================================================
+shown once                   the instant at which it is shown
+shown twice (overlap)        the earlier one
+never shown (gap)            the clock moves forward by the length of the gap
+start of a day               the first instant of the day: midnight, or the end of the gap that midnight is in
+===========================  =================================================================================
+
+Clocks and instants are nanoseconds since 1970-01-01T00:00 (of the clock, or in UTC). Names are those that
+``spark.sql.session.timeZone`` takes: regions of the IANA database, the short names of ``java.time``, offsets
+(``+05:30``), and offsets behind ``UTC``, ``GMT`` or ``UT``. The rules come from the ``tzdata`` package, so
+that they are the same on every machine.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import resources
+from typing import TYPE_CHECKING, Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+from app.types.civil_time import NANOS_PER_DAY, NANOS_PER_SECOND
+
+if TYPE_CHECKING:
+    from app.types.civil_time import TimestampText
+
+MAX_OFFSET_NANOS: Final = 18 * 3600 * NANOS_PER_SECOND
+"""No zone is further from UTC: the limit of ``java.time.ZoneOffset``."""
+
+_SECONDS_PER_DAY: Final = 86_400
+_CYCLE_SECONDS: Final = 146_097 * _SECONDS_PER_DAY
+"""400 years: the calendar repeats, days of the week included, and so do the rules of the last years."""
+_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a wall clock
+_FIRST_SECOND: Final = int((dt.datetime(1, 1, 3) - _EPOCH).total_seconds())  # noqa: DTZ001 - likewise
+_LAST_SECOND: Final = int((dt.datetime(9999, 12, 29) - _EPOCH).total_seconds())  # noqa: DTZ001 - likewise
+_SEARCH_STEP: Final = 6 * 3600
+"""No zone changes its offset twice within so many seconds."""
+_REMEMBERED_ZONES: Final = 1024
+
+_ONE_DIGIT_HOUR: Final = re.compile(r"([+-])(\d):", re.ASCII)
+_ONE_DIGIT_MINUTE: Final = re.compile(r"([+-]\d\d:)(\d)$", re.ASCII)
+_OFFSET: Final = re.compile(
+    r"(?P<sign>[+-])(?:(?P<hours>\d{1,2})|(?P<clock>\d{2}:\d{2}(?::\d{2})?)|(?P<plain>\d{4}(?:\d{2})?))",
+    re.ASCII,
+)
+_PREFIXED: Final = re.compile(r"(?:UTC|GMT|UT)(?P<offset>[+-].*)?", re.ASCII)
+_SHORT_NAMES: Final = {
+    "ACT": "Australia/Darwin",
+    "AET": "Australia/Sydney",
+    "AGT": "America/Argentina/Buenos_Aires",
+    "ART": "Africa/Cairo",
+    "AST": "America/Anchorage",
+    "BET": "America/Sao_Paulo",
+    "BST": "Asia/Dhaka",
+    "CAT": "Africa/Harare",
+    "CNT": "America/St_Johns",
+    "CST": "America/Chicago",
+    "CTT": "Asia/Shanghai",
+    "EAT": "Africa/Addis_Ababa",
+    "ECT": "Europe/Paris",
+    "IET": "America/Indiana/Indianapolis",
+    "IST": "Asia/Kolkata",
+    "JST": "Asia/Tokyo",
+    "MIT": "Pacific/Apia",
+    "NET": "Asia/Yerevan",
+    "NST": "Pacific/Auckland",
+    "PLT": "Asia/Karachi",
+    "PNT": "America/Phoenix",
+    "PRT": "America/Puerto_Rico",
+    "PST": "America/Los_Angeles",
+    "SST": "Pacific/Guadalcanal",
+    "VST": "Asia/Ho_Chi_Minh",
+    "EST": "-05:00",
+    "MST": "-07:00",
+    "HST": "-10:00",
+}
+"""``java.time.ZoneId.SHORT_IDS``."""
+
+
+class Instants(NamedTuple):
+    """An instant, as far as it is known: from ``low`` to ``high``, inclusive.
+
+    The two are equal unless a wall clock was given for a session whose time zone is not known.
+    """
+
+    low: int
+    high: int
+
+
+class Shift(NamedTuple):
+    """A stretch of time in which a zone has one offset.
+
+    Attributes:
+        start: where it starts, inclusive.
+        end: where it ends, exclusive.
+        offset: nanoseconds that clocks are ahead of UTC.
+    """
+
+    start: int
+    end: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionZone:
+    """A time zone; :func:`session_zone` makes it.
+
+    Attributes:
+        name: the name as the caller wrote it.
+        fixed_seconds: the offset of a zone that is nothing else; None for a region.
+    """
+
+    name: str
+    fixed_seconds: int | None = field(default=None, compare=False)
+    region: ZoneInfo | None = field(default=None, compare=False, repr=False)
+
+    def to_instant(self, clock: int) -> int:
+        """The instant of a wall clock."""
+        return clock - self._offset_of_clock(clock, fold=0)
+
+    def to_instants(self, clock: int) -> tuple[int, ...]:
+        """Every instant at which clocks show ``clock``: none in a gap, two in an overlap, else one."""
+        first, second = self._offset_of_clock(clock, fold=0), self._offset_of_clock(clock, fold=1)
+        if first == second:
+            return (clock - first,)
+        return (clock - first, clock - second) if first > second else ()
+
+    def to_clock(self, instant: int) -> int:
+        """The clock that is shown at an instant."""
+        return instant + self._offset_at(instant // NANOS_PER_SECOND) * NANOS_PER_SECOND
+
+    def start_of_day(self, day: int) -> int:
+        """The first instant of a day, which is a number of days since 1970-01-01."""
+        midnight = day * NANOS_PER_DAY
+        before, after = self._offset_of_clock(midnight, fold=0), self._offset_of_clock(midnight, fold=1)
+        if before >= after:
+            return midnight - before
+        low, high = (midnight - after) // NANOS_PER_SECOND, (midnight - before) // NANOS_PER_SECOND
+        return self._change(low, high) * NANOS_PER_SECOND
+
+    def shifts(self, first: int, last: int) -> tuple[Shift, ...]:
+        """The offsets from one instant to another, in order; they cover every instant between the two."""
+        low, high = first // NANOS_PER_SECOND, -(-last // NANOS_PER_SECOND) + 1
+        found: list[Shift] = []
+        start, at = low, low
+        while at < high:
+            step = min(at + _SEARCH_STEP, high)
+            if self._offset_at(at) != self._offset_at(step):
+                change = self._change(at, step)
+                found.append(self._shift(start, change))
+                start = change
+            at = step
+        found.append(self._shift(start, high + 1))
+        return tuple(found)
+
+    def _shift(self, start: int, end: int) -> Shift:
+        return Shift(
+            start * NANOS_PER_SECOND, end * NANOS_PER_SECOND, self._offset_at(start) * NANOS_PER_SECOND
+        )
+
+    def _change(self, low: int, high: int) -> int:
+        """The first second with the offset of ``high``; ``low`` has another, and one change lies between."""
+        new = self._offset_at(high)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._offset_at(middle) == new:
+                high = middle
+            else:
+                low = middle
+        return high
+
+    def _offset_at(self, second: int) -> int:
+        """Seconds that clocks are ahead of UTC at an instant."""
+        if self.region is None:
+            return self.fixed_seconds or 0
+        instant = _EPOCH + dt.timedelta(seconds=_in_calendar(second))
+        return _seconds(self.region.fromutc(instant.replace(tzinfo=self.region)).utcoffset())
+
+    def _offset_of_clock(self, clock: int, fold: int) -> int:
+        """Nanoseconds that a clock is ahead of UTC, before (0) or after (1) a change that it lies at."""
+        if self.region is None:
+            return (self.fixed_seconds or 0) * NANOS_PER_SECOND
+        shown = _EPOCH + dt.timedelta(seconds=_in_calendar(clock // NANOS_PER_SECOND))
+        offset = self.region.utcoffset(shown.replace(fold=fold, tzinfo=self.region))
+        return _seconds(offset) * NANOS_PER_SECOND
+
+
+def instants_of_clock(clock: int, zone: SessionZone | None) -> Instants:
+    """The instant of a wall clock; without a zone, every instant that it is in some zone."""
+    if zone is None:
+        return Instants(clock - MAX_OFFSET_NANOS, clock + MAX_OFFSET_NANOS)
+    instant = zone.to_instant(clock)
+    return Instants(instant, instant)
+
+
+def instants_of_day(day: int, zone: SessionZone | None) -> Instants:
+    """The first instant of a day, which is a number of days since 1970-01-01; without a zone, as above."""
+    if zone is None:
+        return instants_of_clock(day * NANOS_PER_DAY, None)
+    instant = zone.start_of_day(day)
+    return Instants(instant, instant)
+
+
+def instants_of_text(written: TimestampText, zone: SessionZone | None) -> Instants:
+    """The instant of a timestamp's text: in the zone that it names, else in ``zone``.
+
+    Raises:
+        ValueError: it names a zone that does not exist.
+    """
+    return instants_of_clock(written.clock, zone if written.zone is None else session_zone(written.zone))
+
+
+@lru_cache(maxsize=_REMEMBERED_ZONES)
+def session_zone(name: str) -> SessionZone:
+    """The zone of a name.
+
+    Raises:
+        ValueError: there is no such zone.
+    """
+    written = _ONE_DIGIT_HOUR.sub(r"\g<1>0\g<2>:", name, count=1)
+    written = _ONE_DIGIT_MINUTE.sub(r"\g<1>0\g<2>", written)
+    written = _SHORT_NAMES.get(written, written)
+    if written == "Z":
+        return SessionZone(name, 0)
+    prefixed = _PREFIXED.fullmatch(written)
+    offset = prefixed.group("offset") if prefixed else written
+    if offset is None:
+        return SessionZone(name, 0)
+    if offset[:1] in ("+", "-"):
+        return SessionZone(name, _read_offset(offset))
+    if written not in _regions():
+        raise ValueError(f"{name!r:.100} is no time zone: expected one such as America/New_York or +05:30")
+    folder, _, last = f"zoneinfo/{written}".rpartition("/")
+    with resources.files("tzdata").joinpath(folder, last).open("rb") as rules:
+        return SessionZone(name, None, ZoneInfo.from_file(rules, written))
+
+
+def _read_offset(text: str) -> int:
+    found = _OFFSET.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r:.100} is no offset: expected one such as +05:30")
+    digits = (found["hours"] or found["clock"] or found["plain"]).replace(":", "")
+    padded = digits.zfill(2).ljust(6, "0")
+    hours, minutes, seconds = int(padded[:2]), int(padded[2:4]), int(padded[4:])
+    total = (hours * 60 + minutes) * 60 + seconds
+    if minutes >= 60 or seconds >= 60 or total * NANOS_PER_SECOND > MAX_OFFSET_NANOS:  # noqa: PLR2004 - a clock
+        raise ValueError(f"{text!r:.100} is no offset: zones lie within 18 hours of UTC")
+    return -total if found["sign"] == "-" else total
+
+
+@lru_cache(maxsize=1)
+def _regions() -> frozenset[str]:
+    return frozenset(resources.files("tzdata").joinpath("zones").read_text("utf-8").split())
+
+
+def _in_calendar(second: int) -> int:
+    """A second within the years 1 to 9999 at which every zone has the same offset."""
+    if second < _FIRST_SECOND:
+        return _FIRST_SECOND
+    cycles = -((_LAST_SECOND - second) // _CYCLE_SECONDS) if second > _LAST_SECOND else 0
+    return second - cycles * _CYCLE_SECONDS
+
+
+def _seconds(offset: dt.timedelta | None) -> int:
+    return 0 if offset is None else int(offset.total_seconds())

@@ -1,0 +1,29 @@
+"""Filters as a session of some time zone means them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from app.predicates.binding import bind
+from app.predicates.json_reader import read_json
+from app.predicates.sql_reader import read_sql
+from app.types.session_zone import session_zone
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from app.predicates.model import BoundPredicate
+    from app.types import DataField
+    from app.types.session_zone import SessionZone
+
+UTC = session_zone("UTC")
+
+
+def bind_sql(text: str, fields: Sequence[DataField], zone: SessionZone | None = UTC) -> BoundPredicate:
+    """The meaning of a condition of Spark SQL."""
+    return bind(read_sql(text, zone=zone), fields, zone)
+
+
+def bind_json(written: object, fields: Sequence[DataField], zone: SessionZone | None = UTC) -> BoundPredicate:
+    """The meaning of a Paimon predicate's JSON."""
+    return bind(read_json(written), fields, zone)
