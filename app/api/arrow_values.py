@@ -22,7 +22,6 @@ from __future__ import annotations
 import decimal
 from typing import TYPE_CHECKING, Any
 
-import orjson
 import pyarrow as pa
 
 from app.types import TypeRoot, parse_json
@@ -66,7 +65,7 @@ def arrow_value(value: Json, data_type: DataType) -> Any:  # noqa: ANN401 - what
     if value is None:
         return None
     if arrow_type(data_type) == pa.string():
-        return value if isinstance(value, str) else orjson.dumps(value).decode()
+        return value
     held = parse_json(value, data_type)
     match data_type.root:
         case TypeRoot.DECIMAL if isinstance(held, int):

@@ -89,8 +89,7 @@ def _place_in_dates(literal: Literal) -> Place:
             days, clock = divmod(nanos, NANOS_PER_DAY)
             return Exact(days) if clock == 0 else Gap(days, days + 1)
         case LiteralKind.STRING, str(text):
-            read = cast_date(text)
-            return Nowhere.UNDECIDED if read is None else Exact(read)
+            return Exact(cast_date(text))
         case _:
             return Nowhere.UNDECIDED
 

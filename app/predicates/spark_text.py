@@ -1,7 +1,7 @@
 """Text as Spark's CAST reads it.
 
 Each function answers with the value, with None where Spark may find a value that is not understood here (a
-named zone, a year of five digits), and with ValueError where there is none: Spark then fails, or takes NULL.
+named zone, a time of today), and with ValueError where there is none: Spark then fails, or takes NULL.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Final
 
 from app.types.civil_time import NANOS_PER_DAY, TimestampText, epoch_days, read_timestamp
+from app.types.values import NANOS_PER_MICRO
 
 _TRUE: Final = frozenset({"t", "true", "y", "yes", "1"})
 _FALSE: Final = frozenset({"f", "false", "n", "no", "0"})
@@ -25,7 +26,7 @@ _NUMBER: Final = re.compile(r"([+-]?(?:\d++\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?)([
 _DATE: Final = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})([ T].*)?)?)?", re.ASCII | re.DOTALL)
 _CLOCK_FIRST: Final = re.compile(r"T?\d{1,2}:\d.*", re.ASCII | re.DOTALL)
 _CLOCK_NEXT: Final = re.compile(r"[ T]\d.*", re.ASCII | re.DOTALL)
-_PLAIN_YEAR_DIGITS: Final = 4
+_MAX_TIMESTAMP_YEAR_DIGITS: Final = 6
 
 
 def cast_boolean(text: str) -> bool:
@@ -68,14 +69,23 @@ def to_double(number: Decimal) -> float:
     return math.nan if number.is_nan() else float(number)
 
 
-def cast_date(text: str) -> int | None:
+def cast_date(text: str) -> int:
     """Reads a DATE, in days since 1970-01-01; month and day may be left out, a clock behind it is ignored."""
+    days = _date(_date_parts(text))
+    if not -(1 << 31) <= days < 1 << 31:
+        raise ValueError("the days since 1970-01-01 have 32 bits")
+    return days
+
+
+def _date_parts(text: str) -> re.Match[str]:
     found = _DATE.fullmatch(text.strip())
     if found is None:
         raise ValueError("not a date")
-    year, month, day = found.group(1, 2, 3)
-    if len(year) != _PLAIN_YEAR_DIGITS or int(year) == 0:
-        return None
+    return found
+
+
+def _date(parts: re.Match[str]) -> int:
+    year, month, day = parts.group(1, 2, 3)
     return epoch_days(int(year), int(month or 1), int(day or 1))
 
 
@@ -84,14 +94,23 @@ def cast_timestamp(text: str) -> TimestampText | None:
     trimmed = text.strip()
     if _CLOCK_FIRST.fullmatch(trimmed):
         return None  # a time of the current day
-    days = cast_date(trimmed)
-    found = _DATE.fullmatch(trimmed)
-    clock = found.group(4) if found else None
-    if days is None or clock is None:
-        return None if days is None else TimestampText(days * NANOS_PER_DAY, None)
+    parts = _date_parts(trimmed)
+    days, clock = _date(parts), parts.group(4)
+    if len(parts.group(1).lstrip("+-")) > _MAX_TIMESTAMP_YEAR_DIGITS:
+        raise ValueError("the year of a timestamp has at most six digits")
+    if clock is None:
+        return _within_micros(TimestampText(days * NANOS_PER_DAY, None))
     if not _CLOCK_NEXT.fullmatch(clock):
         raise ValueError("not a timestamp")
     try:
-        return read_timestamp(trimmed)
+        read = read_timestamp(trimmed)
     except ValueError:
         return None  # a named zone, or a clock that is written otherwise
+    return _within_micros(read)
+
+
+def _within_micros(read: TimestampText) -> TimestampText:
+    """A timestamp that Spark can hold, which counts the microseconds in 64 bits."""
+    if not -(1 << 63) <= read.utc_nanos // NANOS_PER_MICRO < 1 << 63:
+        raise ValueError("the microseconds since 1970-01-01 have 64 bits")
+    return read

@@ -241,8 +241,7 @@ def _cast_to_time(literal: Literal, type_name: str, position: int) -> Literal | 
 
 def _cast_text_to_time(text: str, type_name: str, position: int) -> Literal | None:
     if type_name == "DATE":
-        days = cast_date(text)
-        return None if days is None else Literal(LiteralKind.DATE, days, position)
+        return Literal(LiteralKind.DATE, cast_date(text), position)
     read = cast_timestamp(text)
     if read is None or (type_name == "TIMESTAMP_NTZ" and read.zone_minutes is not None):
         return None

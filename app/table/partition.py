@@ -17,7 +17,6 @@ all others       plain                                  the same
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 import re
 import unicodedata
@@ -29,6 +28,7 @@ import numpy as np
 from app.errors import UnsupportedFormatError
 from app.types import DataType, TypeRoot, Value, to_json
 from app.types.binary_row import read_row
+from app.types.civil_time import civil_date
 from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, TIMESTAMP_ROOTS
 from app.types.values import NANOS_PER_MILLI
 
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
 _ESCAPED = re.compile(r"""[\x01-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
 _NO_BREAK_SPACES = frozenset("\u00a0\u2007\u202f")
 _JAVA_CONTROL_SPACES = frozenset("\t\n\v\f\r\x1c\x1d\x1e\x1f")
-_EPOCH = dt.date(1970, 1, 1).toordinal()
-# The Gregorian calendar repeats after 400 years, which lets Python's dates serve for any year.
-_CYCLE_DAYS, _CYCLE_YEARS = 146_097, 400
 _NANOS_PER_DAY = 86_400_000_000_000
 _NANOS_PER_SECOND = 1_000_000_000
 _PLAIN_BELOW = 7
@@ -122,10 +119,8 @@ def _text(value: Value, data_type: DataType, *, legacy: bool) -> str:
 
 
 def _date(days: int) -> str:
-    cycles, rest = divmod(days + _EPOCH - 1, _CYCLE_DAYS)
-    day = dt.date.fromordinal(rest + 1)
-    year = day.year + cycles * _CYCLE_YEARS
-    return f"{'-' if year < 0 else ''}{abs(year):04}-{day.month:02}-{day.day:02}"
+    year, month, day = civil_date(days)
+    return f"{'-' if year < 0 else ''}{abs(year):04}-{month:02}-{day:02}"
 
 
 def _clock(nanos: int) -> tuple[str, str, int]:

@@ -2,12 +2,12 @@
 
 The text form is ISO 8601's with the liberties both languages take: one-digit months, days and hours, a blank
 for the ``T``, seconds and up to nine fraction digits left out at will, and a zone as ``Z``, ``UTC``,
-``+01:00`` or ``+0100``. Years run from 1 to 9999.
+``+01:00`` or ``+0100``. A year has four to nine digits and may have a sign (``+12345``, ``-0001``).
+The calendar is the proleptic Gregorian one, as in java.time and Spark; the year before 1 is 0.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from dataclasses import dataclass
 from typing import Final
@@ -16,15 +16,22 @@ NANOS_PER_SECOND: Final = 1_000_000_000
 NANOS_PER_MINUTE: Final = 60 * NANOS_PER_SECOND
 NANOS_PER_DAY: Final = 86_400 * NANOS_PER_SECOND
 
-_EPOCH = dt.date(1970, 1, 1).toordinal()
-_LAST = dt.date.max.toordinal()
+_CYCLE_YEARS = 400
+_CYCLE_DAYS = 146_097
+"""After so many years and days the calendar repeats."""
+_MARCH_0 = 719_468
+"""Days from 0000-03-01 to the epoch; years that start in March have their leap day last."""
+_MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_FEBRUARY = 2
+_MAX_PLAIN_YEAR = 9_999
 _MAX_ZONE_MINUTES = 18 * 60
 
 _CLOCK_PATTERN = r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?"
-_DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})", re.ASCII)
+_DATE = re.compile(r"([+-]?\d{4,9})-(\d{1,2})-(\d{1,2})", re.ASCII)
 _CLOCK = re.compile(_CLOCK_PATTERN, re.ASCII)
 _TIMESTAMP = re.compile(
-    rf"(\d{{4}}-\d{{1,2}}-\d{{1,2}})(?:[T ]({_CLOCK_PATTERN}))?\s?(Z|UTC|[+-]\d{{2}}:?\d{{2}})?", re.ASCII
+    rf"([+-]?\d{{4,9}}-\d{{1,2}}-\d{{1,2}})(?:[T ]({_CLOCK_PATTERN}))?\s?(Z|UTC|[+-]\d{{2}}:?\d{{2}})?",
+    re.ASCII,
 )
 
 
@@ -47,15 +54,36 @@ class TimestampText:
 
 
 def epoch_days(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01.
+    """Days since 1970-01-01; any year.
 
     Raises:
-        ValueError: there is no such day, or its year is not between 1 and 9999.
+        ValueError: there is no such day.
     """
-    try:
-        return dt.date(year, month, day).toordinal() - _EPOCH
-    except OverflowError as error:
-        raise ValueError("a part of the date is far too large") from error
+    if not (1 <= month <= len(_MONTH_DAYS) and 1 <= day <= _MONTH_DAYS[month - 1]) or (
+        (month, day) == (_FEBRUARY, 29) and not _is_leap(year)
+    ):
+        raise ValueError("there is no such day")
+    cycle, year_of_cycle = divmod(year - (month <= _FEBRUARY), _CYCLE_YEARS)
+    # March to January have 31, 30, 31, 30 and 31 days, over and over.
+    day_of_year = (153 * ((month - 3) % 12) + 2) // 5 + day - 1
+    leap_days = year_of_cycle // 4 - year_of_cycle // 100
+    return cycle * _CYCLE_DAYS + year_of_cycle * 365 + leap_days + day_of_year - _MARCH_0
+
+
+def civil_date(days: int) -> tuple[int, int, int]:
+    """Year, month and day of a number of days since 1970-01-01; any year."""
+    cycle, day_of_cycle = divmod(days + _MARCH_0, _CYCLE_DAYS)
+    leap_days = day_of_cycle // 1_460 - day_of_cycle // 36_524 + day_of_cycle // (_CYCLE_DAYS - 1)
+    year_of_cycle = (day_of_cycle - leap_days) // 365
+    day_of_year = day_of_cycle - (365 * year_of_cycle + year_of_cycle // 4 - year_of_cycle // 100)
+    months_since_march = (5 * day_of_year + 2) // 153
+    day = day_of_year - (153 * months_since_march + 2) // 5 + 1
+    month = (months_since_march + 2) % 12 + 1
+    return cycle * _CYCLE_YEARS + year_of_cycle + (month <= _FEBRUARY), month, day
+
+
+def _is_leap(year: int) -> bool:
+    return year % 4 == 0 and (year % 100 != 0 or year % _CYCLE_YEARS == 0)
 
 
 def day_nanos(hour: int, minute: int, second: int = 0, nanos: int = 0) -> int:
@@ -120,10 +148,11 @@ def _zone_minutes(zone: str) -> int:
     return -minutes if zone[0] == "-" else minutes
 
 
-def date_text(days: int) -> str | None:
-    """``2025-08-01``; None outside of the years 1 to 9999."""
-    ordinal = days + _EPOCH
-    return dt.date.fromordinal(ordinal).isoformat() if 1 <= ordinal <= _LAST else None
+def date_text(days: int) -> str:
+    """``2025-08-01``; years of more digits and those before 0 have a sign, as Spark and Java write them."""
+    year, month, day = civil_date(days)
+    sign = "-" if year < 0 else "+" if year > _MAX_PLAIN_YEAR else ""
+    return f"{sign}{abs(year):04}-{month:02}-{day:02}"
 
 
 def clock_text(nanos: int) -> str:

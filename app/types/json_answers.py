@@ -1,6 +1,6 @@
 """Values written as JSON: the one form that answers use, which is the first that the HTTP contract names.
 
-Dates outside of the years 1 to 9999 are ``{"$days": n}``, such timestamps ``{"$ms": n, "$nanos": n}``.
+Years beyond 0 to 9999 have a sign: ``+12345-01-01``, ``-0001-01-01``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def to_json(value: Value | None, data_type: DataType) -> Json:
         case TypeRoot.DECIMAL:
             return format(decimal.Decimal(int(value)).scaleb(-data_type.scale, _EXACT), "f")
         case TypeRoot.DATE:
-            return date_text(int(value)) or {"$days": int(value)}
+            return date_text(int(value))
         case TypeRoot.TIME:
             return clock_text(int(value) * NANOS_PER_MILLI)
         case TypeRoot.TIMESTAMP:
@@ -65,10 +65,6 @@ def _shortest_float32(number: float) -> float:
     return next((each for each in candidates if to_float32(each) == number), number)
 
 
-def _timestamp(nanos: int, zone: str) -> Json:
+def _timestamp(nanos: int, zone: str) -> str:
     days, clock = divmod(nanos, NANOS_PER_DAY)
-    day = date_text(days)
-    if day is None:
-        millis, rest = divmod(nanos, NANOS_PER_MILLI)
-        return {"$ms": millis, "$nanos": rest}
-    return f"{day}T{clock_text(clock)}{zone}"
+    return f"{date_text(days)}T{clock_text(clock)}{zone}"

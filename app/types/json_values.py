@@ -9,7 +9,7 @@ FLOAT, DOUBLE          number, its text, ``"NaN"``, ``"Infinity"``, ``"-Infinity
 DECIMAL                number, or its text
 strings                string
 binaries               ``{"$hex": ".."}``, ``{"$base64": ".."}``, a string of hexadecimal digits
-DATE                   ``"2025-08-01"``, epoch days, ``[y, m, d]``, ``{"$days": n}``
+DATE                   ``"2025-08-01"``, ``"+12345-01-01"``, epoch days, ``[y, m, d]``, ``{"$days": n}``
 TIME                   ``"12:30[:15[.250]]"``, milliseconds of the day, ``[h, m[, s[, ns]]]``
 timestamps             ISO text, ``[y, mo, d, h, mi[, s[, ns]]]``, ``{"$ms": n[, "$nanos": n]}``; with local
                        zone also a number with a point, which is how the engine writes seconds since 1970
@@ -194,14 +194,17 @@ def _unscaled(value: object, data_type: DataType) -> int:
 
 def _date(value: object, _: DataType) -> int:
     match value:
-        case int(days) | {"$days": int(days)} if _is_integer(days) and -(1 << 31) <= days < 1 << 31:
-            return days
+        case int(days) | {"$days": int(days)} if _is_integer(days):
+            pass
         case [int(year), int(month), int(day)]:
-            return epoch_days(year, month, day)
+            days = epoch_days(year, month, day)
         case str(text):
-            return read_date(text.strip())
+            days = read_date(text.strip())
         case _:
             raise ValueError('expected "YYYY-MM-DD", epoch days, [y, m, d] or {"$days": n}')
+    if not -(1 << 31) <= days < 1 << 31:
+        raise ValueError("the days since 1970-01-01 have 32 bits")
+    return days
 
 
 def _time(value: object, _: DataType) -> int:
@@ -226,14 +229,14 @@ def _timestamp(value: object, data_type: DataType) -> int:
         case {"$ms": int(millis), **others} if not others:
             return _from_millis(millis, 0)
         case [int(year), int(month), int(day), *clock]:
-            return epoch_days(year, month, day) * NANOS_PER_DAY + _array_clock(clock)
+            return _within_millis(epoch_days(year, month, day) * NANOS_PER_DAY + _array_clock(clock))
         case str(text):
             written = read_timestamp(text.strip())
             if written.zone_minutes is not None and data_type.root is TypeRoot.TIMESTAMP:
                 raise ValueError("a wall-clock time has no zone")
-            return written.utc_nanos
+            return _within_millis(written.utc_nanos)
         case float() | decimal.Decimal() if data_type.root is TypeRoot.TIMESTAMP_LTZ:
-            return _from_seconds(_any_decimal(value))
+            return _within_millis(_from_seconds(_any_decimal(value)))
         case _:
             raise ValueError('expected ISO text, [y, mo, d, h, mi, s, ns] or {"$ms": n, "$nanos": n}')
 
@@ -251,9 +254,16 @@ def _from_seconds(written: decimal.Decimal) -> int:
 
 
 def _from_millis(millis: int, nanos: int) -> int:
-    if not (0 <= nanos < NANOS_PER_MILLI and -(1 << 63) <= millis < 1 << 63):
-        raise ValueError("milliseconds have 64 bits, and 0 to 999999 nanoseconds within them")
-    return millis * NANOS_PER_MILLI + nanos
+    if not 0 <= nanos < NANOS_PER_MILLI:
+        raise ValueError("a millisecond has 0 to 999999 nanoseconds")
+    return _within_millis(millis * NANOS_PER_MILLI + nanos)
+
+
+def _within_millis(nanos: int) -> int:
+    """Nanoseconds since the epoch that the engine can have, which counts the milliseconds in 64 bits."""
+    if not -(1 << 63) <= nanos // NANOS_PER_MILLI < 1 << 63:
+        raise ValueError("the milliseconds since 1970-01-01 have 64 bits")
+    return nanos
 
 
 def _array_clock(parts: Sequence[object]) -> int:
