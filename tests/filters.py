@@ -72,10 +72,13 @@ def values(data_type: DataType) -> st.SearchStrategy[Value]:
             return st.text("a%_\\'\"é😀\n", max_size=3).map(str.encode)
         case TypeRoot.VARBINARY:
             return st.binary(max_size=2)
-        case TypeRoot.TIMESTAMP:
-            return st.integers(-3, 3).map(lambda micros: micros * 1000)
-        case TypeRoot.TIMESTAMP_LTZ:
-            return st.integers(-3, 3).map(lambda millis: millis * 1_000_000)
+        case TypeRoot.DATE:
+            return st.integers(-3, 3) | st.sampled_from([-(1 << 31), -719_529, 2_932_897, (1 << 31) - 1])
+        case TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ as root:
+            micros = 1 if root is TypeRoot.TIMESTAMP else 1_000
+            end = (1 << 63) // micros - 1
+            steps = st.integers(-3, 3) | st.sampled_from([-end, end])
+            return steps.map(lambda each: each * micros * 1_000)
         case root if root in INTEGER_BITS:
             return st.integers(-3, 3) | st.sampled_from(integer_range(data_type))
         case _:
