@@ -1,0 +1,260 @@
+"""Dates, clocks and instants in a session's time zone, held against every value near a change of clocks.
+
+The truth is computed with ``datetime`` alone, by the rules of Spark's casts. Where the zone is known every
+answer is exact; where it is not, no value is ruled out that matches in any zone.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import operator
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.predicates.model import Unknown, leaves
+from app.predicates.rows import matches
+from app.types import DataField, TypeRoot, parse_type
+from app.types.session_zone import session_zone
+from tests.sessions import bind_json, bind_sql
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from app.predicates.model import BoundPredicate
+
+MICROS: Final = 1_000
+DAY: Final = 86_400_000_000 * MICROS
+EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - wall clocks
+COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+COLUMNS: Final = tuple(map(parse_type, ("DATE", "TIMESTAMP(6)", "TIMESTAMP(6) WITH LOCAL TIME ZONE")))
+CHANGES: Final = (
+    ("America/New_York", dt.datetime(2025, 3, 9, 2)),  # noqa: DTZ001 - a gap
+    ("America/New_York", dt.datetime(2025, 11, 2, 2)),  # noqa: DTZ001 - an overlap
+    ("America/Sao_Paulo", dt.datetime(2018, 11, 4)),  # noqa: DTZ001 - a gap at midnight
+    ("America/Sao_Paulo", dt.datetime(2018, 2, 18)),  # noqa: DTZ001 - an overlap at midnight
+    ("Australia/Lord_Howe", dt.datetime(2025, 10, 5, 2)),  # noqa: DTZ001 - a gap of half an hour
+    ("Pacific/Apia", dt.datetime(2011, 12, 30)),  # noqa: DTZ001 - a day is left out
+    ("America/Toronto", dt.datetime(1919, 3, 30, 23, 30)),  # noqa: DTZ001 - midnight within a gap
+    ("Asia/Kolkata", dt.datetime(2025, 3, 1)),  # noqa: DTZ001 - nothing changes
+)
+
+
+class Written(NamedTuple):
+    """A literal: ``of`` is the type that Spark gives it, ``clock`` what is written."""
+
+    of: TypeRoot
+    sql: str
+    clock: dt.datetime
+
+
+def nanos(clock: dt.datetime) -> int:
+    return (clock - EPOCH) // dt.timedelta(microseconds=1) * MICROS
+
+
+def naive(value: int) -> dt.datetime:
+    return EPOCH + dt.timedelta(microseconds=value // MICROS)
+
+
+def to_instant(clock: dt.datetime, zone: ZoneInfo) -> int:
+    """Spark's cast of TIMESTAMP_NTZ to TIMESTAMP."""
+    offset = clock.replace(tzinfo=zone).utcoffset()
+    assert offset is not None
+    return nanos(clock - offset)
+
+
+@cache
+def start_of_day(day: dt.date, zone: ZoneInfo) -> int:
+    """Spark's cast of DATE to TIMESTAMP, found by looking at every half an hour."""
+    step = dt.timedelta(minutes=30)
+    at = dt.datetime.combine(day, dt.time(), dt.UTC) - dt.timedelta(hours=26)
+    while at.astimezone(zone).date() < day:
+        at += step
+    return nanos(at.replace(tzinfo=None))
+
+
+def truth(column: TypeRoot, value: int, symbol: str, literal: Written, zone: ZoneInfo) -> bool:
+    """Whether Spark finds ``value symbol literal`` true in a session of ``zone``."""
+    compare = COMPARISONS[symbol]
+    if TypeRoot.TIMESTAMP_LTZ in (column, literal.of):
+        match column:
+            case TypeRoot.DATE:
+                left = start_of_day((EPOCH + dt.timedelta(days=value)).date(), zone)
+            case TypeRoot.TIMESTAMP:
+                left = to_instant(naive(value), zone)
+            case _:
+                left = value
+        is_date = literal.of is TypeRoot.DATE
+        right = start_of_day(literal.clock.date(), zone) if is_date else to_instant(literal.clock, zone)
+        return compare(left, right)
+    return compare(value * DAY if column is TypeRoot.DATE else value, nanos(literal.clock))
+
+
+@st.composite
+def literals(draw: st.DrawFn, around: dt.datetime) -> Written:
+    clock = around + dt.timedelta(minutes=draw(st.sampled_from(range(-150, 151, 15))))
+    text = clock.isoformat(" ")
+    match draw(st.sampled_from(["DATE", "TIMESTAMP_NTZ", "TIMESTAMP", "TIMESTAMP_LTZ", "CAST"])):
+        case "DATE":
+            midnight = dt.datetime.combine(clock.date(), dt.time())
+            return Written(TypeRoot.DATE, f"DATE '{clock.date()}'", midnight)
+        case "TIMESTAMP_NTZ":
+            return Written(TypeRoot.TIMESTAMP, f"TIMESTAMP_NTZ '{text}'", clock)
+        case "CAST":
+            cast = f"CAST(TIMESTAMP_NTZ '{text}' AS TIMESTAMP)"
+            return Written(TypeRoot.TIMESTAMP_LTZ, cast, clock)
+        case name:
+            return Written(TypeRoot.TIMESTAMP_LTZ, f"{name} '{text}'", clock)
+
+
+def values_near(root: TypeRoot, zone: str, around: dt.datetime) -> list[int]:
+    if root is TypeRoot.DATE:
+        day = (around.date() - EPOCH.date()).days
+        return list(range(day - 3, day + 4))
+    middle = nanos(around) if root is TypeRoot.TIMESTAMP else to_instant(around, ZoneInfo(zone))
+    return [middle + minutes * 60_000_000 * MICROS for minutes in range(-26 * 60, 26 * 60 + 1, 15)]
+
+
+def ask(bound: BoundPredicate, value: int) -> bool | None:
+    return matches(bound, {0: value})
+
+
+CASES: Final = st.sampled_from(CHANGES).flatmap(
+    lambda change: st.tuples(st.just(change), literals(change[1]), literals(change[1]))
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(COLUMNS), CASES, st.sampled_from(sorted(COMPARISONS)), st.booleans())
+def test_a_comparison_is_exact_where_the_zone_is_known(
+    column: Any, case: Any, symbol: str, negated: bool
+) -> None:
+    (name, around), literal, _ = case
+    condition = f"NOT c {symbol} {literal.sql}" if negated else f"c {symbol} {literal.sql}"
+    bound = bind_sql(condition, [DataField(0, "c", column)], session_zone(name))
+
+    for value in values_near(column.root, name, around):
+        expected = truth(column.root, value, symbol, literal, ZoneInfo(name)) is not negated
+        assert ask(bound, value) is expected, (condition, name, value)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(COLUMNS), CASES, st.sampled_from(["BETWEEN", "IN", "NOT IN"]))
+def test_ranges_and_lists_are_exact_where_the_zone_is_known(column: Any, case: Any, test: str) -> None:
+    (name, around), first, second = case
+    zone = ZoneInfo(name)
+    listed = (
+        f"BETWEEN {first.sql} AND {second.sql}"
+        if test == "BETWEEN"
+        else f"{test} ({first.sql}, {second.sql})"
+    )
+    bound = bind_sql(f"c {listed}", [DataField(0, "c", column)], session_zone(name))
+    if TypeRoot.TIMESTAMP_LTZ in (first.of, second.of) and test != "BETWEEN":  # a list has one type
+        assert not any(isinstance(leaf, Unknown) for leaf in leaves(bound))
+
+    for value in values_near(column.root, name, around):
+        if test == "BETWEEN":
+            expected = truth(column.root, value, ">=", first, zone) and truth(
+                column.root, value, "<=", second, zone
+            )
+        else:
+            expected = in_list(column.root, value, (first, second), zone) is (test == "IN")
+        assert ask(bound, value) is expected, (listed, name, value)
+
+
+def in_list(column: TypeRoot, value: int, listed: tuple[Written, ...], zone: ZoneInfo) -> bool:
+    """IN casts all of the list, and the column, to one type."""
+    if TypeRoot.TIMESTAMP_LTZ not in {column, *(each.of for each in listed)}:
+        return any(truth(column, value, "=", each, zone) for each in listed)
+    alike = [
+        each if each.of is TypeRoot.DATE else each._replace(of=TypeRoot.TIMESTAMP_LTZ) for each in listed
+    ]
+    if column is TypeRoot.TIMESTAMP_LTZ:
+        return any(truth(column, value, "=", each, zone) for each in alike)
+    left = (
+        start_of_day((EPOCH + dt.timedelta(days=value)).date(), zone)
+        if column is TypeRoot.DATE
+        else to_instant(naive(value), zone)
+    )
+    return any(truth(TypeRoot.TIMESTAMP_LTZ, left, "=", each, zone) for each in alike)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(COLUMNS), CASES, st.sampled_from(sorted(COMPARISONS)), st.booleans())
+def test_without_a_zone_nothing_is_ruled_out_that_matches_in_one(
+    column: Any, case: Any, symbol: str, negated: bool
+) -> None:
+    (name, around), literal, _ = case
+    condition = f"NOT c {symbol} {literal.sql}" if negated else f"c {symbol} {literal.sql}"
+    bound = bind_sql(condition, [DataField(0, "c", column)], None)
+
+    for value in values_near(column.root, name, around):
+        expected = truth(column.root, value, symbol, literal, ZoneInfo(name)) is not negated
+        answer = ask(bound, value)
+        assert answer in (None, expected), (condition, name, value)
+    zones_matter = TypeRoot.TIMESTAMP_LTZ in (column.root, literal.of)
+    lacking = any(isinstance(leaf, Unknown) and leaf.lacks_time_zone for leaf in leaves(bound))
+    assert lacking is zones_matter
+
+
+@pytest.mark.parametrize(
+    ("condition", "meaning"),
+    [
+        ("c = '2025-03-01 03:00:00'", "c = '2025-03-01T08:00:00Z'"),
+        ("c = '2025-03-01'", "c = '2025-03-01T05:00:00Z'"),
+        ("c = '2025-07-01 03:00'", "c = '2025-07-01T07:00:00Z'"),
+        ("c < '2025-03-01 03:00:00+05:30'", "c < '2025-02-28T21:30:00Z'"),
+        ("c < '2025-03-01 03:00:00 Asia/Kolkata'", "c < '2025-02-28T21:30:00Z'"),
+        ("c < TIMESTAMP '2025-03-01 03:00:00.5Asia/Kolkata'", "c < '2025-02-28T21:30:00.5Z'"),
+        ("c = CAST(TIMESTAMP '2025-03-01 03:00:00Z' AS DATE)", "c = '2025-02-28T05:00:00Z'"),
+        ("c = CAST(DATE '2025-03-09' AS TIMESTAMP)", "c = '2025-03-09T05:00:00Z'"),
+        ("c IN (DATE '2025-03-01', '2025-03-02')", "c IN ('2025-03-01T05:00:00Z', '2025-03-02T05:00:00Z')"),
+    ],
+)
+def test_literals_in_new_york(condition: str, meaning: str) -> None:
+    field = DataField(0, "c", parse_type("TIMESTAMP_LTZ(6)"))
+
+    assert str(bind_sql(condition, [field], session_zone("America/New_York"))) == meaning
+
+
+@pytest.mark.parametrize(
+    ("literal", "meaning"),
+    [
+        ("2025-03-01T03:00", "c = '2025-03-01T08:00:00Z'"),
+        ([2025, 3, 1, 3, 0], "c = '2025-03-01T08:00:00Z'"),
+        ("2025-03-01T03:00Z", "c = '2025-03-01T03:00:00Z'"),
+        ("2025-03-01 03:00 Europe/Paris", "c = '2025-03-01T02:00:00Z'"),
+        ({"$ms": 0}, "c = '1970-01-01T00:00:00Z'"),
+        (1.5, "c = '1970-01-01T00:00:01.5Z'"),
+    ],
+)
+def test_json_literals_in_new_york(literal: object, meaning: str) -> None:
+    field = DataField(0, "c", parse_type("TIMESTAMP_LTZ(6)"))
+    column = {"name": "FIELD_REF", "fieldRef": {"name": "c"}}
+    written = {"kind": "LEAF", "transform": column, "function": "EQUAL", "literals": [literal]}
+
+    bound = bind_json(written, [field], session_zone("America/New_York"))
+
+    assert str(bound) == meaning
+
+
+def test_text_that_is_shown_twice_may_be_either_in_a_list() -> None:
+    field = DataField(0, "c", parse_type("TIMESTAMP_LTZ(6)"))
+
+    bound = bind_sql("c IN ('2025-11-02 01:30:00')", [field], session_zone("America/New_York"))
+
+    first, second = (to_instant(dt.datetime(2025, 11, 2, hour, 30), ZoneInfo("UTC")) for hour in (5, 6))  # noqa: DTZ001 - a wall clock
+    assert ask(bound, first) is None
+    assert ask(bound, second) is None
+    assert ask(bound, (first + second) // 2) is False
