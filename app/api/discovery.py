@@ -46,6 +46,7 @@ async def config(runtime: Shared) -> Response:
         "service": "paimon-index",
         "version": __version__,
         "warehouses": sorted(runtime.service.warehouses),
+        "time_zone": settings.time_zone,
         "limits": {
             "body_bytes": settings.body_bytes,
             "filter_depth": settings.filter_depth,

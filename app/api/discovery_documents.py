@@ -25,6 +25,9 @@ class Configuration(Document):
     service: str
     version: str
     warehouses: list[str]
+    time_zone: str | None = Field(
+        description="The session time zone of requests that name none; null: it is not known."
+    )
     limits: dict[str, float]
     capabilities: dict[str, list[str]]
     watch: list[WatchedTable] = Field(description="Of this process; others follow the tables on their own.")

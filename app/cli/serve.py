@@ -32,6 +32,9 @@ def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes.")] = None,
+    time_zone: Annotated[
+        str | None, typer.Option(help="Session time zone of requests that name none.")
+    ] = None,
     allow_external: AllowExternal = None,
 ) -> None:
     """Serve HTTP. Flags win over PAIMON_INDEX_* environment variables."""
@@ -40,6 +43,7 @@ def serve(
         host=host,
         port=port,
         workers=workers,
+        time_zone=time_zone,
         allow_external=tuple(allow_external) if allow_external else None,
     )
     # Made before anything listens, so that settings which cannot be used end the command with their message.

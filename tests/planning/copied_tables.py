@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
 
 def open_service(
-    root: Path, allow_external: Sequence[str] = (), *, disk: DiskTier | None = None
+    root: Path,
+    allow_external: Sequence[str] = (),
+    *,
+    disk: DiskTier | None = None,
+    time_zone: str | None = "UTC",
 ) -> IndexService:
     """A service of one warehouse, named ``golden``."""
     readers = Readers()
@@ -32,7 +36,7 @@ def open_service(
         {"golden": warehouse},
         cache_bytes=CacheBytes(),
         limits=Limits(),
-        time_zone="UTC",
+        time_zone=time_zone,
         readers=readers,
         disk=disk,
     )

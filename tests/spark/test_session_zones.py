@@ -1,0 +1,130 @@
+"""A session's dates and timestamps: our rows are those that Spark's session of the same time zone reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pyarrow.parquet
+import pytest
+
+from app.planning.requests import PlanRequest, TableRef
+from tests.planning.copied_tables import open_service
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from app.planning.service import IndexService
+    from tests.spark.sessions import Spark
+
+pytestmark = [pytest.mark.spark, pytest.mark.shared]
+
+ZONES: Final = ("UTC", "America/New_York", "Asia/Kolkata", "America/Sao_Paulo", "-03:30")
+MOMENTS: Final = (
+    "2025-03-09 01:30:00",
+    "2025-03-09 02:30:00",  # never shown in New York
+    "2025-03-09 03:00:00",
+    "2025-11-02 01:30:00",  # shown twice in New York
+    "2025-11-02 02:00:00",
+    "2018-11-04 00:00:00",  # never shown in Sao Paulo
+    "2018-11-04 00:30:00",
+)
+OTHER_CONDITIONS: Final = (
+    "ltz < '2025-03-09'",
+    "ltz = '2025-03-09'",
+    "ltz >= DATE '2018-11-04' AND ltz < DATE '2018-11-05'",
+    "ltz = '2025-03-09 02:30:00+05:30'",
+    "ltz <= TIMESTAMP '2025-11-02 01:30:00 America/New_York'",
+    "ltz BETWEEN '2025-03-09 01:00:00' AND TIMESTAMP_NTZ '2025-03-09 04:00:00'",
+    "ltz IN (DATE '2025-03-09', TIMESTAMP '2025-11-02 01:30:00')",
+    "ltz NOT IN (DATE '2025-03-09', TIMESTAMP '2025-11-02 01:30:00')",
+    "ltz IN ('2025-11-02 01:30:00', '2025-03-09 00:00:00')",
+    "d = TIMESTAMP '2018-11-04 00:00:00'",
+    "d <= TIMESTAMP '2018-11-04 01:00:00'",
+    "d = CAST(TIMESTAMP '2025-03-09 03:00:00Z' AS DATE)",
+    "d IN (DATE '2025-03-09', TIMESTAMP '2025-11-02 00:00:00')",
+    "ntz IN (DATE '2025-03-09', TIMESTAMP '2025-11-02 01:30:00')",
+    "ntz NOT IN (DATE '2025-03-09', TIMESTAMP '2025-11-02 01:30:00')",
+    "ntz = CAST(TIMESTAMP '2025-03-09 03:00:00Z' AS TIMESTAMP_NTZ)",
+    "NOT (ltz < '2025-03-09 02:30:00' OR ntz >= TIMESTAMP '2025-03-09 02:30:00')",
+    "p = '2025-03-09'",
+    "p >= TIMESTAMP '2025-03-09 01:00:00'",
+)
+CONDITIONS: Final = (
+    *(
+        f"{column} {symbol} {kind} '{moment}'"
+        for moment in MOMENTS
+        for column in ("ltz", "ntz", "d")
+        for symbol, kind in (("<", "TIMESTAMP"), ("=", "TIMESTAMP"), (">=", "TIMESTAMP_NTZ"))
+    ),
+    *(f"ltz {symbol} '{moment}'" for moment in MOMENTS for symbol in ("=", "<=")),
+    *OTHER_CONDITIONS,
+)
+
+
+class Times(NamedTuple):
+    """The table ``zones.times``."""
+
+    spark: Spark
+    service: IndexService
+
+
+@pytest.fixture(scope="module")
+def times(spark: Spark) -> Iterator[Times]:
+    """Ten minutes apart around the changes of clocks, in files of about a hundred rows with indexes."""
+    writer = spark.session("UTC")
+    writer.sql("CREATE DATABASE zones")
+    writer.sql(
+        "CREATE TABLE zones.times (id BIGINT, d DATE, ntz TIMESTAMP_NTZ, ltz TIMESTAMP, p DATE) "
+        "PARTITIONED BY (p) TBLPROPERTIES ('file.format'='parquet', "
+        "'file-index.in-manifest-threshold'='1 MB', 'file-index.range-bitmap.columns'='ntz,ltz', "
+        "'file-index.bitmap.columns'='d')"
+    )
+    # 2025-03-08, 2025-11-01 and 2018-11-03, each with the two days behind it.
+    writer.sql(
+        "INSERT INTO zones.times SELECT /*+ REPARTITION_BY_RANGE(12, id) */ id, CAST(at AS DATE), "
+        "CAST(at AS TIMESTAMP_NTZ), at, CAST(at AS DATE) FROM (SELECT start * 1000L + step AS id, "
+        "timestamp_seconds(start + step * 600) AS at FROM range(0, 432) AS steps(step) "
+        "CROSS JOIN (VALUES (1741392000), (1761955200), (1541203200)) AS starts(start))"
+    )
+    service = open_service(spark.warehouse, time_zone=None)
+    yield Times(spark, service)
+    service.close()
+
+
+def selected(times: Times, condition: str, zone: str | None) -> tuple[set[int], bool]:
+    """The ids of the selected rows, and whether all of them are proven to match."""
+    request = PlanRequest(filter=condition, time_zone=zone)
+    plan = times.service.plan(TableRef("golden", "zones", "times"), request)
+    ids: set[int] = set()
+    for file in plan.files:
+        found = pyarrow.parquet.read_table(
+            times.spark.warehouse / file.path, columns=["id"], partitioning=None
+        )
+        column = found["id"].to_pylist()
+        positions = range(len(column)) if file.selection is None else file.selection
+        ids.update(column[at] for at in positions)
+    return ids, not any(file.residual for file in plan.files)
+
+
+def query(condition: str) -> str:
+    return f"SELECT id FROM zones.times WHERE {condition}"  # noqa: S608 - our own conditions
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_the_rows_are_those_of_the_session(times: Times, zone: str) -> None:
+    session = times.spark.session(zone)
+    proven = 0
+    for condition in CONDITIONS:
+        expected = {row["id"] for row in session.sql(query(condition))}
+
+        ids, exact = selected(times, condition, zone)
+
+        assert expected <= ids, condition
+        if exact:
+            proven += 1
+            assert ids == expected, condition
+        somewhere, exact = selected(times, condition, None)
+        assert expected <= somewhere, condition
+        assert not exact or somewhere == expected, condition
+    # Only texts in lists may mean several things.
+    assert proven >= len(CONDITIONS) - 2
