@@ -13,7 +13,9 @@ DATE                  TIMESTAMP_NTZ                     every value becomes its 
 
 A wall clock becomes an instant as :mod:`app.types.session_zone` tells. That does not keep the order: when
 clocks go forward from 02:00 to 03:00, both 02:30 and 03:30 become the same instant. So the values that are
-less than an instant may be several stretches.
+less than an instant may be several stretches. Spark's optimizer may also turn the comparison around: it
+compares the column with the instant as a clock or a date, if that becomes the same instant again (the rule
+``UnwrapCastInBinaryComparison``). Where the two differ, both are covered and nothing is proven.
 
 Where the time zone is not known, a wall clock stands for every instant that it is in some zone: 18 hours to
 either side.
@@ -62,11 +64,8 @@ def place_among_clocks(instants: Instants, zone: SessionZone | None) -> Place:
         greater.extend(_clip(start, end, shown + 1, None))
         start = end
     regions = Regions(tuple(united(less)), tuple(united(equal)), tuple(united(greater)))
-    match regions:
-        case Regions(less=(_,), equal=(Stretch(int(clock), _),), greater=(_,)):
-            return Exact(clock)
-        case _:
-            return regions
+    clock = zone.to_clock(instant)
+    return _turned_around(regions, clock) if zone.to_instant(clock) == instant else regions
 
 
 def place_among_days(instants: Instants, zone: SessionZone | None) -> Place:
@@ -90,7 +89,21 @@ def place_among_days(instants: Instants, zone: SessionZone | None) -> Place:
     if above == below + 2:
         return Exact(below + 1)
     # A day that a zone left out starts at the same instant as the next one.
-    return Regions((Stretch(None, below + 1),), (Stretch(below + 1, above),), (Stretch(above, None),))
+    regions = Regions((Stretch(None, below + 1),), (Stretch(below + 1, above),), (Stretch(above, None),))
+    return _turned_around(regions, shown)
+
+
+def _turned_around(regions: Regions, value: int) -> Place:
+    """An instant's place: ``regions`` where the column is cast, ``value`` where the instant is."""
+    exact = Regions((Stretch(None, value),), (Stretch(value, value + 1),), (Stretch(value + 1, None),))
+    if regions == exact:
+        return Exact(value)
+    return Regions(
+        tuple(united((*regions.less, *exact.less))),
+        tuple(united((*regions.equal, *exact.equal))),
+        tuple(united((*regions.greater, *exact.greater))),
+        Doubt.MEANING,
+    )
 
 
 def _everywhere(low: int, high: int) -> Instants:
