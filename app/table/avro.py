@@ -23,18 +23,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from app.errors import CorruptMetadataError, UnsupportedFormatError
 from app.table.avro_apart import LiftedValues
 from app.table.avro_blocks import Block, decode_blocks
 from app.table.avro_codecs import expand
-from app.table.avro_schema import reading_schema
+from app.table.avro_schema import BRANCH, reading_schema
 from app.table.record_columns import RecordColumns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import pyarrow as pa
 
     from app.table.avro_apart import ColumnApart
-    from app.table.avro_schema import RecordOf
+    from app.table.avro_schema import ReadingSchema, RecordOf
     from app.types.bytes_column import BytesColumn
     from app.types.roaring import Buffer
 
@@ -85,7 +89,7 @@ def read_columns_apart(
         return column.take_out(_decode(blocks, schema))
 
 
-def _open(data: Buffer, expected: RecordOf) -> tuple[bytes, Iterator[Block]]:
+def _open(data: Buffer, expected: RecordOf) -> tuple[ReadingSchema, Iterator[Block]]:
     """The schema of a record, found harmless, and the expanded blocks of a file."""
     cursor = AvroCursor(memoryview(data))
     check_magic(cursor)
@@ -96,18 +100,36 @@ def _open(data: Buffer, expected: RecordOf) -> tuple[bytes, Iterator[Block]]:
     return schema, _read_blocks(cursor, codec, sync)
 
 
-def _decode(blocks: Iterable[Block], schema: bytes) -> RecordColumns:
+def _decode(blocks: Iterable[Block], schema: ReadingSchema) -> RecordColumns:
     """The records of some blocks, decoded as many at a time as is good for caches; one piece at least."""
     pieces, together, held_bytes = [], [], 0
     for block in blocks:
         together.append(block)
         held_bytes += len(block.expanded)
         if held_bytes >= _DECODED_TOGETHER_BYTES:
-            pieces.append(decode_blocks(together, schema))
+            pieces.append(_decode_piece(together, schema))
             together, held_bytes = [], 0
     if together or not pieces:
-        pieces.append(decode_blocks(together or [Block(0, 0, b"")], schema))
+        pieces.append(_decode_piece(together or [Block(0, 0, b"")], schema))
     return RecordColumns(pieces)
+
+
+def _decode_piece(blocks: Sequence[Block], schema: ReadingSchema) -> pa.StructArray:
+    """The records of blocks that are decoded together, none of which may be null."""
+    records = decode_blocks(blocks, schema.text)
+    for union in schema.unions:
+        found = records
+        for name in union.path:
+            found = found.field(name)
+        branches = np.asarray(found.field(BRANCH))
+        for row in np.flatnonzero(branches != union.branch)[:1]:
+            block = np.searchsorted(np.cumsum([each.count for each in blocks]), row, side="right")
+            raise CorruptMetadataError(
+                f"expected no {'.'.join(('record', *union.path))} to be null, found branch {branches[row]} of "
+                f"its union",
+                offset=blocks[block].offset,
+            )
+    return records
 
 
 def _ahead(blocks: Iterator[Block]) -> Iterator[Block]:
