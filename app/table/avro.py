@@ -124,9 +124,9 @@ def _decode_piece(blocks: Sequence[Block], schema: ReadingSchema) -> pa.StructAr
         branches = np.asarray(found.field(BRANCH))
         for row in np.flatnonzero(branches != union.branch)[:1]:
             block = np.searchsorted(np.cumsum([each.count for each in blocks]), row, side="right")
+            what = ".".join(("record", *union.path))
             raise CorruptMetadataError(
-                f"expected no {'.'.join(('record', *union.path))} to be null, found branch {branches[row]} of "
-                f"its union",
+                f"expected no {what} to be null, found branch {branches[row]} of its union",
                 offset=blocks[block].offset,
             )
     return records
