@@ -25,11 +25,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from app.errors import CorruptMetadataError, UnsupportedFormatError
+from app.errors import CorruptMetadataError
 from app.table.avro_apart import LiftedValues
 from app.table.avro_blocks import Block, decode_blocks
 from app.table.avro_codecs import expand
 from app.table.avro_schema import BRANCH, reading_schema
+from app.table.expansion import allowed_bytes
 from app.table.record_columns import RecordColumns
 
 if TYPE_CHECKING:
@@ -49,12 +50,6 @@ MAX_BLOCK_BYTES = 64 << 20
 SYNC_BYTES = 16
 _MAX_LONG_BYTES = 10
 _MAX_HEADER_PAIRS = 100
-_OTHER_FORMATS = {b"ORC": "orc", b"PAR1": "parquet"}
-# Together the blocks may expand to this multiple of the file, or to this many bytes if that is more, but
-# never to more than the last: decoding them takes several times as much memory.
-_MAX_EXPANSION = 64
-_ALWAYS_ALLOWED_BYTES = 256 << 20
-_MAX_EXPANDED_BYTES = 1 << 30
 # Decoding has an overhead for each time, but pieces that are small use the same memory again and again.
 _DECODED_TOGETHER_BYTES = 4 << 20
 
@@ -68,7 +63,7 @@ def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
 
     Raises:
         CorruptMetadataError: the bytes are not such a file.
-        UnsupportedFormatError: the file is of another format, or compressed by an unknown codec.
+        UnsupportedFormatError: the file is compressed by an unknown codec.
     """
     schema, blocks = _open(data, expected)
     return _decode(blocks, schema)
@@ -146,7 +141,7 @@ def _ahead(blocks: Iterator[Block]) -> Iterator[Block]:
 
 def _read_blocks(cursor: AvroCursor, codec: str, sync: bytes) -> Iterator[Block]:
     size = len(cursor.data)
-    room = min(max(_ALWAYS_ALLOWED_BYTES, _MAX_EXPANSION * size), _MAX_EXPANDED_BYTES)
+    room = allowed_bytes(size)
     records = 0
     while cursor.left:
         start = cursor.at
@@ -173,14 +168,7 @@ def check_magic(cursor: AvroCursor) -> None:
 
     Raises:
         CorruptMetadataError: it is another one.
-        UnsupportedFormatError: it is that of a format which manifests can be written in, too.
     """
-    for magic, name in _OTHER_FORMATS.items():
-        if cursor.data[: len(magic)] == magic:
-            raise UnsupportedFormatError(
-                f"written with manifest.format={name}; only avro can be read: a full compaction under "
-                f"manifest.format=avro rewrites it"
-            )
     found = bytes(cursor.take(len(MAGIC), "an Avro file"))
     if found != MAGIC:
         raise CorruptMetadataError(
