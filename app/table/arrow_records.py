@@ -96,15 +96,12 @@ def _fit_record(found: pa.StructArray, expected: RecordOf, path: str, there: Mas
 def _fit(found: pa.Array, expected: Expected, path: str, there: Mask | None) -> pa.Array:
     """A column; ``there`` are the rows in which the record that it belongs to is not null, None for all."""
     valid = np.asarray(found.is_valid()) if found.null_count else None
-    match expected:
-        case Nullable(inner):
-            return _fit_values(found, inner, path, valid)
-        case _:
-            if valid is not None and (there is None or not valid[there].all()):
-                raise CorruptMetadataError(
-                    f"expected no {path} to be null, found {found.null_count} that are"
-                )
-            return _fit_values(found, expected, path, valid)
+    if isinstance(expected, Nullable):
+        return _fit_values(found, expected.inner, path, valid)
+    fitted = _fit_values(found, expected, path, valid)
+    if valid is not None and (there is None or not valid[there].all()):
+        raise CorruptMetadataError(f"expected no {path} to be null, found {found.null_count} that are")
+    return fitted
 
 
 def _fit_values(found: pa.Array, expected: Expected, path: str, there: Mask | None) -> pa.Array:

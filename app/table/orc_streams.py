@@ -57,6 +57,7 @@ class _Kind(IntEnum):
     STRUCT = 12
 
 
+_MAGIC: Final = b"ORC"
 _VALUE_BYTES: Final = 16
 _MAX_TAIL_BYTES: Final = 8 << 20
 _MAX_TYPES: Final = 1000
@@ -89,6 +90,11 @@ class _Tail:
     @classmethod
     def read(cls, data: Buffer) -> Self:
         size = len(data)
+        end = bytes(data[-1 - len(_MAGIC) : -1])
+        if end != _MAGIC:
+            raise CorruptMetadataError(
+                f"expected a postscript that ends with {_MAGIC!r}, found {end!r}", offset=size - 1
+            )
         postscript_at = size - 1 - data[-1]
         if postscript_at < 0:
             raise CorruptMetadataError(

@@ -116,6 +116,9 @@ def check_pages(data: Buffer, metadata: pq.FileMetaData, columns: frozenset[int]
 
 
 def _pages(data: memoryview, chunk: pq.ColumnChunkMetaData) -> Iterator[_Page]:
+    if not chunk.num_values:
+        # Nothing is read of it, wherever it is said to lie.
+        return
     start, first = chunk.data_page_offset, chunk.dictionary_page_offset
     if first is not None and 0 < first < start:
         start = first

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from app.errors import CorruptMetadataError
 from app.table import avro
 from app.table.orc_records import MAGIC as ORC_MAGIC
 from app.table.orc_records import read_orc
@@ -36,6 +37,7 @@ _COLUMNAR: Final[Mapping[bytes, Callable[[Buffer, RecordOf], RecordColumns]]] = 
     ORC_MAGIC: read_orc,
     PARQUET_MAGIC: read_parquet,
 }
+_MAGIC_BYTES: Final = 4
 
 
 def is_orc(data: Buffer) -> bool:
@@ -54,17 +56,26 @@ def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
         CorruptMetadataError: the bytes are not such a file.
         UnsupportedFormatError: the file is compressed by an unknown codec.
     """
-    for magic, read in _COLUMNAR.items():
-        if data[: len(magic)] == magic:
-            return read(data, expected)
-    return avro.read_columns(data, expected)
+    columnar = _columnar_reader(data)
+    return avro.read_columns(data, expected) if columnar is None else columnar(data, expected)
 
 
 def read_columns_apart(
     data: Buffer, expected: RecordOf, column: ColumnApart
 ) -> tuple[RecordColumns, BytesColumn]:
     """As :func:`read_columns`, but one column of large values apart; records are without it."""
+    columnar = _columnar_reader(data)
+    if columnar is None:
+        return avro.read_columns_apart(data, expected, column)
+    return column.take_out(columnar(data, expected))
+
+
+def _columnar_reader(data: Buffer) -> Callable[[Buffer, RecordOf], RecordColumns] | None:
+    """What reads a file of ORC or Parquet; None for Avro."""
+    start = bytes(data[:_MAGIC_BYTES])
+    if start == avro.MAGIC:
+        return None
     for magic, read in _COLUMNAR.items():
-        if data[: len(magic)] == magic:
-            return column.take_out(read(data, expected))
-    return avro.read_columns_apart(data, expected, column)
+        if start.startswith(magic):
+            return read
+    raise CorruptMetadataError(f"expected an Avro, ORC or Parquet file, found one of {start!r}", offset=0)
