@@ -24,19 +24,17 @@ _BLOCK_BYTES: Final = 256 << 10
 
 
 def write_orc(
-    records: Iterable[dict[str, Any]], schema: dict[str, Any], compression: str = "zstd", **options: Any
+    records: Iterable[dict[str, Any]], schema: dict[str, Any], compression: str = "zstd", **options: object
 ) -> bytes:
     """A file of records of an Avro schema."""
     out = io.BytesIO()
     table = pa.Table.from_pylist(list(records), arrow_schema(schema))
-    orc.write_table(
-        table, out, compression=compression, compression_block_size=_BLOCK_BYTES, **options
-    )
+    orc.write_table(table, out, compression=compression, compression_block_size=_BLOCK_BYTES, **options)
     return out.getvalue()
 
 
 def write_parquet(
-    records: Iterable[dict[str, Any]], schema: dict[str, Any], compression: str = "zstd", **options: Any
+    records: Iterable[dict[str, Any]], schema: dict[str, Any], compression: str = "zstd", **options: object
 ) -> bytes:
     """A file of records of an Avro schema."""
     out = io.BytesIO()

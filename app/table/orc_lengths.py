@@ -51,8 +51,7 @@ def read_lengths(stream: bytes, count: int) -> NDArray[np.int64]:
         if kind == _SHORT:
             run = cursor.short()
         elif kind == _DIRECT:
-            width, count = cursor.head()
-            run = cursor.packed(count, width)
+            run = cursor.direct()
         elif kind == _PATCHED:
             run = cursor.patched()
         else:
@@ -80,6 +79,10 @@ class _Cursor:
         """Width and number of values."""
         first, second = self._take(2)
         return _WIDTHS[first >> 1 & 31], ((first & 1) << 8 | second) + 1
+
+    def direct(self) -> NDArray[np.int64]:
+        width, count = self.head()
+        return self.packed(count, width)
 
     def packed(self, count: int, width: int) -> NDArray[np.int64]:
         """Numbers of a width each; they end with a byte."""

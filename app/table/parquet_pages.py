@@ -56,7 +56,7 @@ _CODECS: Final = {
     "ZSTD": "zstd",
     "SNAPPY": "snappy",
     "GZIP": "gzip",
-    "LZ4_RAW": "lz4_raw",
+    "LZ4": "lz4_raw",
     "BROTLI": "brotli",
 }
 
