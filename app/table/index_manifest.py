@@ -138,7 +138,7 @@ class IndexManifest:
         return cls(tuple(map(IndexEntry, *columns)))
 
     def write(self, compression: str = "zstd") -> bytes:
-        """The index manifest, entries in their order, as the engine writes it.
+        """The index manifest, entries in their order, as the engine writes it under ``manifest.format=avro``.
 
         Args:
             compression: the table's option ``manifest.compression``.

@@ -9,13 +9,14 @@ Equal files give equal archives: names are sorted and times left out.
 from __future__ import annotations
 
 import functools
-import importlib.util
 import io
 import json
 import lzma
 import sys
 import tarfile
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from typing import Any
 
 TABLES = {
     "0.5.0-incubating": ("append", "pk_fixed", "pk_dynamic", "manifest_orc", "value_count"),
@@ -27,9 +28,13 @@ TABLES = {
 OUT = Path(__file__).parent / "versions"
 
 
-def main(source, check):
+def main(source: Path, check: Any) -> None:
+    """Packs the tables, and describes them with the help of the program that knows them."""
     documents = []
-    with tarfile.open(OUT / "warehouse.tar.xz", "w:xz", preset=9 | lzma.PRESET_EXTREME) as archive:
+    with (
+        lzma.open(OUT / "warehouse.tar.xz", "wb", preset=9 | lzma.PRESET_EXTREME) as packed,
+        tarfile.open(fileobj=packed, mode="w") as archive,
+    ):
         for version, tables in TABLES.items():
             for table in tables:
                 directory = source / version / "warehouse" / "golden.db" / table
@@ -44,19 +49,21 @@ def main(source, check):
     (OUT / "expected.json.xz").write_bytes(lzma.compress(text, preset=9 | lzma.PRESET_EXTREME))
 
 
-def describe(check, directory, expected):
+def describe(check: Any, directory: Path, expected: dict[str, Any]) -> dict[str, Any]:
+    """What the README says of a document, without the version."""
     table = check.TableCheck(None, "", directory, expected)
     names = expected["scan_files"]
-    keys = {}
+    keys: dict[Any, int] = {}
 
-    def rows(name):
-        return table.files.rows(name)
+    def rows(name: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = table.files.rows(name)
+        return found
 
-    def key_of(name, row):
+    def key_of(name: str, row: dict[str, Any]) -> int:
         key = (table.place(name), *(row[each] for each in table.keys))
         return keys.setdefault(key, len(keys))
 
-    def holds(filter_):
+    def holds(filter_: dict[str, Any]) -> dict[str, list[int]]:
         found = {
             name: [at for at, row in enumerate(rows(name)) if check.truth(filter_, table.types, row) is True]
             for name in names
@@ -67,7 +74,7 @@ def describe(check, directory, expected):
         {"sql": each["sql"], "holds": holds(each["filter"])} for each in expected["queries"] if each["sql"]
     ]
     for column, kind in () if table.counts else table.types.items():
-        edges = set()
+        edges: set[Any] = set()
         for name in names:
             known = [row[column] for row in rows(name) if row[column] is not None]
             ordered = sorted(known, key=functools.cmp_to_key(check.compare))
@@ -107,11 +114,11 @@ def describe(check, directory, expected):
     }
 
 
-def buckets(table, expected):
+def buckets(table: Any, expected: dict[str, Any]) -> list[dict[str, Any]]:
     """Keys by partition, each with the bucket that it is in."""
     if not table.keys or "bucket" not in expected["options"]:
         return []
-    found = {}
+    found: dict[str, dict[str, int]] = {}
     for name in sorted(expected["scan_files"]):
         meta = table.files.metas[name]
         of_partition = found.setdefault(json.dumps(meta["partition"]), {})
@@ -126,7 +133,5 @@ def buckets(table, expected):
 
 if __name__ == "__main__":
     OUT.mkdir(exist_ok=True)
-    spec = importlib.util.spec_from_file_location("check", sys.argv[2])
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    main(Path(sys.argv[1]), module)
+    loader = SourceFileLoader("check", sys.argv[2])
+    main(Path(sys.argv[1]), loader.load_module())

@@ -9,12 +9,12 @@ import pytest
 
 from app.errors import UnsupportedFormatError
 from app.planning.requests import DeletionsRequest, LookupRequest, PlanRequest, SnapshotSelector
-from tests import golden_versions
 from tests.golden_versions import version_tables
 from tests.planning.copied_tables import golden_ref, open_service
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
     from typing import TypeAlias
 
     from app.planning.answers import Plan
@@ -29,15 +29,14 @@ COUNTING = [each for each in version_tables() if each.expected["counts_rows"]]
 
 
 @pytest.fixture(scope="module")
-def service_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+def service_of(golden_versions: Path) -> Iterator[Services]:
     """Knows all tables of a release."""
-    root = golden_versions.unpack(tmp_path_factory.mktemp("versions"))
     services: dict[str, IndexService] = {}
     with ExitStack() as opened:
 
         def service_of(table: VersionTable) -> IndexService:
             if table.version not in services:
-                services[table.version] = open_service(root / table.version)
+                services[table.version] = open_service(golden_versions / table.version)
                 opened.callback(services[table.version].close)
             return services[table.version]
 
