@@ -23,6 +23,7 @@ from benchmarks import (
     index_writing,
     key_assignment,
     key_lookups,
+    manifest_formats,
     memory,
     peers,
     plans,
@@ -126,7 +127,16 @@ def _suites(arguments: argparse.Namespace, engine_directory: Path | None) -> Ite
     sizes = arguments.files or (_QUICK_SIZES if arguments.quick else _SIZES)
     if engine_directory is not None:
         yield engine.index_suite(engine_directory)
-    for module in (index_files, index_writing, key_assignment, deletions, key_lookups, http_plans, commits):
+    for module in (
+        index_files,
+        index_writing,
+        key_assignment,
+        deletions,
+        manifest_formats,
+        key_lookups,
+        http_plans,
+        commits,
+    ):
         yield from module.suites()
     if not arguments.quick:
         yield from plans.growth_suites()

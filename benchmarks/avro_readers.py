@@ -1,7 +1,8 @@
 """``python -m benchmarks.avro_readers``: how long readers of Avro take for the entries of a manifest.
 
 Every reader is given the same uncompressed blocks in memory, and gives what it gives: dictionaries, a frame
-or Arrow columns. The last line is what the service does with the file as it is stored.
+or Arrow columns. The last lines are what the service does with files as they are stored, in each format that
+manifests have.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import argparse
 import io
 import time
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 import fastavro
@@ -22,15 +22,14 @@ from rich.table import Table
 
 from app.table.avro_blocks import Block, decode_blocks
 from app.table.manifest import Manifest
-from app.types.binary_row import serialize_row
 from benchmarks.avro_schemas import MANIFEST
+from benchmarks.columnar_files import write_orc, write_parquet
+from benchmarks.manifest_formats import entries_of, write_avro
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-_COLUMNS = 4
 _ENTRIES_PER_BLOCK = 200
-_EMPTY_ROW = serialize_row((), ())
 
 
 def main() -> None:
@@ -43,54 +42,16 @@ def main() -> None:
     table = Table("reader", box=box.MARKDOWN)
     for index_bytes in asked.index_bytes:
         table.add_column(f"ms, indexes of {index_bytes} bytes", justify="right")
-    manifests = [_entries(asked.entries, index_bytes) for index_bytes in asked.index_bytes]
+    manifests = [entries_of(asked.entries, index_bytes) for index_bytes in asked.index_bytes]
     measured = [_readers(entries) for entries in manifests]
     for name in measured[0]:
         table.add_row(name, *(f"{_best(readers[name], asked.runs) * 1e3:.1f}" for readers in measured))
     Console(width=100).print(table)
 
 
-def _entries(count: int, index_bytes: int) -> list[dict[str, Any]]:
-    random = Random(count)
-    return [_entry(number, random, index_bytes) for number in range(count)]
-
-
-def _entry(number: int, random: Random, index_bytes: int) -> dict[str, Any]:
-    counts = {"_NULL_COUNTS": [0] * _COLUMNS}
-    return {
-        "_VERSION": 2,
-        "_KIND": 0,
-        "_PARTITION": _EMPTY_ROW,
-        "_BUCKET": 0,
-        "_TOTAL_BUCKETS": -1,
-        "_FILE": {
-            "_FILE_NAME": f"data-{random.getrandbits(128):032x}-{number}.parquet",
-            "_FILE_SIZE": random.randrange(1 << 27),
-            "_ROW_COUNT": random.randrange(1 << 20),
-            "_MIN_KEY": _EMPTY_ROW,
-            "_MAX_KEY": _EMPTY_ROW,
-            "_KEY_STATS": {"_MIN_VALUES": _EMPTY_ROW, "_MAX_VALUES": _EMPTY_ROW, "_NULL_COUNTS": []},
-            "_VALUE_STATS": {"_MIN_VALUES": _row(random), "_MAX_VALUES": _row(random), **counts},
-            "_MIN_SEQUENCE_NUMBER": number << 20,
-            "_MAX_SEQUENCE_NUMBER": (number + 1) << 20,
-            "_SCHEMA_ID": 0,
-            "_LEVEL": 0,
-            "_EXTRA_FILES": [],
-            "_CREATION_TIME": 1_700_000_000_000 + number,
-            "_DELETE_ROW_COUNT": 0,
-            "_EMBEDDED_FILE_INDEX": random.randbytes(index_bytes) if index_bytes else None,
-            "_FILE_SOURCE": 0,
-        },
-    }
-
-
-def _row(random: Random) -> bytes:
-    """A serialized row: its arity, eight bytes of null bits, eight bytes a column."""
-    return _COLUMNS.to_bytes(4, "big") + bytes(8) + random.randbytes(8 * _COLUMNS)
-
-
 def _readers(entries: Sequence[dict[str, Any]]) -> dict[str, Callable[[], object]]:
-    plain, stored = _file(entries, "null"), _file(entries, "zstandard")
+    plain, stored = write_avro(entries, "null"), write_avro(entries)
+    stored_orc, stored_parquet = write_orc(entries, MANIFEST), write_parquet(entries, MANIFEST)
     schema = orjson.dumps(MANIFEST)
     blocks = [
         _block(entries[start : start + _ENTRIES_PER_BLOCK])
@@ -102,13 +63,9 @@ def _readers(entries: Sequence[dict[str, Any]]) -> dict[str, Callable[[], object
         "polars_avro.read_avro": lambda: polars_avro.read_avro(io.BytesIO(plain)),
         "polars_avro, Arrow batches (decode_blocks)": lambda: decode_blocks(blocks, schema),
         "the stored file to columns (Manifest.parse)": lambda: Manifest.parse(stored),
+        "the same of an ORC file": lambda: Manifest.parse(stored_orc),
+        "the same of a Parquet file": lambda: Manifest.parse(stored_parquet),
     }
-
-
-def _file(entries: Sequence[dict[str, Any]], codec: str) -> bytes:
-    out = io.BytesIO()
-    fastavro.writer(out, MANIFEST, entries, codec=codec, sync_interval=64_000)
-    return out.getvalue()
 
 
 def _block(entries: Sequence[dict[str, Any]]) -> Block:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from benchmarks import commits, engine, index_files, peers
+from benchmarks import commits, engine, index_files, manifest_formats, peers
 from benchmarks.plans import COMPARED, FEW_VALUES, LARGEST, MANY_COLUMNS, MANY_VALUES, cold_name, warm_name
 from benchmarks.services import KEYS, NO_INDEX, VALUES
 from benchmarks.workload import Figure, Target, Unit
@@ -27,7 +27,7 @@ def ratios(figures: Sequence[Figure]) -> Iterator[Figure]:
     """Ratios of medians; those of which a part was not measured are left out."""
     medians = {(figure.name, figure.size): figure.p50 for figure in figures if figure.p50}
     by_key = {(figure.name, figure.size): figure for figure in figures}
-    wanted = [*_growth(figures), *_comparisons(), *_decoding(figures)]
+    wanted = [*_growth(figures), *_comparisons(), *_formats(), *_decoding(figures)]
     for name, above, below, target in wanted:
         if above in medians and below in medians:
             ratio = medians[above] / medians[below]
@@ -54,6 +54,14 @@ def _growth(figures: Sequence[Figure]) -> Iterator[tuple[str, Key, Key, Target]]
             for name in (cold_name, warm_name):
                 above, below = name(many, question.name), name(few, question.name)
                 yield f"growth, {many}: {below}", (above, COMPARED), (below, COMPARED), _GROWTH
+
+
+def _formats() -> Iterator[tuple[str, Key, Key, Target]]:
+    """Manifests of other formats by those of Avro."""
+    avro, *others = map(manifest_formats.decode_name, manifest_formats.FORMATS)
+    size = manifest_formats.ENTRIES
+    for other in others:
+        yield f"{other} / {avro}", (other, size), (avro, size), _CONSTANT
 
 
 def _comparisons() -> Iterator[tuple[str, Key, Key, Target | None]]:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests import golden_tables
+from tests import golden_tables, golden_versions
 from tests.growing_tables import GrowingTable
 
 if TYPE_CHECKING:
@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 def golden(tmp_path_factory: pytest.TempPathFactory) -> GoldenWarehouse:
     """The golden tables, unpacked; not to be written to."""
     return golden_tables.unpack(tmp_path_factory.mktemp("golden"))
+
+
+@pytest.fixture(scope="session", name="golden_versions")
+def unpacked_versions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A warehouse per release, as :mod:`tests.golden_versions` names them; not to be written to."""
+    return golden_versions.unpack(tmp_path_factory.mktemp("versions"))
 
 
 @pytest.fixture

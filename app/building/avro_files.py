@@ -3,7 +3,7 @@
 Manifests are read as a whole and held to what they must contain. Data files are neither small nor known, so
 their blocks are mapped into memory and decoded a few at a time. Of the schema this asks only that no type
 refers to another by its name: Paimon writes every type where it is used, and one that contains itself would
-have no end.
+have no end. Up to release 1.0 the record of a row is a union with null; no row is null.
 """
 
 from __future__ import annotations
@@ -114,7 +114,10 @@ class AvroFile:
             yield self._decode(together)
 
     def _decode(self, blocks: list[Block]) -> pa.RecordBatch:
-        return pa.RecordBatch.from_struct_array(decode_blocks(blocks, self._avro_schema))
+        records = decode_blocks(blocks, self._avro_schema)
+        if records.null_count:
+            raise CorruptMetadataError("expected rows, found null", offset=blocks[0].offset)
+        return pa.RecordBatch.from_struct_array(records)
 
 
 def _find_blocks(cursor: AvroCursor, sync: bytes) -> Iterator[_PackedBlock]:
@@ -137,9 +140,11 @@ def _checked(text: bytes) -> bytes:
         written = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise CorruptMetadataError(f"expected an Avro schema as JSON: {error}") from error
-    if not isinstance(written, dict) or written.get("type") != "record":
-        raise UnsupportedFormatError(f"expected an Avro file of records, found {written!r:.100}")
-    _check(written, 0)
+    match written:
+        case {"type": "record"} | ["null", {"type": "record"}] | [{"type": "record"}, "null"]:
+            _check(written, 0)
+        case _:
+            raise UnsupportedFormatError(f"expected an Avro file of records, found {written!r:.100}")
     return text
 
 

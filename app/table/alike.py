@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def alike(*codes: NDArray[np.integer]) -> list[NDArray[np.int64]]:
+def alike(*codes: NDArray[np.integer] | NDArray[np.bool_]) -> list[NDArray[np.int64]]:
     """Groups rows with equal codes.
 
     Args:
-        codes: one or several columns of numbers, each of shape (n,).
+        codes: one or several columns of numbers or truth values, each of shape (n,).
 
     Returns:
         The rows of each group, ascending; every row is in one group.

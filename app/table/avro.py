@@ -23,18 +23,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app.errors import CorruptMetadataError, UnsupportedFormatError
+import numpy as np
+
+from app.errors import CorruptMetadataError
 from app.table.avro_apart import LiftedValues
 from app.table.avro_blocks import Block, decode_blocks
 from app.table.avro_codecs import expand
-from app.table.avro_schema import reading_schema
+from app.table.avro_schema import BRANCH, reading_schema
+from app.table.expansion import allowed_bytes
 from app.table.record_columns import RecordColumns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import pyarrow as pa
 
     from app.table.avro_apart import ColumnApart
-    from app.table.avro_schema import RecordOf
+    from app.table.avro_schema import ReadingSchema, RecordOf
     from app.types.bytes_column import BytesColumn
     from app.types.roaring import Buffer
 
@@ -45,12 +50,6 @@ MAX_BLOCK_BYTES = 64 << 20
 SYNC_BYTES = 16
 _MAX_LONG_BYTES = 10
 _MAX_HEADER_PAIRS = 100
-_OTHER_FORMATS = {b"ORC": "orc", b"PAR1": "parquet"}
-# Together the blocks may expand to this multiple of the file, or to this many bytes if that is more, but
-# never to more than the last: decoding them takes several times as much memory.
-_MAX_EXPANSION = 64
-_ALWAYS_ALLOWED_BYTES = 256 << 20
-_MAX_EXPANDED_BYTES = 1 << 30
 # Decoding has an overhead for each time, but pieces that are small use the same memory again and again.
 _DECODED_TOGETHER_BYTES = 4 << 20
 
@@ -64,7 +63,7 @@ def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
 
     Raises:
         CorruptMetadataError: the bytes are not such a file.
-        UnsupportedFormatError: the file is of another format, or compressed by an unknown codec.
+        UnsupportedFormatError: the file is compressed by an unknown codec.
     """
     schema, blocks = _open(data, expected)
     return _decode(blocks, schema)
@@ -85,7 +84,7 @@ def read_columns_apart(
         return column.take_out(_decode(blocks, schema))
 
 
-def _open(data: Buffer, expected: RecordOf) -> tuple[bytes, Iterator[Block]]:
+def _open(data: Buffer, expected: RecordOf) -> tuple[ReadingSchema, Iterator[Block]]:
     """The schema of a record, found harmless, and the expanded blocks of a file."""
     cursor = AvroCursor(memoryview(data))
     check_magic(cursor)
@@ -96,18 +95,36 @@ def _open(data: Buffer, expected: RecordOf) -> tuple[bytes, Iterator[Block]]:
     return schema, _read_blocks(cursor, codec, sync)
 
 
-def _decode(blocks: Iterable[Block], schema: bytes) -> RecordColumns:
+def _decode(blocks: Iterable[Block], schema: ReadingSchema) -> RecordColumns:
     """The records of some blocks, decoded as many at a time as is good for caches; one piece at least."""
     pieces, together, held_bytes = [], [], 0
     for block in blocks:
         together.append(block)
         held_bytes += len(block.expanded)
         if held_bytes >= _DECODED_TOGETHER_BYTES:
-            pieces.append(decode_blocks(together, schema))
+            pieces.append(_decode_piece(together, schema))
             together, held_bytes = [], 0
     if together or not pieces:
-        pieces.append(decode_blocks(together or [Block(0, 0, b"")], schema))
+        pieces.append(_decode_piece(together or [Block(0, 0, b"")], schema))
     return RecordColumns(pieces)
+
+
+def _decode_piece(blocks: Sequence[Block], schema: ReadingSchema) -> pa.StructArray:
+    """The records of blocks that are decoded together, none of which may be null."""
+    records = decode_blocks(blocks, schema.text)
+    for union in schema.unions:
+        found = records
+        for name in union.path:
+            found = found.field(name)
+        branches = np.asarray(found.field(BRANCH))
+        for row in np.flatnonzero(branches != union.branch)[:1]:
+            block = np.searchsorted(np.cumsum([each.count for each in blocks]), row, side="right")
+            what = ".".join(("record", *union.path))
+            raise CorruptMetadataError(
+                f"expected no {what} to be null, found branch {branches[row]} of its union",
+                offset=blocks[block].offset,
+            )
+    return records
 
 
 def _ahead(blocks: Iterator[Block]) -> Iterator[Block]:
@@ -124,7 +141,7 @@ def _ahead(blocks: Iterator[Block]) -> Iterator[Block]:
 
 def _read_blocks(cursor: AvroCursor, codec: str, sync: bytes) -> Iterator[Block]:
     size = len(cursor.data)
-    room = min(max(_ALWAYS_ALLOWED_BYTES, _MAX_EXPANSION * size), _MAX_EXPANDED_BYTES)
+    room = allowed_bytes(size)
     records = 0
     while cursor.left:
         start = cursor.at
@@ -151,14 +168,7 @@ def check_magic(cursor: AvroCursor) -> None:
 
     Raises:
         CorruptMetadataError: it is another one.
-        UnsupportedFormatError: it is that of a format which manifests can be written in, too.
     """
-    for magic, name in _OTHER_FORMATS.items():
-        if cursor.data[: len(magic)] == magic:
-            raise UnsupportedFormatError(
-                f"written with manifest.format={name}; only avro can be read: a full compaction under "
-                f"manifest.format=avro rewrites it"
-            )
     found = bytes(cursor.take(len(MAGIC), "an Avro file"))
     if found != MAGIC:
         raise CorruptMetadataError(

@@ -6,13 +6,17 @@ absent record of a thousand numbers becomes a thousand numbers in columns. So th
 is used: every expected field must have the expected type (it may be absent if it is nullable, since older
 writers omit what they did not know), and no part of it, expected or not, may refer to itself or become much
 larger by being decoded.
+
+Releases up to 0.8.2 write every record as a union with null, the outermost one too, and never write null. A
+union is the number of its branch (a ``long``) and the value, so such a record is decoded as a record with one
+more ``int`` in front, :data:`BRANCH`, which has to be the number of the branch that is not null.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import orjson
 
@@ -45,6 +49,36 @@ class RecordOf:
 
 Expected: TypeAlias = "str | Nullable | ArrayOf | RecordOf"
 
+BRANCH: Final = "_BRANCH"
+"""The field that is put in front of a record that is written as a union with null."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnionRecord:
+    """A required record that is written as a union with null.
+
+    Attributes:
+        path: names of the fields that lead to it; none for the outermost record.
+        branch: number of the branch that is the record; the other one is null.
+    """
+
+    path: tuple[str, ...]
+    branch: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingSchema:
+    """What the records of a file are decoded with.
+
+    Attributes:
+        text: the schema as JSON, with :data:`BRANCH` fields.
+        unions: the records that have one.
+    """
+
+    text: bytes
+    unions: tuple[UnionRecord, ...]
+
+
 # Bytes of each type: fewest in a file, and in a column (of strings: the offset).
 _PRIMITIVES = {
     "null": (0, 0),
@@ -67,7 +101,7 @@ _MAX_GROWTH = 32
 
 
 @lru_cache(maxsize=64)
-def reading_schema(text: bytes, expected: RecordOf) -> bytes:
+def reading_schema(text: bytes, expected: RecordOf) -> ReadingSchema:
     """The schema to decode records with, once theirs is found harmless and as expected.
 
     Raises:
@@ -79,10 +113,10 @@ def reading_schema(text: bytes, expected: RecordOf) -> bytes:
         written = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise CorruptMetadataError(f"the Avro schema is not JSON: {error}") from error
-    plain = _Plainer().plain(written, 0)
-    _check(plain, expected, "record")
-    _check_growth(plain)
-    return orjson.dumps(plain)
+    fitter = _Fitter()
+    fitted = fitter.fit(_Plainer().plain(written, 0), expected, ())
+    _check_growth(fitted)
+    return ReadingSchema(orjson.dumps(fitted), tuple(fitter.unions))
 
 
 class _Plainer:
@@ -158,27 +192,58 @@ def _sizes(plain: object) -> tuple[int, int]:
             return 1, _OFFSET_BYTES
 
 
-def _check(written: object, expected: Expected, path: str) -> None:
-    match expected, written:
-        case Nullable(inner), list():
-            for branch in written:
-                if branch != "null":
-                    _check(branch, inner, path)
-        case Nullable(inner), _:
-            _check(written, inner, path)
-        case ArrayOf(expected_items), {"type": "array", "items": items}:
-            _check(items, expected_items, f"{path}[]")
-        case RecordOf(expected_fields), {"type": "record", "fields": [*fields]}:
-            _check_fields({field["name"]: field["type"] for field in fields}, expected_fields, path)
-        case str(), _ if written in (expected, _WIDENED.get(expected)):
-            return
-        case _:
-            raise CorruptMetadataError(f"expected {path} to be {expected}, found {written!r:.100}")
+class _Fitter:
+    """Holds a plain schema against what is expected of it."""
+
+    def __init__(self) -> None:
+        self.unions: list[UnionRecord] = []
+
+    def fit(self, written: Any, expected: Expected, path: tuple[str, ...]) -> Any:  # noqa: ANN401 - JSON
+        """The schema with a :data:`BRANCH` in front of required records that are unions with null.
+
+        Raises:
+            CorruptMetadataError: it is another type, or lacks a field.
+        """
+        match expected, written:
+            case Nullable(inner), list():
+                return [each if each == "null" else self.fit(each, inner, path) for each in written]
+            case Nullable(inner), _:
+                return self.fit(written, inner, path)
+            case ArrayOf(expected_items), {"type": "array", "items": items}:
+                return {"type": "array", "items": self.fit(items, expected_items, (*path, "[]"))}
+            case RecordOf(), ["null", record] | [record, "null"] if "[]" not in path:
+                self.unions.append(UnionRecord(path, written.index(record)))
+                return _with_branch(self.fit(record, expected, path))
+            case RecordOf(expected_fields), {"type": "record", "fields": [*fields]}:
+                return {**written, "fields": self._fit_fields(fields, expected_fields, path)}
+            case str(), _ if written in (expected, _WIDENED.get(expected)):
+                return written
+            case _:
+                raise CorruptMetadataError(
+                    f"expected {_dotted(path)} to be {expected}, found {written!r:.100}"
+                )
+
+    def _fit_fields(
+        self, fields: list[Any], expected: Mapping[str, Expected], path: tuple[str, ...]
+    ) -> list[Any]:
+        written = {field["name"] for field in fields}
+        for name, field_type in expected.items():
+            if name not in written and not isinstance(field_type, Nullable):
+                raise CorruptMetadataError(f"expected a field {_dotted((*path, name))}, found none")
+        return [
+            {"name": name, "type": self.fit(field["type"], expected[name], (*path, name))}
+            if (name := field["name"]) in expected
+            else field
+            for field in fields
+        ]
 
 
-def _check_fields(written: Mapping[str, object], expected: Mapping[str, Expected], path: str) -> None:
-    for name, field_type in expected.items():
-        if name in written:
-            _check(written[name], field_type, f"{path}.{name}")
-        elif not isinstance(field_type, Nullable):
-            raise CorruptMetadataError(f"expected a field {path}.{name}, found none")
+def _with_branch(record: dict[str, Any]) -> dict[str, Any]:
+    fields = record["fields"]
+    if any(field["name"] == BRANCH for field in fields):
+        raise CorruptMetadataError(f"the Avro schema has a field {BRANCH} that no writer writes")
+    return {**record, "fields": [{"name": BRANCH, "type": "int"}, *fields]}
+
+
+def _dotted(path: tuple[str, ...]) -> str:
+    return ".".join(("record", *path)).replace(".[]", "[]")

@@ -1,4 +1,4 @@
-"""Index manifests: Avro files with one record per hash index or deletion vector file of a snapshot.
+"""Index manifests: files with one record per hash index or deletion vector file of a snapshot.
 
 =============================================  ===================================================
 field                                          meaning
@@ -28,11 +28,11 @@ import numpy as np
 import pyarrow as pa
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
-from app.table.avro import read_columns
 from app.table.avro_schema import ArrayOf, Nullable, RecordOf
 from app.table.avro_writing import write_avro
 from app.table.manifest_entry import FileKind
 from app.table.record_columns import RecordColumns
+from app.table.record_files import read_columns
 from app.types.index_files import DELETION_VECTORS, DeletionRange, GlobalIndex, IndexFileMeta
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class IndexManifest:
         return cls(tuple(map(IndexEntry, *columns)))
 
     def write(self, compression: str = "zstd") -> bytes:
-        """The index manifest, entries in their order, as the engine writes it.
+        """The index manifest, entries in their order, as the engine writes it under ``manifest.format=avro``.
 
         Args:
             compression: the table's option ``manifest.compression``.

@@ -1,4 +1,4 @@
-"""Manifests: Avro files with one record per data file that a commit added or removed.
+"""Manifests: files with one record per data file that a commit added or removed.
 
 A record is ``_VERSION int`` (2), ``_KIND int`` (0 ADD, 1 DELETE), ``_PARTITION bytes`` (a serialized row),
 ``_BUCKET int``, ``_TOTAL_BUCKETS int`` (of the partition at that time; -1 without buckets) and ``_FILE``:
@@ -24,6 +24,10 @@ _FIRST_ROW_ID [null, long]                   id of its first row, if the table t
 _WRITE_COLS [null, array<string>]            columns in the file, if not all
 ===========================================  =======================================================
 
+In ORC manifests, statistics of files without ``_DELETE_ROW_COUNT`` may be those of another file: writers
+until 0.5 mixed them up when they merged manifests, and later ones copied what they found. These say
+nothing.
+
 A manifest is decoded into columns, and stays that, since plans look at all of its files. One file can be had
 as an object (:mod:`app.table.manifest_entry`).
 """
@@ -38,7 +42,6 @@ import numpy as np
 import pyarrow as pa
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
-from app.table.avro import read_columns_apart
 from app.table.avro_apart import ColumnApart
 from app.table.avro_schema import ArrayOf, Nullable, RecordOf
 from app.table.derived import Derived
@@ -50,6 +53,7 @@ from app.table.manifest_entry import (
     ManifestEntry,
 )
 from app.table.record_columns import NameLists, OptionalIntegers, RecordColumns
+from app.table.record_files import is_orc, read_columns_apart
 from app.table.row_statistics import STATISTICS, StatisticsColumns
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
 
@@ -96,6 +100,7 @@ _RECORD = RecordOf(
 _INDEX_MAGIC = bytes.fromhex("00054e4ed01a35ae")
 EMBEDDED = ColumnApart(("_FILE", "_EMBEDDED_FILE_INDEX"), _INDEX_MAGIC)
 _UNKNOWN_SOURCE = -1
+_ARITY_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,6 +180,8 @@ class Manifest:
         _check(entries, files)
         partition_codes, partitions = entries.coded_bytes("_PARTITION")
         extra_files = files.lists("_EXTRA_FILES", pa.string())
+        delete_row_counts = files.optional_integers("_DELETE_ROW_COUNT")
+        may_be_false = ~delete_row_counts.known & is_orc(data)
         return cls(
             decoded_bytes=entries.nbytes + embedded_indexes.data.nbytes,
             kinds=entries.integers("_KIND", np.int8),
@@ -187,8 +194,8 @@ class Manifest:
             row_counts=files.integers("_ROW_COUNT", np.int64),
             min_keys=files.strings("_MIN_KEY"),
             max_keys=files.strings("_MAX_KEY"),
-            key_statistics=StatisticsColumns.of(files.records("_KEY_STATS")),
-            value_statistics=StatisticsColumns.of(files.records("_VALUE_STATS")),
+            key_statistics=StatisticsColumns.of(files.records("_KEY_STATS")).without(may_be_false),
+            value_statistics=StatisticsColumns.of(files.records("_VALUE_STATS")).without(may_be_false),
             min_sequence_numbers=files.integers("_MIN_SEQUENCE_NUMBER", np.int64),
             max_sequence_numbers=files.integers("_MAX_SEQUENCE_NUMBER", np.int64),
             schema_ids=files.integers("_SCHEMA_ID", np.int64),
@@ -196,7 +203,7 @@ class Manifest:
             extra_file_starts=np.asarray(extra_files.offsets).astype(np.int64),
             extra_files=BytesColumn.from_arrow(extra_files.values),
             creation_times=files.optional_integers("_CREATION_TIME"),
-            delete_row_counts=files.optional_integers("_DELETE_ROW_COUNT"),
+            delete_row_counts=delete_row_counts,
             embedded_indexes=embedded_indexes,
             file_sources=_sources(files.optional_integers("_FILE_SOURCE")),
             value_statistics_columns=NameLists.of(files.lists("_VALUE_STATS_COLS", pa.string())),
@@ -223,6 +230,12 @@ class Manifest:
         starts, lengths = np.zeros(len(self.kinds), np.int64), np.full(len(self.kinds), NULL_LENGTH, np.int64)
         starts[owners], lengths[owners] = self.extra_files.starts[found], self.extra_files.lengths[found]
         return BytesColumn(self.extra_files.data, starts, lengths)
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether a file has keys with columns, as files of append tables have not."""
+        keys = self.min_keys.take(np.flatnonzero(self.min_keys.lengths >= _ARITY_BYTES))
+        return bool(keys.gather(0, _ARITY_BYTES).any())
 
     def file_name(self, row: int) -> str:
         """The name of one file."""

@@ -1,11 +1,8 @@
-"""Manifest lists: Avro files with one record per manifest.
+"""Manifest lists: files with one record per manifest.
 
 ====================================  ============================================================
 field                                 meaning
 ====================================  ============================================================
-if TYPE_CHECKING:
-    from app.types.roaring import Buffer
-
 _VERSION int                          2
 _FILE_NAME string, _FILE_SIZE long    the manifest
 _NUM_ADDED_FILES, _NUM_DELETED_FILES  long: its entries of each kind
@@ -27,8 +24,8 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
-from app.table.avro import read_columns
 from app.table.avro_schema import Nullable, RecordOf
+from app.table.record_files import read_columns
 from app.table.row_statistics import STATISTICS
 
 if TYPE_CHECKING:

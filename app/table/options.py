@@ -17,6 +17,7 @@ index-file-in-data-file-dir           false                     hash and deletio
 dynamic-bucket.target-row-num         2000000                   keys in a bucket before it counts as full
 dynamic-bucket.max-buckets            -1                        most buckets of a partition; -1 unlimited
 data-evolution.enabled                false                     one row may be spread over several files
+write-mode                            none                      ``change-log`` or ``append-only``; until 0.5
 ====================================  ========================  ===========================================
 """
 
@@ -102,6 +103,11 @@ class TableOptions:
     def data_evolution(self) -> bool:
         """Whether several files may hold columns of the same rows."""
         return self._boolean("data-evolution.enabled", default=False)
+
+    @property
+    def change_log(self) -> bool:
+        """Whether releases 0.4 and 0.5 keep changes of rows; later ones do wherever there is a key."""
+        return self.values.get("write-mode", "").strip().lower() == "change-log"
 
     @property
     def default_partition(self) -> str:

@@ -58,8 +58,8 @@ class StatisticsColumns:
     """The statistics of many files.
 
     Attributes:
-        min_values: serialized rows of lower bounds, shape (n,).
-        max_values: serialized rows of upper bounds, shape (n,).
+        min_values: serialized rows of lower bounds, shape (n,); null where nothing is said.
+        max_values: serialized rows of upper bounds, shape (n,); likewise.
         null_counts: int64: nulls of each column of the first file, then of the second, ...; -1 where not
             counted.
         null_count_starts: int64, shape (n + 1,): where those of each file begin and the file's before it
@@ -81,6 +81,25 @@ class StatisticsColumns:
             records.strings("_MAX_VALUES"),
             np.where(counts.known & (counts.values >= 0), counts.values, _UNKNOWN),
             np.asarray(lists.offsets).astype(np.int64),
+        )
+
+    @property
+    def say_nothing(self) -> NDArray[np.bool_]:
+        """The files of which neither bounds nor null counts are known, shape (n,)."""
+        return self.min_values.is_null
+
+    def without(self, files: NDArray[np.bool_]) -> Self:
+        """The same with nothing said of these ``files``, shape (n,)."""
+        if not files.any():
+            return self
+        of_counts = np.repeat(files, np.diff(self.null_count_starts))
+        first, last = self.null_count_starts[[0, -1]]
+        counts = self.null_counts[first:last]
+        return type(self)(
+            self.min_values.without(files),
+            self.max_values.without(files),
+            np.where(of_counts, _UNKNOWN, counts),
+            self.null_count_starts - first,
         )
 
     def row(self, row: int) -> RowStatistics:

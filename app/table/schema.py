@@ -146,6 +146,11 @@ class TableSchema:
                 return BucketMode.CROSS_PARTITION
 
     @property
+    def counts_rows(self) -> bool:
+        """Whether files of releases 0.4 and 0.5 count equal rows, each of which is its own key."""
+        return self.options.change_log and not self.primary_keys
+
+    @property
     def merge_engine(self) -> MergeEngine | None:
         """The merge engine; None for append tables."""
         return self.options.merge_engine if self.primary_keys else None

@@ -68,7 +68,7 @@ def value_bounds(
         absent = column.id not in file_schema.by_id
         return _read_slot(manifest, stored, some, columns, column, null_if_missing=absent)
 
-    layouts = manifest.schema_ids, listed.codes, manifest.write_columns.codes
+    layouts = manifest.schema_ids, listed.codes, manifest.write_columns.codes, stored.say_nothing
     return _read_alike(manifest, rows, layouts, column, read)
 
 
@@ -85,15 +85,16 @@ def key_bounds(
 
     def read(some: NDArray[np.int64]) -> ColumnBounds:
         columns = schema_of(int(manifest.schema_ids[some[0]])).trimmed_primary_keys
-        return _read_slot(manifest, manifest.key_statistics, some, columns, column, null_if_missing=False)
+        return _read_slot(manifest, stored, some, columns, column, null_if_missing=False)
 
-    return _read_alike(manifest, rows, (manifest.schema_ids,), column, read)
+    stored = manifest.key_statistics
+    return _read_alike(manifest, rows, (manifest.schema_ids, stored.say_nothing), column, read)
 
 
 def _read_alike(
     manifest: Manifest,
     rows: NDArray[np.int64],
-    layouts: Sequence[NDArray[np.integer]],
+    layouts: Sequence[NDArray[np.integer] | NDArray[np.bool_]],
     column: DataField,
     read: Callable[[NDArray[np.int64]], ColumnBounds],
 ) -> ColumnBounds:
@@ -122,6 +123,8 @@ def _read_slot(
     if not slots:
         missing = row_count if null_if_missing else np.full(len(rows), UNKNOWN_COUNT)
         return _unknown(column.type, missing, row_count)
+    if stored.say_nothing[rows[0]]:
+        return _unknown(column.type, np.full(len(rows), UNKNOWN_COUNT), row_count)
     slot, written = slots[-1], columns[slots[-1]].type
 
     def name_of(at: int) -> str:

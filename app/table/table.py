@@ -12,6 +12,7 @@ from app.errors import (
     NotFoundError,
     RequestError,
     SnapshotExpiredError,
+    UnsupportedFormatError,
 )
 from app.table.digest import content_digest
 from app.table.index_manifest import IndexManifest
@@ -190,9 +191,18 @@ class Table:
 
         Raises:
             SnapshotExpiredError: the snapshot went away.
+            UnsupportedFormatError: the table's files count equal rows.
         """
         files = self.manifest_files(resolved)
-        return tuple(self._files.get_all(self._reader.manifests, files, Manifest.parse))
+        manifests = tuple(self._files.get_all(self._reader.manifests, files, Manifest.parse))
+        # Releases that know no write mode take the option as it is, and write files without keys.
+        if resolved.schema.counts_rows and any(each.has_keys for each in manifests):
+            raise UnsupportedFormatError(
+                f"{self._what} has no primary key and was written under write-mode=change-log (value_count): "
+                f"its files count equal rows, which only releases 0.4 and 0.5 read: copy it into a new table "
+                f"with one of these"
+            )
+        return manifests
 
     def manifest(self, file: ManifestFile) -> Manifest:
         """One manifest.

@@ -105,6 +105,12 @@ class BytesColumn:
         """The strings of ``rows``, in that order; the buffer stays shared."""
         return type(self)(self.data, self.starts[rows], self.lengths[rows])
 
+    def without(self, rows: NDArray[np.bool_]) -> Self:
+        """The same with null in these ``rows``, shape (n,); the buffer stays shared."""
+        return type(self)(
+            self.data, np.where(rows, 0, self.starts), np.where(rows, NULL_LENGTH, self.lengths)
+        )
+
     def ends_with(self, suffix: bytes) -> NDArray[np.bool_]:
         """Which strings end with ``suffix``, which is not empty; shape (n,), False for nulls."""
         found = np.zeros(len(self), np.bool_)

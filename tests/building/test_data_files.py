@@ -6,6 +6,7 @@ import datetime as dt
 import random
 from typing import TYPE_CHECKING
 
+import fastavro
 import pyarrow as pa
 import pytest
 from pyarrow import parquet as pq
@@ -131,6 +132,21 @@ def test_damage_to_avro_files_is_an_error_or_reads_on(tmp_path: Path) -> None:
             failed += 1
 
     assert failed > 50
+
+
+@pytest.mark.parametrize("null_first", [True, False])
+def test_rows_of_old_avro_files_are_unions_with_null(tmp_path: Path, null_first: bool) -> None:  # noqa: FBT001
+    record = {"type": "record", "name": "row", "fields": [{"name": "id", "type": ["null", "long"]}]}
+    schema = ["null", record] if null_first else [record, "null"]
+    whole, holed = tmp_path / "whole.avro", tmp_path / "holed.avro"
+    rows: list[dict[str, int] | None] = [{"id": row} for row in range(ROWS)]
+    for path, written in ((whole, rows), (holed, [*rows, None])):
+        with path.open("wb") as stream:
+            fastavro.writer(stream, schema, written)
+
+    assert read_columns(DataFile.open(whole), ["id"])["id"].to_pylist() == list(range(ROWS))
+    with pytest.raises(CorruptFileError, match="expected rows, found null"):
+        read_columns(DataFile.open(holed), ["id"])
 
 
 def test_avro_schemas_that_refer_to_themselves_are_refused(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from app.errors import CorruptMetadataError, UnsupportedFormatError
 from app.table.manifest import Manifest
 from app.table.manifest_entry import FileKind, FileSource, ManifestEntry
 from app.table.row_statistics import RowStatistics
+from app.types import parse_type
+from app.types.binary_row import serialize_row
 from benchmarks.avro_schemas import MANIFEST
 from tests.table.entries import avro, entry, manifest, record
 
@@ -131,6 +133,13 @@ def test_impossible_entries_are_damage(written: dict[str, Any], complaint: str) 
 def test_other_versions_are_refused() -> None:
     with pytest.raises(UnsupportedFormatError, match="version 3"):
         Manifest.parse(avro([record(entry()), changed("_VERSION", 3)]))
+
+
+def test_keys_of_append_tables_have_no_columns() -> None:
+    one = serialize_row([7], [parse_type("INT")])
+    assert manifest([entry(), entry(min_key=one)]).has_keys
+    assert not manifest([entry(), entry(min_key=b"")]).has_keys
+    assert not manifest([]).has_keys
 
 
 class TestSideIndexes:

@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from app.errors import NotFoundError, RequestError
-from app.storage import Warehouse
-from app.table import OrphanKind
+from app.storage import Maintenance, Warehouse
+from app.table import Catalog, OrphanFiles, OrphanKind
+from tests.golden_tables import DATABASE
+from tests.golden_versions import version_tables
 from tests.s3_server import serve
 from tests.table.index_tables import DAY, NOW, IndexTable, find, orphans_of, paths_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.golden_versions import VersionTable
     from tests.table.index_tables import ReaderOf
 
 
@@ -48,6 +51,21 @@ def test_only_names_of_index_files_are_orphans(table: IndexTable, reader_of: Rea
     found = table.orphans(reader_of).find(DAY, NOW).found
 
     assert dict(zip(paths_of(found), [orphan.kind for orphan in found], strict=True)) == orphans
+
+
+@pytest.mark.parametrize("table", version_tables(), ids=str)
+def test_index_manifests_of_every_release_and_format_name_their_files(
+    table: VersionTable, golden_versions: Path, reader_of: ReaderOf
+) -> None:
+    warehouse = Warehouse("w", str(golden_versions / table.version))
+    reader = reader_of(warehouse)
+    named = Catalog(reader).table(DATABASE, table.name)
+
+    orphans = OrphanFiles(named, Maintenance(warehouse), reader.readers).find(
+        dt.timedelta(0), dt.datetime.now(dt.UTC)
+    )
+
+    assert (orphans.found, orphans.younger) == ((), 0)
 
 
 def test_bucket_directories_are_searched_if_any_schema_lays_index_files_there(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -145,6 +146,33 @@ def test_bounds_that_are_nan_say_nothing(stated: tuple[float, float], ending: st
     assert found == FileBounds(None, None, 0, ROWS, may_hold_nan=ending == "orc")
 
 
+@pytest.mark.parametrize("wrong", [True, False])
+def test_of_files_whose_statistics_are_dropped_only_their_schema_is_known(wrong: bool) -> None:  # noqa: FBT001
+    """Statistics of another file need not even have the columns of this one."""
+    strange = RowStatistics(b"strange", b"", (1, 2, 3, 4, 5)) if wrong else BOTH
+    entries = [
+        entry(row_count=ROWS, value_statistics=each, key_statistics=each) for each in (BOTH, strange, BOTH)
+    ]
+    whole = manifest(entries)
+    dropped = np.array([False, True, False])
+    files = replace(
+        whole,
+        value_statistics=whole.value_statistics.without(dropped),
+        key_statistics=whole.key_statistics.without(dropped),
+    )
+    later = schema((0, "a", "INT"), (1, "b", "STRING"), (2, "c", "INT"), schema_id=1)
+    keyed = schema((0, "a", "INT"), (1, "b", "STRING"), primary_keys=("a", "b"))
+    rows = np.arange(3)
+
+    of_a, of_c = (value_bounds(files, rows, later.by_id[column], lambda _: OLD) for column in (0, 2))
+    of_key = key_bounds(files, rows, keyed.by_id[0], lambda _: keyed)
+
+    known, nothing = FileBounds(1, 5, 0, ROWS), FileBounds(None, None, None, ROWS)
+    assert by_file(of_a) == by_file(of_key) == [known, nothing, known]
+    assert by_file(of_c) == [FileBounds(None, None, ROWS, ROWS)] * 3
+    assert files.entry(1).file.value_statistics == RowStatistics(b"", b"", (None,) * len(strange.null_counts))
+
+
 def test_keys() -> None:
     keyed = schema((0, "a", "INT"), (1, "b", "STRING"), (2, "c", "INT"), primary_keys=("b", "a"))
     statistics = stored([STRING, INT], [b"a", 1], [b"b", 2], [0, 0])
@@ -184,7 +212,8 @@ VALUES: dict[str, st.SearchStrategy[Value]] = {
     "DOUBLE": st.sampled_from([math.nan, -math.inf, 2.5]),
     "DATE": st.integers(-(2**31), 2**31 - 1),
     "DECIMAL": st.integers(-(10**30) + 1, 10**30 - 1) | st.integers(-5, 5),
-    "TIMESTAMP": st.integers(-5, 5).map(lambda micros: micros * 1000),
+    "TIMESTAMP": st.integers(-5, 5).map(lambda micros: micros * 1000)
+    | st.sampled_from([-(10**6), 10**6, 2**63 // 10**6 * 10**6]),
 }
 
 
@@ -239,6 +268,8 @@ def definition(each: ManifestEntry, column: DataField) -> FileBounds:
     factor = factors.get((types[slot].root, column.type.root))
     if factor is not None:
         ends = [None if end is None else int(end) * factor for end in ends]
+    if column.type.root == "TIMESTAMP" and file.file_name.endswith(".orc") and ends[1] is not None:
+        ends[1] = int(ends[1]) + 999_999 * (int(ends[1]) % 1_000_000 == 0)
     return FileBounds(ends[0], ends[1], nulls, file.row_count, may_hold_nan)
 
 

@@ -1,8 +1,9 @@
-"""Bounds of floating columns say of NaN what their writer lets them say."""
+"""Bounds say what their writers let them say: of NaN, and of times whose fractions were cut."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,7 @@ from app.predicates.verdicts import Verdict, leaf_verdicts
 from app.table.trusted_bounds import trusted_bounds
 from app.types import DataField, parse_type
 from app.types.bytes_column import BytesColumn
-from tests.file_bounds import FileBounds, column_bounds
+from tests.file_bounds import FileBounds, by_file, column_bounds
 
 RATIO = DataField(0, "ratio", parse_type("FLOAT"))
 EQUALS_HALF = BoundLeaf(Operator.EQUAL, RATIO, (0.5,))
@@ -42,6 +43,41 @@ def test_only_of_parquet_the_maximum_has_no_nan_above_it(leaf: BoundLeaf) -> Non
 
 def test_a_column_of_nulls_stays_decided_whatever_its_format() -> None:
     assert verdicts(EQUALS_HALF, FileBounds(None, None, 48, 48), FORMATS) == [Verdict.NONE] * 3
+
+
+SECOND = 10**9
+LATEST = 2**63 // 10**6 * 10**6
+
+
+@pytest.mark.parametrize("name", ["TIMESTAMP(6)", "TIMESTAMP(9)", "TIMESTAMP_LTZ(4)"])
+@pytest.mark.parametrize(
+    ("high", "stands_for"),
+    [
+        (SECOND, SECOND + 999_999),
+        (0, 999_999),
+        (-SECOND, -SECOND + 999_999),
+        (LATEST, LATEST + 999_999),
+        (SECOND + 1000, SECOND + 1000),
+        (-1000, -1000),
+        (None, None),
+    ],
+)
+def test_a_maximum_of_whole_milliseconds_in_orc_stands_for_its_millisecond(
+    name: str, high: int | None, stands_for: int | None
+) -> None:
+    data_type = parse_type(name)
+    stated = FileBounds(-SECOND, high, 0, 5)
+
+    found = trusted_bounds(column_bounds(data_type, [stated] * 3), data_type, BytesColumn.of(FORMATS))
+
+    assert by_file(found) == [replace(stated, high=stands_for), stated, stated]
+
+
+@pytest.mark.parametrize("name", ["TIMESTAMP(3)", "TIMESTAMP_LTZ(0)", "DATE", "BIGINT"])
+def test_columns_without_fractions_of_milliseconds_are_trusted_in_orc(name: str) -> None:
+    bounds = column_bounds(parse_type(name), [FileBounds(0, SECOND, 0, 5)])
+
+    assert trusted_bounds(bounds, parse_type(name), BytesColumn.of([b"data-1.orc"])) is bounds
 
 
 def test_columns_of_other_types_are_trusted_as_they_are() -> None:

@@ -1,0 +1,200 @@
+"""What the pages of a Parquet file's columns become, found out before one of them is expanded.
+
+A column of a row group is a series of pages, each a header (:mod:`app.table.parquet_thrift`) and its bytes:
+
+=====  ============================================================================
+field  meaning
+=====  ============================================================================
+1      type: 0 data, 2 dictionary, 3 data of version 2
+2, 3   bytes of the page, expanded and as it stands
+5      of data: field 1 number of values, 2 encoding
+7      of a dictionary: field 1 number of values
+8      of data of version 2: field 1 number of values, 4 encoding
+=====  ============================================================================
+
+A value that repeats takes nearly nothing: runs of levels stand for as many nulls as they like, and a number
+for any value of the dictionary. So values count as well as bytes, and strings of a dictionary as often as
+they may be meant.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from app.errors import CorruptMetadataError, UnsupportedFormatError
+from app.table.avro import AvroCursor
+from app.table.expansion import Allowance
+from app.table.parquet_thrift import read_struct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow.parquet as pq
+
+    from app.table.parquet_thrift import Struct
+    from app.types.roaring import Buffer
+
+# A value takes at most so many in columns and in what they are made with: eight, its length and its levels.
+_VALUE_BYTES: Final = 16
+_PAGE_BYTES: Final = 1 << 10
+_STRING: Final = "BYTE_ARRAY"
+_PHYSICAL_TYPES: Final = frozenset({"INT32", "INT64", _STRING})
+_DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
+_HEADERS: Final = {_DATA: (5, 2), _DATA_V2: (8, 4)}
+"""Of data pages: field with their own header, and of their encoding in it."""
+_DICTIONARY_ENCODINGS: Final = frozenset({2, 8})
+_SHARES_PREFIXES: Final = 7
+_LENGTH: Final = struct.Struct("<I")
+_SMALL_BYTES: Final = 1 << 20
+"""If a column cannot become more, nobody asks how long the strings of its dictionary are."""
+_CODECS: Final = {
+    "ZSTD": "zstd",
+    "SNAPPY": "snappy",
+    "GZIP": "gzip",
+    "LZ4": "lz4_raw",
+    "BROTLI": "brotli",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """One page.
+
+    Attributes:
+        offset: of its header.
+        kind: field 1.
+        size: bytes, expanded.
+        stored: its bytes as they stand.
+        values: number of values.
+        encoding: of the values.
+    """
+
+    offset: int
+    kind: int
+    size: int
+    stored: memoryview
+    values: int
+    encoding: int
+
+
+def check_pages(data: Buffer, metadata: pq.FileMetaData, columns: frozenset[int]) -> None:
+    """Makes sure that reading some columns takes no more memory than a file of this size may.
+
+    Args:
+        data: the whole file.
+        metadata: its footer.
+        columns: numbers of the columns that are to be read.
+
+    Raises:
+        CorruptMetadataError: it would take more, or pages do not lie where the footer says.
+        UnsupportedFormatError: a column is of a type or codec that no writer of metadata uses.
+    """
+    allowance = Allowance(len(data))
+    rows = 0
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        rows += group.num_rows
+        # Every record names a file of its own, which no codec can shrink below a byte.
+        if not 0 <= group.num_rows <= rows <= len(data):
+            raise CorruptMetadataError(f"a row group of {group.num_rows} rows in a file this small")
+        for column in columns:
+            chunk = group.column(column)
+            what = f"column {chunk.path_in_schema}"
+            if chunk.physical_type not in _PHYSICAL_TYPES:
+                raise CorruptMetadataError(f"{what} has the unexpected type {chunk.physical_type}")
+            allowance.take(group.num_rows * _VALUE_BYTES, what)
+            pages = list(_pages(memoryview(data), chunk))
+            for page in pages:
+                allowance.take(_PAGE_BYTES + page.size + page.values * _VALUE_BYTES, what, page.offset)
+            if chunk.physical_type == _STRING:
+                _check_strings(pages, chunk.compression, allowance, what)
+
+
+def _pages(data: memoryview, chunk: pq.ColumnChunkMetaData) -> Iterator[_Page]:
+    if not chunk.num_values:
+        # Nothing is read of it, wherever it is said to lie.
+        return
+    start, first = chunk.data_page_offset, chunk.dictionary_page_offset
+    if first is not None and 0 < first < start:
+        start = first
+    end = start + chunk.total_compressed_size
+    if not 0 <= start <= end <= len(data):
+        raise CorruptMetadataError(
+            f"expected column {chunk.path_in_schema} within the file, found bytes {start} to {end}"
+        )
+    cursor = AvroCursor(data[:end])
+    cursor.at = start
+    while cursor.left:
+        offset = cursor.at
+        header = read_struct(cursor)
+        kind, size, stored = (
+            _number(header, 1, offset),
+            _number(header, 2, offset),
+            _number(header, 3, offset),
+        )
+        values = encoding = 0
+        if kind in _HEADERS:
+            field, of_encoding = _HEADERS[kind]
+            own = header.get(field)
+            if not isinstance(own, dict):
+                raise CorruptMetadataError("a data page without the header of one", offset=offset)
+            values, encoding = _number(own, 1, offset), _number(own, of_encoding, offset)
+        elif kind != _DICTIONARY:
+            raise CorruptMetadataError(f"a page of type {kind}", offset=offset)
+        yield _Page(offset, kind, size, cursor.take(stored, "a page"), values, encoding)
+
+
+def _number(header: Struct, field: int, offset: int) -> int:
+    found = header.get(field)
+    if not isinstance(found, int) or found < 0:
+        raise CorruptMetadataError(f"expected a number in field {field} of a page header", offset=offset)
+    return found
+
+
+def _check_strings(pages: list[_Page], codec: str, allowance: Allowance, what: str) -> None:
+    """Counts the strings that stand in pages once and in the column perhaps many times."""
+    for page in pages:
+        if page.encoding == _SHARES_PREFIXES:
+            allowance.take(page.values * page.size, what, page.offset)
+    meant = sum(page.values for page in pages if page.encoding in _DICTIONARY_ENCODINGS)
+    for dictionary in (page for page in pages if page.kind == _DICTIONARY):
+        longest = dictionary.size
+        if meant * longest > _SMALL_BYTES:
+            longest = _longest(dictionary, codec)
+        allowance.take(meant * longest, what, dictionary.offset)
+
+
+def _longest(dictionary: _Page, codec: str) -> int:
+    """Bytes of the longest string of a dictionary, in which each has its length before it."""
+    content = _expand(dictionary, codec)
+    if len(content) < _LENGTH.size:
+        return 0
+    longest: int = _LENGTH.unpack_from(content)[0]
+    count, rest = divmod(len(content), _LENGTH.size + longest)
+    if not rest:
+        rows = np.frombuffer(content, np.uint8).reshape(count, -1)
+        if (rows[:, : _LENGTH.size] == rows[0, : _LENGTH.size]).all():
+            return longest
+    at = 0
+    while at + _LENGTH.size <= len(content):
+        length: int = _LENGTH.unpack_from(content, at)[0]
+        longest = max(longest, length)
+        at += _LENGTH.size + length
+    return longest
+
+
+def _expand(page: _Page, codec: str) -> Buffer:
+    if codec == "UNCOMPRESSED":
+        return page.stored
+    if codec not in _CODECS:
+        raise UnsupportedFormatError(f"Parquet codec {codec} is not supported")
+    try:
+        expanded: Buffer = pa.Codec(_CODECS[codec]).decompress(page.stored, page.size, asbytes=True)
+    except (OSError, pa.ArrowException) as error:
+        raise CorruptMetadataError(f"a dictionary cannot be expanded: {error}", offset=page.offset) from error
+    return expanded

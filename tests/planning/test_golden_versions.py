@@ -1,0 +1,128 @@
+"""Tables that releases of the engine wrote are planned right: no row is lost, and none comes back."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+
+from app.errors import UnsupportedFormatError
+from app.planning.requests import DeletionsRequest, LookupRequest, PlanRequest, SnapshotSelector
+from tests.golden_versions import version_tables
+from tests.planning.copied_tables import golden_ref, open_service
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+    from typing import TypeAlias
+
+    from app.planning.answers import Plan
+    from app.planning.service import IndexService
+    from tests.golden_versions import VersionTable
+
+    Services: TypeAlias = Callable[[VersionTable], IndexService]
+
+READABLE = [each for each in version_tables() if not each.expected["counts_rows"]]
+LATEST = SnapshotSelector()
+COUNTING = [each for each in version_tables() if each.expected["counts_rows"]]
+
+
+@pytest.fixture(scope="module")
+def service_of(golden_versions: Path) -> Iterator[Services]:
+    """Knows all tables of a release."""
+    services: dict[str, IndexService] = {}
+    with ExitStack() as opened:
+
+        def service_of(table: VersionTable) -> IndexService:
+            if table.version not in services:
+                services[table.version] = open_service(golden_versions / table.version)
+                opened.callback(services[table.version].close)
+            return services[table.version]
+
+        yield service_of
+
+
+@pytest.mark.parametrize("table", READABLE, ids=str)
+def test_every_version_has_the_files_that_the_engine_plans(table: VersionTable, service_of: Services) -> None:
+    for version in table.expected["versions"]:
+        plan = plan_of(service_of(table), table, SnapshotSelector(**version["at"]))
+        assert sorted(file.file_name for file in plan.files) == version["files"], version["at"]
+
+
+@pytest.mark.parametrize("table", READABLE, ids=str)
+def test_filters_lose_no_row(table: VersionTable, service_of: Services) -> None:
+    service = service_of(table)
+    for query in table.expected["queries"]:
+        kept = {file.file_name: file for file in plan_of(service, table, filter=query["sql"]).files}
+        selected = {
+            name: set(range(file.row_count) if file.selection is None else file.selection)
+            for name, file in kept.items()
+        }
+        assert answers(table, query["holds"], selected) == answers(table, query["holds"], None), query["sql"]
+
+
+@pytest.mark.parametrize("table", READABLE, ids=str)
+def test_deleted_positions(table: VersionTable, service_of: Services) -> None:
+    names = table.expected["scan_files"]
+    told = service_of(table).deletions(golden_ref(table.name), DeletionsRequest(files=tuple(names)))
+
+    found = {each.file_name: list(each.positions or ()) for each in told.deletions}
+
+    deleted = {name: each["deleted"] for name, each in table.expected["files"].items() if each["deleted"]}
+    assert {name: positions for name, positions in found.items() if positions} == deleted
+
+
+@pytest.mark.parametrize("table", [each for each in READABLE if each.expected["buckets"]], ids=str)
+def test_keys_are_found_in_their_buckets(table: VersionTable, service_of: Services) -> None:
+    for each in table.expected["buckets"]:
+        keys, buckets = zip(*each["keys"], strict=True)
+        request = LookupRequest(partition=each["partition"], keys=keys)
+
+        told = service_of(table).lookup(golden_ref(table.name), request)
+
+        assert [found.bucket for found in told.buckets] == list(buckets)
+
+
+@pytest.mark.parametrize("filter_", [None, "id = 1", "id IS NULL"])
+@pytest.mark.parametrize("table", COUNTING, ids=str)
+def test_tables_that_count_equal_rows_are_refused_by_name(
+    table: VersionTable, service_of: Services, filter_: str | None
+) -> None:
+    for selector in (
+        SnapshotSelector(),
+        *(SnapshotSelector(**each["at"]) for each in table.expected["versions"]),
+    ):
+        with pytest.raises(UnsupportedFormatError, match=r"write-mode=change-log \(value_count\)"):
+            plan_of(service_of(table), table, selector, filter=filter_)
+
+
+def plan_of(
+    service: IndexService,
+    table: VersionTable,
+    selector: SnapshotSelector = LATEST,
+    filter: str | None = None,  # noqa: A002 - as in a request
+) -> Plan:
+    return service.plan(golden_ref(table.name), PlanRequest(selector, filter=filter))
+
+
+def answers(
+    table: VersionTable, holds: Mapping[str, Sequence[int]], selected: Mapping[str, set[int]] | None
+) -> set[tuple[str, int]]:
+    """File and position of each row that a reader ends up with, who merges rows and evaluates the filter.
+
+    Args:
+        table: the table.
+        holds: positions whose values satisfy the filter, by file.
+        selected: positions of the files that are read; None for all of all files.
+    """
+    files = table.expected["files"]
+    read = {name: range(files[name]["row_count"]) for name in files} if selected is None else selected
+    alive = {(name, at) for name in read for at in set(read[name]) - set(files[name]["deleted"])}
+    if table.expected["merges"]:
+        newest: dict[int, tuple[int, str, int]] = {}
+        for name, at in alive:
+            known, key = files[name], files[name]["keys"][at]
+            newest[key] = max(newest.get(key, (-1, "", 0)), (known["sequences"][at], name, at))
+        alive = {(name, at) for _, name, at in newest.values() if not files[name]["removes"][at]}
+    return {(name, at) for name, at in alive if at in holds.get(name, ())}
