@@ -1,0 +1,50 @@
+"""A Python environment with Spark, made on first use and kept for the next run.
+
+pyspark is not a dependency of the project: it takes 400 MB, and tests that need it run it in a process of
+their own. The environment lies in the user's cache directory (``XDG_CACHE_HOME``).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+_REQUIREMENTS: Final = ("py4j==0.10.9.9", "pyspark==4.0.5")
+"""The connector works with pyspark 4.0.x only."""
+
+
+def spark_python() -> Path:
+    """The Python interpreter of the environment."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "paimon-index-tests"
+    name = "-".join(_REQUIREMENTS).replace("==", "-")
+    environment = cache / f"{name}-python{sys.version_info.major}.{sys.version_info.minor}"
+    if not environment.exists():
+        _make(environment)
+    return environment / "bin" / "python"
+
+
+def _make(environment: Path) -> None:
+    """Installs beside the place and renames, so that nobody meets half an environment."""
+    environment.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = Path(tempfile.mkdtemp(dir=environment.parent))
+    try:
+        _run(sys.executable, "-m", "venv", str(unfinished))
+        python = str(unfinished / "bin" / "python")
+        _run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *_REQUIREMENTS)
+        unfinished.rename(environment)
+    except OSError:
+        # Another test process was first.
+        if not environment.exists():
+            raise
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _run(*command: str) -> None:
+    finished = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - fixed words
+    assert finished.returncode == 0, finished.stderr

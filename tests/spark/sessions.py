@@ -1,0 +1,105 @@
+"""Sessions of a real Spark with the Paimon connector."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final, Self
+
+from tests.spark.environment import spark_python
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CONNECTOR: Final = (
+    Path(__file__).resolve().parents[3] / "shared" / "engine" / "spark" / "paimon-spark-4.0_2.13.jar"
+)
+_PROGRAM: Final = Path(__file__).with_name("spark_process.py")
+
+
+class SparkError(Exception):
+    """Spark refused a statement."""
+
+
+class Spark:
+    """One running Spark, shared by all sessions.
+
+    Attributes:
+        warehouse: the directory of the catalog ``paimon``, which is the current one in every session.
+    """
+
+    def __init__(self, process: subprocess.Popen[str], warehouse: Path) -> None:
+        self.warehouse = warehouse
+        self._process = process
+
+    @classmethod
+    def start(cls, directory: Path) -> Self:
+        """Starts Spark over a new warehouse inside of ``directory``."""
+        warehouse, scratch = directory / "warehouse", directory / "scratch"
+        warehouse.mkdir()
+        scratch.mkdir()
+        python = str(spark_python())
+        process = subprocess.Popen(  # noqa: S603 - fixed words
+            [python, str(_PROGRAM), str(CONNECTOR), str(warehouse), str(scratch)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            cwd=scratch,
+            env=os.environ | {"PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1"},
+        )
+        return cls(process, warehouse)
+
+    def session(self, time_zone: str = "UTC", conf: Mapping[str, str] | None = None) -> SparkSession:
+        """A new session with a time zone (``spark.sql.session.timeZone``) and other settings."""
+        return SparkSession(self, self.ask({"session": time_zone, "conf": dict(conf or {})})["session"])
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """One request and its answer, see ``spark_process.py``.
+
+        Raises:
+            SparkError: Spark refuses it.
+        """
+        _pipe(self._process.stdin).write(json.dumps(request) + "\n")
+        _pipe(self._process.stdin).flush()
+        line = _pipe(self._process.stdout).readline()
+        assert line, f"Spark ended with code {self._process.wait()} at {request}"
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise SparkError(answer["error"])
+        return answer
+
+    def stop(self) -> None:
+        """Ends the process and waits for it."""
+        _pipe(self._process.stdin).close()
+        self._process.wait()
+        _pipe(self._process.stdout).close()
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSession:
+    """A session: its own time zone, settings and current database."""
+
+    spark: Spark
+    number: int
+
+    def sql(self, statement: str) -> list[dict[str, Any]]:
+        """Runs a statement.
+
+        Returns:
+            The rows as Spark's JSON writer puts them: timestamps have milliseconds only, so ask for
+            ``unix_micros(ts)`` where the rest matters.
+
+        Raises:
+            SparkError: Spark refuses the statement.
+        """
+        answer = self.spark.ask({"in": self.number, "sql": statement})
+        return [json.loads(row) for row in answer["rows"]]
+
+
+def _pipe(end: IO[str] | None) -> IO[str]:
+    assert end is not None, "the process was started with pipes"
+    return end
