@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from app.errors import FilterError
 from app.predicates import unbound
+from app.predicates.char_tests import compare_char, outside_char
+from app.predicates.char_values import PaddingRoom
 from app.predicates.comparisons import NEGATIONS, compare, unknown
 from app.predicates.model import (
     ALWAYS_FALSE,
@@ -27,7 +29,7 @@ from app.types import TypeRoot
 from app.types.data_types import NESTED_ROOTS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from app.types import DataField
 
@@ -40,20 +42,20 @@ def bind(predicate: unbound.Predicate, fields: Sequence[DataField]) -> BoundPred
     Raises:
         FilterError: a column is not there, or a literal does not fit its column.
     """
-    return _bind(predicate, Names(fields), negated=False)
+    return _bind(predicate, Names(fields), PaddingRoom(), negated=False)
 
 
-def _bind(predicate: unbound.Predicate, names: Names, *, negated: bool) -> BoundPredicate:
+def _bind(predicate: unbound.Predicate, names: Names, room: PaddingRoom, *, negated: bool) -> BoundPredicate:
     while isinstance(predicate, unbound.Not):
         predicate, negated = predicate.child, not negated
     match predicate:
         case unbound.Leaf():
-            return _leaf(predicate, names, negated=negated)
+            return _leaf(predicate, names, room, negated=negated)
         case unbound.Flag(column):
             return _flag(column, names, negated=negated)
         case unbound.And(children) | unbound.Or(children):
             # map, not a comprehension, which would be one more Python frame for each level of nesting.
-            bound = tuple(map(partial(_bind, names=names, negated=negated), children))
+            bound = tuple(map(partial(_bind, names=names, room=room, negated=negated), children))
             is_conjunction = isinstance(predicate, unbound.And) is not negated
             return conjunction(bound) if is_conjunction else disjunction(bound)
         case unbound.Constant(value):
@@ -66,7 +68,7 @@ def _bind(predicate: unbound.Predicate, names: Names, *, negated: bool) -> Bound
             assert_never(predicate)
 
 
-def _leaf(leaf: unbound.Leaf, names: Names, *, negated: bool) -> BoundPredicate:
+def _leaf(leaf: unbound.Leaf, names: Names, room: PaddingRoom, *, negated: bool) -> BoundPredicate:
     field = names.tested(leaf.column)
     if field is None:
         return Unknown(leaf.text, frozenset({names.column(leaf.column).id}))
@@ -78,9 +80,12 @@ def _leaf(leaf: unbound.Leaf, names: Names, *, negated: bool) -> BoundPredicate:
                 position=leaf.column.position,
             )
         return unknown(leaf, field)
+    test = _comparison(leaf, field, room)
     if not negated:
-        return compare(leaf, leaf.operator, field)
+        return test(leaf.operator)
     if leaf.operator is Operator.BETWEEN:
+        if field.type.root is TypeRoot.CHAR:
+            return outside_char(leaf, field, room)
         below, above = (
             unbound.Leaf(operator, leaf.column, (literal,), leaf.text)
             for operator, literal in zip(
@@ -89,19 +94,32 @@ def _leaf(leaf: unbound.Leaf, names: Names, *, negated: bool) -> BoundPredicate:
         )
         return disjunction([compare(below, below.operator, field), compare(above, above.operator, field)])
     if leaf.operator not in NEGATIONS:
-        return _negated_text_test(leaf, field)
-    opposite = compare(leaf, NEGATIONS[leaf.operator], field)
+        return _negated_text_test(leaf, field, test(leaf.operator))
+    opposite = test(NEGATIONS[leaf.operator])
     return disjunction([opposite, BoundLeaf(Operator.IS_NULL, field)]) if leaf.null_safe else opposite
 
 
-def _negated_text_test(leaf: unbound.Leaf, field: DataField) -> BoundPredicate:
+def _comparison(
+    leaf: unbound.Leaf, field: DataField, room: PaddingRoom
+) -> Callable[[Operator], BoundPredicate]:
+    """The meaning of a leaf by the operator that stands in place of its own."""
+
+    def test(operator: Operator) -> BoundPredicate:
+        if field.type.root is TypeRoot.CHAR and operator not in _NULL_TESTS:
+            return compare_char(leaf, operator, field, room)
+        return compare(leaf, operator, field)
+
+    return test
+
+
+def _negated_text_test(leaf: unbound.Leaf, field: DataField, bound: BoundPredicate) -> BoundPredicate:
     """NOT LIKE and its kin: decided where the test is an equality or a NULL test in disguise."""
-    match compare(leaf, leaf.operator, field):
+    match bound:
         case BoundLeaf(operator=Operator.EQUAL, literals=literals):
             return BoundLeaf(Operator.NOT_EQUAL, field, literals)
         case BoundLeaf(operator=Operator.IS_NOT_NULL):
             return ALWAYS_FALSE  # every string passes the test
-        case bound if bound == ALWAYS_FALSE:
+        case _ if bound == ALWAYS_FALSE:
             return ALWAYS_FALSE  # the literal is NULL
         case _:
             return Unknown(f"NOT ({leaf.text})", frozenset({field.id}))
