@@ -11,7 +11,8 @@ from app.planning.answers import DeletionsAnswer, FileDeletions
 from app.planning.vector_places import UNKNOWN_CARDINALITY
 from app.planning.vectors import load_vectors
 from app.storage import check_deadline
-from app.types import parse_json, sql_key
+from app.types import parse_json
+from app.types.values import same_in_sql
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -75,7 +76,7 @@ def same_partition(version: Version, row: bytes, asked: tuple[Value | None, ...]
     pairs = zip(version.partition(row), asked, version.schema.partition_fields, strict=True)
     return all(
         (mine is None) == (theirs is None)
-        and (mine is None or theirs is None or sql_key(field.type)(mine) == sql_key(field.type)(theirs))
+        and (mine is None or theirs is None or same_in_sql(field.type, mine, theirs))
         for mine, theirs, field in pairs
     )
 

@@ -80,6 +80,8 @@ def _leaf(leaf: unbound.Leaf, names: Names, room: PaddingRoom, *, negated: bool)
                 position=leaf.column.position,
             )
         return unknown(leaf, field)
+    if not names.has_one_form(field):
+        return unknown(leaf, field)
     test = _comparison(leaf, field, room)
     if not negated:
         return test(leaf.operator)

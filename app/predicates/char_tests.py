@@ -55,6 +55,7 @@ class _Reading(Enum):
 
 
 _ALL_READINGS: Final = tuple(_Reading)
+_MOST_BEGINNINGS: Final = 100
 _TEXT_TESTS: Final = frozenset({Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS, Operator.LIKE})
 
 
@@ -204,13 +205,16 @@ def _none_of(field: DataField, values: Sequence[bytes]) -> BoundPredicate:
 
 
 def _begin_with(field: DataField, beginnings: Sequence[bytes]) -> BoundPredicate:
-    """What begins with one of some texts, and of several ones also what lies between them."""
+    """What begins with one of some texts, and of many also what lies between them."""
+    if len(beginnings) <= _MOST_BEGINNINGS:
+        return disjunction([_begins(field, each) for each in beginnings])
     first, last = min(beginnings), max(beginnings)
-    begins = like_test(write_pattern((last, ANY)), field)
-    if first == last:
-        return begins
-    to_last = disjunction([BoundLeaf(Operator.LESS_OR_EQUAL, field, (last,)), begins])
+    to_last = disjunction([BoundLeaf(Operator.LESS_OR_EQUAL, field, (last,)), _begins(field, last)])
     return conjunction([BoundLeaf(Operator.GREATER_OR_EQUAL, field, (first,)), to_last])
+
+
+def _begins(field: DataField, beginning: bytes) -> BoundPredicate:
+    return like_test(write_pattern((beginning, ANY)), field)
 
 
 def _roughly(operator: Operator, field: DataField, texts: Sequence[str]) -> BoundPredicate:
