@@ -153,6 +153,9 @@ class KeyBucket(Document):
 
     key_hash: int
     bucket: int | None = Field(description="Null: the key is not in the table's index yet.")
+    other_buckets: list[int] | None = Field(
+        None, description="Of keys with a CHAR column: where forms with other padding are or would be."
+    )
 
 
 class BucketLookup(Document):

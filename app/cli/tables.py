@@ -188,9 +188,9 @@ def lookup(  # noqa: PLR0913 - one parameter per option
     print_line(f"bucket mode {found['bucket_mode']}, snapshot {found['snapshot_id']}")
     asked = keys or hashes or ()
     print_table(
-        ("key", "hash", "bucket"),
+        ("key", "hash", "bucket", "otherwise padded"),
         (
-            (key, entry["key_hash"], entry["bucket"])
+            (key, entry["key_hash"], entry["bucket"], entry.get("other_buckets"))
             for key, entry in zip(asked, found["buckets"], strict=False)
         ),
     )

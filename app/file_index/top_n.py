@@ -18,6 +18,7 @@ from app.file_index.index_kinds import IndexKind
 from app.file_index.keys import FloatingKeys
 from app.file_index.range_bitmap import RangeBitmap
 from app.file_index.result import SKIP, Rows, rows
+from app.types import TypeRoot
 
 if TYPE_CHECKING:
     from pyroaring import BitMap
@@ -47,7 +48,8 @@ def top_n(
         limit: how many rows are asked for.
         strict: whether ``field`` is the only sort key.
         selection: answer to the filter; without a filter, all rows as exact ones. Unless it is exact, or
-            where the field has no range-bitmap, it is returned as it is.
+            where the field has no range-bitmap or is CHAR, it is returned as it is: values of CHAR that are
+            padded differently are alike for Spark, and the index holds them apart.
 
     Raises:
         CorruptIndexError: the range-bitmap is broken; the selection has to be kept.
@@ -57,7 +59,7 @@ def top_n(
     if limit <= 0:
         return SKIP
     entry = _range_entry(index, field)
-    if entry is None:
+    if entry is None or field.type.root is TypeRoot.CHAR:
         return selection
     with blame(entry):
         ranges = _open(index, entry, field)

@@ -199,6 +199,21 @@ class KeyBucket:
 
 
 @dataclass(frozen=True, slots=True)
+class CharKeyBucket:
+    """The same of a key with a CHAR column, which may be stored with fewer blanks at its end or with more.
+
+    Attributes:
+        key_hash: of the form of the key that is answered, the padded one if no form is known.
+        bucket: where the key is if it is padded, else where another form of it is.
+        other_buckets: where further forms of the key are, ascending.
+    """
+
+    key_hash: int
+    bucket: int | None
+    other_buckets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class LookupAnswer:
     """The answer to a LookupRequest, in request order.
 
@@ -208,7 +223,7 @@ class LookupAnswer:
 
     snapshot_id: int | None
     bucket_mode: str
-    buckets: tuple[KeyBucket, ...]
+    buckets: tuple[KeyBucket | CharKeyBucket, ...]
     detail: str | None = None
 
 

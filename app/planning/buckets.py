@@ -24,6 +24,7 @@ from app.planning.answers import (
     KeyBucket,
     LookupAnswer,
 )
+from app.planning.char_keys import key_forms
 from app.planning.key_directory import read_directories
 from app.planning.named_partition import NamedPartition
 from app.storage import check_deadline
@@ -32,7 +33,7 @@ from app.types import parse_json
 from app.types.binary_row import write_row
 from app.types.data_types import INTEGER_BITS
 from app.types.row_matrix import FieldValues
-from app.types.values import integer_range
+from app.types.values import integer_range, same_in_sql
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,6 +67,9 @@ def answer_lookup(version: Version, request: LookupRequest, zone: SessionZone | 
     mode = version.schema.bucket_mode
     partition = NamedPartition.read(version, request.partition, zone)
     hashes, keys = _hashes(version, request, partition.exact, zone)
+    forms = None if keys is None else key_forms(keys, len(hashes))
+    if forms is not None:
+        keys, hashes = forms.fields, key_hashes(forms.fields, len(forms.owners))
     buckets: Sequence[int | None]
     match mode:
         case BucketMode.HASH_DYNAMIC:
@@ -75,7 +79,11 @@ def answer_lookup(version: Version, request: LookupRequest, zone: SessionZone | 
             buckets = _fixed(version, hashes, keys, partition).tolist()
         case _:
             buckets = [None] * len(hashes)
-    answers = tuple(map(KeyBucket, hashes.tolist(), buckets))
+    answers = (
+        tuple(map(KeyBucket, hashes.tolist(), buckets))
+        if forms is None
+        else forms.buckets(hashes.tolist(), buckets)
+    )
     return LookupAnswer(version.snapshot_id, mode.value.lower(), answers, _NO_INDEX.get(mode))
 
 
@@ -212,9 +220,13 @@ def _read_keys(
             name = next(name for name in key if name not in allowed)
             raise FilterError(f"{name!r} is no key column of this table", column=name)
     for field, value in zip(schema.partition_fields, partition, strict=True):
-        if any(field.name in key and _value(key, field, zone) != value for key in keys):
+        if any(field.name in key and not _is(field, _value(key, field, zone), value) for key in keys):
             raise FilterError(f"{field.name!r} of the key is not that of the partition", column=field.name)
     return tuple(_read_field(keys, field, zone) for field in fields)
+
+
+def _is(field: DataField, one: Value | None, other: Value | None) -> bool:
+    return one == other or (one is not None and other is not None and same_in_sql(field.type, one, other))
 
 
 def _read_field(

@@ -16,11 +16,13 @@ from app.errors import CorruptIndexError, FilterError
 from app.file_index.result import Rows
 from app.file_index.top_n import top_n
 from app.planning.answers import ExplainStep, SkipStep
+from app.planning.char_bounds import padded_bounds
 from app.planning.live_rows import all_rows
 from app.planning.top_n import Candidates, beyond_top_n
 from app.predicates.names import Names
 from app.predicates.unbound import Column
 from app.table.alike import alike
+from app.types import TypeRoot
 from app.types.values import is_comparable
 
 if TYPE_CHECKING:
@@ -50,6 +52,8 @@ def keep_first_rows(drafts: Drafts, asked: TopN, bounds: FileBounds, indexes: In
     exact = drafts.is_exact(files)
     sure = np.where(exact, drafts.live_rows[files], 0)
     known = bounds.values(fields[0], files)
+    if known is not None and fields[0].type.root is TypeRoot.CHAR:
+        known = padded_bounds(known, fields[0].type.precision)
     if known is not None:
         dropped = beyond_top_n(
             Candidates(known, sure, exact & (sure == drafts.files.columns.row_counts[files])),

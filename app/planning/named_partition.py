@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Self
 
 from app.errors import FilterError
 from app.planning.filters import WITHOUT_TIME_ZONE
-from app.types import TypeRoot, parse_json, sql_key
+from app.types import TypeRoot, parse_json
 from app.types.json_values import parse_instants
 from app.types.session_zone import Instants
+from app.types.values import same_in_sql
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,5 +92,4 @@ def _could_be(mine: Value | None, asked: Value | Instants | None, field: DataFie
         return mine is asked
     if isinstance(asked, Instants):
         return asked.low <= int(mine) <= asked.high
-    key = sql_key(field.type)
-    return key(mine) == key(asked)
+    return same_in_sql(field.type, mine, asked)

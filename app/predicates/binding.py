@@ -7,11 +7,14 @@ test (LIKE, an unknown part) is unknown when negated.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, assert_never
 
 from app.errors import FilterError
 from app.predicates import unbound
+from app.predicates.char_tests import compare_char, outside_char
+from app.predicates.char_values import PaddingRoom
 from app.predicates.comparisons import NEGATIONS, compare, unknown
 from app.predicates.model import (
     ALWAYS_FALSE,
@@ -27,7 +30,7 @@ from app.types import TypeRoot
 from app.types.data_types import NESTED_ROOTS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from app.types import DataField
     from app.types.session_zone import SessionZone
@@ -48,35 +51,49 @@ def bind(
     Raises:
         FilterError: a column is not there, or a literal does not fit its column.
     """
-    return _bind(predicate, Names(fields), zone, negated=False)
+    return _bind(predicate, _Scope(Names(fields), zone, PaddingRoom()), negated=False)
 
 
-def _bind(
-    predicate: unbound.Predicate, names: Names, zone: SessionZone | None, *, negated: bool
-) -> BoundPredicate:
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What a predicate is bound to.
+
+    Attributes:
+        names: the columns.
+        zone: the time zone of the caller's session; None if it is not known.
+        room: room for the forms in which literals of CHAR may be stored.
+    """
+
+    names: Names
+    zone: SessionZone | None
+    room: PaddingRoom
+
+
+def _bind(predicate: unbound.Predicate, scope: _Scope, *, negated: bool) -> BoundPredicate:
     while isinstance(predicate, unbound.Not):
         predicate, negated = predicate.child, not negated
     match predicate:
         case unbound.Leaf():
-            return _leaf(predicate, names, zone, negated=negated)
+            return _leaf(predicate, scope, negated=negated)
         case unbound.Flag(column):
-            return _flag(column, names, negated=negated)
+            return _flag(column, scope.names, negated=negated)
         case unbound.And(children) | unbound.Or(children):
             # map, not a comprehension, which would be one more Python frame for each level of nesting.
-            bound = tuple(map(partial(_bind, names=names, zone=zone, negated=negated), children))
+            bound = tuple(map(partial(_bind, scope=scope, negated=negated), children))
             is_conjunction = isinstance(predicate, unbound.And) is not negated
             return conjunction(bound) if is_conjunction else disjunction(bound)
         case unbound.Constant(value):
             # NULL is as good as false on either side of NOT.
             return ALWAYS_FALSE if value is None or value is negated else ALWAYS_TRUE
         case unbound.Unknown(text, columns):
-            ids = frozenset(names.column(column).id for column in columns)
+            ids = frozenset(scope.names.column(column).id for column in columns)
             return Unknown(f"NOT ({text})" if negated else text, ids)
         case _:
             assert_never(predicate)
 
 
-def _leaf(leaf: unbound.Leaf, names: Names, zone: SessionZone | None, *, negated: bool) -> BoundPredicate:
+def _leaf(leaf: unbound.Leaf, scope: _Scope, *, negated: bool) -> BoundPredicate:
+    names, zone = scope.names, scope.zone
     field = names.tested(leaf.column)
     if field is None:
         return Unknown(leaf.text, frozenset({names.column(leaf.column).id}))
@@ -88,9 +105,14 @@ def _leaf(leaf: unbound.Leaf, names: Names, zone: SessionZone | None, *, negated
                 position=leaf.column.position,
             )
         return unknown(leaf, field)
+    if not names.has_one_form(field):
+        return unknown(leaf, field)
+    test = _comparison(leaf, field, scope)
     if not negated:
-        return compare(leaf, leaf.operator, field, zone)
+        return test(leaf.operator)
     if leaf.operator is Operator.BETWEEN:
+        if field.type.root is TypeRoot.CHAR:
+            return outside_char(leaf, field, scope.room)
         below, above = (
             unbound.Leaf(operator, leaf.column, (literal,), leaf.text)
             for operator, literal in zip(
@@ -101,19 +123,30 @@ def _leaf(leaf: unbound.Leaf, names: Names, zone: SessionZone | None, *, negated
             [compare(below, below.operator, field, zone), compare(above, above.operator, field, zone)]
         )
     if leaf.operator not in NEGATIONS:
-        return _negated_text_test(leaf, field)
-    opposite = compare(leaf, NEGATIONS[leaf.operator], field, zone)
+        return _negated_text_test(leaf, field, test(leaf.operator))
+    opposite = test(NEGATIONS[leaf.operator])
     return disjunction([opposite, BoundLeaf(Operator.IS_NULL, field)]) if leaf.null_safe else opposite
 
 
-def _negated_text_test(leaf: unbound.Leaf, field: DataField) -> BoundPredicate:
+def _comparison(leaf: unbound.Leaf, field: DataField, scope: _Scope) -> Callable[[Operator], BoundPredicate]:
+    """The meaning of a leaf by the operator that stands in place of its own."""
+
+    def test(operator: Operator) -> BoundPredicate:
+        if field.type.root is TypeRoot.CHAR and operator not in _NULL_TESTS:
+            return compare_char(leaf, operator, field, scope.room)
+        return compare(leaf, operator, field, scope.zone)
+
+    return test
+
+
+def _negated_text_test(leaf: unbound.Leaf, field: DataField, bound: BoundPredicate) -> BoundPredicate:
     """NOT LIKE and its kin: decided where the test is an equality or a NULL test in disguise."""
-    match compare(leaf, leaf.operator, field, None):
+    match bound:
         case BoundLeaf(operator=Operator.EQUAL, literals=literals):
             return BoundLeaf(Operator.NOT_EQUAL, field, literals)
         case BoundLeaf(operator=Operator.IS_NOT_NULL):
             return ALWAYS_FALSE  # every string passes the test
-        case bound if bound == ALWAYS_FALSE:
+        case _ if bound == ALWAYS_FALSE:
             return ALWAYS_FALSE  # the literal is NULL
         case _:
             return Unknown(f"NOT ({leaf.text})", frozenset({field.id}))

@@ -272,7 +272,7 @@ def _text_test(leaf: Leaf, operator: Operator, field: DataField) -> BoundPredica
         case Nowhere.NULL:
             return ALWAYS_FALSE
         case Exact(bytes(text)):
-            return _like(text, field) if operator is Operator.LIKE else _affix(operator, text, field)
+            return like_test(text, field) if operator is Operator.LIKE else _affix(operator, text, field)
         case _:
             return unknown(leaf, field)
 
@@ -282,7 +282,7 @@ def _affix(operator: Operator, text: bytes, field: DataField) -> BoundPredicate:
     return BoundLeaf(operator, field, (text,)) if text else BoundLeaf(Operator.IS_NOT_NULL, field)
 
 
-def _like(pattern: bytes, field: DataField) -> BoundPredicate:
+def like_test(pattern: bytes, field: DataField) -> BoundPredicate:
     """LIKE, or the simpler test that means the same."""
     pieces = read_pattern(pattern.decode())
     match pieces:

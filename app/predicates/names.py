@@ -50,6 +50,15 @@ class Names:
         """
         return self.column(column) if column.key is None else _map_key(self.column(column), column.key)
 
+    def has_one_form(self, tested: DataField) -> bool:
+        """Whether a key of a map is stored in one form: keys of CHAR may be padded or not, as values may."""
+        for field in self._maps:
+            if field.id == tested.id and tested.name != field.name:
+                key, key_type = tested.name[len(field.name) + 1 : -1], field.type.children[0]
+                is_padded = len(key) == key_type.precision and not key.endswith(" ")
+                return is_padded or key_type.root is not TypeRoot.CHAR
+        return True
+
     def _find(self, name: str) -> DataField | None:
         if name in self._exact:
             return self._exact[name]

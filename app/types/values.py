@@ -94,8 +94,19 @@ def _identity(value: Value) -> Value:
 
 
 def sql_key(data_type: DataType) -> Callable[[Value], tuple[bool, float] | Value]:
-    """A key function under which values of ``data_type`` compare as Spark SQL compares them."""
+    """A key function under which values of ``data_type`` compare as Spark SQL compares them.
+
+    CHAR compares as it is stored; predicates are bound to all forms in which a value may be stored.
+    """
     return _floating_key if data_type.root in FLOATING_ROOTS else _identity
+
+
+def same_in_sql(data_type: DataType, one: Value, other: Value) -> bool:
+    """Whether Spark SQL's ``=`` holds: of two CHAR values, whatever they were padded to."""
+    if data_type.root is TypeRoot.CHAR and isinstance(one, bytes) and isinstance(other, bytes):
+        return one.rstrip(b" ") == other.rstrip(b" ")
+    key = sql_key(data_type)
+    return key(one) == key(other)
 
 
 def is_comparable(data_type: DataType) -> bool:

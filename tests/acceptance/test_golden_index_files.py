@@ -11,7 +11,9 @@ from pyroaring import BitMap
 from app.file_index.evaluation import evaluate
 from app.file_index.result import SKIP, Rows
 from app.file_index.top_n import top_n
+from app.predicates.binding import bind
 from app.predicates.model import ALWAYS_TRUE
+from app.predicates.sql_reader import read_sql
 from tests import golden_file_index, golden_unit
 
 if TYPE_CHECKING:
@@ -54,11 +56,12 @@ def test_filters(client: httpx.Client, name: str) -> None:
     # Large files take most of the time and test nothing of HTTP that the small ones do not.
     checks = golden.document["checks"][: 5 if golden.row_count > _LARGE_ROWS else None]
     for recorded in checks:
-        result = evaluate(golden.bind(recorded["predicate"]), index, row_count=golden.row_count)
-        forms = [golden_file_index.expand(recorded["predicate"]), recorded["sql"]]
-        for written in forms:
-            if written is not None:
-                assert_same(ask(client, golden, {"filter": written}), result, golden.row_count)
+        forms = [(golden_file_index.expand(recorded["predicate"]), golden.bind(recorded["predicate"]))]
+        if recorded["sql"] is not None:
+            forms.append((recorded["sql"], bind(read_sql(recorded["sql"]), golden.fields)))
+        for written, predicate in forms:
+            result = evaluate(predicate, index, row_count=golden.row_count)
+            assert_same(ask(client, golden, {"filter": written}), result, golden.row_count)
 
 
 @pytest.mark.parametrize("name", sorted(golden_unit.documents("topn")))

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from app.types import DataField, parse_type
+from app.predicates.model import BoundLeaf, leaves
+from app.types import DataField, TypeRoot, parse_type
 from tests import golden_file_index, golden_tables
 from tests.sessions import bind_json, bind_sql
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from app.predicates.model import BoundPredicate
 
 
 _LONG_NUMBERS = ("DECIMAL(38", "TIMESTAMP(9) WITH LOCAL")
@@ -35,7 +38,7 @@ def test_filters_of_tables(table: str) -> None:
             continue
         fields = planning_fields(document, query)
         from_json = bind_json(query["predicate"], fields)
-        if query["filter_sql"] is not None:
+        if query["filter_sql"] is not None and not _tests_char(from_json):
             from_sql = bind_sql(query["filter_sql"], fields)
             assert repr(from_sql) == repr(from_json), query["filter_sql"]
 
@@ -45,9 +48,18 @@ def test_filters_of_index_files(name: str) -> None:
     golden = golden_file_index.load(name)
     for check in golden.document["checks"]:
         sql = check["sql"]
+        from_json = golden.bind(check["predicate"])
         # A call of concat stands for a long string where JSON spells it out.
-        if sql is not None and "concat(" not in sql:
-            assert repr(bind_sql(sql, golden.fields)) == repr(golden.bind(check["predicate"])), sql
+        if sql is not None and "concat(" not in sql and not _tests_char(from_json):
+            assert repr(bind_sql(sql, golden.fields)) == repr(from_json), sql
+
+
+def _tests_char(predicate: BoundPredicate) -> bool:
+    """Whether a CHAR column is compared, which JSON may mean as it is stored: see ``test_char_tests.py``."""
+    return any(
+        isinstance(leaf, BoundLeaf) and leaf.field.type.root is TypeRoot.CHAR and leaf.literals
+        for leaf in leaves(predicate)
+    )
 
 
 def test_the_engines_own_json_is_read() -> None:
