@@ -91,7 +91,7 @@ def _summary(version: Version, drafts: Drafts, kept: NDArray[np.int64]) -> PlanS
         files_total=count,
         files_kept=len(kept),
         files_skipped=count - len(kept),
-        files_invisible=version.contents.invisible,
+        files_invisible=len(version.hidden_files or ()),
         skipped_by={step: count for step, count in zip(SKIP_STEPS, steps, strict=True) if count},
         rows_total=int(columns.row_counts[asked].sum()),
         rows_selected=int(drafts.live_rows[kept].sum()),
