@@ -107,6 +107,12 @@ def encode_deletions(answer: DeletionsAnswer, window: Window, form: Form, token:
     }
 
 
+def encode_schemas(schemas: Sequence[Mapping[str, Json]], window: Window, token: NextToken) -> Entry:
+    """One page of the schemas of a table."""
+    page = window.fill(len(schemas), lambda index: schemas[index])
+    return {"schemas": page.entries, "next_page_token": token(page.next_offset)}
+
+
 def encode_index_files(
     snapshot_id: int | None, entries: Sequence[Json], window: Window, token: NextToken
 ) -> Entry:
