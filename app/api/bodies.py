@@ -140,6 +140,9 @@ class PlanBody(PagedBody):
     files: FileNames | None = Field(None, description="Decide only these data files.")
     top_n: TopNBody | None = None
     limit: Count | None = None
+    uris: bool = Field(
+        default=False, description="Paths are absolute URIs instead of relative to the warehouse."
+    )
 
     def to_request(self) -> PlanRequest:
         """The planner's form."""
@@ -151,6 +154,7 @@ class PlanBody(PagedBody):
             limit=self.limit,
             selection=SelectionForm(self.selection),
             explain=self.explain,
+            uris=self.uris,
         )
 
 

@@ -175,6 +175,7 @@ def plan_file(file: FilePlan, form: Form | None) -> Entry:
         "total_buckets": file.total_buckets,
         "min_sequence_number": file.min_sequence_number,
         "max_sequence_number": file.max_sequence_number,
+        "first_row_id": file.first_row_id,
         "raw_convertible": file.raw_convertible,
         "merge_group": file.merge_group,
         "residual": file.residual,

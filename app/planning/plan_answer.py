@@ -44,8 +44,9 @@ def answer_plan(
     kept = drafts.left()
     skipped = drafts.asked[~drafts.is_left(drafts.asked)] if request.explain else kept[:0]
     with_selections = request.selection not in (SelectionForm.NONE, SelectionForm.COUNT)
-    planned = PlannedFiles.of(version, drafts, kept, with_selections=with_selections)
-    left_out = PlannedFiles.of(version, drafts, skipped, with_selections=False)
+    uris = request.uris
+    planned = PlannedFiles.of(version, drafts, kept, with_selections=with_selections, uris=uris)
+    left_out = PlannedFiles.of(version, drafts, skipped, with_selections=False, uris=uris)
     return Plan(
         snapshot_id=version.snapshot_id,
         schema_id=version.schema.id,

@@ -76,6 +76,7 @@ class PlanRequest:
         files: decide only these data file names.
         selection: NONE spares the work of computing positions.
         explain: record every step that was tried, for kept and skipped files.
+        uris: paths are absolute URIs.
     """
 
     selector: SnapshotSelector = SnapshotSelector()
@@ -85,6 +86,7 @@ class PlanRequest:
     limit: int | None = None
     selection: SelectionForm = SelectionForm.BITMAP
     explain: bool = False
+    uris: bool = False
 
 
 @dataclass(frozen=True, slots=True)
