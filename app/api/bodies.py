@@ -157,6 +157,9 @@ class PlanBody(PagedBody):
     top_n: TopNBody | None = None
     limit: Count | None = None
     time_zone: TimeZone | None = None
+    uris: bool = Field(
+        default=False, description="Paths are absolute URIs instead of relative to the warehouse."
+    )
 
     def to_request(self) -> PlanRequest:
         """The planner's form."""
@@ -169,6 +172,7 @@ class PlanBody(PagedBody):
             selection=SelectionForm(self.selection),
             explain=self.explain,
             time_zone=self.time_zone,
+            uris=self.uris,
         )
 
 

@@ -12,17 +12,19 @@ from app.api.discovery_documents import (
     Configuration,
     DatabaseList,
     IndexFileList,
+    Schema,
+    SchemaList,
     SnapshotList,
     TableDescription,
     TableList,
     TagList,
 )
-from app.api.encoding import Entry, NextToken, encode_index_files
+from app.api.encoding import Entry, NextToken, encode_index_files, encode_schemas
 from app.api.negotiation import PlanFormat
 from app.api.openapi import operation
 from app.api.paging import Window
-from app.api.paths import DATABASES, TABLE, TABLES, DatabaseName, Table, WarehouseName
-from app.api.queries import BranchQuery, IndexFilesQuery
+from app.api.paths import DATABASES, TABLE, TABLES, DatabaseName, SchemaId, Table, WarehouseName
+from app.api.queries import BranchQuery, IndexFilesQuery, SchemasQuery, VersionQuery
 from app.api.runtime import Shared
 from app.api.strict_json import write_json
 from app.api.versioned import Question
@@ -87,9 +89,28 @@ async def tables(warehouse: WarehouseName, database: DatabaseName, runtime: Shar
 
 
 @router.get(TABLE, **operation(TableDescription))
-async def describe(table: Table, asked: Annotated[BranchQuery, Query()], runtime: Shared) -> Response:
-    """Describe a table: its schema, keys, options, latest snapshot and indexes."""
-    return await runtime.answer(lambda: runtime.service.describe(table, asked.branch))
+async def describe(table: Table, asked: Annotated[VersionQuery, Query()], runtime: Shared) -> Response:
+    """Describe a table as it is or as a version was: its schema, keys, options and indexes."""
+    return await runtime.answer(lambda: runtime.service.describe(table, asked.selector()))
+
+
+@router.get(TABLE + "/schemas", **operation(SchemaList))
+async def schemas(table: Table, asked: Annotated[SchemasQuery, Query()], runtime: Shared) -> Response:
+    """List a table's schemas, the oldest first, with the full types of their columns."""
+    question = Question(runtime, table, "schemas", asked)
+
+    def compute(version: Version, window: Window, token: NextToken) -> Entry:
+        return encode_schemas(runtime.service.schemas(version), window, token)
+
+    return await runtime.run(lambda: question.answer(compute))
+
+
+@router.get(TABLE + "/schemas/{schema_id}", **operation(Schema))
+async def schema(
+    table: Table, schema_id: SchemaId, asked: Annotated[BranchQuery, Query()], runtime: Shared
+) -> Response:
+    """Show one schema of a table, with the full types of its columns."""
+    return await runtime.answer(lambda: runtime.service.schema(table, schema_id, asked.branch))
 
 
 @router.get(TABLE + "/snapshots", **operation(SnapshotList))

@@ -50,9 +50,44 @@ class Column(Document):
 
     id: int
     name: str
-    type: str = Field(examples=["BIGINT NOT NULL"])
+    type: str = Field(
+        description="As text; `schemas` tells it as JSON.", examples=["BIGINT NOT NULL", "ARRAY<STRING>"]
+    )
     nullable: bool
     description: str | None
+
+
+class SchemaColumn(Document):
+    """One column of a schema, with its full type."""
+
+    id: int
+    name: str
+    type: str | dict[str, Any] = Field(
+        description="As in Paimon's schema files: text, or an object for ARRAY and MULTISET (`element`), MAP "
+        "(`key` and `value`) and ROW (`fields`).",
+        examples=[{"type": "ARRAY", "element": "BIGINT NOT NULL"}],
+    )
+    nullable: bool
+    description: str | None
+
+
+class Schema(Document):
+    """One schema of a table."""
+
+    id: int
+    fields: list[SchemaColumn]
+    partition_keys: list[str]
+    primary_keys: list[str]
+    options: dict[str, str]
+    comment: str | None
+    time_millis: int = Field(description="When it was committed; 0 where that is not recorded.")
+
+
+class SchemaList(Document):
+    """One page of a table's schemas, oldest first."""
+
+    schemas: list[Schema]
+    next_page_token: NextPageToken
 
 
 class Snapshot(Document):
@@ -76,7 +111,7 @@ class DeclaredIndex(Document):
 
 
 class TableDescription(Document):
-    """The newest schema of a table and what follows from it."""
+    """The schema of a version of a table and what follows from it."""
 
     database: str
     table: str
@@ -86,6 +121,7 @@ class TableDescription(Document):
     primary_keys: list[str]
     options: dict[str, str]
     comment: str | None
+    snapshot: Snapshot | None = Field(description="The version that is described; null: the table is empty.")
     latest_snapshot: Snapshot | None
     merge_engine: str | None = Field(examples=["deduplicate"])
     bucket_mode: str = Field(examples=["hash_dynamic"])
@@ -244,6 +280,16 @@ class CacheStatistics(BaseModel):
     disk: DiskCacheState | None = Field(
         None, description="As far as this process knows; left out where nothing is kept on disk."
     )
+
+
+class About(Document):
+    """What answers here."""
+
+    service: str
+    version: str
+    description: str
+    docs: str = Field(description="Path of the documentation of this API.", examples=["/docs"])
+    openapi: str = Field(description="Path of the OpenAPI document.", examples=["/openapi.json"])
 
 
 class Health(Document):

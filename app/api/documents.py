@@ -59,7 +59,7 @@ class ExplainStep(Document):
 class DeletionFile(Document):
     """Where a data file's deletion vector lies."""
 
-    path: str
+    path: str = Field(description="In the form of a data file's path.")
     offset: int
     length: int
     cardinality: int | None
@@ -68,7 +68,10 @@ class DeletionFile(Document):
 class SkippedFile(Document):
     """A data file that the query need not read."""
 
-    path: str = Field(description="Relative to the warehouse, or a URI for an external file.")
+    path: str = Field(
+        description="Relative to the warehouse; with `uris` an absolute URI, which is not percent-encoded. "
+        "Of an external file the URI that the table's metadata has."
+    )
     file_name: str
     format: str = Field(examples=["parquet"])
     file_size: int
@@ -80,6 +83,7 @@ class SkippedFile(Document):
     total_buckets: int
     min_sequence_number: int
     max_sequence_number: int
+    first_row_id: int | None = Field(description="Null in a table that does not track rows.")
     raw_convertible: bool = Field(description="Rows can be read straight from the file, without merging.")
     merge_group: int | None = Field(description="Files of one number must be read together.")
     residual: bool = Field(description="False: every selected row is proven to satisfy the filter.")

@@ -109,6 +109,12 @@ def encode_deletions(answer: DeletionsAnswer, window: Window, form: Form, token:
     }
 
 
+def encode_schemas(schemas: Sequence[Mapping[str, Json]], window: Window, token: NextToken) -> Entry:
+    """One page of the schemas of a table."""
+    page = window.fill(len(schemas), lambda index: schemas[index])
+    return {"schemas": page.entries, "next_page_token": token(page.next_offset)}
+
+
 def encode_index_files(
     snapshot_id: int | None, entries: Sequence[Json], window: Window, token: NextToken
 ) -> Entry:
@@ -171,6 +177,7 @@ def plan_file(file: FilePlan, form: Form | None) -> Entry:
         "total_buckets": file.total_buckets,
         "min_sequence_number": file.min_sequence_number,
         "max_sequence_number": file.max_sequence_number,
+        "first_row_id": file.first_row_id,
         "raw_convertible": file.raw_convertible,
         "merge_group": file.merge_group,
         "residual": file.residual,

@@ -4,13 +4,28 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.discovery_documents import CacheStatistics, Health
+from app import __version__
+from app.api.discovery_documents import About, CacheStatistics, Health
 from app.api.openapi import operation
 from app.api.problems import ProblemError, problem_of_status
 from app.api.runtime import Shared
 from app.api.strict_json import write_json
 
 router = APIRouter(tags=["operations"])
+
+
+@router.get("/", **operation(About, storage=False))
+async def about(request: Request) -> Response:
+    """Tell what this is, and where it is described."""
+    mounted = request.scope.get("root_path", "")
+    answer = {
+        "service": "paimon-index",
+        "version": __version__,
+        "description": "Answers from Apache Paimon index files which files and rows a query reads.",
+        "docs": f"{mounted}/docs",
+        "openapi": f"{mounted}/openapi.json",
+    }
+    return Response(write_json(answer), media_type="application/json")
 
 
 @router.get("/health/live", **operation(Health, storage=False))

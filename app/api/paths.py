@@ -13,6 +13,7 @@ TABLE = TABLES + "/{table}"
 WarehouseName = Annotated[str, Path(description="A name from the server's configuration.", examples=["main"])]
 DatabaseName = Annotated[str, Path(examples=["demo"])]
 TableName = Annotated[str, Path(examples=["events"])]
+SchemaId = Annotated[int, Path(description="Number of a schema.", ge=0)]
 
 
 async def _table(warehouse: WarehouseName, database: DatabaseName, table: TableName) -> TableRef:

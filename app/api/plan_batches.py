@@ -106,6 +106,7 @@ def _schema(partition: pa.DataType, *, explain: bool) -> pa.Schema:
         "total_buckets": pa.int32(),
         "min_sequence_number": pa.int64(),
         "max_sequence_number": pa.int64(),
+        "first_row_id": pa.int64(),
         "raw_convertible": pa.bool_(),
         "merge_group": pa.int64(),
         "residual": pa.bool_(),

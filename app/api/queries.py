@@ -28,6 +28,18 @@ class BranchQuery(BaseModel):
     branch: Name | None = None
 
 
+class VersionQuery(VersionedBody):
+    """Which version of a table."""
+
+    model_config = _LENIENT
+
+
+class SchemasQuery(PagedBody):
+    """Which page of the schemas up to that of a version."""
+
+    model_config = _LENIENT
+
+
 class IndexFilesQuery(PagedBody):
     """Which index files of which version."""
 

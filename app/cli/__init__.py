@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from app import __version__
-from app.cli import advise, build, index_files, orphans, serve, tables, verify
+from app.cli import advise, build, discovery, index_files, orphans, serve, tables, verify
 from app.errors import PaimonIndexError
 
 __all__ = ["main", "program"]
@@ -28,6 +28,8 @@ for command in (
     tables.plan,
     tables.deletions,
     tables.lookup,
+    discovery.describe,
+    discovery.schemas,
     index_files.inspect,
     index_files.evaluate,
     build.build,

@@ -55,6 +55,7 @@ def plan(  # noqa: PLR0913 - one parameter per option
         str, typer.Option(help="How rows are told: none, count, bitmap, ranges or positions.")
     ] = "ranges",
     explain: Annotated[bool, typer.Option("--explain", help="Tell what decided, for every file.")] = False,
+    uris: Annotated[bool, typer.Option("--uris", help="Tell files by absolute URIs.")] = False,
     snapshot_id: SnapshotOption = None,
     tag: TagOption = None,
     timestamp_millis: TimestampOption = None,
@@ -76,6 +77,7 @@ def plan(  # noqa: PLR0913 - one parameter per option
             "limit": limit,
             "selection": selection,
             "explain": explain,
+            "uris": uris,
             "snapshot_id": snapshot_id,
             "tag": tag,
             "timestamp_millis": timestamp_millis,
@@ -90,7 +92,7 @@ def plan(  # noqa: PLR0913 - one parameter per option
     if as_json:
         print_json(encoded)
     else:
-        _print_plan(plain(encoded))
+        _print_plan(plain(encoded), uris=uris)
 
 
 def deletions(  # noqa: PLR0913 - one parameter per option
@@ -203,28 +205,30 @@ def _sort_key(text: str) -> dict[str, Any]:
     return {"column": column} | dict(zip(("direction", "nulls"), rest, strict=False))
 
 
-def _print_plan(found: dict[str, Any]) -> None:
+def _print_plan(found: dict[str, Any], *, uris: bool) -> None:
     summary = found["summary"]
     print_line(
         f"snapshot {found['snapshot_id']}: {summary['files_kept']} of {summary['files_total']} files, "
         f"{summary['rows_selected']} of {summary['rows_total']} rows"
     )
+    files = (*found["files"], *found.get("skipped_files", ()))
+    columns = {
+        "file": "path" if uris else "file_name",
+        "partition": "partition",
+        "bucket": "bucket",
+        "first row id": "first_row_id",
+        "rows": "row_count",
+        "selected": "selected_rows",
+        "reason": "decision_reason",
+        "selection": "selection",
+    }
+    if all(file["first_row_id"] is None for file in files):
+        del columns["first row id"]
     print_table(
-        ("file", "partition", "bucket", "rows", "selected", "reason", "selection"),
-        (
-            (
-                file["file_name"],
-                file["partition"],
-                file["bucket"],
-                file["row_count"],
-                file.get("selected_rows", 0),
-                file["decision_reason"],
-                file.get("selection"),
-            )
-            for file in (*found["files"], *found.get("skipped_files", ()))
-        ),
+        tuple(columns),
+        ([{"selected_rows": 0, **file}.get(name) for name in columns.values()] for file in files),
     )
-    for file in (*found["files"], *found.get("skipped_files", ())):
+    for file in files:
         for step in file.get("explain") or ():
             known = (step["step"], step["column"], step["index"], step["predicate"], step["outcome"])
             print_line(f"{file['file_name']}: " + " ".join(part for part in known if part))

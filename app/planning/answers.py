@@ -53,7 +53,7 @@ class Deletion:
     """Where a data file's deletion vector lies; offset and length as the index manifest states them.
 
     Attributes:
-        path: relative to the warehouse, or a full URI for an external file.
+        path: relative to the warehouse unless URIs were asked for; of an external file as metadata has it.
         cardinality: deleted rows; None where the manifest does not tell and nobody had to read it.
     """
 
@@ -90,8 +90,9 @@ class FilePlan:
     """One data file of a plan, kept or skipped.
 
     Attributes:
-        path: relative to the warehouse, or a full URI for an external file.
+        path: relative to the warehouse unless URIs were asked for; of an external file as metadata has it.
         partition: typed JSON by column name.
+        first_row_id: id of its first row; None where the table does not track rows.
         raw_convertible: rows can be read straight from the file, without merging.
         merge_group: files of one number are read together and merged; None where nothing merges.
         selected_rows: live rows left by filter, top-n and limit; for a merging file its row count.
@@ -113,6 +114,7 @@ class FilePlan:
     total_buckets: int
     min_sequence_number: int
     max_sequence_number: int
+    first_row_id: int | None
     raw_convertible: bool
     merge_group: int | None
     selected_rows: int

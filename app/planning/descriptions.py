@@ -15,9 +15,14 @@ if TYPE_CHECKING:
     from app.types import Json
 
 
-def describe_table(version: Version) -> Mapping[str, Json]:
-    """The newest schema of a table and what follows from it."""
-    schema = version.schema
+def describe_table(version: Version, latest: Snapshot | None) -> Mapping[str, Json]:
+    """The schema of a version and what follows from it.
+
+    Args:
+        version: what is described.
+        latest: the newest snapshot of its branch.
+    """
+    schema, snapshot = version.schema, version.resolved.snapshot
     return {
         "database": version.table.database,
         "table": version.table.name,
@@ -36,9 +41,8 @@ def describe_table(version: Version) -> Mapping[str, Json]:
         "primary_keys": list(schema.primary_keys),
         "options": dict(schema.options.values),
         "comment": schema.comment,
-        "latest_snapshot": None
-        if version.resolved.snapshot is None
-        else describe_snapshot(version.resolved.snapshot),
+        "snapshot": None if snapshot is None else describe_snapshot(snapshot),
+        "latest_snapshot": None if latest is None else describe_snapshot(latest),
         "merge_engine": None if schema.merge_engine is None else schema.merge_engine.value,
         "bucket_mode": schema.bucket_mode.value.lower(),
         "deletion_vectors": schema.options.deletion_vectors,

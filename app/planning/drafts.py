@@ -105,6 +105,15 @@ class Drafts:
         kept: NDArray[np.bool_] = self.skips[files] == _KEPT
         return kept
 
+    def is_skipped_by(self, files: NDArray[np.int64], step: SkipStep) -> NDArray[np.bool_]:
+        """Which of some files a step has left out."""
+        skipped: NDArray[np.bool_] = self.skips[files] == _SKIP_CODES[step]
+        return skipped
+
+    def take_back(self, files: NDArray[np.int64]) -> None:
+        """Has files left that a step has left out; why they are kept is as it was before."""
+        self.skips[files] = _KEPT
+
     def skip(
         self, files: NDArray[np.int64], step: SkipStep, *, predicate: BoundPredicate | None = None
     ) -> None:

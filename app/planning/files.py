@@ -220,6 +220,14 @@ class Files:
             low[part], high[part] = manifest.min_sequence_numbers[rows], manifest.max_sequence_numbers[rows]
         return low, high
 
+    def first_row_ids(self, files: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The id of the first row of each of ascending ``files``, -1 where its rows have no ids."""
+        found = np.full(len(files), -1, np.int64)
+        for number, part, rows in self.by_manifest(files):
+            ids = self.manifests[number].first_row_ids
+            found[part] = np.where(ids.known[rows], ids.values[rows], -1)
+        return found
+
     def path(self, file: int) -> tuple[bytes, int]:
         """Partition row and bucket of a file."""
         columns = self.columns

@@ -68,18 +68,29 @@ class IndexFilter:
         if not self.version.schema.options.file_index_read:
             return
         indexed = files[self.indexes.has_index(files)]
-        schema_ids = drafts.files.columns.schema_ids
         for predicate, members in drafts.by_predicate(indexed):
-            for group in alike(schema_ids[members]):
-                some = members[group]
-                file_schema = self.version.file_schema(int(schema_ids[some[0]]))
-                rebound = in_file_schema(predicate, self.version.schema, file_schema)
-                if drafts.steps is None:
-                    self._ask_files(drafts, some, rebound)
-                else:
-                    # An explanation tells of every index how many rows it leaves.
-                    self._ask_rows(drafts, some, rebound)
-                self._report_failures(drafts, some)
+            self._test(drafts, members, predicate)
+
+    def without_match(
+        self, drafts: Drafts, files: NDArray[np.int64], predicate: BoundPredicate
+    ) -> NDArray[np.bool_]:
+        """Which files have no row that satisfies a part of the filter; none of them is skipped for that.
+
+        Args:
+            drafts: the plan.
+            files: files that are left, ascending.
+            predicate: reads only columns whose values are in these files.
+        """
+        if not self.version.schema.options.file_index_read:
+            return np.zeros(len(files), np.bool_)
+        self._test(drafts, files[self.indexes.has_index(files)], predicate)
+        none = ~drafts.is_left(files)
+        drafts.take_back(files)
+        return none
+
+    def is_unreadable(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which files have an index that was asked and could not be used."""
+        return np.isin(files, list(self._unreadable))
 
     def find_rows(self, drafts: Drafts) -> None:
         """Notes the rows that can match, of files that are kept and can be read straight."""
@@ -113,6 +124,20 @@ class IndexFilter:
         shown = error.at(self.indexes.path(file)) if isinstance(error, CorruptIndexError) else error
         self.warnings.append(f"the index of {drafts.files.name(file)} is not used: {shown}")
         drafts.note(at, ExplainStep(SkipStep.FILE_INDEX, "unknown", predicate=str(error)))
+
+    def _test(self, drafts: Drafts, files: NDArray[np.int64], predicate: BoundPredicate) -> None:
+        """Skips files, all of which have an index, without a row that satisfies the predicate."""
+        schema_ids = drafts.files.columns.schema_ids
+        for group in alike(schema_ids[files]):
+            some = files[group]
+            file_schema = self.version.file_schema(int(schema_ids[some[0]]))
+            rebound = in_file_schema(predicate, self.version.schema, file_schema)
+            if drafts.steps is None:
+                self._ask_files(drafts, some, rebound)
+            else:
+                # An explanation tells of every index how many rows it leaves.
+                self._ask_rows(drafts, some, rebound)
+            self._report_failures(drafts, some)
 
     def _ask_files(self, drafts: Drafts, files: NDArray[np.int64], predicate: BoundPredicate) -> None:
         """Asks all files at once, and single ones only where that leaves a doubt."""

@@ -56,8 +56,9 @@ def answer_plan(
     kept = drafts.left()
     skipped = drafts.asked[~drafts.is_left(drafts.asked)] if request.explain else kept[:0]
     with_selections = request.selection not in (SelectionForm.NONE, SelectionForm.COUNT)
-    planned = PlannedFiles.of(version, drafts, kept, with_selections=with_selections)
-    left_out = PlannedFiles.of(version, drafts, skipped, with_selections=False)
+    uris = request.uris
+    planned = PlannedFiles.of(version, drafts, kept, with_selections=with_selections, uris=uris)
+    left_out = PlannedFiles.of(version, drafts, skipped, with_selections=False, uris=uris)
     return Plan(
         snapshot_id=version.snapshot_id,
         schema_id=version.schema.id,
@@ -101,7 +102,7 @@ def _summary(version: Version, drafts: Drafts, kept: NDArray[np.int64]) -> PlanS
         files_total=count,
         files_kept=len(kept),
         files_skipped=count - len(kept),
-        files_invisible=version.contents.invisible,
+        files_invisible=len(version.hidden_files or ()),
         skipped_by={step: count for step, count in zip(SKIP_STEPS, steps, strict=True) if count},
         rows_total=int(columns.row_counts[asked].sum()),
         rows_selected=int(drafts.live_rows[kept].sum()),

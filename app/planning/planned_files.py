@@ -42,6 +42,7 @@ class PlannedFiles(Sequence[FilePlan]):
         partitions: the distinct partition rows of the version.
         partition_codes: each file's partition in ``partitions``.
         places: tells directories and partitions.
+        first_row_ids: -1 for none.
         integers: the attributes of :class:`FilePlan` that are integers, by name.
         residual: whether a reader has to apply the filter again.
         raw_convertible: whether rows can be read straight from the file.
@@ -57,6 +58,7 @@ class PlannedFiles(Sequence[FilePlan]):
     partitions: tuple[bytes, ...]
     partition_codes: NDArray[np.int32]
     places: _Places
+    first_row_ids: NDArray[np.int64]
     integers: Mapping[str, NDArray[np.integer]]
     residual: NDArray[np.bool_]
     raw_convertible: NDArray[np.bool_]
@@ -68,7 +70,13 @@ class PlannedFiles(Sequence[FilePlan]):
 
     @classmethod
     def of(
-        cls, version: Version, drafts: Drafts, files: NDArray[np.int64], *, with_selections: bool
+        cls,
+        version: Version,
+        drafts: Drafts,
+        files: NDArray[np.int64],
+        *,
+        with_selections: bool,
+        uris: bool,
     ) -> PlannedFiles:
         """The answer about some files.
 
@@ -77,7 +85,9 @@ class PlannedFiles(Sequence[FilePlan]):
             drafts: decisions about its files.
             files: which of them, ascending.
             with_selections: whether positions were asked for.
+            uris: whether paths are absolute URIs.
         """
+        root = version.loader.warehouse.url if uris else ""
         columns, raw_convertible = drafts.files.columns, drafts.raw_convertible[files]
         sequences = drafts.files.sequence_numbers(files)
         selections = {}
@@ -95,7 +105,8 @@ class PlannedFiles(Sequence[FilePlan]):
             external_paths=drafts.files.external_paths(files),
             partitions=columns.partitions,
             partition_codes=columns.partition_codes[files],
-            places=_Places(version.loader.paths),
+            places=_Places(version.loader.paths, root),
+            first_row_ids=drafts.files.first_row_ids(files),
             integers={
                 "file_size": columns.file_sizes[files],
                 "row_count": columns.row_counts[files],
@@ -112,7 +123,7 @@ class PlannedFiles(Sequence[FilePlan]):
             decisions=drafts.decisions(files),
             merge_groups=drafts.merge_groups[files],
             selections=selections,
-            deletions=_deletions(version, files),
+            deletions=_deletions(version, files, root),
             steps=steps,
         )
 
@@ -131,12 +142,13 @@ class PlannedFiles(Sequence[FilePlan]):
         partition = self.partitions[self.partition_codes[at]]
         directory = self.places.directory(partition, int(self.integers["bucket"][at]))
         external = self.external_paths[at].as_py()
-        group = int(self.merge_groups[at])
+        group, first_row_id = int(self.merge_groups[at]), int(self.first_row_ids[at])
         return FilePlan(
             path=f"{directory}/{name}" if external is None else external.decode(),
             file_name=name,
             format=name.rpartition(".")[2],
             partition=self.places.partition(partition),
+            first_row_id=None if first_row_id < 0 else first_row_id,
             raw_convertible=bool(self.raw_convertible[at]),
             merge_group=None if group < 0 else group,
             selection=self.selections.get(at),
@@ -160,9 +172,15 @@ class PlannedFiles(Sequence[FilePlan]):
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Directories and partitions of files, each put into words once."""
+    """Directories and partitions of files, each put into words once.
+
+    Attributes:
+        paths: of the table.
+        root: what paths inside of the warehouse begin with.
+    """
 
     paths: TablePaths
+    root: str
     _directories: dict[tuple[bytes, int], str] = field(default_factory=dict)
     _partitions: dict[bytes, Mapping[str, Json]] = field(default_factory=dict)
 
@@ -170,7 +188,7 @@ class _Places:
         """The directory of a bucket."""
         place = (partition, bucket)
         if place not in self._directories:
-            self._directories[place] = self.paths.bucket_directory(partition, bucket)
+            self._directories[place] = self.root + self.paths.bucket_directory(partition, bucket)
         return self._directories[place]
 
     def partition(self, row: bytes) -> Mapping[str, Json]:
@@ -180,11 +198,13 @@ class _Places:
         return self._partitions[row]
 
 
-def _deletions(version: Version, files: NDArray[np.int64]) -> dict[int, Deletion]:
+def _deletions(version: Version, files: NDArray[np.int64], root: str) -> dict[int, Deletion]:
     numbers = version.vector_numbers(files)
     found = {}
     for at in np.flatnonzero(numbers >= 0).tolist():
         entry, place = version.contents.vectors.places[numbers[at]]
         path = version.loader.paths.index_file(entry)
+        if entry.file.external_path is None:
+            path = root + path
         found[at] = Deletion(path, place.offset, place.length, place.cardinality)
     return found

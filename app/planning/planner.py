@@ -25,7 +25,7 @@ from app.planning.drafts import Drafts
 from app.planning.file_indexes import FileIndexes
 from app.planning.first_rows import enough_for_limit, keep_first_rows
 from app.planning.index_filter import IndexFilter
-from app.planning.joined_files import judge_joined
+from app.planning.joined_files import judge_joined, keep_deleted_together
 from app.planning.live_rows import LiveRows
 from app.planning.merge_units import merge_units
 from app.planning.partition_pruning import prune_partitions
@@ -71,8 +71,9 @@ class Planner:
         BucketPruning(version, self.warnings).prune(drafts)
         values = ValueFilter.of(version)
         indexes = IndexFilter(version, FileIndexes(version), self.warnings)
+        joined = None
         if version.schema.options.data_evolution:
-            judge_joined(drafts, drafts.left(), values.bounds)
+            joined = judge_joined(drafts, drafts.left(), values, indexes)
         elif version.schema.primary_keys:
             self._judge_units(drafts, values, indexes)
         else:
@@ -83,6 +84,8 @@ class Planner:
             indexes.find_rows(drafts)
         live = LiveRows(version, wants_positions=self._wants_positions)
         live.apply(drafts)
+        if joined is not None:
+            keep_deleted_together(drafts, joined)
         if request.top_n is not None:
             keep_first_rows(drafts, request.top_n, values.bounds, indexes)
         elif request.limit is not None:

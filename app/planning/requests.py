@@ -77,6 +77,7 @@ class PlanRequest:
         selection: NONE spares the work of computing positions.
         explain: record every step that was tried, for kept and skipped files.
         time_zone: the time zone of the caller's session; None is the service's default.
+        uris: paths are absolute URIs.
     """
 
     selector: SnapshotSelector = SnapshotSelector()
@@ -87,6 +88,7 @@ class PlanRequest:
     selection: SelectionForm = SelectionForm.BITMAP
     explain: bool = False
     time_zone: str | None = None
+    uris: bool = False
 
 
 @dataclass(frozen=True, slots=True)

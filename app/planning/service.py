@@ -21,6 +21,7 @@ from app.planning.live_files import LiveFiles
 from app.planning.plan_answer import PlanWarnings, answer_plan, plan_bytes
 from app.planning.planner import Planner
 from app.planning.requests import SnapshotSelector
+from app.planning.schemas import DescribedSchemas, describe_schema
 from app.planning.standalone import evaluate_files, inspect_file
 from app.planning.version import Version, VersionContents
 from app.storage import ByteCache, Readers
@@ -104,9 +105,19 @@ class IndexService:
         """Names of the tables of a database."""
         return self._catalog(warehouse).tables(database)
 
-    def describe(self, ref: TableRef, branch: str | None = None) -> Mapping[str, Json]:
-        """The newest schema of a table and what follows from it."""
-        return describe_table(self.resolve(ref, SnapshotSelector(branch=branch)))
+    def describe(self, ref: TableRef, selector: SnapshotSelector) -> Mapping[str, Json]:
+        """The schema of a version of a table and what follows from it."""
+        version, newest = self.resolve(ref, selector), SnapshotSelector(branch=selector.branch)
+        latest = version if selector == newest else self.resolve(ref, newest)
+        return describe_table(version, latest.resolved.snapshot)
+
+    def schema(self, ref: TableRef, schema_id: int, branch: str | None = None) -> Mapping[str, Json]:
+        """One schema of a table, with the full types of its columns."""
+        return describe_schema(self._table(ref).schema_of(schema_id, branch))
+
+    def schemas(self, version: Version) -> Sequence[Mapping[str, Json]]:
+        """The schemas of a table up to that of a version; each is read when somebody asks for it."""
+        return DescribedSchemas.of(version, self._readers)
 
     def snapshots(self, ref: TableRef, branch: str | None = None) -> list[Mapping[str, Json]]:
         """The snapshots of a table, oldest first."""

@@ -64,8 +64,15 @@ class ValueFilter:
             verdicts = self._ask(drafts, part, self.bounds.keys, members, SkipStep.KEY_STATISTICS)
             drafts.skip(members[verdicts == Verdict.NONE], SkipStep.KEY_STATISTICS, predicate=part)
 
-    def test_values(self, drafts: Drafts, files: NDArray[np.int64]) -> NDArray[np.int64]:
+    def test_values(
+        self, drafts: Drafts, files: NDArray[np.int64], bounds: Bounds | None = None
+    ) -> NDArray[np.int64]:
         """Skips files without a matching row, and notes those of which every row matches.
+
+        Args:
+            drafts: the plan.
+            files: the files to test, ascending.
+            bounds: tells bounds of values in these files, unless each file tells its own.
 
         Returns:
             The files that remain undecided, ascending.
@@ -75,7 +82,9 @@ class ValueFilter:
             if predicate == ALWAYS_TRUE:
                 drafts.proven[members] = True
                 continue
-            verdicts = self._ask(drafts, predicate, self.bounds.values, members, SkipStep.STATISTICS)
+            verdicts = self._ask(
+                drafts, predicate, bounds or self.bounds.values, members, SkipStep.STATISTICS
+            )
             drafts.skip(members[verdicts == Verdict.NONE], SkipStep.STATISTICS, predicate=predicate)
             proven = members[verdicts == Verdict.ALL]
             drafts.proven[proven] = True

@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from app.types.index_files import DELETION_VECTORS
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -40,8 +42,13 @@ class VectorPlaces:
 
     @classmethod
     def find(cls, entries: Sequence[IndexEntry], files: Files) -> Self:
-        """The vectors that belong to ``files``; of two for one file the later one holds."""
-        places = tuple((entry, place) for entry in entries for place in entry.file.ranges)
+        """The vectors in some index files that belong to ``files``; of two for one the later one holds."""
+        places = tuple(
+            (entry, place)
+            for entry in entries
+            if entry.file.index_type == DELETION_VECTORS
+            for place in entry.file.ranges
+        )
         cardinalities = [
             UNKNOWN_CARDINALITY if place.cardinality is None else place.cardinality for _, place in places
         ]

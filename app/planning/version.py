@@ -14,7 +14,7 @@ from app.table.options import MergeEngine
 from app.table.partition import partition_json, partition_values
 from app.table.paths import POSTPONED_BUCKET
 from app.types.bytes_column import BytesColumn
-from app.types.index_files import DELETION_VECTORS, HASH
+from app.types.index_files import HASH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -41,14 +41,15 @@ class VersionContents:
     Attributes:
         columns: data files that a batch read sees, in manifest order.
         partitions: their partition rows, those of ``columns.partitions``.
-        invisible: number of those that it never sees.
+        hidden: data files that it never sees (level 0 of tables with deletion vectors or first-row, postponed
+            buckets), in manifest order; None where it sees all.
         vectors: where the deletion vectors of these files lie.
         hash_indexes: hash index files by partition.
     """
 
     columns: FileColumns
     partitions: BytesColumn
-    invisible: int
+    hidden: FileColumns | None
     vectors: VectorPlaces
     hash_indexes: Mapping[bytes, Sequence[IndexEntry]]
 
@@ -69,17 +70,17 @@ class VersionContents:
             schema: the schema that filters refer to.
         """
         visible = _is_visible(live, schema)
-        columns = live if visible.all() else live.select(visible)
+        sees_all = bool(visible.all())
+        columns = live if sees_all else live.select(visible)
         hash_indexes = defaultdict(list)
         for entry in index_entries:
             if entry.file.index_type == HASH:
                 hash_indexes[entry.partition].append(entry)
-        vectors = [entry for entry in index_entries if entry.file.index_type == DELETION_VECTORS]
         return cls(
             columns,
             BytesColumn.of(columns.partitions),
-            len(live) - len(columns),
-            VectorPlaces.find(vectors, Files(columns, tuple(manifests))),
+            None if sees_all else live.select(~visible),
+            VectorPlaces.find(index_entries, Files(columns, tuple(manifests))),
             dict(hash_indexes),
         )
 
@@ -89,6 +90,7 @@ class VersionContents:
         index_files = sum(map(len, self.hash_indexes.values()))
         return (
             self.columns.nbytes
+            + (0 if self.hidden is None else self.hidden.nbytes)
             + self.partitions.nbytes
             + self.vectors.nbytes
             + _MEMORY_PER_INDEX_FILE * index_files
@@ -176,6 +178,12 @@ class Version:
     def files(self) -> Files:
         """The data files that a batch read of the version sees."""
         return Files(self.contents.columns, self.manifests)
+
+    @property
+    def hidden_files(self) -> Files | None:
+        """The data files of the version that no batch read sees; None where there are none."""
+        hidden = self.contents.hidden
+        return None if hidden is None else Files(hidden, self.manifests)
 
     @property
     def identity(self) -> str:

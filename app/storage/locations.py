@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import fsspec
 
-from app.errors import PathNotAllowedError, SettingsError
+from app.errors import FileMissingError, PathNotAllowedError, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 _MAPPED = re.compile(r"=(?=[A-Za-z][A-Za-z0-9+.-]*:/)")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_LONGEST_KEY = 1024
+"""Bytes of the longest name in a bucket of S3, which refuses longer ones; other stores allow no more."""
 _SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "local": "file"}
 
 _READ_ONLY_OPTIONS: dict[str, dict[str, Any]] = {
@@ -83,15 +85,24 @@ class Root:
         """The filesystem's own path of ``relative``, which :func:`check_segments` has passed.
 
         Raises:
-            PathNotAllowedError: a symbolic link on the way leads out of the root.
+            PathNotAllowedError: a symbolic link on the way leads out of the root, or to itself.
+            FileMissingError: no object has so long a name.
         """
         path = f"{self.directory}/{relative}" if relative else self.directory or "/"
+        if self.is_too_long(path):
+            raise FileMissingError(f"there is no file {relative}: its name is too long", path=relative)
         # Following every link from the top costs more than reading a small file, and there are hardly any.
         if self.uri_is_local and self._has_link(relative):
             real, home = os.path.realpath(path), os.path.realpath(self.directory or "/")
             if os.path.commonpath((real, home)) != home:
                 raise PathNotAllowedError(f"{relative!r} is a link that leads out of its root", path=relative)
+            if _is_loop(path):
+                raise PathNotAllowedError(f"{relative!r} is a link that leads to itself", path=relative)
         return path
+
+    def is_too_long(self, path: str) -> bool:
+        """Whether the filesystem's own path is longer than any in its object store."""
+        return len(path) * 4 > _LONGEST_KEY and not self.uri_is_local and _key_bytes(path) > _LONGEST_KEY
 
     def _has_link(self, relative: str) -> bool:
         """Whether a part of the way below this root is a symbolic link."""
@@ -196,7 +207,10 @@ class Neighbours:
         above = self._directories[directory]
         # Cut before its last slash, a path with an empty segment may look sound, and a URI like a path.
         misleading = directory.endswith(("/", ":")) or name in ("", ".", "..") or _CONTROL.search(name)
-        return None if above is None or misleading else (above[0], f"{above[1]}/{name}")
+        if above is None or misleading:
+            return None
+        place = f"{above[1]}/{name}"
+        return None if above[0].is_too_long(place) else (above[0], place)
 
     def _locate_directory(self, directory: str) -> tuple[Root, str] | None:
         try:
@@ -204,6 +218,19 @@ class Neighbours:
         except PathNotAllowedError:
             # It may be a root, which is no path below a root; its files are located one by one.
             return None
+
+
+def _is_loop(path: str) -> bool:
+    try:
+        os.stat(path)  # noqa: PTH116 - text in, text out
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
+
+
+def _key_bytes(path: str) -> int:
+    """Bytes of an object's name, which follows the bucket's."""
+    return len(path.partition("/")[2].encode(errors="surrogatepass"))
 
 
 def _read_local(path: str, start: int, end: int) -> bytes:

@@ -6,6 +6,7 @@ kinds of ``OSError`` that state a fact are not worth asking again.
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _MISSING = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
-_FINAL = (*_MISSING, PermissionError, FileExistsError)
+_FINAL = (PermissionError, FileExistsError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +53,9 @@ class RetryPolicy:
             return operation()
         except PaimonIndexError:
             raise
-        except _MISSING as error:
-            raise FileMissingError(f"there is no file {path}", path=path) from error
-        except Exception as error:  # noqa: BLE001 - sorted out there
+        except Exception as error:
+            if _is_missing(error):
+                raise FileMissingError(f"there is no file {path}", path=path) from error
             return self._call_again(path, operation, verb, error)
 
     def _call_again(self, path: str, operation: Callable[[], Result], verb: str, first: Exception) -> Result:
@@ -82,9 +83,9 @@ class RetryPolicy:
             return retrying(attempt)
         except PaimonIndexError:
             raise
-        except _MISSING as error:
-            raise FileMissingError(f"there is no file {path}", path=path) from error
         except Exception as error:
+            if _is_missing(error):
+                raise FileMissingError(f"there is no file {path}", path=path) from error
             made = retrying.statistics.get("attempt_number", 1)
             if _is_transient(error) and made < self.attempts:
                 message = f"no time is left to {verb} {path} again after: {error}"
@@ -92,5 +93,11 @@ class RetryPolicy:
             raise StorageError(f"cannot {verb} {path}: {type(error).__name__}: {error}", path=path) from error
 
 
+def _is_missing(error: BaseException) -> bool:
+    # No file has a name that its file system cannot hold.
+    too_long = isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG
+    return too_long or isinstance(error, _MISSING)
+
+
 def _is_transient(error: BaseException) -> bool:
-    return isinstance(error, OSError) and not isinstance(error, _FINAL)
+    return isinstance(error, OSError) and not isinstance(error, _FINAL) and not _is_missing(error)

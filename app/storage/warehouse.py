@@ -200,16 +200,12 @@ class Warehouse:
             PathNotAllowedError: the path leaves the warehouse and the allowed external roots.
             StorageError: storage failed, after retries.
         """
-        root, place = self.locate(directory) if directory else (self._root, self._root.resolve(""))
-        parent = place.strip("/")
-
-        def attempt() -> list[str]:
-            return list(root.filesystem.ls(place, detail=False))
-
         try:
-            found = self.retry.call(directory, attempt)
+            root, place = self.locate(directory) if directory else (self._root, self._root.resolve(""))
+            found = self.retry.call(directory, lambda: list(root.filesystem.ls(place, detail=False)))
         except FileMissingError:
             return []
+        parent = place.strip("/")
         names = (entry.strip("/").rpartition("/") for entry in found)
         # An object store may list the directory's own marker object as well.
         return sorted({name for above, _, name in names if above == parent})
@@ -244,6 +240,7 @@ class Warehouse:
 
         Raises:
             PathNotAllowedError: the path leaves the warehouse and the allowed external roots.
+            FileMissingError: no object has so long a name.
         """
         if not is_absolute_uri(path):
             return self._root, self._root.resolve(check_segments(path))

@@ -146,6 +146,24 @@ class Table:
         references.schema_ids()
         return references.branches()
 
+    def schema_ids(self, branch: str | None = None) -> list[int]:
+        """Numbers of the schemas, ascending.
+
+        Raises:
+            NotFoundError: there is no such table or branch.
+        """
+        _, references = self._references(branch)
+        return references.schema_ids()
+
+    def schema_of(self, schema_id: int, branch: str | None = None) -> TableSchema:
+        """The schema of this number.
+
+        Raises:
+            NotFoundError: there is no such table, branch or schema.
+        """
+        _, references = self._references(branch)
+        return self._read_schema(references, schema_id)
+
     def schema(self, resolved: ResolvedSnapshot, schema_id: int) -> TableSchema:
         """The schema that a file of a snapshot was written with.
 

@@ -3,6 +3,7 @@
 from app.types.data_types import DataField, DataType, TypeRoot, parse_type
 from app.types.json_answers import Json, to_json
 from app.types.json_values import parse_json
+from app.types.type_json import type_json
 from app.types.values import Value, sql_key
 
 __all__ = [
@@ -15,4 +16,5 @@ __all__ = [
     "parse_type",
     "sql_key",
     "to_json",
+    "type_json",
 ]

@@ -75,9 +75,9 @@ class DataType:
         precision: digits of DECIMAL; fraction digits of TIME and TIMESTAMP; length of CHAR, VARCHAR,
             BINARY and VARBINARY; 0 elsewhere.
         scale: fraction digits of DECIMAL; 0 elsewhere.
-        children: element of ARRAY and MULTISET; key and value of MAP; empty elsewhere (the fields of a
-            ROW take no part in any index).
+        children: element of ARRAY and MULTISET; key and value of MAP; empty elsewhere.
         text: the type as it was written, without ``NOT NULL``; used for messages and answers.
+        fields: of a ROW that was written as a JSON object; they take no part in any index.
     """
 
     root: TypeRoot
@@ -86,6 +86,7 @@ class DataType:
     scale: int = 0
     children: tuple[DataType, ...] = ()
     text: str = ""
+    fields: tuple[DataField, ...] = ()
 
     def __str__(self) -> str:
         return (self.text or self.root.value) + ("" if self.nullable else " NOT NULL")
@@ -178,12 +179,44 @@ def _parse_json(written: Mapping[str, object], depth: int) -> DataType:
             children: tuple[DataType, ...] = (_parse(written.get("element"), depth + 1),)
         case "MAP" as root:
             children = (_parse(written.get("key"), depth + 1), _parse(written.get("value"), depth + 1))
-        case "ROW" as root:
-            children = ()
+        case "ROW":
+            return _row(written.get("fields"), nullable=nullable, depth=depth)
+        case "VECTOR" if {"element", "length"} <= written.keys():
+            text = f"VECTOR<{_parse(written['element'], depth + 1)}, {written['length']}>"
+            return DataType(TypeRoot.OTHER, nullable, text=text)
         case _:
             return DataType(TypeRoot.OTHER, nullable, text=base)
-    inner = ", ".join(str(child) for child in children) or "..."
+    inner = ", ".join(str(child) for child in children)
     return DataType(TypeRoot(root), nullable, children=children, text=f"{root}<{inner}>")
+
+
+def _row(written: object, *, nullable: bool, depth: int) -> DataType:
+    """A ROW of these fields; a list that is absent tells of none."""
+    if not isinstance(written, list | None):
+        raise RequestError(f"the fields of a ROW are a list, found {written!r:.100}")
+    fields = tuple(_row_field(each, depth + 1) for each in written or ())
+    inner = ", ".join("`{}` {}".format(each.name.replace("`", "``"), each.type) for each in fields) or "..."
+    return DataType(TypeRoot.ROW, nullable, text=f"ROW<{inner}>", fields=fields)
+
+
+def _row_field(written: object, depth: int) -> DataField:
+    members = written if isinstance(written, dict) else {}
+    number, name, described = (members.get(each) for each in ("id", "name", "description"))
+    if not (isinstance(number, int) and isinstance(name, str) and "type" in members):
+        raise RequestError(f"a field of a ROW has an id, a name and a type, found {written!r:.100}")
+    text = described if isinstance(described, str) else None
+    return DataField(number, name, _parse_inside(members["type"], depth), text)
+
+
+def _parse_inside(written: object, depth: int) -> DataType:
+    """The type of a field of a ROW; since nothing reads it, text that is no known type is as good."""
+    try:
+        return _parse(written, depth)
+    except RequestError:
+        if not isinstance(written, str):
+            raise
+        nullable, base = _split_nullability(written)
+        return DataType(TypeRoot.OTHER, nullable, text=base)
 
 
 def _split_nullability(written: str) -> tuple[bool, str]:

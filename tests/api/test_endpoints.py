@@ -125,6 +125,40 @@ def test_index_files_of_one_type_and_version(client: httpx.Client) -> None:
     assert hashes["index_files"] == []
 
 
+def test_what_answers_says_where_it_is_described(client: httpx.Client) -> None:
+    answer = get(client, "/", discovery_documents.About)
+
+    assert answer["service"] == "paimon-index"
+    assert [client.get(answer[place]).status_code for place in ("docs", "openapi")] == [200, 200]
+
+
+@pytest.mark.parametrize("table", ["row_tracking", "data_evolution", "append_sidecar"])
+def test_a_plan_tells_ids_of_first_rows(client: httpx.Client, table: str) -> None:
+    answer = post(client, f"{TABLES}/{table}/plan", documents.PlanAnswer, {})
+
+    assert {file["file_name"]: file["first_row_id"] for file in answer["files"]} == {
+        file["file"]: file["first_row_id"] for file in files_of(table)
+    }
+
+
+@pytest.mark.parametrize("table", ["append_partitioned", "append_dv32", "external_data", "index_external"])
+def test_a_plan_tells_files_by_uris(client: httpx.Client, golden: GoldenWarehouse, table: str) -> None:
+    path = f"{TABLES}/{table}/plan"
+    relative = post(client, path, documents.PlanAnswer, {"explain": True, "filter": "TRUE"})
+
+    found = post(client, path, documents.PlanAnswer, {"explain": True, "filter": "TRUE", "uris": True})
+
+    def uri(place: str) -> str:
+        return place if place.startswith("file:") else f"file://{golden.root}/{place}"
+
+    for member in ("files", "skipped_files"):
+        for file, plain in zip(found[member], relative[member], strict=True):
+            assert file["path"] == uri(plain["path"])
+            assert (file["deletion"] is None) == (plain["deletion"] is None)
+            if file["deletion"] is not None:
+                assert file["deletion"]["path"] == uri(plain["deletion"]["path"])
+
+
 def test_a_plan_selects_rows(client: httpx.Client) -> None:
     body = {"filter": "rank_no = 4956", "selection": "positions"}
 

@@ -6,6 +6,7 @@ import shutil
 import socket
 import threading
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import anyio
 import httpx
@@ -90,10 +91,41 @@ def test_malformed_parameters(client: httpx.Client, path: str, named: str) -> No
     assert named in problem(client.get(path), 400, "malformed-request")["detail"]
 
 
+_LONG = "n" * 300
+_LONGER = "n" * 5000
+
+
+@pytest.mark.parametrize("name", [_LONG, _LONGER, "%00", "a%00b"])
+def test_names_that_no_file_can_have_are_not_there(client: httpx.Client, name: str) -> None:
+    for path in (
+        f"/v1/main/databases/{name}/tables",
+        f"/v1/main/databases/{name}/tables/t",
+        f"{TABLES}/{name}",
+        f"{TABLES}/{name}/schemas/0",
+        f"{TABLES}/append_dv32?tag={name}",
+        f"{TABLES}/append_dv32/schemas?branch={name}",
+        f"{TABLES}/append_dv32/index-files?tag={name}",
+        f"{TABLES}/append_dv32/snapshots?branch={name}",
+    ):
+        problem(client.get(path), 404, "not-found")
+    for member in ("tag", "branch"):
+        problem(client.post(PLAN, json={member: unquote(name)}), 404, "not-found")
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [(_LONG, 404), (f"golden.db/{_LONG}/file", 404), ("/".join([_LONG] * 20), 404), ("a\0b", 400)],
+)
+def test_index_files_that_no_file_can_be(client: httpx.Client, path: str, status: int) -> None:
+    body = {"schema": [], "files": [{"path": path}]}
+    (evaluated,) = client.post(EVALUATE, json=body).raise_for_status().json()["results"]
+
+    assert client.post(INSPECT, json={"path": path}).status_code == evaluated["error"]["status"] == status
+
+
 @pytest.mark.parametrize(
     "path",
     [
-        "/",
         "/v1",
         "/v1/main",
         "/v1/main/databases/",

@@ -115,6 +115,7 @@ def test_a_token_is_good_for_its_own_request_only(client: httpx.Client) -> None:
 
     other_size = client.post(PLAN, json=body | {"page_token": token, "page_size": 3})
     other_filter = client.post(PLAN, json={"filter": "score > 1", "page_token": token})
+    other_paths = client.post(PLAN, json=body | {"page_token": token, "uris": True})
     other_table = client.post(f"{TABLES}/append_dv64/plan", json=body | {"page_token": token})
     other_endpoint = client.post(f"{TABLES}/append_dv32/deletions", json={"page_token": token})
     swapped = token[:20] + token[30:40] + token[20:30] + token[40:]
@@ -123,7 +124,7 @@ def test_a_token_is_good_for_its_own_request_only(client: httpx.Client) -> None:
 
     assert swapped != token
     assert other_size.status_code == 200
-    for refused in (other_filter, other_table, other_endpoint, forged, nonsense):
+    for refused in (other_filter, other_paths, other_table, other_endpoint, forged, nonsense):
         assert refused.status_code == 400, refused.text
         assert refused.json()["type"] == "urn:paimon-index:error:page-token"
 

@@ -70,6 +70,7 @@ def a_file(**members: Any) -> FilePlan:
         "total_buckets": -1,
         "min_sequence_number": 1,
         "max_sequence_number": 2,
+        "first_row_id": None,
         "raw_convertible": True,
         "merge_group": None,
         "selected_rows": 1_000,

@@ -56,6 +56,32 @@ def test_plan_as_a_table_names_every_file_whole() -> None:
     assert all(name in done.stdout for name in FEE_FILES)
 
 
+def test_plan_tells_files_by_uris() -> None:
+    options = ("--warehouse", str(WAREHOUSE), "--filter", "fee = 58.43", "--uris")
+
+    done = run("plan", "demo.sessions", *options)
+    answer = json.loads(run("plan", "demo.sessions", *options, "--json").stdout)
+
+    assert all(f"file://{WAREHOUSE}/demo.db/sessions/" in done.stdout for _ in FEE_FILES)
+    assert sorted(file["path"].rpartition("/")[2] for file in answer["files"]) == sorted(FEE_FILES)
+    assert all((Path(file["path"].removeprefix("file://"))).parent.is_dir() for file in answer["files"])
+
+
+def test_a_table_and_its_schemas_are_described() -> None:
+    table = ("demo.sessions", "--warehouse", str(WAREHOUSE))
+
+    described = json.loads(run("describe", *table, "--snapshot-id", "1", "--json").stdout)
+    listed = json.loads(run("schemas", *table, "--json").stdout)
+    one = run("schemas", *table, "--schema-id", "0", "--json")
+
+    assert (described["snapshot"]["id"], described["table"]) == (1, "sessions")
+    assert json.loads(one.stdout) == listed["schemas"][0]
+    for done in (run("describe", *table), run("schemas", *table), run("schemas", *table, "--schema-id", "0")):
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "DECIMAL(12, 2)" in done.stdout
+    assert "no schema 7" in run("schemas", *table, "--schema-id", "7").stderr
+
+
 def test_plan_takes_json_filters_and_explains() -> None:
     leaf = {
         "kind": "LEAF",

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import random
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
+from pyroaring import BitMap
 
+from app.deletion_vectors import EncodedVector, write_file
 from app.errors import CorruptIndexError, FilterError, SnapshotExpiredError
 from app.planning.requests import DeletionsRequest, SelectionForm, SnapshotSelector
+from app.table.index_manifest import IndexEntry
+from app.table.manifest_entry import FileKind
+from app.types import DataField, parse_type
 from tests.golden_checks import positions
 from tests.golden_tables import expected, tables
-from tests.planning.copied_tables import golden_ref
+from tests.planning.copied_tables import golden_ref, open_service
+from tests.planning.made_tables import MadeTable
+from tests.table.entries import EMPTY_ROW, entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -74,6 +81,37 @@ def test_a_named_file_without_a_vector_has_no_deletions(service: IndexService, t
         assert found_positions(answer) == {file["file"]: deleted(file) for file in files}
         assert all(each.cardinality == len(each.positions or ()) for each in answer.deletions)
         assert answer.unknown_files == ("data-nowhere.parquet",)
+
+
+@pytest.mark.parametrize("table", ["pk_dv", "pk_first_row", "pk_postpone"])
+def test_a_named_file_that_batch_reads_do_not_see_is_known(service: IndexService, table: str) -> None:
+    hidden = {file["file"]: file for file in expected(table)["versions"][0]["files"] if not file["visible"]}
+    assert hidden
+
+    answer = service.deletions(golden_ref(table), DeletionsRequest(files=(*hidden, "data-nowhere.parquet")))
+
+    assert [(each.file_name, each.cardinality, each.positions) for each in answer.deletions] == [
+        (each.file_name, 0, None) for each in answer.deletions
+    ]
+    assert {each.file_name: (each.partition, each.bucket) for each in answer.deletions} == {
+        name: (file["partition"], file["bucket"]) for name, file in hidden.items()
+    }
+    assert answer.unknown_files == ("data-nowhere.parquet",)
+
+
+def test_the_vector_of_a_file_that_batch_reads_do_not_see_is_told(tmp_path: Path) -> None:
+    key = DataField(0, "id", parse_type("INT"))
+    options = {"deletion-vectors.enabled": "true", "bucket": "1"}
+    made = MadeTable.make(tmp_path, [key], primary_key=[key], options=options)
+    written = write_file([EncodedVector.encode("new", BitMap([1, 3]), is64=False)], "index-0")
+    (made.directory / "index" / "index-0").write_bytes(written.content)
+    files = [entry(file_name="new", level=0), entry(file_name="other", level=0)]
+    made.commit(files, index_entries=[IndexEntry(FileKind.ADD, EMPTY_ROW, 0, written.meta)])
+    with closing(open_service(tmp_path)) as service:
+        answer = service.deletions(made.ref, DeletionsRequest(files=("new", "other")))
+
+        assert found_positions(answer) == {"new": {1, 3}, "other": set()}
+        assert service.deletions(made.ref, DeletionsRequest()).deletions == ()
 
 
 @pytest.mark.parametrize("table", [each for each in _TABLES if expected(each)["partition_keys"]])

@@ -49,6 +49,18 @@ def test_ranges_sizes_and_existence(warehouse: Warehouse) -> None:
     assert not warehouse.exists("db.db/t/snapshot/snapshot-8")
 
 
+def test_no_object_has_a_name_of_more_than_1024_bytes(warehouse: Warehouse) -> None:
+    longest = "é" * ((1024 - len("warehouse/")) // 2)
+    for name in (longest, f"{longest}é", "n" * 5000):
+        with pytest.raises(FileMissingError):
+            warehouse.read(name)
+        for place in (name, f"db.db/t/{name}"):
+            (found,) = warehouse.read_ranges([(place, 0, 1)])
+            assert isinstance(found, FileMissingError)
+        assert warehouse.list_names(name) == []
+        assert not warehouse.exists(name)
+
+
 def test_many_ranges(warehouse: Warehouse) -> None:
     paths = [key.removeprefix("warehouse/") for key in KEYS if key.startswith("warehouse/")]
     asked = [(path, start, 3) for path in paths for start in (0, 2, 20)]

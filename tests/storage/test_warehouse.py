@@ -113,6 +113,25 @@ def test_links_may_not_leave_the_root(root: Path, tmp_path: Path) -> None:
         warehouse.list_names("outside")
 
 
+def test_a_link_to_itself_is_no_path(root: Path) -> None:
+    (root / "loop").symlink_to(root / "loop")
+    warehouse = Warehouse("w", str(root))
+    for path in ("loop", "loop/file"):
+        with pytest.raises(PathNotAllowedError, match="itself"):
+            warehouse.read(path)
+
+
+@pytest.mark.parametrize("name", ["n" * 300, "é" * 200, "/".join(["n" * 200] * 30)])
+def test_no_file_has_a_name_that_the_file_system_cannot_hold(root: Path, name: str) -> None:
+    warehouse = Warehouse("w", str(root))
+    with pytest.raises(FileMissingError):
+        warehouse.read(f"db.db/{name}")
+    (found,) = warehouse.read_ranges([(f"db.db/{name}", 0, 1)])
+    assert isinstance(found, FileMissingError)
+    assert warehouse.list_names(f"db.db/{name}") == []
+    assert not warehouse.exists(f"db.db/{name}")
+
+
 def test_a_root_that_is_a_link_itself(root: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(root)
     assert Warehouse("w", str(tmp_path / "link")).read("db.db/t/file") == b"0123456789"

@@ -69,7 +69,20 @@ def test_null_says_nothing() -> None:
         ),
         ({"type": "ARRAY", "element": {"type": "ARRAY", "element": "INT"}}, "ARRAY<ARRAY<INT>>"),
         ({"type": "ROW", "fields": []}, "ROW<...>"),
-        ({"type": "VECTOR", "element": "FLOAT", "length": 3}, "VECTOR"),
+        ({"type": "ROW NOT NULL"}, "ROW<...> NOT NULL"),
+        (
+            {
+                "type": "ROW",
+                "fields": [
+                    {"id": 1, "name": "a", "type": "INT NOT NULL", "description": "first"},
+                    {"id": 2, "name": "b`", "type": {"type": "ARRAY", "element": "STRING"}},
+                    {"id": 3, "name": "c", "type": "GEOMETRY 4326 NOT NULL"},
+                ],
+            },
+            "ROW<`a` INT NOT NULL, `b``` ARRAY<STRING>, `c` GEOMETRY 4326 NOT NULL>",
+        ),
+        ({"type": "VECTOR", "element": "FLOAT", "length": 3}, "VECTOR<FLOAT, 3>"),
+        ({"type": "SHAPE NOT NULL", "kind": "point"}, "SHAPE NOT NULL"),
     ],
 )
 def test_nested_types(written: Any, shown: str) -> None:
@@ -106,6 +119,10 @@ def test_text_and_json_are_one_type() -> None:
         {"type": 5},
         {"type": "ARRAY"},
         {"type": "MAP", "key": "STRING", "value": 5},
+        {"type": "ROW", "fields": {}},
+        {"type": "ROW", "fields": [5]},
+        {"type": "ROW", "fields": [{"id": 1, "name": "a"}]},
+        {"type": "ROW", "fields": [{"id": 1, "name": "a", "type": {}}]},
     ],
 )
 def test_other_text_is_refused(written: Any) -> None:

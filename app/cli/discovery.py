@@ -1,0 +1,100 @@
+"""``describe`` and ``schemas``: what a table is, answered without a server."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.api.encoding import encode_schemas
+from app.api.paging import Window
+from app.api.queries import SchemasQuery, VersionQuery
+from app.cli.options import (
+    AllowExternal,
+    BranchOption,
+    JsonOption,
+    Opened,
+    SnapshotOption,
+    TableArgument,
+    TagOption,
+    TimestampOption,
+    WarehouseOption,
+)
+from app.cli.output import plain, print_json, print_line, print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_EVERYTHING = Window(0, sys.maxsize, sys.maxsize)
+
+
+def describe(  # noqa: PLR0913 - one parameter per option
+    table: TableArgument,
+    *,
+    warehouse: WarehouseOption = None,
+    allow_external: AllowExternal = None,
+    snapshot_id: SnapshotOption = None,
+    tag: TagOption = None,
+    timestamp_millis: TimestampOption = None,
+    branch: BranchOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Describe a table: its schema, keys, options and indexes."""
+    opened = Opened.warehouse_of(warehouse, allow_external)
+    asked = VersionQuery.read(
+        {"snapshot_id": snapshot_id, "tag": tag, "timestamp_millis": timestamp_millis, "branch": branch}
+    )
+    answer = opened.service.describe(opened.table(table), asked.selector())
+    if as_json:
+        print_json(answer)
+        return
+    found = plain(answer)
+    snapshot = found["snapshot"]
+    version = "no snapshot" if snapshot is None else f"snapshot {snapshot['id']}"
+    print_line(f"{found['database']}.{found['table']}, {version}, schema {found['schema_id']}")
+    _print_columns(found)
+    keys = {"partition keys": found["partition_keys"], "primary keys": found["primary_keys"]}
+    for name, columns in keys.items():
+        if columns:
+            print_line(f"{name}: {', '.join(columns)}")
+    print_line(f"bucket mode: {found['bucket_mode']}")
+    for index in found["indexes"]:
+        print_line(f"index: {index['type']} on {index['column']}")
+
+
+def schemas(
+    table: TableArgument,
+    *,
+    warehouse: WarehouseOption = None,
+    schema_id: Annotated[int | None, typer.Option("--schema-id", min=0, help="Only this one.")] = None,
+    branch: BranchOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the schemas of a table, or show one, with the full types of its columns."""
+    opened = Opened.warehouse_of(warehouse)
+    ref = opened.table(table)
+    if schema_id is not None:
+        one = opened.service.schema(ref, schema_id, branch)
+        if as_json:
+            print_json(one)
+        else:
+            _print_schemas([plain(one)])
+        return
+    version = opened.service.resolve(ref, SchemasQuery.read({"branch": branch}).selector())
+    answer = encode_schemas(opened.service.schemas(version), _EVERYTHING, lambda _offset: None)
+    if as_json:
+        print_json(answer)
+    else:
+        _print_schemas(plain(answer)["schemas"])
+
+
+def _print_schemas(found: Sequence[dict[str, Any]]) -> None:
+    for schema in found:
+        print_line(f"schema {schema['id']}")
+        _print_columns(schema)
+
+
+def _print_columns(found: dict[str, Any]) -> None:
+    members = ("id", "name", "type", "description")
+    print_table(members, ([column[name] for name in members] for column in found["fields"]))
