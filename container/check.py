@@ -1,11 +1,11 @@
 # ruff: noqa: INP001, T201 - a program of its own, in no package, that reports by printing
 """Holds what the container image is made of to its promises.
 
-``make image-check`` needs no container engine: it installs the wheel as the Dockerfile does, and looks at what
-is there then. It must be the service and what it depends on, all of it pinned, without tests. The service is
-then started from a directory that it may not write to, as a user without privileges, with settings from the
-environment alone. It must plan a table of the sample warehouse, pass the image's health check, write nowhere
-but to its cache directory, and end when it is told to.
+``make image-check`` needs no container engine. It installs the wheel as the Dockerfile does, and looks at what
+is there then: the service and what it depends on must be there, all of it pinned, nothing else, and no tests.
+Then it starts the service from a directory that it may not write to, as a user without privileges, with settings
+from the environment alone. The service must plan a table of the sample warehouse, pass the image's health check,
+write nowhere but to its cache directory, and end when it is told to.
 
 ``make image`` builds the image, and checks the same of its root file system, mounted read-only, with the
 command, user and environment of the image: ``--root DIR --config FILE``, see ``container/image.sh``.
@@ -158,7 +158,8 @@ def check_installation(work: Path, python: str | None, extras: str) -> None:
 
 def check_image(root: Path, config_file: Path, extras: str) -> None:
     """Checks an image by its root file system, where ``/mnt`` can be written to, and its configuration."""
-    config = json.loads(config_file.read_text())[0]["Config"]
+    (description,) = json.loads(config_file.read_text())
+    config, probe = description["Config"], description["Healthcheck"]["Test"]
     target = root / "opt" / "paimon-index"
     check_distributions(target, extras)
     places = os.pathsep.join(str(root / place) for place in ("bin", "usr/bin", "usr/local/bin"))
@@ -169,7 +170,7 @@ def check_image(root: Path, config_file: Path, extras: str) -> None:
         raise CheckError(
             f"the image runs as {config['User']!r}, not as a user by number that is no superuser"
         )
-    if config["Cmd"] != ["serve"] or config["Healthcheck"]["Test"][0] != "CMD":
+    if config["Cmd"] != ["serve"] or probe[0] != "CMD":
         raise CheckError("the command and the health check of the image are not in exec form")
     labels = {name.removeprefix("org.opencontainers.image."): text for name, text in config["Labels"].items()}
     print(f"labels: {labels}")
@@ -177,14 +178,15 @@ def check_image(root: Path, config_file: Path, extras: str) -> None:
         Started(
             prefix=("chroot", f"--userspec={config['User']}", "--groups=", str(root), "/usr/bin/env"),
             serve=(*config["Entrypoint"], *config["Cmd"]),
-            probe=tuple(config["Healthcheck"]["Test"][1:]),
+            probe=tuple(probe[1:]),
             environment=dict(line.split("=", 1) for line in config["Env"]),
             root=root,
             work=root / "mnt",
             cache=root / "var" / "cache" / "paimon-index",
         )
     )
-    print(f"size: {size_bytes(root) / 1e6:,.0f} MB, of which {size_bytes(target) / 1e6:,.0f} MB the service")
+    sizes = description["Size"] / 1e6, size_bytes(target) / 1e6
+    print(f"size: {sizes[0]:,.0f} MB, of which {sizes[1]:,.0f} MB are the service")
 
 
 def check_distributions(target: Path, extras: str) -> None:

@@ -2,7 +2,7 @@
 """Tells by its exit status whether the service of this container lives: 0 if ``GET /health/live`` is 200.
 
 The image has no curl. The address is the service's own, from its environment. Certificates are not checked,
-since they name the service as callers know it. Only the standard library is imported, so that a check is quick.
+since they name the service as callers know it. Only the standard library is imported: a check is quick.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ podman build --isolation chroot --format docker --tag "$image" "$@" .
 
 [ "$(id -u)" -eq 0 ] || { echo "built $image; only the superuser can try it here"; exit 0; }
 config=$(mktemp)
-container=$(podman create "$image")
+container=$(podman create --no-healthcheck "$image")
 root=$(podman mount "$container")
 trap 'podman rm --force "$container" >/dev/null; rm -f "$config"' EXIT
 podman image inspect "$image" >"$config"
