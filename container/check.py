@@ -1,11 +1,11 @@
 # ruff: noqa: INP001, T201 - a program of its own, in no package, that reports by printing
 """Holds what the container image is made of to its promises.
 
-``make image-check`` needs no container engine. It installs the wheel as the Dockerfile does, and looks at what
-is there then: the service and what it depends on must be there, all of it pinned, nothing else, and no tests.
-Then it starts the service from a directory that it may not write to, as a user without privileges, with settings
-from the environment alone. The service must plan a table of the sample warehouse, pass the image's health check,
-write nowhere but to its cache directory, and end when it is told to.
+``make image-check`` needs no container engine. It installs the wheel as the Dockerfile does, and looks at
+what is there then: the service and what it depends on must be there, all of it pinned, nothing else, and no
+tests. Then it starts the service from a directory that it may not write to, as a user without privileges,
+with settings from the environment alone. The service must plan a table of the sample warehouse, pass the
+image's health check, write nowhere but to its cache directory, and end when it is told to.
 
 ``make image`` builds the image, and checks the same of its root file system, mounted read-only, with the
 command, user and environment of the image: ``--root DIR --config FILE``, see ``container/image.sh``.
