@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 
 TOOLS := .tools
 HELM_VERSION := v4.3.1
-HELM := $(TOOLS)/helm-$(HELM_VERSION)
+HELM := $(CURDIR)/$(TOOLS)/helm-$(HELM_VERSION)
 
 .PHONY: env test lint openapi check-openapi demo bench image-check image image-base chart-check clean
 
