@@ -43,9 +43,10 @@ bench: env
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(BIN)/python -m benchmarks $(if $(FILES),--files $(FILES)) $(if $(ENGINE),--engine $(ENGINE))
 
-# make image-check EXTRAS=s3,gcs installs what the image would have, checks it, and starts the service from it.
+# make image-check EXTRAS=s3,gcs INTERPRETER=python3.13 installs what the image would have, checks it, and starts
+# the service from it.
 image-check: env
-	$(BIN)/python container/check.py $(if $(filter-out undefined,$(origin EXTRAS)),--extras "$(EXTRAS)")
+	$(BIN)/python container/check.py $(if $(EXTRAS),--extras "$(EXTRAS)") $(if $(INTERPRETER),--python $(INTERPRETER))
 
 # make image BASE_IMAGE=... EXTRAS=s3,gcs builds the image with podman and starts the service from it.
 image: env

@@ -41,6 +41,8 @@ WAREHOUSE = ROOT / "demo" / "warehouse"
 SERVICE = canonicalize_name("paimon-index")
 USER_ID = 10001
 OLDEST_PYTHON = (3, 11)
+# Tried in this order.
+PYTHONS = (sys.executable, "python3", "/usr/local/bin/python3", "/usr/bin/python3")
 START_SECONDS = 120
 STOP_SECONDS = 60
 # The program is started by another one: setpriv itself still has the superuser's rights when it starts one.
@@ -112,14 +114,12 @@ def check_installation(work: Path, python: str | None, extras: str) -> None:
     """Installs below ``work`` as the image does, and checks that."""
     work.chmod(0o755)
     as_other: tuple[str, ...] = ()
-    if os.geteuid() == 0 and shutil.which("setpriv"):
-        as_other = AS_OTHER
-        python = python or interpreter_for_others()
-        if python is None:
-            print("others may run no Python of this machine, so the service runs as the superuser")
-            as_other = ()
-    else:
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
         print("only the superuser can start the service as another user: it runs as the user of this check")
+    elif runnable := [each for each in ([python] if python else PYTHONS) if runs_for_others(each)]:
+        as_other, python = AS_OTHER, os.path.realpath(shutil.which(runnable[0]) or runnable[0])
+    else:
+        print("others may not run this Python, so the service runs as the superuser")
     python = python or sys.executable
     target = work / "paimon-index"
     print(f"installing with {python}, extras {extras or 'none'}")
@@ -296,15 +296,12 @@ def ask(url: str) -> dict[str, object]:
         return summary
 
 
-def interpreter_for_others() -> str | None:
-    """A Python that a user without privileges may run, which one below /root is not."""
+def runs_for_others(python: str) -> bool:
+    """Whether a user without privileges may run this Python, which one below /root is not."""
+    path = os.path.realpath(shutil.which(python) or python)
     script = f"import sys, venv; sys.exit(sys.version_info < {OLDEST_PYTHON})"
-    for name in (sys.executable, "python3", "/usr/local/bin/python3", "/usr/bin/python3"):
-        path = os.path.realpath(shutil.which(name) or name)
-        command = [*AS_OTHER, path, "-I", "-c", script]
-        if subprocess.run(command, capture_output=True, check=False).returncode == 0:  # noqa: S603 - ours
-            return path
-    return None
+    command = [*AS_OTHER, path, "-I", "-c", script]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0  # noqa: S603 - ours
 
 
 def changes(work: Path, cache: Path) -> list[tuple[str, int]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import ssl
 import sys
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import OK, HTTPConnection, HTTPException, HTTPSConnection
 
 _SECONDS = 4
 # Who listens on every address is asked on this machine's own.
@@ -32,17 +32,16 @@ def main() -> int:
     for connection in connections:
         try:
             connection.request("GET", "/health/live")
-            answer = connection.getresponse()
+            status = connection.getresponse().status
         except (OSError, HTTPException) as error:
             fault = f"{host}:{port} does not answer: {error}"
         else:
-            if answer.status == 200:  # noqa: PLR2004 - OK
-                return 0
-            fault = f"/health/live answers {answer.status}"
+            fault = "" if status == OK else f"/health/live answers {status}"
+            break
         finally:
             connection.close()
-    sys.stderr.write(f"{fault}\n")
-    return 1
+    sys.stderr.write(fault)
+    return 1 if fault else 0
 
 
 if __name__ == "__main__":

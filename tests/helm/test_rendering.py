@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
+from app.settings import Settings
 from tests.helm.chart import CHART, MINIMAL, VALUES, Rendered, helm, refusal, render
 
 if TYPE_CHECKING:
@@ -240,71 +241,6 @@ class TestPods:
         assert not PODS.items() <= rendered.one("Pod")["metadata"]["labels"].items()
 
 
-class TestTls:
-    def test_the_service_answers_by_it_and_is_asked_by_it(self) -> None:
-        rendered = render(MINIMAL, tls__existingSecret="tls", serviceMonitor__enabled=True)
-
-        certificate = rendered.environment["PAIMON_INDEX_TLS_CERTIFICATE"]
-        assert (
-            rendered.volumes[rendered.mounts[certificate.rpartition("/")[0]]]["secret"]["secretName"] == "tls"
-        )
-        assert rendered.environment["PAIMON_INDEX_TLS_KEY"].endswith("/tls.key")
-        assert rendered.container["readinessProbe"]["httpGet"]["scheme"] == "HTTPS"
-        assert rendered.one("ServiceMonitor")["spec"]["endpoints"][0]["scheme"] == "https"
-        assert {each["spec"]["ports"][0]["appProtocol"] for each in rendered.all("Service")} == {"https"}
-
-
-class TestIngress:
-    def test_there_is_none_unless_asked_for(self) -> None:
-        assert render(MINIMAL).all("Ingress") == []
-
-    @pytest.mark.parametrize("endpoint", ["plan", "deletions", "buckets/lookup", "snapshots?page_size=5", ""])
-    def test_ingress_nginx_hashes_the_table_of_a_path(self, endpoint: str) -> None:
-        ingress = render(FULL).one("Ingress")
-
-        table = "v1/main/databases/db/tables/orders"
-        path = ingress["spec"]["rules"][0]["http"]["paths"][0]["path"]
-        # As nginx does: from the start, against the path without the query.
-        match = re.match(path, f"/{table}/{endpoint}".rstrip("/").partition("?")[0])
-        assert match is not None
-        assert match[1] == table
-        assert annotations_of(ingress)["nginx.ingress.kubernetes.io/upstream-hash-by"] == "$1"
-        assert annotations_of(ingress)["nginx.ingress.kubernetes.io/use-regex"] == "true"
-        assert annotations_of(ingress)["nginx.ingress.kubernetes.io/upstream-hash-by-subset-size"] == "2"
-
-    @pytest.mark.parametrize("path", ["/health/live", "/v1/config", "/v1/main/databases", "/"])
-    def test_ingress_nginx_spreads_other_paths_by_themselves(self, path: str) -> None:
-        ingress = render(FULL).one("Ingress")
-
-        match = re.match(ingress["spec"]["rules"][0]["http"]["paths"][0]["path"], path)
-        assert match is not None
-        assert match[1] == path.removeprefix("/")
-
-    @pytest.mark.parametrize(
-        ("controller", "annotation"),
-        [
-            ("haproxy-ingress", "haproxy-ingress.github.io/balance-algorithm"),
-            ("haproxytech", "haproxy.org/load-balance"),
-        ],
-    )
-    def test_haproxy_hashes_as_many_directories_as_a_tables_path_has(
-        self, controller: str, annotation: str
-    ) -> None:
-        ingress = render(MINIMAL, ingress={"enabled": True, "hashByTable": {"controller": controller}}).one(
-            "Ingress"
-        )
-
-        directories = "/v1/main/databases/db/tables/orders".count("/")
-        assert annotations_of(ingress)[annotation] == f"uri depth {directories}"
-
-    def test_annotations_of_ones_own_win(self) -> None:
-        name = "nginx.ingress.kubernetes.io/upstream-hash-by"
-
-        ingress = render(FULL, ingress__annotations={name: "$uri"}).one("Ingress")
-
-        assert annotations_of(ingress)[name] == "$uri"
-
-
 class TestScaling:
     @pytest.mark.parametrize(("cache", "kind"), [("claim", "StatefulSet"), ("emptyDir", "Deployment")])
     def test_the_autoscaler_decides_how_many_pods_there_are(self, cache: str, kind: str) -> None:
@@ -323,39 +259,6 @@ class TestScaling:
         assert strategy["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
 
 
-class TestNetworkPolicy:
-    def test_callers_and_helms_test_come_in_and_storage_is_reached(self) -> None:
-        rendered = render(FULL)
-
-        policy = rendered.one("NetworkPolicy")["spec"]
-        (incoming,) = policy["ingress"]
-        ports = {port["port"] for rule in policy["egress"] for port in rule["ports"]}
-        test_labels = rendered.one("Pod")["metadata"]["labels"]
-        assert policy["policyTypes"] == ["Ingress", "Egress"]
-        assert incoming["ports"] == [{"port": "http", "protocol": "TCP"}]
-        assert ports == {53, 443, 80}
-        assert incoming["from"][-1]["podSelector"]["matchLabels"].items() <= test_labels.items()
-
-
-class TestMonitoring:
-    def test_there_is_none_unless_asked_for(self) -> None:
-        kinds = {each["kind"] for each in render(MINIMAL).objects}
-
-        assert not {"ServiceMonitor", "PrometheusRule"} & kinds
-
-    def test_the_monitor_finds_one_service_and_reads_with_its_token(self) -> None:
-        rendered = render(FULL)
-
-        monitor = rendered.one("ServiceMonitor")
-        labels = monitor["spec"]["selector"]["matchLabels"].items()
-        (endpoint,) = monitor["spec"]["endpoints"]
-        (found,) = [each for each in rendered.all("Service") if labels <= each["metadata"]["labels"].items()]
-        assert endpoint["port"] in {port["name"] for port in found["spec"]["ports"]}
-        assert endpoint["path"] == "/metrics"
-        assert endpoint["authorization"]["credentials"] == {"name": "metrics-token", "key": "token"}
-        assert monitor["metadata"]["labels"]["release"] == "prometheus"
-
-
 class TestNotes:
     @pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)
     def test_they_tell_how_to_ask_the_first_question(self, values: Path) -> None:
@@ -370,11 +273,6 @@ class TestNotes:
         assert ("port-forward" in notes) is ("ingress" not in values.read_text())
 
 
-def annotations_of(thing: dict[str, Any]) -> dict[str, str]:
-    found: dict[str, str] = thing["metadata"]["annotations"]
-    return found
-
-
 def test_all_objects_carry_the_labels_that_kubernetes_recommends() -> None:
     rendered: Rendered = render(FULL)
 
@@ -386,3 +284,16 @@ def test_all_objects_carry_the_labels_that_kubernetes_recommends() -> None:
             "app.kubernetes.io/managed-by",
             "helm.sh/chart",
         }
+
+
+@pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)
+def test_the_service_takes_the_environment_of_its_pods(values: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rendered = render(values)
+    for name, value in rendered.environment.items():
+        monkeypatch.setenv(name, value)
+
+    settings = Settings.load()
+
+    assert settings.host == "0.0.0.0"  # noqa: S104 - what the pods listen on
+    assert {port["containerPort"] for port in rendered.container["ports"]} == {settings.port}
+    assert settings.warehouses == json.loads(rendered.environment["PAIMON_INDEX_WAREHOUSES"])
