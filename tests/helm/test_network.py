@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.helm.chart import CHART, MINIMAL, render
+from tests.helm.chart import CHART, MINIMAL, refusal, render
 
 pytestmark = pytest.mark.helm
 
@@ -77,6 +77,24 @@ class TestIngress:
         ingress = render(FULL, ingress__annotations={name: "$uri"}).one("Ingress")
 
         assert annotations_of(ingress)[name] == "$uri"
+
+
+class TestHttpRoute:
+    def test_it_leads_from_the_gateway_to_the_service(self) -> None:
+        gateway = {"name": "public", "namespace": "gateways"}
+
+        rendered = render(MINIMAL, httpRoute={"enabled": True, "parentRefs": [gateway]}, service__port=80)
+
+        route = rendered.one("HTTPRoute")
+        assert route["apiVersion"] == "gateway.networking.k8s.io/v1"
+        assert route["spec"] == {
+            "parentRefs": [gateway],
+            "rules": [{"backendRefs": [{"name": "t-paimon-index", "port": 80}]}],
+        }
+        assert rendered.one("Service", "t-paimon-index")["spec"]["ports"][0]["port"] == 80
+
+    def test_a_gateway_is_needed(self) -> None:
+        assert "httpRoute.parentRefs" in refusal(MINIMAL, httpRoute__enabled=True)
 
 
 class TestNetworkPolicy:

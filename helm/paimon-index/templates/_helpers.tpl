@@ -83,6 +83,9 @@ app.kubernetes.io/component: service
 {{- if and (not .Values.auth.enabled) .Values.tokens.existingSecret }}
 {{- fail "tokens.existingSecret says who may ask, and auth.enabled=false that everybody may: unset one" }}
 {{- end }}
+{{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) }}
+{{- fail "httpRoute.parentRefs: name the Gateway that the route belongs to" }}
+{{- end }}
 {{- $own := dict "warehouses" "warehouses" "allow_external" "allowExternal" "watch" "watch" "host" "the chart" "port" "the chart" "auth" "auth.enabled" "tokens_file" "tokens" "tls_certificate" "tls" "tls_key" "tls" "disk_cache" "cache" "disk_cache_bytes" "cache.size" }}
 {{- range $name, $_ := .Values.settings }}
 {{- if hasKey $own $name }}

@@ -123,7 +123,7 @@ spec:
           mountPath: {{ .Values.credentials.mountPath }}
           readOnly: true
         {{- end }}
-        {{- with .Values.extraVolumeMounts }}
+        {{- with .Values.volumeMounts }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
   volumes:
@@ -153,7 +153,7 @@ spec:
       secret:
         secretName: {{ .Values.credentials.filesSecret }}
     {{- end }}
-    {{- with .Values.extraVolumes }}
+    {{- with .Values.volumes }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
   {{- with .Values.topologySpreadConstraints }}
