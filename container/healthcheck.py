@@ -40,7 +40,8 @@ def main() -> int:
             break
         finally:
             connection.close()
-    sys.stderr.write(fault)
+    if fault:
+        sys.stderr.write(f"{fault}\n")
     return 1 if fault else 0
 
 
