@@ -159,8 +159,12 @@ spec:
   {{- with .Values.topologySpreadConstraints }}
   topologySpreadConstraints:
     {{- range . }}
-    {{- $own := dict "labelSelector" (dict "matchLabels" (include "paimon-index.podSelectorLabels" $ | fromYaml)) }}
-    - {{- toYaml (mergeOverwrite $own .) | nindent 6 }}
+    - {{- toYaml . | nindent 6 }}
+      {{- if not .labelSelector }}
+      labelSelector:
+        matchLabels:
+          {{- include "paimon-index.podSelectorLabels" $ | nindent 10 }}
+      {{- end }}
     {{- end }}
   {{- end }}
   {{- with .Values.affinity }}
