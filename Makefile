@@ -24,6 +24,7 @@ lint: env
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy container/check.py container/healthcheck.py
 	$(BIN)/lint-imports
 	$(BIN)/hadolint Dockerfile
 
