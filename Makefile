@@ -4,7 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: env test lint openapi check-openapi demo bench clean
+TOOLS := .tools
+HELM_VERSION := v4.3.1
+HELM := $(CURDIR)/$(TOOLS)/helm-$(HELM_VERSION)
+
+.PHONY: env test lint openapi check-openapi demo bench image-check image image-base chart-check clean
 
 env: $(STAMP)
 
@@ -14,13 +18,15 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $@
 
 test: env
-	$(BIN)/python -m pytest -n auto -m "not shared and not engine"
+	$(BIN)/python -m pytest -n auto -m "not shared and not engine and not helm"
 
 lint: env
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy container/check.py container/healthcheck.py
 	$(BIN)/lint-imports
+	$(BIN)/hadolint Dockerfile
 
 openapi: env
 	$(BIN)/paimon-index openapi > openapi.yaml
@@ -38,5 +44,26 @@ bench: env
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(BIN)/python -m benchmarks $(if $(FILES),--files $(FILES)) $(if $(ENGINE),--engine $(ENGINE))
 
+# make image-check EXTRAS=s3,gcs INTERPRETER=python3.13 installs what the image would have, checks it, and starts
+# the service from it.
+image-check: env
+	$(BIN)/python container/check.py $(if $(EXTRAS),--extras "$(EXTRAS)") $(if $(INTERPRETER),--python $(INTERPRETER))
+
+# make image BASE_IMAGE=... EXTRAS=s3,gcs builds the image with podman and starts the service from it.
+image: env
+	container/image.sh
+
+image-base:
+	container/base.sh
+
+# The chart, rendered with several values and checked against Kubernetes' schemas. Helm is built with Go.
+chart-check: env $(HELM)
+	for values in helm/paimon-index/ci/*.yaml; do $(HELM) lint --strict --quiet helm/paimon-index --values $$values || exit 1; done
+	HELM=$(HELM) $(BIN)/python -m pytest -m helm tests/helm
+
+$(HELM):
+	GOBIN=$(CURDIR)/$(TOOLS) go install helm.sh/helm/v4/cmd/helm@$(HELM_VERSION)
+	mv $(TOOLS)/helm $@
+
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) $(TOOLS) build dist
