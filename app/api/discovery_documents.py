@@ -19,8 +19,15 @@ class WatchedTable(Document):
     failures: int = Field(description="Attempts to read the table that failed since the last that did not.")
 
 
+class Token(Document):
+    """The token that a request came with."""
+
+    name: str
+    role: Literal["reader", "admin"]
+
+
 class Configuration(Document):
-    """The service's version, warehouses, limits, capabilities and watched tables."""
+    """The service's version, limits and capabilities, and what the caller may use of it."""
 
     service: str
     version: str
@@ -28,6 +35,7 @@ class Configuration(Document):
     limits: dict[str, float]
     capabilities: dict[str, list[str]]
     watch: list[WatchedTable] = Field(description="Of this process; others follow the tables on their own.")
+    token: Token | None = Field(description="Null where the service asks for none.")
 
 
 class DatabaseList(Document):

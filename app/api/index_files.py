@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from app.api.authorisation import Asking, check_path
 from app.api.bodies import EvaluateBody, InspectBody
 from app.api.discovery_documents import Inspection
 from app.api.documents import Evaluation
@@ -34,8 +35,11 @@ async def evaluate(
     warehouse: WarehouseName,
     body: Annotated[EvaluateBody, Depends(JsonBody(EvaluateBody))],
     runtime: Shared,
+    caller: Asking,
 ) -> Response:
     """Ask a filter of index files: which of their data files can be skipped, which rows can match?"""
+    for file in body.files:
+        check_path(caller, warehouse, file.path)
     form = Form(SelectionForm(body.selection), runtime.settings.positions)
     instance = request_id_of(request)
 
@@ -52,8 +56,10 @@ async def inspect(
     asked: Annotated[InspectQuery, Query()],
     body: Annotated[InspectBody, Depends(JsonBody(InspectBody))],
     runtime: Shared,
+    caller: Asking,
 ) -> Response:
     """Show what is in an index file."""
+    check_path(caller, warehouse, body.path)
     types = asked.types()
     return await runtime.answer(
         lambda: runtime.service.inspect(warehouse, body.to_request(), body.kind, types)

@@ -6,6 +6,7 @@ kinds of ``OSError`` that state a fact are not worth asking again.
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -13,6 +14,7 @@ import tenacity
 
 from app.errors import DeadlineExceededError, FileMissingError, PaimonIndexError, StorageError
 from app.storage.deadline import check_deadline, pause, remaining_seconds
+from app.storage.failures import failure_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,10 +89,11 @@ class RetryPolicy:
         except Exception as error:
             made = retrying.statistics.get("attempt_number", 1)
             if _is_transient(error) and made < self.attempts:
-                message = f"no time is left to {verb} {path} again after: {error}"
+                message = f"no time is left to {verb} {path} again after {failure_of(error)}"
                 raise DeadlineExceededError(message, path=path) from error
-            raise StorageError(f"cannot {verb} {path}: {type(error).__name__}: {error}", path=path) from error
+            raise StorageError(f"cannot {verb} {path}: {failure_of(error)}", path=path) from error
 
 
 def _is_transient(error: BaseException) -> bool:
-    return isinstance(error, OSError) and not isinstance(error, _FINAL)
+    is_refusal = isinstance(error, _FINAL) or getattr(error, "errno", None) == errno.EINVAL
+    return isinstance(error, OSError) and not is_refusal
