@@ -213,6 +213,8 @@ class Inspection(Document):
     vectors: list[InspectedVector] | None = Field(None, description="Of a file of deletion vectors.")
     row_count: int | None = Field(None, description="Of a hash index.")
     hashes: list[int] | None = Field(None, description="Of a hash index, in the file's order.")
+    vector_count: int | None = Field(None, description="Of a file of deletion vectors.")
+    next_offset: int | None = Field(None, description="Asks for further vectors or hashes; null at the end.")
 
 
 class CacheState(Document):

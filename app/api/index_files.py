@@ -17,6 +17,7 @@ from app.api.paths import WarehouseName
 from app.api.queries import InspectQuery
 from app.api.request_ids import request_id_of
 from app.api.runtime import Shared
+from app.errors import RequestError
 from app.planning.requests import SelectionForm
 
 
@@ -60,7 +61,11 @@ async def inspect(
 ) -> Response:
     """Show what is in an index file."""
     check_path(caller, warehouse, body.path)
-    types = asked.types()
+    types, settings = asked.types(), runtime.settings
+    limit = settings.page_size if body.limit is None else body.limit
+    if limit > settings.page_size_max:
+        raise RequestError(f"limit is at most {settings.page_size_max}")
+    entries = slice(body.offset, body.offset + limit)
     return await runtime.answer(
-        lambda: runtime.service.inspect(warehouse, body.to_request(), body.kind, types)
+        lambda: runtime.service.inspect(warehouse, body.to_request(), body.kind, types, entries)
     )

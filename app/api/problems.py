@@ -132,10 +132,10 @@ def problem_of(error: Exception, *, path_was_named: bool = False) -> Problem:
             # The offset and path have members of their own, and need not be repeated in the text.
             detail = error.expectation if isinstance(error, errors.CorruptFileError) else str(error)
             path = members["path"]
-            if path is not None and is_absolute_uri(path):
+            if isinstance(path, str) and is_absolute_uri(path):
                 # Where files outside of the warehouse lie is not for callers to know.
-                members["path"] = path.rpartition("/")[2]
-                detail = detail.replace(path, members["path"])
+                members["path"] = name = path.rpartition("/")[2]
+                detail = detail.replace(path, name)
             return Problem(status, kind.slug, kind.title, detail, members)
     return Problem(500, _INTERNAL, "A bug in the service", "The service erred; its log has the request id")
 

@@ -201,14 +201,32 @@ class IndexService:
         """Which buckets a writer would put keys into; nothing is written."""
         return answer_assignment(self.resolve(ref, request.lookup.selector), request)
 
-    def evaluate(self, warehouse: str, request: EvaluateRequest) -> list[EvaluatedFile]:
-        """What index files on their own say of a filter."""
-        self._check_named(request.files)
-        return evaluate_files(self._warehouse(warehouse), request, self._limits)
+    def evaluate(
+        self, warehouse: str, request: EvaluateRequest, *, any_place: bool = False
+    ) -> list[EvaluatedFile]:
+        """What index files on their own say of a filter.
 
-    def inspect(self, warehouse: str, file: IndexFileRef, kind: str | None, types: Mapping[str, str]) -> Json:
-        """What is in an index file."""
-        return inspect_file(self._warehouse(warehouse), file, kind, types)
+        Args:
+            warehouse: where paths lead.
+            request: what is asked of which files.
+            any_place: paths may name any file, as those of whoever operates the service may.
+        """
+        self._check_named(request.files)
+        return evaluate_files(self._warehouse(warehouse), request, self._limits, any_place=any_place)
+
+    def inspect(
+        self,
+        warehouse: str,
+        file: IndexFileRef,
+        kind: str | None,
+        types: Mapping[str, str],
+        entries: slice = slice(None),
+        *,
+        any_place: bool = False,
+    ) -> Json:
+        """What is in an index file; see :func:`app.planning.standalone.inspect_file`."""
+        storage = self._warehouse(warehouse)
+        return inspect_file(storage, file, kind, types, entries, any_place=any_place)
 
     def cache_statistics(self) -> Mapping[str, Mapping[str, int]]:
         """Entries, bytes, capacity, hits, misses and evictions of each cache; ``disk`` if there is one."""

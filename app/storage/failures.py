@@ -24,8 +24,8 @@ def failure_of(error: BaseException) -> str:
     known = [] if code is None else [code]
     if status is not None:
         known.append(f"HTTP {status}")
-    if not known and isinstance(error, OSError) and error.errno in errno.errorcode:
-        known.append(errno.errorcode[error.errno])
+    if not known and isinstance(error, OSError) and error.errno is not None:
+        known.append(errno.errorcode.get(error.errno, f"errno {error.errno}"))
     name = type(error).__name__
     return f"{name} ({', '.join(known)})" if known else name
 

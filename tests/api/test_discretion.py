@@ -84,6 +84,9 @@ def _ask_storage() -> None:
     raise OSError("at https://storage.internal:9000")
 
 
+LITERAL = 4711
+
+
 def _read(literal: int) -> None:
     try:
         _ask_storage()
@@ -93,14 +96,14 @@ def _read(literal: int) -> None:
 
 def test_the_log_has_places_and_kinds_of_a_bug() -> None:
     with pytest.raises(ValueError, match="literal") as caught:
-        _read(4711)
+        _read(LITERAL)
 
     told = places_of(caught.value)
 
     assert told.startswith("ValueError\n")
     assert "OSError\n" in told
     assert "in _ask_storage" in told
-    assert "4711" not in told
+    assert str(LITERAL) not in told
 
 
 @pytest.mark.parametrize(("level", "has_texts"), [(logging.INFO, False), (logging.DEBUG, True)])

@@ -8,14 +8,16 @@ import re
 import ssl
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
 import pytest
 import trustme
+from typer.testing import CliRunner
 
+from app.cli import program
+from app.errors import SettingsError
 from tests import tokens
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ SERVE = (str(PROGRAM), "serve", "--warehouse", f"main={WAREHOUSE}", "--port", "0
 EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - what is tested
 SECRET = "pix_secret-of-the-test"  # noqa: S105 - likewise
 
+_STARTED = "Application startup complete"
 _LISTENING = re.compile(r"running on (https?)://(\S+?):(\d+) ")
 
 
@@ -44,12 +47,20 @@ class Server:
                 break
         else:
             raise AssertionError("".join(self.lines))
-        self._reader = threading.Thread(target=self.lines.extend, args=(process.stdout,))
-        self._reader.start()
+        self._output = process.stdout
+
+    def wait_for(self, text: str, times: int) -> None:
+        """Reads on until a text was written as often as this."""
+        while times > sum(text in line for line in self.lines):
+            self.lines.append(next(self._output))
+
+    def finish(self) -> None:
+        """Reads the rest, once the process has ended."""
+        self.lines.extend(self._output)
+        self._output.close()
 
     def written(self) -> str:
-        """All that it wrote; waits for its end."""
-        self._reader.join()
+        """What it has written, all of it after its end."""
         return "".join(self.lines)
 
 
@@ -70,24 +81,15 @@ def serving(*command: str, **environment: str) -> Iterator[Server]:
         process.terminate()
         process.wait(60)
         if server is not None:
-            server.written()
-        assert process.stdout is not None
-        process.stdout.close()
+            server.finish()
 
 
 def refused(*arguments: str, **environment: str) -> str:
     """What the command says that does not start."""
-    done = subprocess.run(  # noqa: S603 - our own program
-        [*SERVE, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env={"PATH": os.environ["PATH"], "HOME": "", **environment},
-    )
-    assert done.returncode == 1
-    assert re.fullmatch(r"error: [^\n]*\n", done.stderr)
-    return done.stderr
+    done = CliRunner().invoke(program, [*SERVE[1:], *arguments], env=environment)
+    assert isinstance(done.exception, SettingsError)
+    assert "\n" not in str(done.exception)
+    return str(done.exception)
 
 
 @pytest.fixture
@@ -111,8 +113,18 @@ def certificate(authority: trustme.CA, tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_other_machines_are_not_listened_to_before_somebody_says_who_may_ask() -> None:
-    message = refused("--host", EVERY_ADDRESS)
+    done = subprocess.run(  # noqa: S603 - our own program
+        [*SERVE, "--host", EVERY_ADDRESS],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={"PATH": os.environ["PATH"], "HOME": ""},
+    )
 
+    message = done.stderr
+    assert done.returncode == 1
+    assert re.fullmatch(r"error: [^\n]*\n", message)
     for way_out in ("--tokens-file", "PAIMON_INDEX_TOKENS_FILE", "token new", "--no-auth", "127.0.0.1"):
         assert way_out in message
 
@@ -142,6 +154,7 @@ def test_tokens_hold_for_every_address_and_worker(tokens_file: Path) -> None:
     options = ("--host", EVERY_ADDRESS, "--tokens-file", str(tokens_file), "--workers", "2")
     with serving(*SERVE, *options) as server:
         url = f"http://127.0.0.1:{server.port}/v1/config"
+        server.wait_for(_STARTED, 2)
         answers = [
             httpx.get(url, headers=headers) for headers in ({}, tokens.bearer(SECRET)) for _ in range(4)
         ]

@@ -6,7 +6,7 @@ import errno
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -27,7 +27,7 @@ def failing_store(status: int, code: str) -> Iterator[tuple[dict[str, Any], list
 
     class Handler(BaseHTTPRequestHandler):
         log_message = staticmethod(lambda *_: None)  # type: ignore[assignment] # keeps quiet
-        protocol_version: ClassVar[str] = "HTTP/1.1"
+        protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
             calls.append(self.path)
