@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
 _GRACE_SECONDS = 10
+# A worker that is still importing does not answer, and on a busy machine that takes longer than uvicorn's 5.
+_WORKER_SECONDS = 60
 
 
 def serve(  # noqa: PLR0913 - a parameter for each flag
@@ -79,6 +81,7 @@ def serve(  # noqa: PLR0913 - a parameter for each flag
         workers=settings.workers,
         http=PunctualProtocol,
         timeout_graceful_shutdown=_GRACE_SECONDS,
+        timeout_worker_healthcheck=_WORKER_SECONDS,
         server_header=False,
         ssl_certfile=settings.tls_certificate,
         ssl_keyfile=settings.tls_key,
