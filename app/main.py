@@ -7,6 +7,7 @@ so importing this module reads no environment.
 from __future__ import annotations
 
 import logging
+import re
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from app.api.authentication import Gate
 
 _log = logging.getLogger("paimon_index")
+
+_USER_INFO = re.compile(r"://[^/@\s]*@")
 
 
 def __getattr__(name: str) -> FastAPI:
@@ -141,7 +144,8 @@ def _open(
     try:
         return Warehouse(name, url, allow_external=allow_external, readers=readers, disk=disk)
     except (PaimonIndexError, ValueError, ImportError, OSError) as error:
-        raise SettingsError(f"warehouse {name!r} cannot be opened: {error}") from error
+        told = _USER_INFO.sub("://...@", str(error))
+        raise SettingsError(f"warehouse {name!r} cannot be opened: {told}") from error
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:

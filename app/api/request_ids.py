@@ -1,7 +1,8 @@
 """Every request has an id: the caller's own, if it looks like one, or a new one.
 
 The id goes out in ``X-Request-Id`` and as ``instance`` of problems, and into the log with what went wrong.
-This is the outermost layer, so it also turns what nobody expected into a problem answer.
+Only the security headers are outside of this layer, so it also turns what nobody expected into a problem
+answer.
 """
 
 from __future__ import annotations

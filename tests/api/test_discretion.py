@@ -42,7 +42,7 @@ def test_a_failing_store_is_not_described_to_callers(
                 client.get(TABLE),
                 client.get(f"{TABLE}/snapshots"),
                 client.post(f"{TABLE}/plan", json={}),
-                client.post("/v1/main/index-files/inspect", json={"path": "db.db/t/bucket-0/data-0.parquet.index"}),
+                client.post("/v1/main/index-files/inspect", json={"path": "db.db/t/bucket-0/a.index"}),
             ]
         hidden = (str(options["endpoint_url"]).removeprefix("http://"), "hidden-bucket", KEY, SECRET)
 
