@@ -6,22 +6,28 @@ so importing this module reads no environment.
 
 from __future__ import annotations
 
+import logging
+import re
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from app import __version__
-from app.api import buckets, deletions, discovery, index_files, operations, planning
+from app.access import TokenFile
+from app.api import buckets, deletions, discovery, documentation, index_files, operations, planning
 from app.api.admission import Admission
+from app.api.authentication import Authentication, everybody, this_machine, tokens_of
+from app.api.authorisation import authorise, open_paths
 from app.api.bodies import explain_faults
 from app.api.compression import Compression
 from app.api.openapi import document
 from app.api.problems import ProblemError, problem_of, problem_of_status
 from app.api.request_ids import RequestIds, request_id_of
 from app.api.runtime import Runtime
+from app.api.security_headers import SecurityHeaders
 from app.errors import PaimonIndexError, RequestError, SettingsError
 from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
@@ -32,6 +38,12 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
     from starlette.responses import Response
+
+    from app.api.authentication import Gate
+
+_log = logging.getLogger("paimon_index")
+
+_USER_INFO = re.compile(r"://[^/@\s]*@")
 
 
 def __getattr__(name: str) -> FastAPI:
@@ -51,34 +63,49 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         SettingsError: the settings cannot be used.
     """
     settings = settings or Settings.load()
+    tokens = TokenFile(settings.tokens_file, settings.warehouses) if settings.tokens_file else None
     service = service or create_service(settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        if tokens is not None:
+            tokens.start()
+        elif settings.auth == "off":
+            _log.warning(
+                "%sAUTH=off: whoever reaches this service may read its warehouses", ENVIRONMENT_PREFIX
+            )
         app.state.runtime = runtime = Runtime.start(settings, service)
         yield
         app.state.runtime = None
         runtime.close()
+        if tokens is not None:
+            tokens.stop()
         service.close()
 
     app = FastAPI(
         title="paimon-index",
         version=__version__,
         lifespan=lifespan,
+        # app.api.documentation has both, without files of other hosts.
+        openapi_url=None,
+        docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        dependencies=[Depends(authorise)],
         # Clients are generated with these names.
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.runtime = None
-    for module in (planning, deletions, buckets, discovery, index_files, operations):
+    for module in (planning, deletions, buckets, discovery, index_files, operations, documentation):
         app.include_router(module.router)
     for kind in (PaimonIndexError, ProblemError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _answer_error)
     # The last one added is the outermost.
     app.add_middleware(Admission, concurrency=settings.concurrency)
     app.add_middleware(Compression)
+    app.add_middleware(Authentication, gate=_gate(settings, tokens), is_open=open_paths(settings))
     app.add_middleware(RequestIds)
+    app.add_middleware(SecurityHeaders)
     app.openapi = lambda: document(app)  # type: ignore[method-assign] # FastAPI's documented way
     return app
 
@@ -110,13 +137,20 @@ def create_service(settings: Settings) -> IndexService:
     )
 
 
+def _gate(settings: Settings, tokens: TokenFile | None) -> Gate:
+    if tokens is not None:
+        return tokens_of(tokens)
+    return everybody if settings.auth == "off" else this_machine
+
+
 def _open(
     name: str, url: str, *, allow_external: tuple[str, ...], readers: Readers, disk: DiskTier | None
 ) -> Warehouse:
     try:
         return Warehouse(name, url, allow_external=allow_external, readers=readers, disk=disk)
     except (PaimonIndexError, ValueError, ImportError, OSError) as error:
-        raise SettingsError(f"warehouse {name!r} cannot be opened: {error}") from error
+        told = _USER_INFO.sub("://...@", str(error))
+        raise SettingsError(f"warehouse {name!r} cannot be opened: {told}") from error
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -37,6 +37,7 @@ _DEEPEST_FILTER = 400
 Positive = Annotated[int, Field(gt=0)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Bytes = Annotated[int, Field(ge=0)]
+OpenOrToken = Literal["open", "token"]
 
 
 class Settings(BaseSettings):
@@ -55,6 +56,12 @@ class Settings(BaseSettings):
     threads: Positive = 16
 
     time_zone: str | None = None
+    auth: Literal["on", "off"] = "on"
+    tokens_file: str | None = None
+    docs_access: OpenOrToken = "open"
+    metrics_access: OpenOrToken = "token"
+    tls_certificate: str | None = None
+    tls_key: str | None = None
 
     body_bytes: Positive = 32 * _MIB
     body_seconds: Seconds = 30.0
@@ -146,6 +153,20 @@ class Settings(BaseSettings):
         except ValueError as error:
             raise ValueError(f"expected a JSON list or a comma-separated list: {error}") from error
         return tuple(found)
+
+    @field_validator("tokens_file")
+    @classmethod
+    def _check_tokens_file(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and info.data.get("auth") == "off":
+            raise ValueError(f"says who may ask, but {ENVIRONMENT_PREFIX}AUTH=off says everybody: unset one")
+        return value
+
+    @field_validator("tls_key")
+    @classmethod
+    def _check_tls_key(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and info.data.get("tls_certificate") is None:
+            raise ValueError(f"needs {ENVIRONMENT_PREFIX}TLS_CERTIFICATE")
+        return value
 
     @field_validator("page_size_max")
     @classmethod

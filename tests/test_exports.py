@@ -8,6 +8,17 @@ import pkgutil
 import app
 
 EXPORTS = {
+    "app.access": {
+        "EVERYBODY",
+        "EVERYTHING",
+        "Caller",
+        "Role",
+        "TokenBook",
+        "TokenFile",
+        "is_loopback",
+        "new_secret",
+        "stored_digest",
+    },
     "app.bucket_index": {
         "UNKNOWN",
         "AssignerOptions",

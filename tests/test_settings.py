@@ -113,6 +113,14 @@ def test_bad_settings_are_told_by_name(
     assert str(caught.value).startswith(f"PAIMON_INDEX_{variable}")
 
 
+def test_credentials_of_a_url_are_not_told() -> None:
+    with pytest.raises(SettingsError) as caught:
+        create_service(Settings.load(warehouses={"main": "nowhere://user:pass@host/x"}))
+
+    assert "nowhere://...@host/x" in str(caught.value)
+    assert "pass" not in str(caught.value)
+
+
 @pytest.mark.parametrize("name", ["main.db", "main.db.", "main..t", "main.db.a/b", "main.db/x.t"])
 def test_a_watched_table_needs_a_name_of_three_parts(name: str) -> None:
     with pytest.raises(SettingsError, match=r"PAIMON_INDEX_WATCH: .* is no table"):

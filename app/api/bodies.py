@@ -298,6 +298,8 @@ class InspectBody(IndexFileBody):
     """What is in this index file?"""
 
     kind: Literal["file_index", "deletion_vectors", "hash"] | None = None
+    offset: Count = Field(0, description="The first vector or hash to list.")
+    limit: Annotated[int, Field(ge=1)] | None = Field(None, description="How many; as page_size elsewhere.")
 
 
 def explain_faults(faults: Sequence[Mapping[str, Any]]) -> str:

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from app import __version__
+from app.api.authorisation import Asking
 from app.api.compression import CODINGS
 from app.api.discovery_documents import (
     BranchList,
@@ -41,13 +42,13 @@ _CAPABILITIES = {
 
 
 @router.get("/v1/config", **operation(Configuration, storage=False))
-async def config(runtime: Shared) -> Response:
-    """Tell the service's version, warehouses, limits, capabilities and watched tables."""
+async def config(runtime: Shared, caller: Asking) -> Response:
+    """Tell the service's version, limits and capabilities, and the warehouses that the caller may use."""
     settings = runtime.settings
     answer = {
         "service": "paimon-index",
         "version": __version__,
-        "warehouses": sorted(runtime.service.warehouses),
+        "warehouses": sorted(name for name in runtime.service.warehouses if caller.may_use(name)),
         "time_zone": settings.time_zone,
         "limits": {
             "body_bytes": settings.body_bytes,
@@ -71,15 +72,22 @@ async def config(runtime: Shared) -> Response:
                 "failures": watched.failures,
             }
             for watched in runtime.watch.tables()
+            if caller.may_use(watched.table.warehouse, watched.table.database)
         ],
+        "token": None if caller.name is None else {"name": caller.name, "role": caller.role},
     }
     return Response(write_json(answer), media_type="application/json")
 
 
 @router.get(DATABASES, **operation(DatabaseList))
-async def databases(warehouse: WarehouseName, runtime: Shared) -> Response:
-    """List the databases of a warehouse."""
-    return await runtime.answer(lambda: {"databases": runtime.service.databases(warehouse)})
+async def databases(warehouse: WarehouseName, runtime: Shared, caller: Asking) -> Response:
+    """List the databases of a warehouse that the caller may use."""
+
+    def compute() -> object:
+        found = runtime.service.databases(warehouse)
+        return {"databases": [name for name in found if caller.may_use(warehouse, name)]}
+
+    return await runtime.answer(compute)
 
 
 @router.get(TABLES, **operation(TableList))

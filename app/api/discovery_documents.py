@@ -19,8 +19,15 @@ class WatchedTable(Document):
     failures: int = Field(description="Attempts to read the table that failed since the last that did not.")
 
 
+class Token(Document):
+    """The token that a request came with."""
+
+    name: str
+    role: Literal["reader", "admin"]
+
+
 class Configuration(Document):
-    """The service's version, warehouses, limits, capabilities and watched tables."""
+    """The service's version, limits and capabilities, and what the caller may use of it."""
 
     service: str
     version: str
@@ -31,6 +38,7 @@ class Configuration(Document):
     limits: dict[str, float]
     capabilities: dict[str, list[str]]
     watch: list[WatchedTable] = Field(description="Of this process; others follow the tables on their own.")
+    token: Token | None = Field(description="Null where the service asks for none.")
 
 
 class DatabaseList(Document):
@@ -244,6 +252,8 @@ class Inspection(Document):
     vectors: list[InspectedVector] | None = Field(None, description="Of a file of deletion vectors.")
     row_count: int | None = Field(None, description="Of a hash index.")
     hashes: list[int] | None = Field(None, description="Of a hash index, in the file's order.")
+    vector_count: int | None = Field(None, description="Of a file of deletion vectors.")
+    next_offset: int | None = Field(None, description="Asks for further vectors or hashes; null at the end.")
 
 
 class CacheState(Document):

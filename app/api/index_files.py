@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from app.api.authorisation import Asking, check_path
 from app.api.bodies import EvaluateBody, InspectBody
 from app.api.discovery_documents import Inspection
 from app.api.documents import Evaluation
@@ -16,6 +17,7 @@ from app.api.paths import WarehouseName
 from app.api.queries import InspectQuery
 from app.api.request_ids import request_id_of
 from app.api.runtime import Shared
+from app.errors import RequestError
 from app.planning.requests import SelectionForm
 
 
@@ -34,8 +36,11 @@ async def evaluate(
     warehouse: WarehouseName,
     body: Annotated[EvaluateBody, Depends(JsonBody(EvaluateBody))],
     runtime: Shared,
+    caller: Asking,
 ) -> Response:
     """Ask a filter of index files: which of their data files can be skipped, which rows can match?"""
+    for file in body.files:
+        check_path(caller, warehouse, file.path)
     form = Form(SelectionForm(body.selection), runtime.settings.positions)
     instance = request_id_of(request)
 
@@ -52,9 +57,15 @@ async def inspect(
     asked: Annotated[InspectQuery, Query()],
     body: Annotated[InspectBody, Depends(JsonBody(InspectBody))],
     runtime: Shared,
+    caller: Asking,
 ) -> Response:
     """Show what is in an index file."""
-    types = asked.types()
+    check_path(caller, warehouse, body.path)
+    types, settings = asked.types(), runtime.settings
+    limit = settings.page_size if body.limit is None else body.limit
+    if limit > settings.page_size_max:
+        raise RequestError(f"limit is at most {settings.page_size_max}")
+    entries = slice(body.offset, body.offset + limit)
     return await runtime.answer(
-        lambda: runtime.service.inspect(warehouse, body.to_request(), body.kind, types)
+        lambda: runtime.service.inspect(warehouse, body.to_request(), body.kind, types, entries)
     )

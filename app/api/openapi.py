@@ -12,6 +12,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
 from app import errors
+from app.api.authorisation import ACCESS, Access
 from app.api.bodies import (
     AssignBody,
     DeletionsBody,
@@ -66,6 +67,8 @@ _TAGS = [
 
 _DESCRIPTIONS = {
     400: "The request is malformed.",
+    401: "A token is needed, and there was none or an unknown one.",
+    403: "The token may not use this warehouse or database, or needs another role.",
     404: "Warehouse, database, table, snapshot, tag, branch or file not found.",
     408: "The body did not arrive in time.",
     409: "The snapshot expired while it was read.",
@@ -80,11 +83,19 @@ _DESCRIPTIONS = {
 _ALWAYS = {429, 500, 503}
 _STORAGE = {400, 404, 409, 422, 424, 504}
 _BODY = {408, 413}
+_GUARDED = {401, 403}
+_SECURITY = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "A secret of the tokens file. Where there is none, the service asks for no token.",
+}
 
 _EXAMPLES = {
     problem.status: problem
     for problem in (
         problem_of(errors.RequestError("page_size: Input should be greater than or equal to 1")),
+        problem_of_status(401, "the token is not known here"),
+        problem_of_status(403, "the token 'reports' may not use warehouse 'main'"),
         problem_of(errors.NotFoundError("warehouse 'main' has no table demo.event")),
         problem_of_status(408, "the body did not arrive within 30 s"),
         problem_of(errors.SnapshotExpiredError("snapshot 12 went away while it was read")),
@@ -147,17 +158,22 @@ def document(app: FastAPI) -> dict[str, Any]:
         )
         made["components"]["schemas"] |= added["$defs"]
         made["components"]["responses"] = {f"Problem{status}": _problem(status) for status in _DESCRIPTIONS}
-        for path in made["paths"].values():
-            for described in path.values():
+        made["components"]["securitySchemes"] = {"token": _SECURITY}
+        for path, methods in made["paths"].items():
+            for method, described in methods.items():
+                if ACCESS.get(f"{method.upper()} {path}") is not Access.OPEN:
+                    described["security"] = [{"token": []}]
+                    described["responses"] |= {str(status): {} for status in _GUARDED}
                 _refer_to_problems(described["responses"])
         app.openapi_schema = made
     return app.openapi_schema
 
 
 def _refer_to_problems(responses: dict[str, Any]) -> None:
-    for status in responses:
-        if int(status) in _DESCRIPTIONS:
-            responses[status] = {"$ref": f"#/components/responses/Problem{status}"}
+    for status in sorted(responses):
+        described = responses.pop(status)
+        is_problem = int(status) in _DESCRIPTIONS
+        responses[status] = {"$ref": f"#/components/responses/Problem{status}"} if is_problem else described
 
 
 def _problem(status: int) -> dict[str, Any]:

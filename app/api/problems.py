@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from app import errors
 from app.api.strict_json import write_json
+from app.storage.locations import is_absolute_uri
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -101,6 +102,8 @@ _KINDS = (
 
 _INTERNAL = "internal"
 _STATUS_SLUGS = {
+    401: "unauthorized",
+    403: "forbidden",
     404: "not-found",
     405: "method-not-allowed",
     408: "request-timeout",
@@ -128,6 +131,11 @@ def problem_of(error: Exception, *, path_was_named: bool = False) -> Problem:
             members = {name: getattr(error, name, None) for name in _MEMBERS}
             # The offset and path have members of their own, and need not be repeated in the text.
             detail = error.expectation if isinstance(error, errors.CorruptFileError) else str(error)
+            path = members["path"]
+            if isinstance(path, str) and is_absolute_uri(path):
+                # Where files outside of the warehouse lie is not for callers to know.
+                members["path"] = name = path.rpartition("/")[2]
+                detail = detail.replace(path, name)
             return Problem(status, kind.slug, kind.title, detail, members)
     return Problem(500, _INTERNAL, "A bug in the service", "The service erred; its log has the request id")
 

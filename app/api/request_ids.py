@@ -1,7 +1,8 @@
 """Every request has an id: the caller's own, if it looks like one, or a new one.
 
 The id goes out in ``X-Request-Id`` and as ``instance`` of problems, and into the log with what went wrong.
-This is the outermost layer, so it also turns what nobody expected into a problem answer.
+Only the security headers are outside of this layer, so it also turns what nobody expected into a problem
+answer.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 
+from app.api.bug_reports import places_of
 from app.api.problems import problem_of
 
 if TYPE_CHECKING:
@@ -30,6 +32,10 @@ def request_id_of(request: Request) -> str:
     """The id that this request was given."""
     request_id: str = request.scope["state"]["request_id"]
     return request_id
+
+
+class BrokenOffError(Exception):
+    """Tells the server that an answer which has begun will have no end."""
 
 
 class RequestIds:
@@ -59,8 +65,10 @@ class RequestIds:
             await self._app(scope, receive, send_named)
         except ClientDisconnect:
             _log.info("request %s: the caller went away", request_id)
-        except Exception as error:
-            _log.exception("request %s: %s %s", request_id, scope["method"], scope["path"])
+        except Exception as error:  # noqa: BLE001 - answered and told in the log
+            _log.error("request %s: %s %s: %s", request_id, scope["method"], scope["path"], places_of(error))
+            _log.debug("request %s: what the exceptions say", request_id, exc_info=True)
             if begun:
-                raise
+                # The server closes the connection, and writes an exception of its own kind to the log.
+                raise BrokenOffError(f"the answer to request {request_id} broke off") from None
             await problem_of(error).response(request_id)(scope, receive, send_named)

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from app import __version__
-from app.cli import advise, build, discovery, index_files, orphans, serve, tables, verify
+from app.cli import advise, build, discovery, index_files, orphans, serve, tables, token, verify
 from app.errors import PaimonIndexError
 
 __all__ = ["main", "program"]
@@ -39,6 +39,7 @@ for command in (
     serve.openapi,
 ):
     program.command()(command)
+program.add_typer(token.program, name="token")
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so

@@ -51,7 +51,9 @@ def inspect(
     """Show what is in an index file."""
     opened, (path,) = _open((file,), warehouse, allow_external)
     body = InspectBody.read({"path": path, "name": file, "kind": kind})
-    answer = opened.service.inspect(opened.warehouse, body.to_request(), body.kind, parse_columns(columns))
+    answer = opened.service.inspect(
+        opened.warehouse, body.to_request(), body.kind, parse_columns(columns), any_place=True
+    )
     if as_json:
         print_json(answer)
         return
@@ -87,7 +89,7 @@ def evaluate(  # noqa: PLR0913 - one parameter per option
             "time_zone": opened.time_zone(time_zone),
         }
     )
-    answer = opened.service.evaluate(opened.warehouse, body.to_request())
+    answer = opened.service.evaluate(opened.warehouse, body.to_request(), any_place=True)
     form = Form(SelectionForm(body.selection), opened.settings.positions)
     encoded = encode_evaluation(answer, form, body.row_count, _INSTANCE)
     if as_json:

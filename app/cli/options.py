@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
     from app.planning.service import IndexService
 
+DURATION_UNITS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
+"""Seconds of the units that durations are given in."""
+
+_DURATION = re.compile(r"(\d{1,6})([dhms])")
 _NAMED = re.compile(r"([A-Za-z0-9._-]+)=(.+)")
 _UNNAMED = "warehouse"
 _LOCAL = "local"
@@ -140,6 +145,18 @@ def parse_columns(columns: Sequence[str] | None) -> dict[str, str]:
 def parse_filter(text: str | None) -> Any:  # noqa: ANN401 - SQL text or JSON
     """A filter's SQL text as it is, its JSON form read."""
     return json_option("--filter", text) if text and text.lstrip().startswith("{") else text
+
+
+def parse_duration(option: str, text: str) -> dt.timedelta:
+    """What ``90m`` means.
+
+    Raises:
+        RequestError: the text has no such form.
+    """
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise RequestError(f"{option} takes a number of d, h, m or s, such as 1d or 90m, not {text!r}")
+    return dt.timedelta(seconds=int(found[1]) * DURATION_UNITS[found[2]])
 
 
 def json_option(name: str, text: str | None) -> Any:  # noqa: ANN401 - JSON

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.options import Opened, TableArgument, WarehouseOption
+from app.cli.options import DURATION_UNITS, Opened, TableArgument, WarehouseOption, parse_duration
 from app.cli.output import print_json, print_line, print_table
-from app.errors import RequestError
 from app.planning.requests import SnapshotSelector
 from app.storage import Maintenance, Readers
 from app.table import OrphanFiles
@@ -19,9 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from app.table import Orphan, Orphans, Removal
-
-_DURATION = re.compile(r"(\d{1,6})([dhms])")
-_SECONDS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
 
 
 def orphans(
@@ -38,7 +33,7 @@ def orphans(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List index files and index manifests that no snapshot, tag or branch refers to."""
-    age = _parse_duration(older_than)
+    age = parse_duration("--older-than", older_than)
     opened = Opened.warehouse_of(warehouse)
     ref = opened.table(table)
     files = OrphanFiles(
@@ -57,13 +52,6 @@ def orphans(
         for _, error in removal.failures:
             typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1)
-
-
-def _parse_duration(text: str) -> dt.timedelta:
-    found = _DURATION.fullmatch(text)
-    if found is None:
-        raise RequestError(f"--older-than takes a number of d, h, m or s, such as 1d or 90m, not {text!r}")
-    return dt.timedelta(seconds=int(found[1]) * _SECONDS[found[2]])
 
 
 def _document(table: str, found: Orphans, removal: Removal | None, now: dt.datetime) -> dict[str, Any]:
@@ -136,5 +124,5 @@ def _seconds(age: dt.timedelta) -> int:
 def _rounded(age: dt.timedelta) -> str:
     """An age in the largest unit of which it has one, as ``--older-than`` takes it."""
     seconds = _seconds(age)
-    unit = next((unit for unit, length in _SECONDS.items() if seconds >= length), "s")
-    return f"{seconds // _SECONDS[unit]}{unit}"
+    unit = next((unit for unit, length in DURATION_UNITS.items() if seconds >= length), "s")
+    return f"{seconds // DURATION_UNITS[unit]}{unit}"

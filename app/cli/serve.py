@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,8 +12,10 @@ import typer
 import uvicorn
 import yaml
 
+from app.access import is_loopback
 from app.cli.options import AllowExternal, parse_warehouse
 from app.connections import PunctualProtocol
+from app.errors import SettingsError
 from app.main import create_app, create_service
 from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
@@ -23,9 +26,12 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
 _GRACE_SECONDS = 10
+# A worker that is still importing does not answer, and on a busy machine that takes longer than uvicorn's 5.
+_WORKER_SECONDS = 60
 
 
-def serve(
+def serve(  # noqa: PLR0913 - a parameter for each flag
+    *,
     warehouse: Annotated[
         list[str] | None, typer.Option(metavar="NAME=URL", help="A warehouse to serve; repeatable.")
     ] = None,
@@ -36,6 +42,18 @@ def serve(
         str | None, typer.Option(help="Session time zone of requests that name none.")
     ] = None,
     allow_external: AllowExternal = None,
+    tokens_file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Who may ask; see paimon-index token new.")
+    ] = None,
+    no_auth: Annotated[
+        bool, typer.Option("--no-auth", help="Answer everybody who reaches the address.")
+    ] = False,
+    tls_certificate: Annotated[
+        str | None, typer.Option(metavar="FILE", help="PEM file of the certificate chain: serve HTTPS.")
+    ] = None,
+    tls_key: Annotated[
+        str | None, typer.Option(metavar="FILE", help="PEM file of its key, if the first does not have it.")
+    ] = None,
 ) -> None:
     """Serve HTTP. Flags win over PAIMON_INDEX_* environment variables."""
     settings = Settings.load(
@@ -45,7 +63,13 @@ def serve(
         workers=workers,
         time_zone=time_zone,
         allow_external=tuple(allow_external) if allow_external else None,
+        auth="off" if no_auth else None,
+        tokens_file=tokens_file,
+        tls_certificate=tls_certificate,
+        tls_key=tls_key,
     )
+    _check_address(settings)
+    _check_certificate(settings)
     # Made before anything listens, so that settings which cannot be used end the command with their message.
     service = create_service(settings)
     application: FastAPI | str = create_app(settings, service)
@@ -61,7 +85,37 @@ def serve(
         workers=settings.workers,
         http=PunctualProtocol,
         timeout_graceful_shutdown=_GRACE_SECONDS,
+        timeout_worker_healthcheck=_WORKER_SECONDS,
+        server_header=False,
+        ssl_certfile=settings.tls_certificate,
+        ssl_keyfile=settings.tls_key,
     )
+
+
+def _check_address(settings: Settings) -> None:
+    """Refuses to listen to other machines as long as nobody has said who may ask."""
+    if settings.tokens_file is None and settings.auth == "on" and not is_loopback(settings.host):
+        raise SettingsError(
+            f"{ENVIRONMENT_PREFIX}HOST: other machines reach {settings.host}, and nothing says who may ask: "
+            f"give --tokens-file or {ENVIRONMENT_PREFIX}TOKENS_FILE (paimon-index token new makes tokens), "
+            f"answer everybody with --no-auth or {ENVIRONMENT_PREFIX}AUTH=off, or listen on 127.0.0.1"
+        )
+
+
+def _check_certificate(settings: Settings) -> None:
+    """Refuses a certificate that cannot be served, before anything listens."""
+    if settings.tls_certificate is None:
+        return
+    try:
+        # A password would be asked for on the terminal; this one opens no key that has another.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
+            settings.tls_certificate, settings.tls_key, password=""
+        )
+    except OSError as error:
+        raise SettingsError(
+            f"{ENVIRONMENT_PREFIX}TLS_CERTIFICATE: no certificate with its key can be read from "
+            f"{settings.tls_certificate} and {settings.tls_key or 'the same file'}: {error.strerror or error}"
+        ) from error
 
 
 def openapi() -> None:

@@ -218,15 +218,33 @@ class IndexService:
         version = self.resolve(ref, request.lookup.selector)
         return answer_assignment(version, request, self._zone(request.lookup.time_zone))
 
-    def evaluate(self, warehouse: str, request: EvaluateRequest) -> EvaluateAnswer:
-        """What index files on their own say of a filter."""
+    def evaluate(
+        self, warehouse: str, request: EvaluateRequest, *, any_place: bool = False
+    ) -> EvaluateAnswer:
+        """What index files on their own say of a filter.
+
+        Args:
+            warehouse: where paths lead.
+            request: what is asked of which files.
+            any_place: paths may name any file, as those of whoever operates the service may.
+        """
         self._check_named(request.files)
         zone = self._zone(request.time_zone)
-        return evaluate_files(self._warehouse(warehouse), request, self._limits, zone)
+        return evaluate_files(self._warehouse(warehouse), request, self._limits, zone, any_place=any_place)
 
-    def inspect(self, warehouse: str, file: IndexFileRef, kind: str | None, types: Mapping[str, str]) -> Json:
-        """What is in an index file."""
-        return inspect_file(self._warehouse(warehouse), file, kind, types)
+    def inspect(
+        self,
+        warehouse: str,
+        file: IndexFileRef,
+        kind: str | None,
+        types: Mapping[str, str],
+        entries: slice = slice(None),
+        *,
+        any_place: bool = False,
+    ) -> Json:
+        """What is in an index file; see :func:`app.planning.standalone.inspect_file`."""
+        storage = self._warehouse(warehouse)
+        return inspect_file(storage, file, kind, types, entries, any_place=any_place)
 
     def time_zone(self, asked: str | None) -> str | None:
         """The session time zone of a request that names ``asked``; None if nobody knows it."""
@@ -258,9 +276,8 @@ class IndexService:
     def _warehouse(self, name: str) -> Warehouse:
         found = self.warehouses.get(name)
         if found is None:
-            raise NotFoundError(
-                f"there is no warehouse {name!r}: this service knows {sorted(self.warehouses)}"
-            )
+            # The names of the others are for GET /v1/config to tell, which knows who may see which.
+            raise NotFoundError(f"there is no warehouse {name!r}")
         return found
 
     def _catalog(self, warehouse: str) -> Catalog:

@@ -11,6 +11,7 @@ from app.errors import (
     CorruptIndexError,
     DeadlineExceededError,
     FilterError,
+    LimitExceededError,
     PathNotAllowedError,
     RequestError,
     StorageError,
@@ -23,6 +24,7 @@ from app.file_index.result import SKIP, Rows
 from app.file_index.top_n import indexed_rows, top_n
 from app.planning.answers import EvaluateAnswer, EvaluatedFile, ExplainStep
 from app.planning.filters import read_filter, time_zone_warnings
+from app.planning.index_places import FILE_INDEX_SUFFIX, check_index_place
 from app.predicates.names import Names
 from app.predicates.unbound import Column
 from app.storage import check_deadline
@@ -43,15 +45,27 @@ if TYPE_CHECKING:
 _MAGIC_BYTES = struct.pack(">q", MAGIC)
 _VECTORS_VERSION = b"\x01"
 _FIRST_MAGIC = slice(5, 9)
-_FILE_INDEX_SUFFIX = ".index"
+_LARGEST_BYTES = 256 << 20
 _HASH_BYTES = 4
 _REPORTED = (CorruptIndexError, StorageError, UnsupportedFormatError, PathNotAllowedError, FilterError)
 
 
 def evaluate_files(
-    warehouse: Warehouse, request: EvaluateRequest, limits: Limits, zone: SessionZone | None
+    warehouse: Warehouse,
+    request: EvaluateRequest,
+    limits: Limits,
+    zone: SessionZone | None,
+    *,
+    any_place: bool,
 ) -> EvaluateAnswer:
     """What the indexes of each file say; a file that cannot be used is reported, the others are answered.
+
+    Args:
+        warehouse: where paths lead.
+        request: what is asked of which files.
+        limits: how large filters may be.
+        zone: the time zone of the caller's session; None if it is not known.
+        any_place: paths may name any file, not only those that writers give to index files.
 
     Raises:
         FilterError: the filter does not fit the schema.
@@ -65,12 +79,21 @@ def evaluate_files(
             raise FilterError("top_n needs at least one column in order_by")
         columns = [Names(fields).column(Column(key.column)) for key in request.top_n.order_by]
         sort_column = columns[0]
-    files = tuple(_evaluate(warehouse, file, request, predicate, sort_column) for file in request.files)
+    files = tuple(
+        _evaluate(warehouse, file, request, predicate, sort_column, any_place=any_place)
+        for file in request.files
+    )
     return EvaluateAnswer(files, time_zone_warnings(predicate))
 
 
 def inspect_file(
-    warehouse: Warehouse, file: IndexFileRef, kind: str | None, types: Mapping[str, str]
+    warehouse: Warehouse,
+    file: IndexFileRef,
+    kind: str | None,
+    types: Mapping[str, str],
+    entries: slice,
+    *,
+    any_place: bool,
 ) -> Json:
     """What is in an index file.
 
@@ -79,29 +102,69 @@ def inspect_file(
         file: the file.
         kind: ``file_index``, ``deletion_vectors`` or ``hash``; None tells it from the first bytes.
         types: types of columns by name; without one, only that is told which needs none.
+        entries: which vectors or hashes are listed, of all that there are.
+        any_place: a path may name any file, not only those that writers give to index files.
 
     Raises:
         CorruptIndexError: the file is damaged.
+        LimitExceededError: it is too large to be shown.
+        PathNotAllowedError: the path is none of an index file.
         RequestError: a type cannot be read, or the kind cannot be told.
     """
-    name, content = _content(warehouse, file)
+    if file.path is not None and not any_place:
+        check_index_place(file.path)
+        _check_file(warehouse, file.path)
+    name, content = _content(warehouse, file, any_place=any_place)
     try:
         match kind or _kind_of(content, name):
             case "file_index":
                 parsed = {column: parse_type(written) for column, written in types.items()}
                 return {"kind": "file_index", **inspect(FileIndex.read(content), parsed)}
             case "deletion_vectors":
-                return {"kind": "deletion_vectors", "vectors": _vectors(content)}
+                vectors = _vectors(content)
+                return {
+                    "kind": "deletion_vectors",
+                    "vector_count": len(vectors),
+                    "vectors": vectors[entries],
+                    "next_offset": _next(entries, len(vectors)),
+                }
             case _:
                 hashes = hash_index.read(content)
-                return {"kind": "hash", "row_count": len(hashes), "hashes": hashes.tolist()}
+                return {
+                    "kind": "hash",
+                    "row_count": len(hashes),
+                    "hashes": hashes[entries].tolist(),
+                    "next_offset": _next(entries, len(hashes)),
+                }
     except CorruptIndexError as error:
         raise error.at(name) from error
 
 
+def _next(entries: slice, count: int) -> int | None:
+    """Where the next entries begin, if there are any."""
+    return entries.stop if entries.stop is not None and entries.stop < count else None
+
+
+def _check_file(warehouse: Warehouse, path: str) -> None:
+    size = warehouse.size(path)
+    if size > _LARGEST_BYTES:
+        raise LimitExceededError(
+            f"{path} has {size} bytes, and files of at most {_LARGEST_BYTES} are shown", limit=_LARGEST_BYTES
+        )
+    if path.endswith(FILE_INDEX_SUFFIX):
+        # Before all of it is read, since it may be anything.
+        (head,) = warehouse.read_ranges([(path, 0, len(_MAGIC_BYTES))])
+        if head != _MAGIC_BYTES:
+            raise (
+                head
+                if isinstance(head, Exception)
+                else CorruptIndexError("expected a file index", offset=0).at(path)
+            )
+
+
 def _kind_of(content: bytes, name: str) -> str:
     """What a file is, by its name and bytes; hash indexes have no mark, so they are what is left."""
-    if name.endswith(_FILE_INDEX_SUFFIX) or content.startswith(_MAGIC_BYTES):
+    if name.endswith(FILE_INDEX_SUFFIX) or content.startswith(_MAGIC_BYTES):
         return "file_index"
     if content.startswith(_VECTORS_VERSION) and _is_vectors(content):
         return "deletion_vectors"
@@ -132,12 +195,14 @@ def _vectors(content: bytes) -> list[Json]:
     return listed
 
 
-def _content(warehouse: Warehouse, file: IndexFileRef) -> tuple[str, bytes]:
+def _content(warehouse: Warehouse, file: IndexFileRef, *, any_place: bool) -> tuple[str, bytes]:
     """The name and the bytes of a file."""
     if file.content is not None:
         return file.name or "content", file.content
     if file.path is None:
         raise RequestError("an index file is given by its path or its content")
+    if not any_place:
+        check_index_place(file.path)
     return file.name or file.path, warehouse.read(file.path)
 
 
@@ -147,12 +212,14 @@ def _evaluate(
     request: EvaluateRequest,
     predicate: BoundPredicate,
     sort_column: DataField | None,
+    *,
+    any_place: bool,
 ) -> EvaluatedFile:
     check_deadline()
     name = file.name or file.path or "content"
     trace: list[Step] = []
     try:
-        name, content = _content(warehouse, file)
+        name, content = _content(warehouse, file, any_place=any_place)
         answer = _ask(FileIndex.read(content), request, predicate, sort_column, trace)
     except DeadlineExceededError:
         raise

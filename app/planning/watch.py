@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from app.errors import NotFoundError
+from app.errors import NotFoundError, PaimonIndexError
 from app.planning.requests import SnapshotSelector
 from app.storage import Cancellation, cancellable
 
@@ -120,7 +120,9 @@ class Watch:
         except Exception as error:  # noqa: BLE001 - one bad table must not end the watch of the others
             failures = watched.failures + 1
             if failures == 1 and not self._cancellation.event.is_set():
-                _log.warning("watched table %s cannot be read, and is tried again: %s", name, error)
+                # Texts of other exceptions may name endpoints.
+                why = error if isinstance(error, PaimonIndexError) else type(error).__name__
+                _log.warning("watched table %s cannot be read, and is tried again: %s", name, why)
             return replace(watched, failures=failures, due=self._next(failures))
         if watched.failures:
             _log.info("watched table %s can be read again", name)

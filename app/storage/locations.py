@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import fsspec
 
 from app.errors import FileMissingError, PathNotAllowedError, SettingsError
+from app.storage.failures import is_behind_the_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -125,7 +126,7 @@ class Root:
             content: bytes = self.filesystem.cat_file(path, start=start, end=end)
         except OSError as error:
             # An object store refuses a range that begins at the end, as that of an empty file does.
-            if error.errno == errno.EINVAL:
+            if is_behind_the_end(error):
                 return b""
             raise
         return content

@@ -14,6 +14,7 @@ import tenacity
 
 from app.errors import DeadlineExceededError, FileMissingError, PaimonIndexError, StorageError
 from app.storage.deadline import check_deadline, pause, remaining_seconds
+from app.storage.failures import failure_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,9 +89,9 @@ class RetryPolicy:
                 raise FileMissingError(f"there is no file {path}", path=path) from error
             made = retrying.statistics.get("attempt_number", 1)
             if _is_transient(error) and made < self.attempts:
-                message = f"no time is left to {verb} {path} again after: {error}"
+                message = f"no time is left to {verb} {path} again after {failure_of(error)}"
                 raise DeadlineExceededError(message, path=path) from error
-            raise StorageError(f"cannot {verb} {path}: {type(error).__name__}: {error}", path=path) from error
+            raise StorageError(f"cannot {verb} {path}: {failure_of(error)}", path=path) from error
 
 
 def _is_missing(error: BaseException) -> bool:
@@ -100,4 +101,5 @@ def _is_missing(error: BaseException) -> bool:
 
 
 def _is_transient(error: BaseException) -> bool:
-    return isinstance(error, OSError) and not isinstance(error, _FINAL) and not _is_missing(error)
+    is_refusal = isinstance(error, _FINAL) or getattr(error, "errno", None) == errno.EINVAL
+    return isinstance(error, OSError) and not is_refusal and not _is_missing(error)

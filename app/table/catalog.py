@@ -15,7 +15,7 @@ from app.table.table import Table, is_name
 if TYPE_CHECKING:
     from app.table.metadata_files import TableReader
 
-_DATABASE_SUFFIX = ".db"
+DATABASE_SUFFIX = ".db"
 
 
 class Catalog:
@@ -31,7 +31,7 @@ class Catalog:
     def databases(self) -> list[str]:
         """Names of the databases, sorted."""
         names = self._reader.storage.list_names("")
-        return [name.removesuffix(_DATABASE_SUFFIX) for name in names if name.endswith(_DATABASE_SUFFIX)]
+        return [name.removesuffix(DATABASE_SUFFIX) for name in names if name.endswith(DATABASE_SUFFIX)]
 
     def tables(self, database: str) -> list[str]:
         """Names of a database's tables, sorted: the directories that have a schema.
@@ -69,4 +69,4 @@ class Catalog:
     def _directory(self, database: str) -> str:
         if not is_name(database):
             raise NotFoundError(f"there is no database {database!r}")
-        return f"{database}{_DATABASE_SUFFIX}"
+        return f"{database}{DATABASE_SUFFIX}"

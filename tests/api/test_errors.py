@@ -160,7 +160,9 @@ def test_what_is_not_there_to_ask_about(client: httpx.Client, path: str, body: o
 
 
 def test_an_index_file_that_is_not_there(client: httpx.Client) -> None:
-    problem(client.post(INSPECT, json={"path": "golden.db/nowhere.index"}), 404, "file-missing")
+    problem(
+        client.post(INSPECT, json={"path": "golden.db/nowhere/bucket-0/nowhere.index"}), 404, "file-missing"
+    )
 
 
 def test_a_method_that_an_endpoint_does_not_have(client: httpx.Client) -> None:

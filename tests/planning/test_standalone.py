@@ -160,7 +160,7 @@ def test_a_path_out_of_the_warehouse_is_refused(service: IndexService, path: str
 def test_a_path_that_leads_nowhere_is_told_of_that_file(service: IndexService) -> None:
     golden = golden_file_index.load("bitmap2-int")
 
-    (answer,) = ask(service, golden, IndexFileRef(path="golden.db/nowhere.index"), filter="c = 1")
+    (answer,) = ask(service, golden, IndexFileRef(path="golden.db/t/bucket-0/nowhere.index"), filter="c = 1")
 
     assert isinstance(answer.error, FileMissingError)
     assert not answer.skip

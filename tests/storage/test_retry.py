@@ -31,7 +31,7 @@ def test_transient_errors_are_retried(error: Exception) -> None:
 
 def test_transient_errors_are_not_retried_for_ever() -> None:
     operation = Flaky(*[OSError("slow down")] * 9)
-    with pytest.raises(StorageError, match="cannot read file: OSError: slow down") as caught:
+    with pytest.raises(StorageError, match=r"cannot read file: OSError$") as caught:
         IMPATIENT.call("file", operation)
     assert operation.calls == 3
     assert caught.value.path == "file"

@@ -1,0 +1,17 @@
+"""Who may ask: tokens, the file that lists them, and addresses that only this machine reaches."""
+
+from app.access.addresses import is_loopback
+from app.access.token_file import TokenFile
+from app.access.tokens import EVERYBODY, EVERYTHING, Caller, Role, TokenBook, new_secret, stored_digest
+
+__all__ = [
+    "EVERYBODY",
+    "EVERYTHING",
+    "Caller",
+    "Role",
+    "TokenBook",
+    "TokenFile",
+    "is_loopback",
+    "new_secret",
+    "stored_digest",
+]

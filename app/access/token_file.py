@@ -1,0 +1,105 @@
+"""The tokens file, followed while the service runs.
+
+A thread of its own reads the file again every second, so that no request waits for it, and compares it with
+what it read before. That notices every change, however it was made: a file written in place, a file moved
+over it, a Kubernetes Secret whose symbolic link points to a new directory.
+
+A new file that cannot be used changes nothing: the tokens read before stay in force, and the log has an
+error.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from app.access.tokens import TokenBook
+from app.errors import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from app.access.tokens import Caller
+
+_log = logging.getLogger("paimon_index")
+
+_SECONDS: Final = 1.0
+_MOST_BYTES: Final = 1 << 20
+_STOP_SECONDS: Final = 5.0
+
+
+class TokenFile:
+    """Tokens by their secrets, as the file lists them now.
+
+    Args:
+        path: the file; it has to be there and sound at first.
+        warehouses: names that tokens may use; a token that names another one is told in the log.
+
+    Raises:
+        SettingsError: the file cannot be read, or is no list of tokens.
+    """
+
+    def __init__(self, path: str, warehouses: Collection[str] = ()) -> None:
+        self._path = Path(path)
+        self._warehouses = warehouses
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="paimon-index-tokens", daemon=True)
+        self._fault: str | None = None
+        self._seen = self._read()
+        self._book = self._open(self._seen)
+
+    def find(self, secret: bytes) -> Caller | None:
+        """The caller of this secret, though it may have expired; None for anything else."""
+        return self._book.find(secret)
+
+    def start(self) -> None:
+        """Begins to follow the file."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the following."""
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join(_STOP_SECONDS)
+
+    def refresh(self) -> None:
+        """Takes over what the file lists now, if it can be used."""
+        try:
+            content = self._read()
+            if content != self._seen:
+                self._seen = content
+                self._book = self._open(content)
+                _log.info("the tokens file changed: %d tokens are in force", len(self._book))
+        except SettingsError as error:
+            # Once for each fault, not every second.
+            if str(error) != self._fault:
+                _log.error("%s; the tokens read before stay in force", error)
+            self._fault = str(error)
+        else:
+            self._fault = None
+
+    def _follow(self) -> None:
+        while not self._stopped.wait(_SECONDS):
+            self.refresh()
+
+    def _open(self, content: bytes) -> TokenBook:
+        try:
+            book = TokenBook.read(content)
+        except SettingsError as error:
+            raise SettingsError(f"tokens file {self._path}: {error}") from None
+        unknown = book.unknown_warehouses(self._warehouses)
+        if unknown:
+            _log.warning("the tokens file names warehouses that are not configured: %s", ", ".join(unknown))
+        return book
+
+    def _read(self) -> bytes:
+        try:
+            with self._path.open("rb") as file:
+                content = file.read(_MOST_BYTES + 1)
+        except OSError as error:
+            raise SettingsError(f"tokens file {self._path} cannot be read: {error.strerror}") from None
+        if len(content) > _MOST_BYTES:
+            raise SettingsError(f"tokens file {self._path} is larger than {_MOST_BYTES} bytes")
+        return content

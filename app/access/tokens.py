@@ -1,0 +1,216 @@
+"""Tokens: what each allows, and how a secret is told from all others.
+
+A tokens file is YAML (JSON is YAML, too)::
+
+    tokens:
+      - name: spark                    # stands in logs; not secret
+        sha256: "9f86d081884c7d65..."  # of the secret, 64 hexadecimal digits
+        role: reader                   # or admin
+        warehouses: [main]             # ["*"] for all
+        databases: [sales]             # optional; absent: all databases of these warehouses
+        expires: 2027-06-30T00:00:00Z  # optional
+
+Only digests are stored. A plain SHA-256 is enough, since a secret has 256 random bits and cannot be guessed.
+
+A secret is looked up by the first bytes of its digest; the whole digest is then compared in constant time.
+How long the look-up takes may depend on those bytes, but callers cannot choose the digest of what they send,
+so the time tells them nothing that helps to find a secret.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import hmac
+import re
+import secrets
+import time
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Final
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+
+from app.errors import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+EVERYTHING: Final = "*"
+"""Stands for every warehouse."""
+
+SECRET_PREFIX: Final = "pix_"  # noqa: S105 - what all secrets begin with
+"""By this, scanners of source code and logs know a secret."""
+
+_SECRET_BYTES: Final = 32
+_LOOKED_UP: Final = 8
+_DIGEST = re.compile(r"[0-9a-fA-F]{64}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,127}")
+
+
+class Role(StrEnum):
+    """What a token may do beside reading what it may see."""
+
+    READER = "reader"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, and what they may see.
+
+    Attributes:
+        name: the token's; None where the service does not ask for tokens.
+        role: an admin may also do what concerns every caller, such as clearing caches.
+        warehouses: None for all.
+        databases: of these warehouses; None for all.
+        expires: seconds since 1970; None for never.
+    """
+
+    name: str | None
+    role: Role
+    warehouses: frozenset[str] | None = None
+    databases: frozenset[str] | None = None
+    expires: float | None = None
+
+    def may_use(self, warehouse: str, database: str | None = None) -> bool:
+        """Whether the caller may read a warehouse, or one database of it."""
+        if self.warehouses is not None and warehouse not in self.warehouses:
+            return False
+        return self.databases is None or database is None or database in self.databases
+
+    @property
+    def is_expired(self) -> bool:
+        """Whether the token's time is over."""
+        return self.expires is not None and time.time() >= self.expires
+
+
+EVERYBODY: Final = Caller(None, Role.ADMIN)
+"""The caller of a service that asks for no tokens."""
+
+
+class TokenBook:
+    """The tokens of one file.
+
+    Args:
+        callers: by the SHA-256 digest of their secrets.
+    """
+
+    def __init__(self, callers: Mapping[bytes, Caller]) -> None:
+        self._callers: dict[bytes, list[tuple[bytes, Caller]]] = {}
+        for digest, caller in callers.items():
+            self._callers.setdefault(digest[:_LOOKED_UP], []).append((digest, caller))
+
+    def __len__(self) -> int:
+        return sum(map(len, self._callers.values()))
+
+    @classmethod
+    def read(cls, content: bytes) -> TokenBook:
+        """The tokens that a file lists.
+
+        Raises:
+            SettingsError: the content is no list of tokens. The message quotes nothing of it but names, since
+                somebody may have put a secret there.
+        """
+        callers: dict[bytes, Caller] = {}
+        names: set[str] = set()
+        for at, entry in enumerate(_entries(content)):
+            place = f"token {at}"
+            if not isinstance(entry, dict):
+                raise SettingsError(f"{place} is no object with name, sha256, role and warehouses")
+            try:
+                token = _Token.model_validate(entry)
+            except ValidationError as error:
+                raise SettingsError(f"{place}: {_explain(error)}") from None
+            digest = bytes.fromhex(token.sha256)
+            if token.name in names:
+                raise SettingsError(f"{place}: there are two tokens of the name {token.name!r}")
+            if digest in callers:
+                raise SettingsError(f"{place}: {token.name!r} and {callers[digest].name!r} have one secret")
+            names.add(token.name)
+            callers[digest] = token.caller()
+        return cls(callers)
+
+    def find(self, secret: bytes) -> Caller | None:
+        """The caller whose secret this is, though it may have expired; None for anything else."""
+        given = hashlib.sha256(secret).digest()
+        for digest, caller in self._callers.get(given[:_LOOKED_UP], ()):
+            if hmac.compare_digest(digest, given):
+                return caller
+        return None
+
+    def unknown_warehouses(self, known: Collection[str]) -> list[str]:
+        """Warehouses that tokens name and nobody configured, sorted."""
+        callers = (caller for alike in self._callers.values() for _, caller in alike)
+        named = {name for caller in callers for name in caller.warehouses or ()}
+        return sorted(named - set(known))
+
+
+def new_secret() -> str:
+    """A secret that nobody can guess."""
+    return SECRET_PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
+
+
+def stored_digest(secret: str) -> str:
+    """What a tokens file holds of a secret."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+class _Token(BaseModel):
+    """One entry of the file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    name: str
+    sha256: str
+    role: Role
+    warehouses: Annotated[list[str], Field(min_length=1)]
+    databases: Annotated[list[str], Field(min_length=1)] | None = None
+    expires: dt.datetime | None = None
+
+    @field_validator("name", "sha256")
+    @classmethod
+    def _check_text(cls, value: str, info: ValidationInfo) -> str:
+        if info.field_name == "name" and not _NAME.fullmatch(value):
+            raise ValueError("expected up to 128 letters, digits, '.', '_', '@' and '-'")
+        if info.field_name == "sha256" and not _DIGEST.fullmatch(value):
+            raise ValueError(
+                "expected 64 hexadecimal digits, the SHA-256 of the secret that paimon-index token new prints"
+            )
+        return value
+
+    def caller(self) -> Caller:
+        """What the token allows."""
+        expires = self.expires
+        if expires is not None and expires.tzinfo is None:
+            expires = expires.replace(tzinfo=dt.UTC)
+        return Caller(
+            self.name,
+            self.role,
+            None if EVERYTHING in self.warehouses else frozenset(self.warehouses),
+            None if self.databases is None else frozenset(self.databases),
+            None if expires is None else expires.timestamp(),
+        )
+
+
+def _entries(content: bytes) -> list[object]:
+    try:
+        # The loader that is written in C is faster, but deep nesting overflows its stack.
+        document = yaml.safe_load(content)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = "" if mark is None else f" at line {mark.line + 1}"
+        raise SettingsError(f"the file is neither YAML nor JSON{line}") from None
+    found = document.get("tokens") if isinstance(document, dict) else None
+    if not isinstance(found, list) or len(document) != 1:
+        raise SettingsError("expected an object with one member, tokens, which is a list")
+    return found
+
+
+def _explain(error: ValidationError) -> str:
+    fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    # The name of an unknown member may be anything, a secret as well.
+    known = [str(part) for part in fault["loc"] if part in _Token.model_fields or isinstance(part, int)]
+    place = ".".join(known) or f"a member that is none of {', '.join(_Token.model_fields)}"
+    return f"{place}: {fault['msg'].removeprefix('Value error, ')}"

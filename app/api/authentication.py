@@ -1,0 +1,146 @@
+"""Who asks: the first thing that is settled of every request, before it counts for anything.
+
+What is open answers everybody. For all else there is one of three gates:
+
+- tokens: the secret of ``Authorization: Bearer`` names the caller, and without one the answer is 401;
+- this machine: without tokens, callers of this machine alone get in;
+- none: the operator has said that everybody may ask.
+
+What a caller may do is settled by the route, see :mod:`app.api.authorisation`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from app.access import EVERYBODY, Caller
+from app.access.addresses import ip_address
+from app.api.problems import Problem, problem_of_status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from app.access import TokenFile
+
+Headers: TypeAlias = "Mapping[bytes, bytes]"
+Gate: TypeAlias = "Callable[[Scope, Headers], Caller | Problem]"
+
+_LOOKED_AT: Final = frozenset({b"authorization", b"host", b"origin", b"sec-fetch-site"})
+_SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_BEARER = re.compile(rb"bearer +([\x21-\x7e]{1,512}) *", re.IGNORECASE)
+_TWICE: Final = b","
+
+
+class Authentication:
+    """ASGI middleware that finds out who asks.
+
+    Args:
+        app: what it guards; finds the :class:`~app.access.Caller` as ``caller`` in the state of the scope.
+        gate: tells the caller, or why there is none.
+        is_open: paths that everybody may ask for.
+    """
+
+    def __init__(self, app: ASGIApp, gate: Gate, is_open: Collection[str]) -> None:
+        self._app = app
+        self._gate = gate
+        self._open = frozenset(is_open)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handles one request."""
+        if scope["type"] != "http" or scope["path"].removeprefix(scope.get("root_path", "")) in self._open:
+            await self._app(scope, receive, send)
+            return
+        headers: dict[bytes, bytes] = {}
+        for name, value in scope["headers"]:
+            if name in _LOOKED_AT:
+                headers[name] = headers[name] + _TWICE + value if name in headers else value
+        found = _forgery(scope, headers) or self._gate(scope, headers)
+        if isinstance(found, Problem):
+            await found.response(scope["state"]["request_id"])(scope, receive, send)
+            return
+        scope["state"]["caller"] = found
+        await self._app(scope, receive, send)
+
+
+def everybody(_scope: Scope, _headers: Headers) -> Caller:
+    """The gate of an operator who has said that everybody may ask."""
+    return EVERYBODY
+
+
+def this_machine(scope: Scope, headers: Headers) -> Caller | Problem:
+    """The gate of a service without tokens: callers of this machine, as the connection and the host tell.
+
+    Both ends of the connection have to be loopback, whatever address the server listens on, and a proxy that
+    forwards for somebody else does not get in. The host keeps out pages of other sites that a browser of this
+    machine was led to by a name that resolves to it (DNS rebinding).
+    """
+    client, server = (scope.get(end) for end in ("client", "server"))
+    client_address = ip_address(str(client[0])) if client else None
+    server_address = ip_address(str(server[0])) if server else None
+    is_here = client_address is not None and client_address.is_loopback
+    if not is_here or (server_address is not None and not server_address.is_loopback):
+        return problem_of_status(
+            403,
+            "this service has no tokens and answers callers of its own machine only: its operator can set "
+            "PAIMON_INDEX_TOKENS_FILE, or PAIMON_INDEX_AUTH=off to answer everybody",
+        )
+    host = headers.get(b"host", b"").decode("latin-1")
+    if not _names_this_machine(host):
+        return problem_of_status(
+            403,
+            "this service has no tokens and answers to localhost only, not to the host of this request: its "
+            "operator can set PAIMON_INDEX_TOKENS_FILE, or PAIMON_INDEX_AUTH=off to answer everybody",
+        )
+    return EVERYBODY
+
+
+def tokens_of(file: TokenFile) -> Gate:
+    """The gate of a service with tokens."""
+
+    def gate(_scope: Scope, headers: Headers) -> Caller | Problem:
+        given = headers.get(b"authorization")
+        if given is None:
+            return _unauthorized("a token is needed: send Authorization: Bearer SECRET", None)
+        secret = _BEARER.fullmatch(given)
+        caller = None if secret is None else file.find(secret[1])
+        if caller is None:
+            return _unauthorized("the token is not known here", "invalid_token")
+        if caller.is_expired:
+            return _unauthorized(f"the token {caller.name!r} has expired", "invalid_token")
+        return caller
+
+    return gate
+
+
+def _unauthorized(detail: str, error: str | None) -> Problem:
+    challenge = 'Bearer realm="paimon-index"' + (f', error="{error}"' if error else "")
+    return problem_of_status(401, detail, headers={"WWW-Authenticate": challenge})
+
+
+def _forgery(scope: Scope, headers: Headers) -> Problem | None:
+    """Why a request that a browser sends for a page of another site is refused; None for all others.
+
+    Browsers tell it by ``Sec-Fetch-Site`` or, over plain HTTP and in older ones, by ``Origin``; other callers
+    send neither. What only reads needs no such care: a page of another site is not given the answer.
+    """
+    if scope["method"] in _SAFE_METHODS:
+        return None
+    site = headers.get(b"sec-fetch-site")
+    if site is not None:
+        is_own = site in (b"same-origin", b"none")
+    else:
+        origin = headers.get(b"origin")
+        is_own = origin is None or origin.partition(b"://")[2] == headers.get(b"host")
+    if is_own:
+        return None
+    return problem_of_status(403, "a page of another site may not ask this service through a browser")
+
+
+def _names_this_machine(host: str) -> bool:
+    """Whether no other site can have this name: localhost, a number, or a name without a dot."""
+    name = host[: host.rfind("]") + 1] if host.startswith("[") else host.partition(":")[0]
+    name = name.strip("[]").rstrip(".").lower()
+    return "." not in name or name.endswith(".localhost") or ip_address(name) is not None

@@ -1,0 +1,61 @@
+"""``token new``: makes the secret that a caller sends, and the line that the service keeps of it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from typing import Annotated
+
+import typer
+
+from app.access import Role, TokenBook, new_secret, stored_digest
+from app.cli.options import parse_duration
+
+program = typer.Typer(
+    help="Make tokens for callers: token new.", no_args_is_help=True, pretty_exceptions_enable=False
+)
+
+
+@program.callback()
+def _group() -> None:
+    """Make tokens for callers of the service."""
+
+
+@program.command()
+def new(
+    name: Annotated[str, typer.Argument(help="Tells this token from others, in logs too.")],
+    warehouse: Annotated[
+        list[str], typer.Option(help="A warehouse that it may read; repeatable; '*' for all.")
+    ],
+    database: Annotated[
+        list[str] | None, typer.Option(help="A database that it may read; repeatable; all unless given.")
+    ] = None,
+    role: Annotated[Role, typer.Option(help="An admin may also clear the caches.")] = Role.READER,
+    expires_in: Annotated[
+        str | None, typer.Option(metavar="90d", help="After so many d, h, m or s it is void.")
+    ] = None,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Make a token: print its secret, once, and the line to store in the tokens file."""
+    secret = new_secret()
+    entry: dict[str, object] = {
+        "name": name,
+        "sha256": stored_digest(secret),
+        "role": role.value,
+        "warehouses": warehouse,
+    }
+    if database:
+        entry["databases"] = database
+    if expires_in is not None:
+        until = dt.datetime.now(dt.UTC) + parse_duration("--expires-in", expires_in)
+        entry["expires"] = until.replace(microsecond=0).isoformat()
+    # Refuses here what the service would refuse when it starts.
+    TokenBook.read(json.dumps({"tokens": [entry]}).encode())
+    if as_json:
+        typer.echo(json.dumps({"secret": secret, "entry": entry}))
+        return
+    typer.echo("The secret, for the caller; it is shown this once and stored nowhere:\n")
+    typer.echo(f"  {secret}\n")
+    typer.echo("The line for the tokens file, below 'tokens:':\n")
+    typer.echo(f"- {json.dumps(entry)}")

@@ -1,0 +1,216 @@
+"""``paimon-index serve`` as a process: who may reach it, and how."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import ssl
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+import trustme
+from typer.testing import CliRunner
+
+from app.cli import program
+from app.errors import SettingsError
+from tests import tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PROGRAM = Path(sys.executable).with_name("paimon-index")
+WAREHOUSE = Path(__file__).parents[2] / "demo" / "warehouse"
+SERVE = (str(PROGRAM), "serve", "--warehouse", f"main={WAREHOUSE}", "--port", "0")
+EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - what is tested
+SECRET = "pix_secret-of-the-test"  # noqa: S105 - likewise
+
+_STARTED = "Application startup complete"
+_LISTENING = re.compile(r"running on (https?)://(\S+?):(\d+) ")
+
+
+class Server:
+    """A running service and what it has written so far."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.lines: list[str] = []
+        self.scheme, self.port = "", 0
+        assert process.stdout is not None
+        for line in process.stdout:
+            self.lines.append(line)
+            if found := _LISTENING.search(line):
+                self.scheme, self.port = found[1], int(found[3])
+                break
+        else:
+            raise AssertionError("".join(self.lines))
+        self._output = process.stdout
+
+    def wait_for(self, text: str, times: int) -> None:
+        """Reads on until a text was written as often as this."""
+        while times > sum(text in line for line in self.lines):
+            self.lines.append(next(self._output))
+
+    def finish(self) -> None:
+        """Reads the rest, once the process has ended."""
+        self.lines.extend(self._output)
+        self._output.close()
+
+    def written(self) -> str:
+        """What it has written, all of it after its end."""
+        return "".join(self.lines)
+
+
+@contextlib.contextmanager
+def serving(*command: str, **environment: str) -> Iterator[Server]:
+    process = subprocess.Popen(  # noqa: S603 - our own program
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={"PATH": os.environ["PATH"], "HOME": "", "PYTHONUNBUFFERED": "1", **environment},
+    )
+    server = None
+    try:
+        server = Server(process)
+        yield server
+    finally:
+        process.terminate()
+        process.wait(60)
+        if server is not None:
+            server.finish()
+
+
+def refused(*arguments: str, **environment: str) -> str:
+    """What the command says that does not start."""
+    done = CliRunner().invoke(program, [*SERVE[1:], *arguments], env=environment)
+    assert isinstance(done.exception, SettingsError)
+    assert "\n" not in str(done.exception)
+    return str(done.exception)
+
+
+@pytest.fixture
+def tokens_file(tmp_path: Path) -> Path:
+    return tokens.write(tmp_path / "tokens.json", tokens.entry("test", SECRET))
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def certificate(authority: trustme.CA, tmp_path: Path) -> tuple[Path, Path]:
+    """The files of a certificate and of its key."""
+    issued = authority.issue_cert("localhost", "127.0.0.1")
+    chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
+    chain.write_bytes(b"".join(each.bytes() for each in issued.cert_chain_pems))
+    issued.private_key_pem.write_to_path(str(key))
+    return chain, key
+
+
+def test_other_machines_are_not_listened_to_before_somebody_says_who_may_ask() -> None:
+    done = subprocess.run(  # noqa: S603 - our own program
+        [*SERVE, "--host", EVERY_ADDRESS],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={"PATH": os.environ["PATH"], "HOME": ""},
+    )
+
+    message = done.stderr
+    assert done.returncode == 1
+    assert re.fullmatch(r"error: [^\n]*\n", message)
+    for way_out in ("--tokens-file", "PAIMON_INDEX_TOKENS_FILE", "token new", "--no-auth", "127.0.0.1"):
+        assert way_out in message
+
+
+def test_a_tokens_file_that_cannot_be_read_stops_the_start(tmp_path: Path) -> None:
+    missing = tmp_path / "tokens.yaml"
+
+    assert f"tokens file {missing} cannot be read" in refused("--tokens-file", str(missing))
+    missing.write_text("tokens: 7")
+    assert "one member, tokens" in refused(PAIMON_INDEX_TOKENS_FILE=str(missing))
+
+
+def test_tokens_and_no_tokens_contradict_each_other(tokens_file: Path) -> None:
+    assert "PAIMON_INDEX_AUTH=off" in refused("--tokens-file", str(tokens_file), "--no-auth")
+
+
+def test_an_open_service_says_so_out_loud() -> None:
+    with serving(*SERVE, "--host", EVERY_ADDRESS, "--no-auth") as server:
+        answer = httpx.get(f"http://127.0.0.1:{server.port}/v1/config", headers={"Host": "index.example.com"})
+
+    assert answer.status_code == 200
+    assert "server" not in answer.headers
+    assert "PAIMON_INDEX_AUTH=off: whoever reaches this service may read" in server.written()
+
+
+def test_tokens_hold_for_every_address_and_worker(tokens_file: Path) -> None:
+    options = ("--host", EVERY_ADDRESS, "--tokens-file", str(tokens_file), "--workers", "2")
+    with serving(*SERVE, *options) as server:
+        url = f"http://127.0.0.1:{server.port}/v1/config"
+        server.wait_for(_STARTED, 2)
+        answers = [
+            httpx.get(url, headers=headers) for headers in ({}, tokens.bearer(SECRET)) for _ in range(4)
+        ]
+
+    assert [answer.status_code for answer in answers] == [401] * 4 + [200] * 4
+    assert SECRET not in server.written()
+
+
+def test_without_tokens_this_machine_is_answered() -> None:
+    with serving(*SERVE) as server:
+        url = f"http://127.0.0.1:{server.port}/v1/config"
+        near = httpx.get(url)
+        rebound = httpx.get(url, headers={"Host": "evil.example"})
+        forwarded = httpx.get(url, headers={"X-Forwarded-For": "192.0.2.7"})
+
+    assert [answer.status_code for answer in (near, rebound, forwarded)] == [200, 403, 403]
+
+
+def test_https(certificate: tuple[Path, Path], authority: trustme.CA, tokens_file: Path) -> None:
+    chain, key = map(str, certificate)
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    options = ("--tls-certificate", chain, "--tls-key", key, "--tokens-file", str(tokens_file))
+
+    with serving(*SERVE, *options) as server:
+        url = f"https://localhost:{server.port}/v1/config"
+        answer = httpx.get(url, headers=tokens.bearer(SECRET), verify=trusting)
+        with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+            httpx.get(url)
+        with pytest.raises(httpx.TransportError):
+            httpx.get(f"http://localhost:{server.port}/v1/config")
+
+    assert server.scheme == "https"
+    assert answer.status_code == 200
+
+
+def test_a_certificate_that_cannot_be_served_stops_the_start(
+    certificate: tuple[Path, Path], authority: trustme.CA, tmp_path: Path
+) -> None:
+    chain, key = map(str, certificate)
+    authority.issue_cert("localhost").private_key_pem.write_to_path(str(tmp_path / "other.pem"))
+
+    missing = refused("--tls-certificate", str(tmp_path / "nowhere.pem"), "--tls-key", key)
+    foreign = refused("--tls-certificate", chain, "--tls-key", str(tmp_path / "other.pem"))
+    alone = refused("--tls-key", key)
+
+    assert "No such file" in missing
+    assert "key values mismatch" in foreign.lower().replace("_", " ")
+    assert "needs PAIMON_INDEX_TLS_CERTIFICATE" in alone
+
+
+def test_a_server_of_the_operators_own_answers_this_machine_only() -> None:
+    uvicorn = (sys.executable, "-m", "uvicorn", "app.main:app", "--host", EVERY_ADDRESS, "--port", "0")
+    warehouses = f'{{"main": "{WAREHOUSE}"}}'
+    with serving(*uvicorn, PAIMON_INDEX_WAREHOUSES=warehouses) as server:
+        near = httpx.get(f"http://127.0.0.1:{server.port}/v1/config")
+        far = httpx.get(f"http://127.0.0.1:{server.port}/v1/config", headers={"X-Forwarded-For": "192.0.2.7"})
+
+    assert (near.status_code, far.status_code) == (200, 403)

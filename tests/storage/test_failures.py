@@ -1,0 +1,131 @@
+"""What a failing object store says, and what of it leaves the service."""
+
+from __future__ import annotations
+
+import errno
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from app.errors import StorageError
+from app.storage import RetryPolicy, Warehouse
+from app.storage.failures import failure_of, is_behind_the_end
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+KEY, SECRET = "AKIAVERYSECRETKEY", "very-secret-secret"
+
+
+@contextmanager
+def failing_store(status: int, code: str) -> Iterator[tuple[dict[str, Any], list[str]]]:
+    """An S3 server that answers everything with one error; yields how to find it, and the calls it got."""
+    calls: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        log_message = staticmethod(lambda *_: None)  # type: ignore[assignment] # keeps quiet
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            calls.append(self.path)
+            message = f"{self.headers['Host']} refuses {KEY} {SECRET} {self.path}"
+            body = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>".encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        do_HEAD = do_GET  # noqa: N815 - the library's name
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        endpoint = f"http://127.0.0.1:{server.server_port}"
+        yield {"endpoint_url": endpoint, "key": KEY, "secret": SECRET, "skip_instance_cache": True}, calls
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "told"),
+    [
+        (400, "AuthorizationHeaderMalformed", "OSError (AuthorizationHeaderMalformed, HTTP 400)"),
+        (400, "InvalidArgument", "OSError (InvalidArgument, HTTP 400)"),
+        (403, "InvalidAccessKeyId", "PermissionError (InvalidAccessKeyId, HTTP 403)"),
+        (403, "SignatureDoesNotMatch", "PermissionError (SignatureDoesNotMatch, HTTP 403)"),
+        (403, f"http://{SECRET}", "OSError (HTTP 403)"),
+    ],
+)
+def test_a_refusal_is_an_error_and_never_an_empty_file(status: int, code: str, told: str) -> None:
+    with failing_store(status, code) as (options, calls):
+        warehouse = Warehouse("w", "s3://hidden-bucket/inside", options=options, retry=RetryPolicy(2, 0, 0))
+        with pytest.raises(StorageError) as read:
+            warehouse.read("db.db/t/snapshot/LATEST")
+        (ranged,) = warehouse.read_ranges([("db.db/t/data", 5, 3)])
+
+    assert str(read.value) == f"cannot read db.db/t/snapshot/LATEST: {told}"
+    assert isinstance(ranged, StorageError)
+    assert str(ranged) == f"cannot read db.db/t/data: {told}"
+    if told.startswith("PermissionError") or "OSError (A" in told:
+        # Asking again would not help.
+        assert len(calls) == 2
+
+
+def test_a_range_behind_the_end_is_empty() -> None:
+    with failing_store(416, "InvalidRange") as (options, _):
+        warehouse = Warehouse("w", "s3://hidden-bucket/inside", options=options)
+
+        assert warehouse.read("db.db/t/empty") == b""
+
+
+def test_a_listing_that_is_refused_is_not_empty() -> None:
+    with failing_store(403, "AccessDenied") as (options, _):
+        warehouse = Warehouse("w", "s3://hidden-bucket/inside", options=options)
+        with pytest.raises(StorageError, match=r"cannot read db\.db: PermissionError"):
+            warehouse.list_names("db.db")
+
+
+class AnsweredError(Exception):
+    """As libraries have them that carry an HTTP status."""
+
+    def __init__(self, **members: object) -> None:
+        super().__init__(SECRET)
+        vars(self).update(members)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (PermissionError(errno.EACCES, "denied", f"/srv/{SECRET}"), "PermissionError (EACCES)"),
+        (OSError(errno.EIO, SECRET), "OSError (EIO)"),
+        (OSError(SECRET), "OSError"),
+        (TimeoutError(SECRET), "TimeoutError"),
+        (AnsweredError(status=503), "AnsweredError (HTTP 503)"),
+        (AnsweredError(code=404), "AnsweredError (HTTP 404)"),
+        (AnsweredError(status_code="503"), "AnsweredError"),
+        (AnsweredError(response={"Error": {}}), "AnsweredError"),
+        (AnsweredError(response={"Error": {"Code": "SlowDown"}}), "AnsweredError (SlowDown)"),
+        (AnsweredError(response={"Error": {"Code": "416"}}), "AnsweredError (HTTP 416)"),
+        (AnsweredError(response={"Error": {"Code": SECRET + " x"}}), "AnsweredError"),
+    ],
+)
+def test_kinds_and_codes_are_told_and_texts_are_not(error: BaseException, told: str) -> None:
+    assert failure_of(error) == told
+
+
+def test_only_a_store_can_say_that_a_range_is_behind_the_end() -> None:
+    refused, bad = OSError(errno.EINVAL, "x"), OSError(errno.EINVAL, "x")
+    refused.__cause__ = AnsweredError(response={"ResponseMetadata": {"HTTPStatusCode": 416}})
+    bad.__cause__ = AnsweredError(response={"ResponseMetadata": {"HTTPStatusCode": 400}})
+
+    assert is_behind_the_end(refused)
+    assert not is_behind_the_end(bad)
+    assert not is_behind_the_end(OSError(errno.EINVAL, "x"))

@@ -1,0 +1,39 @@
+"""Tokens files for tests."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from app.access import stored_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+def entry(name: str, secret: str, **members: Any) -> dict[str, Any]:
+    """A token of the file: a reader of warehouse main, unless told otherwise."""
+    return {
+        "name": name,
+        "sha256": stored_digest(secret),
+        "role": "reader",
+        "warehouses": ["main"],
+        **members,
+    }
+
+
+def document(*entries: Mapping[str, Any]) -> bytes:
+    """The content of a file with these tokens."""
+    return json.dumps({"tokens": entries}).encode()
+
+
+def bearer(secret: str) -> dict[str, str]:
+    """The header that carries a secret."""
+    return {"Authorization": f"Bearer {secret}"}
+
+
+def write(path: Path, *entries: Mapping[str, Any]) -> Path:
+    """Writes a file with these tokens."""
+    path.write_bytes(document(*entries))
+    return path
