@@ -5,7 +5,7 @@ Everything here is frozen and may be shared between requests (a plan of several 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from pyroaring import BitMap, BitMap64
 
+    from app.file_index.index_kinds import IndexKind
     from app.file_index.trace import Step
     from app.types import Json
 
@@ -154,6 +155,7 @@ class Plan:
         skipped_files: with ``explain`` only, else empty.
         timings_ms: milliseconds of ``resolve``, ``load`` and ``evaluate``.
         nbytes: about how much memory the plan takes.
+        skipped_by_index: of the files that indexes left out, how many each kind did.
     """
 
     snapshot_id: int | None
@@ -165,6 +167,7 @@ class Plan:
     unknown_files: tuple[str, ...]
     timings_ms: Mapping[str, float]
     nbytes: int
+    skipped_by_index: Mapping[IndexKind, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from app.errors import LimitExceededError, NotFoundError
+from app.observation import Phase, during, observer
+from app.planning.answers import SkipStep
 from app.planning.buckets import answer_assignment, answer_buckets, answer_lookup
 from app.planning.deletions import answer_deletions
 from app.planning.descriptions import describe_index_files, describe_snapshot, describe_table
@@ -123,13 +125,14 @@ class IndexService:
         """
         started = time.perf_counter()
         table = self._table(ref)
-        resolved = table.resolve(
-            snapshot_id=selector.snapshot_id,
-            tag=selector.tag,
-            timestamp_millis=selector.timestamp_millis,
-            branch=selector.branch,
-            schema_id=selector.schema_id,
-        )
+        with during(Phase.RESOLVE):
+            resolved = table.resolve(
+                snapshot_id=selector.snapshot_id,
+                tag=selector.tag,
+                timestamp_millis=selector.timestamp_millis,
+                branch=selector.branch,
+                schema_id=selector.schema_id,
+            )
         loader = IndexLoader(
             self._warehouse(ref.warehouse), self._readers, table.paths(resolved), self._indexes
         )
@@ -158,7 +161,9 @@ class IndexService:
         self._check_named(request.files)
         asked = replace(request, selector=SnapshotSelector())
         key = (version.identity, content_digest(repr(asked).encode(errors="backslashreplace")))
-        return self._plans.get_or_load(key, lambda: self._plan(version, asked))
+        plan = self._plans.get_or_load(key, lambda: self._plan(version, asked))
+        _report(plan)
+        return plan
 
     def deletions(self, ref: TableRef, request: DeletionsRequest) -> DeletionsAnswer:
         """Which rows are deleted."""
@@ -167,7 +172,8 @@ class IndexService:
     def deletions_version(self, version: Version, request: DeletionsRequest) -> DeletionsAnswer:
         """The deletions of a version that was resolved before, whatever the request's selector says."""
         self._check_named(request.files)
-        return answer_deletions(version, request)
+        with during(Phase.EVALUATE):
+            return answer_deletions(version, request)
 
     def lookup(self, ref: TableRef, request: LookupRequest) -> LookupAnswer:
         """Which buckets keys are in."""
@@ -175,7 +181,8 @@ class IndexService:
 
     def lookup_version(self, version: Version, request: LookupRequest) -> LookupAnswer:
         """The buckets in a version that was resolved before, whatever the request's selector says."""
-        return answer_lookup(version, request)
+        with during(Phase.EVALUATE):
+            return answer_lookup(version, request)
 
     def warm(self, version: Version) -> None:
         """Reads what plans of a version need; no request waits for more than the one file being read.
@@ -195,16 +202,21 @@ class IndexService:
         self, ref: TableRef, selector: SnapshotSelector, partition: Mapping[str, Json] | None
     ) -> BucketsAnswer:
         """What is in the buckets of a partition, or of all partitions."""
-        return answer_buckets(self.resolve(ref, selector), partition)
+        version = self.resolve(ref, selector)
+        with during(Phase.EVALUATE):
+            return answer_buckets(version, partition)
 
     def assign(self, ref: TableRef, request: AssignRequest) -> AssignAnswer:
         """Which buckets a writer would put keys into; nothing is written."""
-        return answer_assignment(self.resolve(ref, request.lookup.selector), request)
+        version = self.resolve(ref, request.lookup.selector)
+        with during(Phase.EVALUATE):
+            return answer_assignment(version, request)
 
     def evaluate(self, warehouse: str, request: EvaluateRequest) -> list[EvaluatedFile]:
         """What index files on their own say of a filter."""
         self._check_named(request.files)
-        return evaluate_files(self._warehouse(warehouse), request, self._limits)
+        with during(Phase.EVALUATE):
+            return evaluate_files(self._warehouse(warehouse), request, self._limits)
 
     def inspect(self, warehouse: str, file: IndexFileRef, kind: str | None, types: Mapping[str, str]) -> Json:
         """What is in an index file."""
@@ -265,18 +277,20 @@ class IndexService:
 
     def _plan(self, version: Version, request: PlanRequest) -> Plan:
         started = time.perf_counter()
-        predicate = read_filter(request.filter, version.schema.fields, self._limits)
-        planner = Planner(version, request, predicate)
-        version.contents  # noqa: B018 - loads the manifests, which is timed by itself
+        with during(Phase.LOAD):
+            predicate = read_filter(request.filter, version.schema.fields, self._limits)
+            planner = Planner(version, request, predicate)
+            version.contents  # noqa: B018 - loads the manifests, which is timed by itself
         loaded = time.perf_counter()
-        drafts = planner.run()
-        version.keep_derived()
-        timings = {
-            "resolve": version.resolving_ms,
-            "load": (loaded - started) * 1000,
-            "evaluate": (time.perf_counter() - loaded) * 1000,
-        }
-        return answer_plan(version, request, drafts, planner.warnings, timings)
+        with during(Phase.EVALUATE):
+            drafts = planner.run()
+            version.keep_derived()
+            timings = {
+                "resolve": version.resolving_ms,
+                "load": (loaded - started) * 1000,
+                "evaluate": (time.perf_counter() - loaded) * 1000,
+            }
+            return answer_plan(version, request, drafts, planner.warnings, timings)
 
     def _check_named(self, files: Sequence[object] | None) -> None:
         limit = self._limits.files_named
@@ -284,6 +298,26 @@ class IndexService:
             raise LimitExceededError(
                 f"a request names at most {limit} files, found {len(files)}", limit=limit
             )
+
+
+def _report(plan: Plan) -> None:
+    """Tells the observer what a plan comes to."""
+    summary = plan.summary
+    skipped: dict[tuple[str, str], int] = {
+        (step, ""): count for step, count in summary.skipped_by.items() if step is not SkipStep.FILE_INDEX
+    }
+    by_index = {(SkipStep.FILE_INDEX, kind): count for kind, count in plan.skipped_by_index.items()}
+    # Entries without any value rule files out whatever kind they are said to be of.
+    rest = summary.skipped_by.get(SkipStep.FILE_INDEX, 0) - sum(by_index.values())
+    if rest:
+        skipped[SkipStep.FILE_INDEX, "other"] = rest
+    observer().planned(
+        files=summary.files_total,
+        kept=summary.files_kept,
+        rows=summary.rows_selected,
+        skipped=skipped | by_index,
+        warnings=len(plan.warnings),
+    )
 
 
 def _nbytes(item: Any) -> int:  # noqa: ANN401 - every cached object tells its size

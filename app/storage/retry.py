@@ -6,12 +6,14 @@ kinds of ``OSError`` that state a fact are not worth asking again.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import tenacity
 
 from app.errors import DeadlineExceededError, FileMissingError, PaimonIndexError, StorageError
+from app.observation import StorageOperation, observer
 from app.storage.deadline import check_deadline, pause, remaining_seconds
 
 if TYPE_CHECKING:
@@ -38,8 +40,14 @@ class RetryPolicy:
     first_wait_seconds: float = 0.1
     max_wait_seconds: float = 2.0
 
-    def call(self, path: str, operation: Callable[[], Result], *, verb: str = "read") -> Result:
-        """The result of ``operation``, which reads ``path``, or does to it what ``verb`` says.
+    def call(
+        self,
+        path: str,
+        operation: Callable[[], Result],
+        *,
+        kind: StorageOperation = StorageOperation.READ,
+    ) -> Result:
+        """The result of ``operation``, which does to ``path`` what ``kind`` says.
 
         Raises:
             FileMissingError: storage says that there is no such file.
@@ -49,15 +57,17 @@ class RetryPolicy:
         """
         check_deadline()
         try:
-            return operation()
+            return _observed(kind, path, operation)
         except PaimonIndexError:
             raise
         except _MISSING as error:
             raise FileMissingError(f"there is no file {path}", path=path) from error
         except Exception as error:  # noqa: BLE001 - sorted out there
-            return self._call_again(path, operation, verb, error)
+            return self._call_again(path, operation, kind, error)
 
-    def _call_again(self, path: str, operation: Callable[[], Result], verb: str, first: Exception) -> Result:
+    def _call_again(
+        self, path: str, operation: Callable[[], Result], kind: StorageOperation, first: Exception
+    ) -> Result:
         """The result of further attempts; made apart, since most calls need but one and tenacity is slow."""
         failed: list[Exception] = [first]
 
@@ -65,7 +75,7 @@ class RetryPolicy:
             if failed:
                 raise failed.pop()
             check_deadline()
-            return operation()
+            return _observed(kind, path, operation, is_repeated=True)
 
         time_left = remaining_seconds()
         stop: tenacity.stop.stop_base = tenacity.stop_after_attempt(self.attempts)
@@ -87,9 +97,32 @@ class RetryPolicy:
         except Exception as error:
             made = retrying.statistics.get("attempt_number", 1)
             if _is_transient(error) and made < self.attempts:
-                message = f"no time is left to {verb} {path} again after: {error}"
+                message = f"no time is left to {kind.verb} {path} again after: {error}"
                 raise DeadlineExceededError(message, path=path) from error
-            raise StorageError(f"cannot {verb} {path}: {type(error).__name__}: {error}", path=path) from error
+            raise StorageError(
+                f"cannot {kind.verb} {path}: {type(error).__name__}: {error}", path=path
+            ) from error
+
+
+def _observed(
+    kind: StorageOperation, path: str, operation: Callable[[], Result], *, is_repeated: bool = False
+) -> Result:
+    """One call, of which the observer is told."""
+    began = time.perf_counter()
+    try:
+        result = operation()
+    except BaseException as error:
+        seconds = time.perf_counter() - began
+        observer().storage_called(kind, path, seconds, 0, error=error, is_repeated=is_repeated)
+        raise
+    if result is None:
+        # A reader that found out that it is not the one to ask.
+        return result
+    seconds = time.perf_counter() - began
+    # Readers give bytes, or how many there were.
+    size = len(result) if isinstance(result, bytes) else result if isinstance(result, int) else 0
+    observer().storage_called(kind, path, seconds, size, error=None, is_repeated=is_repeated)
+    return result
 
 
 def _is_transient(error: BaseException) -> bool:

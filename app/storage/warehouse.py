@@ -10,6 +10,7 @@ from app.errors import (
     PaimonIndexError,
     PathNotAllowedError,
 )
+from app.observation import StorageOperation
 from app.storage.disk_entry import Piece
 from app.storage.locations import Root, check_segments, is_absolute_uri, normal_uri
 from app.storage.memory import Scratch
@@ -207,7 +208,7 @@ class Warehouse:
             return list(root.filesystem.ls(place, detail=False))
 
         try:
-            found = self.retry.call(directory, attempt)
+            found = self.retry.call(directory, attempt, kind=StorageOperation.LIST)
         except FileMissingError:
             return []
         names = (entry.strip("/").rpartition("/") for entry in found)
@@ -236,7 +237,7 @@ class Warehouse:
             StorageError: storage failed, after retries.
         """
         root, place = self.locate(path)
-        information = self.retry.call(path, lambda: root.filesystem.info(place))
+        information = self.retry.call(path, lambda: root.filesystem.info(place), kind=StorageOperation.STAT)
         return int(information.get("size") or 0)
 
     def locate(self, path: str) -> tuple[Root, str]:
