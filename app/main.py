@@ -14,7 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from app import __version__
-from app.api import buckets, deletions, discovery, index_files, operations, planning
+from app.api import buckets, deletions, discovery, index_files, metrics, operations, planning
 from app.api.admission import Admission
 from app.api.bodies import explain_faults
 from app.api.compression import Compression
@@ -26,6 +26,8 @@ from app.errors import PaimonIndexError, RequestError, SettingsError
 from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.storage import DiskTier, Readers, Warehouse
+from app.telemetry.middleware import Accounting
+from app.telemetry.service import Telemetry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -52,14 +54,22 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     """
     settings = settings or Settings.load()
     service = service or create_service(settings)
+    telemetry = Telemetry(
+        service.cache_statistics,
+        concurrency=settings.concurrency,
+        token_names=settings.metrics_token_names,
+    )
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        app.state.runtime = runtime = Runtime.start(settings, service)
+        telemetry.start()
+        app.state.runtime = runtime = Runtime.start(settings, service, telemetry.background)
+        telemetry.watch = runtime.watch
         yield
         app.state.runtime = None
         runtime.close()
         service.close()
+        telemetry.stop()
 
     app = FastAPI(
         title="paimon-index",
@@ -71,7 +81,8 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.runtime = None
-    for module in (planning, deletions, buckets, discovery, index_files, operations):
+    app.state.telemetry = telemetry
+    for module in (planning, deletions, buckets, discovery, index_files, operations, metrics):
         app.include_router(module.router)
     for kind in (PaimonIndexError, ProblemError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _answer_error)
@@ -79,6 +90,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     app.add_middleware(Admission, concurrency=settings.concurrency)
     app.add_middleware(Compression)
     app.add_middleware(RequestIds)
+    app.add_middleware(Accounting, telemetry=telemetry)
     app.openapi = lambda: document(app)  # type: ignore[method-assign] # FastAPI's documented way
     return app
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -33,6 +33,8 @@ _CACHES = CacheBytes()
 # JSON nests twice per level of a filter, and the interpreter's own stack bounds how deep JSON may nest.
 _DEEPEST_FILTER = 400
 
+LogFormat = Literal["auto", "json", "text"]
+LogLevel = Literal["debug", "info", "warning", "error"]
 Positive = Annotated[int, Field(gt=0)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Bytes = Annotated[int, Field(ge=0)]
@@ -64,6 +66,10 @@ class Settings(BaseSettings):
     page_size: Positive = 10_000
     page_size_max: Positive = 100_000
     page_bytes: Positive = _MIB
+
+    log_format: LogFormat = "auto"
+    log_level: LogLevel = "info"
+    metrics_token_names: bool = False
 
     read_threads: Positive = 16
     read_bytes: Positive = 256 * _MIB

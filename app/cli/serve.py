@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,6 +17,9 @@ from app.connections import PunctualProtocol
 from app.main import create_app, create_service
 from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
+from app.telemetry.logs import logging_config
+from app.telemetry.workers import VARIABLE as WORKERS_DIRECTORY
+from app.telemetry.workers import shared_directory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
 _GRACE_SECONDS = 10
+# A worker that gives no sign for so long is replaced; to import everything takes seconds where cores are few.
+_START_SECONDS = 60
 
 
 def serve(
@@ -45,19 +51,25 @@ def serve(
     # Made before anything listens, so that settings which cannot be used end the command with their message.
     service = create_service(settings)
     application: FastAPI | str = create_app(settings, service)
-    if settings.workers > 1:
-        # Each process makes its own application, from an environment that repeats the flags.
-        os.environ.update(_environment(settings))
-        application = "app.main:create_app"
-    uvicorn.run(
-        application,
-        factory=isinstance(application, str),
-        host=settings.host,
-        port=settings.port,
-        workers=settings.workers,
-        http=PunctualProtocol,
-        timeout_graceful_shutdown=_GRACE_SECONDS,
-    )
+    with ExitStack() as stack:
+        if settings.workers > 1:
+            # Each process makes its own application, from an environment that repeats the flags.
+            os.environ.update(_environment(settings))
+            os.environ[WORKERS_DIRECTORY] = str(stack.enter_context(shared_directory()))
+            application = "app.main:create_app"
+        uvicorn.run(
+            application,
+            factory=isinstance(application, str),
+            host=settings.host,
+            port=settings.port,
+            workers=settings.workers,
+            http=PunctualProtocol,
+            timeout_graceful_shutdown=_GRACE_SECONDS,
+            timeout_worker_healthcheck=_START_SECONDS,
+            log_config=logging_config(settings.log_format, settings.log_level),
+            # Every request has a line of its own.
+            access_log=False,
+        )
 
 
 def openapi() -> None:
