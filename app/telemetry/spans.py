@@ -90,9 +90,10 @@ class TracedAccount(Account):
         self.trace = (f"{context.trace_id:032x}", f"{context.span_id:016x}")
 
     def phase_began(self, phase: Phase) -> None:
-        """Begins a span."""
+        """Begins a span, unless it would be one of the same phase within another."""
+        goes_on = self._under_way[-1:] == [phase]
         super().phase_began(phase)
-        self._open.append(self._start(phase.value, SpanKind.INTERNAL))
+        self._open.append(None if goes_on else self._start(phase.value, SpanKind.INTERNAL))
 
     def phase_ended(self, phase: Phase) -> None:
         """Ends the span that began last."""
