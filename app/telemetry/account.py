@@ -20,6 +20,10 @@ UNROUTED: Final = "unrouted"
 NO_ANSWER: Final = "499"
 """The status of requests that got no answer: their callers went away, or the process stopped."""
 
+PHASE_NAMES: Final = {phase: phase.value for phase in Phase}
+"""Looking a name up is faster than to ask an enumeration for it, and every request has a few."""
+
+_OPERATION_LABELS: Final = {operation: (operation.value,) for operation in StorageOperation}
 _ERRORS: Final = (
     (FileNotFoundError, "missing"),
     (NotADirectoryError, "missing"),
@@ -50,7 +54,7 @@ class Background(Observer):
         is_repeated: bool,
     ) -> None:
         """Counts a call."""
-        metrics, labels = self._metrics, (operation.value,)
+        metrics, labels = self._metrics, _OPERATION_LABELS[operation]
         with metrics.lock:
             metrics.storage_seconds.add(labels, seconds)
             if size:
@@ -182,7 +186,7 @@ class Account(Background):
             if self.status is not None and not self.is_complete:
                 metrics.broken_off.add((route,))
             for phase, spent in tuple(self.phases.items()):
-                metrics.phase_seconds.add((route, phase.value), spent)
+                metrics.phase_seconds.add((route, PHASE_NAMES[phase]), spent)
             if self.plan is not None:
                 files, kept, rows = self.plan
                 metrics.plans.add(())

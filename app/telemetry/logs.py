@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import logging
 import re
 import sys
 from typing import TYPE_CHECKING, Any, Final
@@ -18,8 +19,7 @@ import orjson
 from app.telemetry.structured import structlog
 
 if TYPE_CHECKING:
-    import logging
-    from collections.abc import Iterator, MutableMapping
+    from collections.abc import Iterator, Mapping, MutableMapping
     from types import TracebackType
 
     from structlog.typing import EventDict, Processor, WrappedLogger
@@ -70,12 +70,37 @@ def line_formatter(*, as_text: bool, with_messages: bool) -> logging.Formatter:
         as_text: for people, rather than JSON.
         with_messages: tell the messages of exceptions.
     """
-    return structlog.stdlib.ProcessorFormatter(
+    return _LineFormatter(
         processors=[
             _Heading(with_messages=with_messages),
             *(_text_processors() if as_text else (_to_json,)),
         ]
     )
+
+
+def event_record(logger: str, level: int, event: str, members: Mapping[str, Any]) -> logging.LogRecord:
+    """A record of an event of our own, for :meth:`logging.Logger.handle`.
+
+    Every request makes one: made by the logger, it would take several times as long, most of it to find out
+    which line of code calls.
+    """
+    record = logging.LogRecord(logger, level, "", 0, event, None, None)
+    record.members = members
+    return record
+
+
+class _LineFormatter(structlog.stdlib.ProcessorFormatter):
+    """Takes records with members as they are, without the copies that strange records need."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line of a record."""
+        members = record.__dict__.get("members")
+        if members is None:
+            return super().format(record)
+        event: Any = {"event": record.msg, "_record": record, "_from_structlog": True, **members}
+        for processor in self.processors:
+            event = processor(None, "", event)
+        return str(event)
 
 
 class _Heading:

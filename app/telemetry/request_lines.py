@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.datastructures import Headers
 
-from app.telemetry.account import NO_ANSWER
-from app.telemetry.structured import structlog
+from app.telemetry.account import NO_ANSWER, PHASE_NAMES
+from app.telemetry.logs import event_record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,13 +18,7 @@ if TYPE_CHECKING:
 
 LOGGER: Final = "paimon_index.requests"
 
-_stdlib = logging.getLogger(LOGGER)
-_log: structlog.stdlib.BoundLogger = structlog.wrap_logger(
-    _stdlib,
-    processors=[structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
-    wrapper_class=structlog.stdlib.BoundLogger,
-    cache_logger_on_first_use=True,
-)
+_log = logging.getLogger(LOGGER)
 
 _QUIET: Final = ("/health/", "/metrics")
 """Probes and scrapes come every few seconds and tell nothing."""
@@ -37,8 +31,8 @@ _NO_TRACE: Final = "0" * 32
 def write_line(account: Account, seconds: float) -> None:
     """Writes the line of a request that is over, if the log's level lets it."""
     level = _level(account)
-    if _stdlib.isEnabledFor(level):
-        _log.log(level, "request", **_members(account, seconds))
+    if _log.isEnabledFor(level):
+        _log.handle(event_record(LOGGER, level, "request", _members(account, seconds)))
 
 
 def _level(account: Account) -> int:
@@ -70,7 +64,7 @@ def _members(account: Account, seconds: float) -> Mapping[str, Any]:
     if account.phases:
         # Copied first, since a thread that nobody waits for any more may still add to them.
         phases = account.phases.copy()
-        members["phases_ms"] = {phase.value: round(spent * 1000, 3) for phase, spent in phases.items()}
+        members["phases_ms"] = {PHASE_NAMES[each]: round(spent * 1000, 3) for each, spent in phases.items()}
     if account.plan is not None:
         members |= zip(("files_considered", "files_kept", "rows_selected"), account.plan, strict=True)
         if account.warnings:

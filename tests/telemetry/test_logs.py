@@ -43,9 +43,9 @@ def test_exceptions_are_told_without_their_messages() -> None:
     assert found["event"] == "request 7 failed"
     lines = found["exception"].splitlines()
     assert [line for line in lines if not line.startswith("  ")] == [
-        "KeyError",
-        "which led to:",
         "ValueError",
+        "which led to:",
+        "RuntimeError",
     ]
     assert "test_logs.py" in lines[0]
 
