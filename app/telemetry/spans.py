@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 import time
 from typing import TYPE_CHECKING, Final, Self
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 _MOST_SPANS: Final = 1000
 """Of one request: a cold plan may read a hundred thousand files."""
 
+_STOP_SECONDS: Final = 2.0
 _FAILURE: Final = 500
 _UNKNOWN: Final = "unknown_service"
 
@@ -54,7 +56,9 @@ class Tracing:
         resource = Resource.create()
         if str(resource.attributes.get(SERVICE_NAME, _UNKNOWN)).startswith(_UNKNOWN):
             resource = resource.merge(Resource({SERVICE_NAME: "paimon-index"}))
-        provider = TracerProvider(resource=Resource({SERVICE_VERSION: __version__}).merge(resource))
+        provider = TracerProvider(
+            resource=Resource({SERVICE_VERSION: __version__}).merge(resource), shutdown_on_exit=False
+        )
         provider.add_span_processor(BatchSpanProcessor(_exporter()))
         return cls(provider)
 
@@ -66,8 +70,10 @@ class Tracing:
         return TracedAccount(metrics, scope, self._tracer, span)
 
     def stop(self) -> None:
-        """Sends what was not sent yet."""
-        self._provider.shutdown()
+        """Sends what was not sent yet, if somebody takes it soon."""
+        sending = threading.Thread(target=self._provider.shutdown, daemon=True)
+        sending.start()
+        sending.join(_STOP_SECONDS)
 
 
 class TracedAccount(Account):

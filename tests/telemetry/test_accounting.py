@@ -11,7 +11,7 @@ from app.telemetry.service import Telemetry
 from tests.telemetry.scrapes import Scrape
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 START = {"type": "http.response.start", "status": 200, "headers": []}
 PIECE = {"type": "http.response.body", "body": b"piece", "more_body": True}
@@ -31,12 +31,12 @@ def ask(
     messages: Sequence[dict[str, Any]],
     *,
     error: BaseException | None = None,
-    **state: str,
+    state: Mapping[str, str] | None = None,
 ) -> None:
     """One request, which is answered with some messages before an error is raised."""
 
     async def application(scope: Any, _receive: Any, send: Any) -> None:
-        scope["state"].update(state)
+        scope["state"].update(state or {})
         for message in messages:
             await send(message)
         if error is not None:
@@ -80,7 +80,7 @@ def test_a_request_without_an_answer_has_a_status_of_its_own(error: BaseExceptio
 def test_names_of_tokens_are_told_where_they_are_wanted() -> None:
     named, unnamed = telemetry(token_names=True), telemetry()
     for counting in (named, unnamed):
-        ask(counting, [START, END], **{"token_name": "etl"})
+        ask(counting, [START, END], state={"token_name": "etl"})
         ask(counting, [START, END])
 
     labels = {"route": "unrouted", "status": "200"}
