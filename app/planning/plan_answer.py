@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from app.observation import observer
 from app.planning.answers import Plan, PlanSummary, SkipStep
 from app.planning.drafts import SKIPS
 from app.planning.planned_files import PlannedFiles
@@ -72,6 +73,26 @@ def plan_bytes(plan: Plan) -> int:
     A warning may be about a moment's trouble with storage, which the next plan should not inherit.
     """
     return sys.maxsize if plan.warnings else plan.nbytes
+
+
+def report_plan(plan: Plan) -> None:
+    """Tells the observer what a plan comes to."""
+    summary = plan.summary
+    skipped: dict[tuple[str, str], int] = {
+        (step, ""): count for step, count in summary.skipped_by.items() if step is not SkipStep.FILE_INDEX
+    }
+    by_index = {(SkipStep.FILE_INDEX, kind): count for kind, count in plan.skipped_by_index.items()}
+    # Entries without any value rule files out whatever kind they are said to be of.
+    rest = summary.skipped_by.get(SkipStep.FILE_INDEX, 0) - sum(by_index.values())
+    if rest:
+        skipped[SkipStep.FILE_INDEX, "other"] = rest
+    observer().planned(
+        files=summary.files_total,
+        kept=summary.files_kept,
+        rows=summary.rows_selected,
+        skipped=skipped | by_index,
+        warnings=len(plan.warnings),
+    )
 
 
 def _unknown_files(request: PlanRequest, drafts: Drafts) -> tuple[str, ...]:

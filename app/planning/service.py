@@ -11,8 +11,7 @@ from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from app.errors import LimitExceededError, NotFoundError
-from app.observation import Phase, during, observer
-from app.planning.answers import SkipStep
+from app.observation import Phase, during
 from app.planning.buckets import answer_assignment, answer_buckets, answer_lookup
 from app.planning.deletions import answer_deletions
 from app.planning.descriptions import describe_index_files, describe_snapshot, describe_table
@@ -20,7 +19,7 @@ from app.planning.file_indexes import open_declared
 from app.planning.filters import read_filter
 from app.planning.indexes import IndexCaches, IndexLoader
 from app.planning.live_files import LiveFiles
-from app.planning.plan_answer import answer_plan, plan_bytes
+from app.planning.plan_answer import answer_plan, plan_bytes, report_plan
 from app.planning.planner import Planner
 from app.planning.requests import SnapshotSelector
 from app.planning.standalone import evaluate_files, inspect_file
@@ -162,7 +161,7 @@ class IndexService:
         asked = replace(request, selector=SnapshotSelector())
         key = (version.identity, content_digest(repr(asked).encode(errors="backslashreplace")))
         plan = self._plans.get_or_load(key, lambda: self._plan(version, asked))
-        _report(plan)
+        report_plan(plan)
         return plan
 
     def deletions(self, ref: TableRef, request: DeletionsRequest) -> DeletionsAnswer:
@@ -298,26 +297,6 @@ class IndexService:
             raise LimitExceededError(
                 f"a request names at most {limit} files, found {len(files)}", limit=limit
             )
-
-
-def _report(plan: Plan) -> None:
-    """Tells the observer what a plan comes to."""
-    summary = plan.summary
-    skipped: dict[tuple[str, str], int] = {
-        (step, ""): count for step, count in summary.skipped_by.items() if step is not SkipStep.FILE_INDEX
-    }
-    by_index = {(SkipStep.FILE_INDEX, kind): count for kind, count in plan.skipped_by_index.items()}
-    # Entries without any value rule files out whatever kind they are said to be of.
-    rest = summary.skipped_by.get(SkipStep.FILE_INDEX, 0) - sum(by_index.values())
-    if rest:
-        skipped[SkipStep.FILE_INDEX, "other"] = rest
-    observer().planned(
-        files=summary.files_total,
-        kept=summary.files_kept,
-        rows=summary.rows_selected,
-        skipped=skipped | by_index,
-        warnings=len(plan.warnings),
-    )
 
 
 def _nbytes(item: Any) -> int:  # noqa: ANN401 - every cached object tells its size
