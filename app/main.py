@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 
 from app import __version__
 from app.access import TokenFile
-from app.api import buckets, deletions, discovery, documentation, index_files, operations, planning
+from app.api import buckets, deletions, discovery, documentation, index_files, metrics, operations, planning
 from app.api.admission import Admission
 from app.api.authentication import Authentication, everybody, this_machine, tokens_of
 from app.api.authorisation import authorise, open_paths
@@ -32,6 +32,8 @@ from app.errors import PaimonIndexError, RequestError, SettingsError
 from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.storage import DiskTier, Readers, Warehouse
+from app.telemetry.middleware import Accounting
+from app.telemetry.service import Telemetry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -65,6 +67,11 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     settings = settings or Settings.load()
     tokens = TokenFile(settings.tokens_file, settings.warehouses) if settings.tokens_file else None
     service = service or create_service(settings)
+    telemetry = Telemetry(
+        service.cache_statistics,
+        concurrency=settings.concurrency,
+        token_names=settings.metrics_token_names,
+    )
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -74,13 +81,16 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
             _log.warning(
                 "%sAUTH=off: whoever reaches this service may read its warehouses", ENVIRONMENT_PREFIX
             )
-        app.state.runtime = runtime = Runtime.start(settings, service)
+        telemetry.start()
+        app.state.runtime = runtime = Runtime.start(settings, service, telemetry.background)
+        telemetry.watch = runtime.watch
         yield
         app.state.runtime = None
         runtime.close()
         if tokens is not None:
             tokens.stop()
         service.close()
+        telemetry.stop()
 
     app = FastAPI(
         title="paimon-index",
@@ -96,7 +106,17 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.runtime = None
-    for module in (planning, deletions, buckets, discovery, index_files, operations, documentation):
+    app.state.telemetry = telemetry
+    for module in (
+        planning,
+        deletions,
+        buckets,
+        discovery,
+        index_files,
+        operations,
+        metrics,
+        documentation,
+    ):
         app.include_router(module.router)
     for kind in (PaimonIndexError, ProblemError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _answer_error)
@@ -106,6 +126,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     app.add_middleware(Authentication, gate=_gate(settings, tokens), is_open=open_paths(settings))
     app.add_middleware(RequestIds)
     app.add_middleware(SecurityHeaders)
+    app.add_middleware(Accounting, telemetry=telemetry)
     app.openapi = lambda: document(app)  # type: ignore[method-assign] # FastAPI's documented way
     return app
 

@@ -34,6 +34,8 @@ _CACHES = CacheBytes()
 # JSON nests twice per level of a filter, and the interpreter's own stack bounds how deep JSON may nest.
 _DEEPEST_FILTER = 400
 
+LogFormat = Literal["auto", "json", "text"]
+LogLevel = Literal["debug", "info", "warning", "error"]
 Positive = Annotated[int, Field(gt=0)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Bytes = Annotated[int, Field(ge=0)]
@@ -74,6 +76,10 @@ class Settings(BaseSettings):
     page_size: Positive = 10_000
     page_size_max: Positive = 100_000
     page_bytes: Positive = _MIB
+
+    log_format: LogFormat = "auto"
+    log_level: LogLevel = "info"
+    metrics_token_names: bool = False
 
     read_threads: Positive = 16
     read_bytes: Positive = 256 * _MIB

@@ -62,6 +62,7 @@ class Authentication:
             await found.response(scope["state"]["request_id"])(scope, receive, send)
             return
         scope["state"]["caller"] = found
+        scope["state"]["token_name"] = found.name
         await self._app(scope, receive, send)
 
 

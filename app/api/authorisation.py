@@ -54,6 +54,8 @@ ACCESS: Final[Mapping[str, Access]] = {
     f"GET {DATABASES}": Access.DATA,
     f"GET {TABLES}": Access.DATA,
     f"GET {TABLE}": Access.DATA,
+    f"GET {TABLE}/schemas": Access.DATA,
+    f"GET {TABLE}/schemas/{{schema_id}}": Access.DATA,
     f"GET {TABLE}/snapshots": Access.DATA,
     f"GET {TABLE}/tags": Access.DATA,
     f"GET {TABLE}/branches": Access.DATA,

@@ -267,6 +267,7 @@ class CacheState(Document):
     misses: int
     evictions: int
     rejected: int = Field(description="Objects not kept, since others are asked for more.")
+    waits: int = Field(description="Hits that waited for a load that another request had under way.")
 
 
 class DiskCacheState(Document):

@@ -15,6 +15,7 @@ from pyroaring import BitMap
 
 from app.api.problems import problem_of
 from app.api.selections import Encoded, bitmap_format, encode_positions, sized_for
+from app.observation import Phase, during
 from app.planning.answers import SkipStep
 from app.planning.requests import SelectionForm
 
@@ -70,6 +71,11 @@ class Form:
 
 def encode_plan(plan: Plan, window: Window, form: Form, token: NextToken, *, explain: bool) -> Entry:
     """One page of a plan; with ``explain`` the skipped files follow the kept ones in the same pages."""
+    with during(Phase.ENCODE):
+        return _plan_page(plan, window, form, token, explain=explain)
+
+
+def _plan_page(plan: Plan, window: Window, form: Form, token: NextToken, *, explain: bool) -> Entry:
     started = time.perf_counter()
     kept = len(plan.files)
 
@@ -99,7 +105,10 @@ def encode_plan(plan: Plan, window: Window, form: Form, token: NextToken, *, exp
 
 def encode_deletions(answer: DeletionsAnswer, window: Window, form: Form, token: NextToken) -> Entry:
     """One page of deletions."""
-    page = window.fill(len(answer.deletions), lambda index: _file_deletions(answer.deletions[index], form))
+    with during(Phase.ENCODE):
+        page = window.fill(
+            len(answer.deletions), lambda index: _file_deletions(answer.deletions[index], form)
+        )
     return {
         "snapshot_id": answer.snapshot_id,
         "deletions": page.entries,

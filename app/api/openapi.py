@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
+from starlette.responses import PlainTextResponse
 
 from app import errors
 from app.api.authorisation import ACCESS, Access
@@ -143,6 +144,16 @@ def operation(
     return {
         "responses": responses,
         "openapi_extra": {"requestBody": {"required": True, "content": asked}},
+    }
+
+
+def text_operation(description: str) -> dict[str, Any]:
+    """What a route says about itself whose answer is plain text."""
+    content = {"text/plain": {"schema": {"type": "string"}}}
+    always = {status: {"description": _DESCRIPTIONS[status]} for status in sorted(_ALWAYS)}
+    return {
+        "response_class": PlainTextResponse,
+        "responses": {200: {"description": description, "content": content}, **always},
     }
 
 

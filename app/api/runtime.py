@@ -1,6 +1,7 @@
 """What all request handlers share: the service, the settings, and the threads that blocking work runs in."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from starlette.types import Receive
 
 from app.api.strict_json import write_json
 from app.errors import DeadlineExceededError
+from app.observation import NOBODY, Observer, Phase, during, observed_by
 from app.planning.service import IndexService
 from app.planning.watch import Watch
 from app.settings import Settings
@@ -35,6 +37,7 @@ class Runtime:
             answered with 504, so that no number of such requests makes more threads.
         watch: keeps the tables warm that the operator named.
         receive: tells when the caller of the request goes away; None outside of requests.
+        observer: is told what the work of the request does.
     """
 
     settings: Settings
@@ -42,11 +45,12 @@ class Runtime:
     threads: ThreadPoolExecutor
     watch: Watch
     receive: Receive | None = None
+    observer: Observer = NOBODY
 
     @classmethod
-    def start(cls, settings: Settings, service: IndexService) -> Self:
-        """The runtime of a service that starts."""
-        watch = Watch(service, settings.watched_tables, settings.watch_seconds)
+    def start(cls, settings: Settings, service: IndexService, observer: Observer = NOBODY) -> Self:
+        """The runtime of a service that starts; ``observer`` is told what is done beside requests."""
+        watch = Watch(service, settings.watched_tables, settings.watch_seconds, observer=observer)
         watch.start()
         threads = ThreadPoolExecutor(settings.threads, thread_name_prefix="paimon-index")
         return cls(settings, service, threads, watch)
@@ -60,9 +64,11 @@ class Runtime:
         """
         seconds = self.settings.deadline_seconds
         cancellation = Cancellation()
+        asked = time.perf_counter()
 
         def limited() -> T:
-            with time_limit(seconds), cancellable(cancellation):
+            self.observer.spent(Phase.QUEUE, time.perf_counter() - asked)
+            with time_limit(seconds), cancellable(cancellation), observed_by(self.observer):
                 return work()
 
         under_way = asyncio.get_running_loop().run_in_executor(self.threads, limited)
@@ -80,8 +86,13 @@ class Runtime:
 
     async def answer(self, work: Callable[[], object]) -> Response:
         """The JSON answer that blocking ``work`` gives; written in the thread, too, since it may be long."""
-        content = await self.run(lambda: write_json(work()))
-        return Response(content, media_type="application/json")
+
+        def write() -> bytes:
+            found = work()
+            with during(Phase.ENCODE):
+                return write_json(found)
+
+        return Response(await self.run(write), media_type="application/json")
 
     def close(self) -> None:
         """Ends the watch and the threads; work that was not begun is dropped."""
@@ -110,7 +121,7 @@ async def _disconnected(receive: Receive) -> None:
 
 async def _runtime(request: Request) -> Runtime:
     runtime: Runtime = request.app.state.runtime
-    return replace(runtime, receive=request.receive)
+    return replace(runtime, receive=request.receive, observer=request.scope["state"].get("observer", NOBODY))
 
 
 Shared = Annotated[Runtime, Depends(_runtime)]

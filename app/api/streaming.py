@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from starlette.requests import ClientDisconnect
 from starlette.responses import StreamingResponse
 
+from app.observation import Phase, during
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -55,4 +57,8 @@ class PieceStream(StreamingResponse):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _next(self) -> bytes | None:
-        return await self._runtime.run(lambda: next(self._pieces, None))
+        return await self._runtime.run(self._make)
+
+    def _make(self) -> bytes | None:
+        with during(Phase.ENCODE):
+            return next(self._pieces, None)

@@ -15,6 +15,7 @@ from app.api.paging import PageToken, VersionKey, Window, digest
 from app.api.streaming import PieceStream
 from app.api.strict_json import write_json
 from app.errors import NotFoundError, RequestError, SnapshotExpiredError
+from app.observation import Phase, during
 from app.planning.requests import SnapshotSelector
 
 if TYPE_CHECKING:
@@ -67,7 +68,9 @@ class Question:
             return None if offset is None else PageToken(key, offset).write(request)
 
         def write(headers: Mapping[str, str]) -> Response:
-            content = write_json(compute(version, window, next_token))
+            entry = compute(version, window, next_token)
+            with during(Phase.ENCODE):
+                content = write_json(entry)
             return Response(content, headers=headers, media_type="application/json")
 
         return self._unless_known(digest(key.identity, request, repr(window).encode(), _RELEASE), write)

@@ -6,6 +6,7 @@ import json
 import os
 import ssl
 import sys
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +20,9 @@ from app.errors import SettingsError
 from app.main import create_app, create_service
 from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
+from app.telemetry.logs import logging_config
+from app.telemetry.workers import VARIABLE as WORKERS_DIRECTORY
+from app.telemetry.workers import shared_directory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,23 +77,28 @@ def serve(  # noqa: PLR0913 - a parameter for each flag
     # Made before anything listens, so that settings which cannot be used end the command with their message.
     service = create_service(settings)
     application: FastAPI | str = create_app(settings, service)
-    if settings.workers > 1:
-        # Each process makes its own application, from an environment that repeats the flags.
-        os.environ.update(_environment(settings))
-        application = "app.main:create_app"
-    uvicorn.run(
-        application,
-        factory=isinstance(application, str),
-        host=settings.host,
-        port=settings.port,
-        workers=settings.workers,
-        http=PunctualProtocol,
-        timeout_graceful_shutdown=_GRACE_SECONDS,
-        timeout_worker_healthcheck=_WORKER_SECONDS,
-        server_header=False,
-        ssl_certfile=settings.tls_certificate,
-        ssl_keyfile=settings.tls_key,
-    )
+    with ExitStack() as stack:
+        if settings.workers > 1:
+            # Each process makes its own application, from an environment that repeats the flags.
+            os.environ.update(_environment(settings))
+            os.environ[WORKERS_DIRECTORY] = str(stack.enter_context(shared_directory()))
+            application = "app.main:create_app"
+        uvicorn.run(
+            application,
+            factory=isinstance(application, str),
+            host=settings.host,
+            port=settings.port,
+            workers=settings.workers,
+            http=PunctualProtocol,
+            timeout_graceful_shutdown=_GRACE_SECONDS,
+            timeout_worker_healthcheck=_WORKER_SECONDS,
+            log_config=logging_config(settings.log_format, settings.log_level),
+            # Every request has a line of its own.
+            access_log=False,
+            server_header=False,
+            ssl_certfile=settings.tls_certificate,
+            ssl_keyfile=settings.tls_key,
+        )
 
 
 def _check_address(settings: Settings) -> None:

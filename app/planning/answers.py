@@ -5,7 +5,7 @@ Everything here is frozen and may be shared between requests (a plan of several 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from pyroaring import BitMap, BitMap64
 
+    from app.file_index.index_kinds import IndexKind
     from app.file_index.trace import Step
     from app.types import Json
 
@@ -157,6 +158,7 @@ class Plan:
         timings_ms: milliseconds of ``resolve``, ``load`` and ``evaluate``.
         nbytes: about how much memory the plan takes.
         may_be_remembered: its warnings hold for every plan of the same request.
+        skipped_by_index: of the files that indexes left out, how many each kind did.
     """
 
     snapshot_id: int | None
@@ -169,6 +171,7 @@ class Plan:
     timings_ms: Mapping[str, float]
     nbytes: int
     may_be_remembered: bool
+    skipped_by_index: Mapping[IndexKind, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

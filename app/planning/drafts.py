@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
+from app.file_index.index_kinds import IndexKind
 from app.planning.answers import ExplainStep, KeepReason, SkipStep
 from app.table.alike import alike
 
@@ -20,11 +21,13 @@ if TYPE_CHECKING:
     from app.planning.files import Files
     from app.predicates.model import BoundPredicate
 
-SKIP_STEPS: Final = tuple(SkipStep)
-"""What codes from 1 on stand for."""
+SKIPS: Final = (*((step, None) for step in SkipStep), *((SkipStep.FILE_INDEX, kind) for kind in IndexKind))
+"""What codes from 1 on stand for: the step that left a file out, and the kind of index where one did."""
 
 _KEPT: Final = 0
-_SKIP_CODES: Final = {step: code for code, step in enumerate(SKIP_STEPS, start=1)}
+_SKIP_CODES: Final[dict[tuple[SkipStep, str | None], int]] = {
+    skip: code for code, skip in enumerate(SKIPS, start=1)
+}
 _KEEP_REASONS: Final = tuple(KeepReason)
 _REASON_CODES: Final = {reason: code for code, reason in enumerate(_KEEP_REASONS)}
 
@@ -107,18 +110,31 @@ class Drafts:
 
     def is_skipped_by(self, files: NDArray[np.int64], step: SkipStep) -> NDArray[np.bool_]:
         """Which of some files a step has left out."""
-        skipped: NDArray[np.bool_] = self.skips[files] == _SKIP_CODES[step]
-        return skipped
+        codes = [code for (left_out_by, _), code in _SKIP_CODES.items() if left_out_by is step]
+        return np.isin(self.skips[files], codes)
 
     def take_back(self, files: NDArray[np.int64]) -> None:
         """Has files left that a step has left out; why they are kept is as it was before."""
         self.skips[files] = _KEPT
 
     def skip(
-        self, files: NDArray[np.int64], step: SkipStep, *, predicate: BoundPredicate | None = None
+        self,
+        files: NDArray[np.int64],
+        step: SkipStep,
+        *,
+        kind: str | None = None,
+        predicate: BoundPredicate | None = None,
     ) -> None:
-        """Leaves files out; ``predicate`` is what no row of them satisfies."""
-        self.skips[files] = _SKIP_CODES[step]
+        """Leaves files out.
+
+        Args:
+            files: which.
+            step: what leaves them out.
+            kind: of the index that did, if one did.
+            predicate: what no row of them satisfies.
+        """
+        # A kind that nobody knows can still have an entry without any value.
+        self.skips[files] = _SKIP_CODES.get((step, kind), _SKIP_CODES[step, None])
         if self.steps is not None:
             written = None if predicate is None else str(predicate)
             self.note(files, ExplainStep(step, "skip", predicate=written))
@@ -155,4 +171,4 @@ class Drafts:
 
 def decision(code: int) -> KeepReason | SkipStep:
     """Why a file is kept (negative codes), or the step that left it out."""
-    return _KEEP_REASONS[~code] if code < 0 else SKIP_STEPS[code - 1]
+    return _KEEP_REASONS[~code] if code < 0 else SKIPS[code - 1][0]

@@ -20,6 +20,7 @@ from app.file_index.index_kinds import IndexKind
 from app.file_index.result import SKIP, Rows
 from app.file_index.stacked.answers import Answer
 from app.file_index.stacked.evaluation import evaluate_files
+from app.observation import FileFormat, observer
 from app.planning.answers import ExplainStep, KeepReason, SkipStep
 from app.planning.evolution import in_file_schema
 from app.storage import check_deadline
@@ -121,6 +122,8 @@ class IndexFilter:
         if file in self._unreadable:
             return
         self._unreadable.add(file)
+        if not isinstance(error, StorageError):
+            observer().undecodable(FileFormat.FILE_INDEX)
         shown = error.at(self.indexes.path(file)) if isinstance(error, CorruptIndexError) else error
         self.warnings.append(f"the index of {drafts.files.name(file)} is not used: {shown}")
         drafts.note(at, ExplainStep(SkipStep.FILE_INDEX, "unknown", predicate=str(error)))
@@ -146,7 +149,8 @@ class IndexFilter:
             some = files[stacked.at]
             found = evaluate_files(predicate, stacked.index, stacked.places, row_counts[some])
             drafts.keep(some[found.answered], KeepReason.MATCHED)
-            drafts.skip(some[found.skip], SkipStep.FILE_INDEX)
+            for kind, skipped in found.skipped_by():
+                drafts.skip(some[skipped], SkipStep.FILE_INDEX, kind=kind)
             by_place = dict(zip(stacked.places.tolist(), some.tolist(), strict=True)) if found.errors else {}
             for place, error in found.errors.items():
                 self.unreadable(drafts, by_place[place], error)
@@ -180,7 +184,9 @@ class IndexFilter:
         if isinstance(answer, Rows):
             drafts.answers[file] = answer
         elif answer is SKIP:
-            drafts.skip(at, SkipStep.FILE_INDEX, predicate=predicate)
+            # An AND of sets of rows that have none in common is the doing of the last index asked.
+            asked = [step.index for step in trace if step.index is not None]
+            drafts.skip(at, SkipStep.FILE_INDEX, kind=asked[-1] if asked else None, predicate=predicate)
 
     def _report_failures(self, drafts: Drafts, files: NDArray[np.int64]) -> None:
         for file, error in self.indexes.failures(files):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from app.bucket_index import PartitionIndex, hash_index
 from app.errors import CorruptFileError, CorruptIndexError, DeadlineExceededError, StorageError
+from app.observation import FileFormat, observer
 from app.table.digest import content_digest
 
 if TYPE_CHECKING:
@@ -115,6 +116,7 @@ def _read(loader: IndexLoader, entry: IndexEntry) -> Hashes:
     # Index files are named after random UUIDs: a path is never given again.
     content = loader.warehouse.read_immutable(path, file.file_size)
     if len(content) != file.file_size or len(content) // _HASH_BYTES != file.row_count:
+        observer().undecodable(FileFormat.HASH_INDEX)
         raise CorruptIndexError(
             f"expected {file.row_count} key hashes in {file.file_size} bytes, found {len(content)} bytes",
             path=path,

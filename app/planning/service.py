@@ -11,6 +11,7 @@ from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from app.errors import LimitExceededError, NotFoundError
+from app.observation import Phase, during
 from app.planning.buckets import answer_assignment, answer_buckets, answer_lookup
 from app.planning.deletions import answer_deletions
 from app.planning.descriptions import describe_index_files, describe_snapshot, describe_table
@@ -18,7 +19,7 @@ from app.planning.file_indexes import open_declared
 from app.planning.filters import read_filter, time_zone_warnings
 from app.planning.indexes import IndexCaches, IndexLoader
 from app.planning.live_files import LiveFiles
-from app.planning.plan_answer import PlanWarnings, answer_plan, plan_bytes
+from app.planning.plan_answer import PlanWarnings, answer_plan, plan_bytes, report_plan
 from app.planning.planner import Planner
 from app.planning.requests import SnapshotSelector
 from app.planning.schemas import DescribedSchemas, describe_schema
@@ -140,13 +141,14 @@ class IndexService:
         """
         started = time.perf_counter()
         table = self._table(ref)
-        resolved = table.resolve(
-            snapshot_id=selector.snapshot_id,
-            tag=selector.tag,
-            timestamp_millis=selector.timestamp_millis,
-            branch=selector.branch,
-            schema_id=selector.schema_id,
-        )
+        with during(Phase.RESOLVE):
+            resolved = table.resolve(
+                snapshot_id=selector.snapshot_id,
+                tag=selector.tag,
+                timestamp_millis=selector.timestamp_millis,
+                branch=selector.branch,
+                schema_id=selector.schema_id,
+            )
         loader = IndexLoader(
             self._warehouse(ref.warehouse), self._readers, table.paths(resolved), self._indexes
         )
@@ -175,7 +177,9 @@ class IndexService:
         self._check_named(request.files)
         asked = replace(request, selector=SnapshotSelector(), time_zone=self.time_zone(request.time_zone))
         key = (version.identity, content_digest(repr(asked).encode(errors="backslashreplace")))
-        return self._plans.get_or_load(key, lambda: self._plan(version, asked))
+        plan = self._plans.get_or_load(key, lambda: self._plan(version, asked))
+        report_plan(plan)
+        return plan
 
     def deletions(self, ref: TableRef, request: DeletionsRequest) -> DeletionsAnswer:
         """Which rows are deleted."""
@@ -184,7 +188,8 @@ class IndexService:
     def deletions_version(self, version: Version, request: DeletionsRequest) -> DeletionsAnswer:
         """The deletions of a version that was resolved before, whatever the request's selector says."""
         self._check_named(request.files)
-        return answer_deletions(version, request, self._zone(request.time_zone))
+        with during(Phase.EVALUATE):
+            return answer_deletions(version, request, self._zone(request.time_zone))
 
     def lookup(self, ref: TableRef, request: LookupRequest) -> LookupAnswer:
         """Which buckets keys are in."""
@@ -192,7 +197,8 @@ class IndexService:
 
     def lookup_version(self, version: Version, request: LookupRequest) -> LookupAnswer:
         """The buckets in a version that was resolved before, whatever the request's selector says."""
-        return answer_lookup(version, request, self._zone(request.time_zone))
+        with during(Phase.EVALUATE):
+            return answer_lookup(version, request, self._zone(request.time_zone))
 
     def warm(self, version: Version) -> None:
         """Reads what plans of a version need; no request waits for more than the one file being read.
@@ -211,12 +217,14 @@ class IndexService:
     def buckets(self, ref: TableRef, request: BucketsRequest) -> BucketsAnswer:
         """What is in the buckets of a partition, or of all partitions."""
         version = self.resolve(ref, request.selector)
-        return answer_buckets(version, request, self._zone(request.time_zone))
+        with during(Phase.EVALUATE):
+            return answer_buckets(version, request, self._zone(request.time_zone))
 
     def assign(self, ref: TableRef, request: AssignRequest) -> AssignAnswer:
         """Which buckets a writer would put keys into; nothing is written."""
         version = self.resolve(ref, request.lookup.selector)
-        return answer_assignment(version, request, self._zone(request.lookup.time_zone))
+        with during(Phase.EVALUATE):
+            return answer_assignment(version, request, self._zone(request.lookup.time_zone))
 
     def evaluate(
         self, warehouse: str, request: EvaluateRequest, *, any_place: bool = False
@@ -229,8 +237,9 @@ class IndexService:
             any_place: paths may name any file, as those of whoever operates the service may.
         """
         self._check_named(request.files)
-        zone = self._zone(request.time_zone)
-        return evaluate_files(self._warehouse(warehouse), request, self._limits, zone, any_place=any_place)
+        storage, zone = self._warehouse(warehouse), self._zone(request.time_zone)
+        with during(Phase.EVALUATE):
+            return evaluate_files(storage, request, self._limits, zone, any_place=any_place)
 
     def inspect(
         self,
@@ -304,20 +313,22 @@ class IndexService:
 
     def _plan(self, version: Version, request: PlanRequest) -> Plan:
         started = time.perf_counter()
-        zone = self._zone(request.time_zone)
-        predicate = read_filter(request.filter, version.schema.fields, self._limits, zone)
-        planner = Planner(version, request, predicate)
-        version.contents  # noqa: B018 - loads the manifests, which is timed by itself
+        with during(Phase.LOAD):
+            zone = self._zone(request.time_zone)
+            predicate = read_filter(request.filter, version.schema.fields, self._limits, zone)
+            planner = Planner(version, request, predicate)
+            version.contents  # noqa: B018 - loads the manifests, which is timed by itself
         loaded = time.perf_counter()
-        drafts = planner.run()
-        version.keep_derived()
-        timings = {
-            "resolve": version.resolving_ms,
-            "load": (loaded - started) * 1000,
-            "evaluate": (time.perf_counter() - loaded) * 1000,
-        }
-        notes = time_zone_warnings(predicate)
-        return answer_plan(version, request, drafts, PlanWarnings(notes, planner.warnings), timings)
+        with during(Phase.EVALUATE):
+            drafts = planner.run()
+            version.keep_derived()
+            timings = {
+                "resolve": version.resolving_ms,
+                "load": (loaded - started) * 1000,
+                "evaluate": (time.perf_counter() - loaded) * 1000,
+            }
+            warnings = PlanWarnings(time_zone_warnings(predicate), planner.warnings)
+            return answer_plan(version, request, drafts, warnings, timings)
 
     def _zone(self, asked: str | None) -> SessionZone | None:
         name = self.time_zone(asked)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from app.deletion_vectors import RECORD_MARGIN_BYTES, read_vector
 from app.errors import CorruptIndexError, FileMissingError, PaimonIndexError, SnapshotExpiredError
+from app.observation import FileFormat, observer
 from app.storage import check_deadline
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def _decode(
     if isinstance(content, PaimonIndexError):
         raise content
     if len(content) < _readable_bytes(entry, lies):
+        observer().undecodable(FileFormat.DELETION_VECTORS)
         raise CorruptIndexError(
             f"expected a file of {entry.file.file_size} bytes, found its end",
             offset=lies.offset + len(content),
@@ -84,18 +86,21 @@ def _decode(
     try:
         return read_vector(content, length=lies.length)
     except CorruptIndexError as error:
+        observer().undecodable(FileFormat.DELETION_VECTORS)
         raise error.at(path, lies.offset) from error
 
 
 def _check(vector: DeletionVector, path: str, lies: DeletionRange, row_count: int) -> None:
     """Refuses a vector that is not what the index manifest or the data file says."""
     if lies.cardinality is not None and vector.cardinality != lies.cardinality:
+        observer().undecodable(FileFormat.DELETION_VECTORS)
         raise CorruptIndexError(
             f"expected {lies.cardinality} deleted rows of {lies.data_file}, found {vector.cardinality}",
             offset=lies.offset,
             path=path,
         )
     if vector.highest is not None and vector.highest >= row_count:
+        observer().undecodable(FileFormat.DELETION_VECTORS)
         raise CorruptIndexError(
             f"{lies.data_file} has {row_count} rows, but position {vector.highest} is deleted",
             offset=lies.offset,

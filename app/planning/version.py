@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from app.observation import Phase, during
 from app.planning.files import Files
 from app.planning.vector_places import VectorPlaces
 from app.table.options import MergeEngine
@@ -171,7 +172,8 @@ class Version:
             CorruptMetadataError: one of its manifests is damaged.
         """
         if self._contents is None:
-            self._contents = self.read_contents(self.manifests)
+            with during(Phase.LOAD):
+                self._contents = self.read_contents(self.manifests)
         return self._contents
 
     @property

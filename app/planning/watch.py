@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from app.errors import NotFoundError, PaimonIndexError
+from app.observation import NOBODY, Observer, observed_by
 from app.planning.requests import SnapshotSelector
 from app.storage import Cancellation, cancellable
 
@@ -59,6 +60,7 @@ class Watch:
         tables: what to watch; a table that does not exist is waited for.
         seconds: between two looks at one table.
         clock: tells the time in seconds; it need not be that of the day.
+        observer: is told what the watching does.
     """
 
     def __init__(
@@ -67,10 +69,13 @@ class Watch:
         tables: Sequence[TableRef],
         seconds: float,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        observer: Observer = NOBODY,
     ) -> None:
         self._service = service
         self._seconds = seconds
         self._clock = clock
+        self._observer = observer
         self._cancellation = Cancellation()
         self._thread = threading.Thread(target=self._run, name="paimon-index-watch", daemon=True)
         self._watched = {table: WatchedTable(table, due=clock()) for table in tables}
@@ -102,7 +107,7 @@ class Watch:
         return max(0.0, min(watched.due for watched in self.tables()) - self._clock())
 
     def _run(self) -> None:
-        with cancellable(self._cancellation):
+        with cancellable(self._cancellation), observed_by(self._observer):
             while not self._cancellation.event.wait(self.look()):
                 pass
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from app.errors import DeadlineExceededError
+from app.observation import observer
 from app.storage.admission import AdmittingCache, Weighed
 from app.storage.deadline import check_deadline, wait_for
 from app.storage.turns import Line
@@ -38,6 +39,7 @@ class CacheStatistics:
         misses: questions that found nothing.
         evictions: objects dropped for others that are asked for more.
         rejected: objects not kept, or not for long, since others are asked for more.
+        waits: questions answered by a load that another asker had under way.
     """
 
     name: str
@@ -49,6 +51,7 @@ class CacheStatistics:
     misses: int
     evictions: int
     rejected: int
+    waits: int
 
 
 class ByteCache(Generic[Item]):
@@ -77,6 +80,7 @@ class ByteCache(Generic[Item]):
         self._claimed = 0
         self._hits = 0
         self._misses = 0
+        self._waits = 0
 
     def get(self, key: Hashable) -> Item | None:
         """The object of ``key``, if it is kept."""
@@ -89,7 +93,8 @@ class ByteCache(Generic[Item]):
             found = {key: kept.item for key, kept in self._kept.get_many(distinct).items()}
             self._hits += len(found)
             self._misses += len(distinct) - len(found)
-            return found
+        observer().cache_asked(self.name, len(found), len(distinct) - len(found))
+        return found
 
     def put(self, key: Hashable, item: Item) -> None:
         """Keeps an object as one that was loaded; it takes the place of what is kept of that key.
@@ -142,6 +147,8 @@ class ByteCache(Generic[Item]):
         while wanted:
             with self._lock:
                 others, batches = self._sort_out(wanted, found)
+            missing = sum(len(batch.keys) for batch in batches)
+            observer().cache_asked(self.name, len(wanted) - missing, missing)
             self._load_all(batches, load_missing, found)
             # What this thread took upon itself is done: no two threads wait for each other.
             wanted = {key: wanted[key] for key in _collect(others, found)}
@@ -166,6 +173,7 @@ class ByteCache(Generic[Item]):
                 misses=self._misses,
                 evictions=self._kept.evictions,
                 rejected=self._kept.rejected,
+                waits=self._waits,
             )
 
     @property
@@ -194,6 +202,7 @@ class ByteCache(Generic[Item]):
                 batches[-1].expected += expected
                 self._under_way[key] = batches[-1].flight
         self._hits += len(others) + len(found) - already
+        self._waits += len(others)
         return others, batches
 
     def _load_all(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from app.errors import FileMissingError, PathNotAllowedError, StorageError
+from app.observation import StorageOperation
 from app.storage.locations import is_absolute_uri
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Maintenance:
             return list(filesystem.ls(place, detail=True))
 
         try:
-            found = self.warehouse.retry.call(directory, attempt, verb="list")
+            found = self.warehouse.retry.call(directory, attempt, kind=StorageOperation.LIST)
         except FileMissingError:
             return Contents()
         files, directories = [], []
@@ -121,7 +122,7 @@ class Maintenance:
             StorageError: storage failed, after retries.
         """
         filesystem, place = self._locate(path)
-        self.warehouse.retry.call(path, lambda: filesystem.rm_file(place), verb="delete")
+        self.warehouse.retry.call(path, lambda: filesystem.rm_file(place), kind=StorageOperation.DELETE)
 
     def _locate(self, path: str) -> tuple[Any, str]:
         """The library's filesystem that holds ``path``, and its path inside of it."""

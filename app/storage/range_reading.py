@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from app.errors import DeadlineExceededError, LimitExceededError, PaimonIndexError, StorageError
+from app.observation import StorageOperation
 from app.storage.disk_entry import Piece
 from app.storage.locations import Neighbours
 from app.storage.ranges import FileRange, MergedRange, batches, merge_ranges
@@ -133,7 +134,9 @@ class RangeReader:
         recalled = self._recall(merged.parts) if immutable else {}
         if len(recalled) == len(merged.parts):
             return recalled
-        content = self.retry.call(path, lambda: root.read(place, first, merged.whole.end))
+        content = self.retry.call(
+            path, lambda: root.read(place, first, merged.whole.end), kind=StorageOperation.READ_RANGE
+        )
         found = {part: content[part.offset - first : part.end - first] for part in merged.parts}
         if immutable:
             self._remember(found)
@@ -151,7 +154,11 @@ class RangeReader:
         if len(merged.parts) == 1 and (self.disk is None or not immutable):
             (part,) = merged.parts
             path, start, _ = part
-            count = self.retry.call(path, lambda: neighbours.read_into(path, targets[part], start))
+            count = self.retry.call(
+                path,
+                lambda: neighbours.read_into(path, targets[part], start),
+                kind=StorageOperation.READ_RANGE,
+            )
             if count is not None:
                 return {part: count}
         found = self._contents(neighbours, merged, immutable=immutable)

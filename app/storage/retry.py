@@ -7,12 +7,14 @@ kinds of ``OSError`` that state a fact are not worth asking again.
 from __future__ import annotations
 
 import errno
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 import tenacity
 
 from app.errors import DeadlineExceededError, FileMissingError, PaimonIndexError, StorageError
+from app.observation import StorageOperation, observer
 from app.storage.deadline import check_deadline, pause, remaining_seconds
 from app.storage.failures import failure_of
 
@@ -40,8 +42,14 @@ class RetryPolicy:
     first_wait_seconds: float = 0.1
     max_wait_seconds: float = 2.0
 
-    def call(self, path: str, operation: Callable[[], Result], *, verb: str = "read") -> Result:
-        """The result of ``operation``, which reads ``path``, or does to it what ``verb`` says.
+    def call(
+        self,
+        path: str,
+        operation: Callable[[], Result],
+        *,
+        kind: StorageOperation = StorageOperation.READ,
+    ) -> Result:
+        """The result of ``operation``, which does to ``path`` what ``kind`` says.
 
         Raises:
             FileMissingError: storage says that there is no such file.
@@ -51,15 +59,17 @@ class RetryPolicy:
         """
         check_deadline()
         try:
-            return operation()
+            return _observed(kind, path, operation)
         except PaimonIndexError:
             raise
         except Exception as error:
             if _is_missing(error):
                 raise FileMissingError(f"there is no file {path}", path=path) from error
-            return self._call_again(path, operation, verb, error)
+            return self._call_again(path, operation, kind, error)
 
-    def _call_again(self, path: str, operation: Callable[[], Result], verb: str, first: Exception) -> Result:
+    def _call_again(
+        self, path: str, operation: Callable[[], Result], kind: StorageOperation, first: Exception
+    ) -> Result:
         """The result of further attempts; made apart, since most calls need but one and tenacity is slow."""
         failed: list[Exception] = [first]
 
@@ -67,7 +77,7 @@ class RetryPolicy:
             if failed:
                 raise failed.pop()
             check_deadline()
-            return operation()
+            return _observed(kind, path, operation, is_repeated=True)
 
         time_left = remaining_seconds()
         stop: tenacity.stop.stop_base = tenacity.stop_after_attempt(self.attempts)
@@ -89,15 +99,36 @@ class RetryPolicy:
                 raise FileMissingError(f"there is no file {path}", path=path) from error
             made = retrying.statistics.get("attempt_number", 1)
             if _is_transient(error) and made < self.attempts:
-                message = f"no time is left to {verb} {path} again after {failure_of(error)}"
+                message = f"no time is left to {kind.verb} {path} again after {failure_of(error)}"
                 raise DeadlineExceededError(message, path=path) from error
-            raise StorageError(f"cannot {verb} {path}: {failure_of(error)}", path=path) from error
+            raise StorageError(f"cannot {kind.verb} {path}: {failure_of(error)}", path=path) from error
 
 
 def _is_missing(error: BaseException) -> bool:
     # No file has a name that its file system cannot hold.
     too_long = isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG
     return too_long or isinstance(error, _MISSING)
+
+
+def _observed(
+    kind: StorageOperation, path: str, operation: Callable[[], Result], *, is_repeated: bool = False
+) -> Result:
+    """One call, of which the observer is told."""
+    began = time.perf_counter()
+    try:
+        result = operation()
+    except BaseException as error:
+        seconds = time.perf_counter() - began
+        observer().storage_called(kind, path, seconds, 0, error=error, is_repeated=is_repeated)
+        raise
+    if result is None:
+        # A reader that found out that it is not the one to ask.
+        return result
+    seconds = time.perf_counter() - began
+    # Readers give bytes, or how many there were.
+    size = len(result) if isinstance(result, bytes) else result if isinstance(result, int) else 0
+    observer().storage_called(kind, path, seconds, size, error=None, is_repeated=is_repeated)
+    return result
 
 
 def _is_transient(error: BaseException) -> bool:

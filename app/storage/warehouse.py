@@ -10,6 +10,7 @@ from app.errors import (
     PaimonIndexError,
     PathNotAllowedError,
 )
+from app.observation import StorageOperation
 from app.storage.disk_entry import Piece
 from app.storage.locations import Root, check_segments, is_absolute_uri, normal_uri
 from app.storage.memory import Scratch
@@ -202,7 +203,9 @@ class Warehouse:
         """
         try:
             root, place = self.locate(directory) if directory else (self._root, self._root.resolve(""))
-            found = self.retry.call(directory, lambda: list(root.filesystem.ls(place, detail=False)))
+            found = self.retry.call(
+                directory, lambda: list(root.filesystem.ls(place, detail=False)), kind=StorageOperation.LIST
+            )
         except FileMissingError:
             return []
         parent = place.strip("/")
@@ -232,7 +235,7 @@ class Warehouse:
             StorageError: storage failed, after retries.
         """
         root, place = self.locate(path)
-        information = self.retry.call(path, lambda: root.filesystem.info(place))
+        information = self.retry.call(path, lambda: root.filesystem.info(place), kind=StorageOperation.STAT)
         return int(information.get("size") or 0)
 
     def locate(self, path: str) -> tuple[Root, str]:

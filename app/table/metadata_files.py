@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from app.errors import CorruptMetadataError, FileMissingError, SnapshotExpiredError
 from app.storage.memory import give_memory_back
-from app.table.references import decode
+from app.table.references import decode, report_undecodable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -86,6 +86,7 @@ class MetadataFiles:
                 raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired") from error
             # Avro cut between two blocks is Avro as well, with fewer records: only the size tells.
             if size is not None and length != size:
+                report_undecodable(path)
                 raise CorruptMetadataError(f"expected a file of {size} bytes, found {length}", path=path)
             return decoded
 

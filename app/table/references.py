@@ -24,6 +24,7 @@ from app.errors import (
     SnapshotExpiredError,
     UnsupportedFormatError,
 )
+from app.observation import FileFormat, observer
 from app.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -39,14 +40,32 @@ _HINT = re.compile(rb"\s*(\d{1,18})\s*")
 _NUMBER = re.compile(r"\d{1,18}")
 
 
+_FORMATS = (
+    ("schema-", FileFormat.SCHEMA),
+    ("index-manifest-", FileFormat.INDEX_MANIFEST),
+    ("manifest-list-", FileFormat.MANIFEST_LIST),
+    ("manifest-", FileFormat.MANIFEST),
+)
+"""What files are by the beginnings of their names; the others are snapshots and tags."""
+
+
 def decode(path: str, data: Content, parse: Callable[[Content], Parsed]) -> Parsed:
     """What ``parse`` makes of a file's bytes; its errors say which file it was."""
     try:
         return parse(data)
     except CorruptMetadataError as error:
+        report_undecodable(path)
         raise error.at(path) from error
     except UnsupportedFormatError as error:
+        report_undecodable(path)
         raise UnsupportedFormatError(f"{path}: {error}") from error
+
+
+def report_undecodable(path: str) -> None:
+    """Tells the observer that a metadata file is not what its format says."""
+    name = path.rpartition("/")[2]
+    found = (kind for prefix, kind in _FORMATS if name.startswith(prefix))
+    observer().undecodable(next(found, FileFormat.SNAPSHOT))
 
 
 class References:

@@ -55,6 +55,7 @@ def test_a_hundred_simultaneous_askers_cause_one_load() -> None:
         assert {answer.result() for answer in answers} == {b"loaded"}
     assert gate.calls == 1
     assert cache.statistics().misses == 1
+    assert cache.statistics().waits == askers - 1
 
 
 def test_a_failure_reaches_every_waiting_asker_and_nobody_after() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from app.file_index.stacked.answers import Answer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -27,11 +27,13 @@ class FileDecisions:
         answers: int8, shape (k,): a code of :class:`~app.file_index.stacked.answers.Answer` for each.
         answered: bool, shape (k,): whether an index said something.
         errors: what is wrong with indexes that had to be asked, by position of the file; such files are kept.
+        said: what was asked, in order: kind of index, positions among the k files, and an answer for each.
     """
 
     answers: Answers
     answered: NDArray[np.bool_]
     errors: Mapping[int, CorruptIndexError]
+    said: Sequence[tuple[str, NDArray[np.int64], Answers]] = ()
 
     @property
     def skip(self) -> NDArray[np.bool_]:
@@ -47,6 +49,28 @@ class FileDecisions:
     def narrows(self) -> NDArray[np.bool_]:
         """Which files have indexes that know the rows that can match, shape (k,)."""
         return np.isin(self.answers, (Answer.DOUBT, Answer.ROWS))
+
+    def skipped_by(self) -> Iterator[tuple[str | None, NDArray[np.bool_]]]:
+        """The files without a matching row, by the kind of index that ruled them out.
+
+        Yields:
+            A kind, None where no index did, and which files, shape (k,). Where several kinds had a part in
+            it, the last one that ruled a file out, or was asked at all, counts.
+        """
+        skip = self.skip
+        kinds = list(dict.fromkeys(kind for kind, _, _ in self.said))
+        if len(kinds) <= 1:
+            # Mostly so, and then nothing needs to be told of single files.
+            yield (kinds[0] if kinds else None), skip
+            return
+        codes = {kind: code for code, kind in enumerate(kinds)}
+        by = np.full(len(skip), -1, np.int32)
+        for wanted in (False, True):
+            for kind, at, answers in self.said:
+                by[at[answers == Answer.SKIP] if wanted else at] = codes[kind]
+        yield None, skip & (by < 0)
+        for kind, code in codes.items():
+            yield kind, skip & (by == code)
 
 
 class Trace(Protocol):

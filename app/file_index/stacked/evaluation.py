@@ -61,7 +61,7 @@ def evaluate_files(
         trace: if given, is told every question asked.
     """
     evaluation = _Evaluation(
-        index, files, row_counts, trace, np.zeros(len(files), bool), np.zeros(len(files), bool), {}
+        index, files, row_counts, trace, np.zeros(len(files), bool), np.zeros(len(files), bool), {}, []
     )
     if index.heads.broken:
         broken = np.isin(files, np.fromiter(index.heads.broken, np.int64))
@@ -74,7 +74,7 @@ def evaluate_files(
     else:
         decided = evaluation.answer(predicate, np.arange(len(files)))
     decided[evaluation.failed] = Answer.KEEP
-    return FileDecisions(decided, evaluation.answered, evaluation.errors)
+    return FileDecisions(decided, evaluation.answered, evaluation.errors, evaluation.said)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,6 +92,7 @@ class _Evaluation:
     failed: NDArray[np.bool_]
     answered: NDArray[np.bool_]
     errors: dict[int, CorruptIndexError]
+    said: list[tuple[str, NDArray[np.int64], Answers]]
 
     def answer(self, predicate: BoundPredicate, at: NDArray[np.int64]) -> Answers:
         match predicate:
@@ -143,7 +144,10 @@ class _Evaluation:
             # Where nothing was said before, every file is still kept.
             answers[places] = found if number == 1 else both(answers.take(places), found)
             answered[places] = True
-            self._note(leaf, column, kind, _some(at, places), found)
+            asked_at = _some(at, places)
+            if len(places):
+                self.said.append((kind, asked_at, found))
+            self._note(leaf, column, kind, asked_at, found)
             if number == len(kinds):
                 break
             known = known_kind(kind)

@@ -1,0 +1,153 @@
+"""What a request does, told to whoever keeps account of it: phases, calls to storage, caches, damaged files.
+
+The observer travels in a context variable, as the deadline does (:mod:`app.storage.deadline`), so that code
+between the HTTP layer and storage need not pass it on; threads that are started with a copy of the context
+tell the same one. Without an observer nothing is noted, which costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import TracebackType
+
+
+class Phase(StrEnum):
+    """What the work of a request is cut into."""
+
+    QUEUE = "queue"
+    """Waiting for one of the threads that do the work."""
+    RESOLVE = "resolve"
+    """Finding out which version of the table is meant."""
+    LOAD = "load"
+    """Reading and decoding manifests."""
+    EVALUATE = "evaluate"
+    """Deciding files and rows, with the reading of index files."""
+    ENCODE = "encode"
+    """Writing the answer."""
+
+
+class StorageOperation(StrEnum):
+    """The kinds of calls to the storage library."""
+
+    READ = "read"
+    READ_RANGE = "read_range"
+    LIST = "list"
+    STAT = "stat"
+    DELETE = "delete"
+
+    @property
+    def verb(self) -> str:
+        """What the call does to a file, for messages."""
+        return self.value if self in (StorageOperation.LIST, StorageOperation.DELETE) else "read"
+
+
+class FileFormat(StrEnum):
+    """The kinds of files that are decoded, as far as failures are told apart."""
+
+    SNAPSHOT = "snapshot"
+    SCHEMA = "schema"
+    MANIFEST_LIST = "manifest-list"
+    MANIFEST = "manifest"
+    INDEX_MANIFEST = "index-manifest"
+    FILE_INDEX = "file-index"
+    DELETION_VECTORS = "deletion-vectors"
+    HASH_INDEX = "hash-index"
+
+
+class Observer:
+    """Is told what happens, from any thread, and does nothing about it; others override what they note."""
+
+    def phase_began(self, phase: Phase) -> None:
+        """A phase begins; one that was under way in this request rests until the new one ends."""
+
+    def phase_ended(self, phase: Phase) -> None:
+        """The phase that began last has ended."""
+
+    def spent(self, phase: Phase, seconds: float) -> None:
+        """So long was spent in a phase that is over."""
+
+    def storage_called(
+        self,
+        operation: StorageOperation,
+        path: str,
+        seconds: float,
+        size: int,
+        *,
+        error: BaseException | None,
+        is_repeated: bool,
+    ) -> None:
+        """A call to the storage library came back.
+
+        Args:
+            operation: its kind.
+            path: the file or directory, as callers name it.
+            seconds: how long it took.
+            size: bytes that it read.
+            error: what it raised, if it did.
+            is_repeated: it was made since the same call failed before.
+        """
+
+    def cache_asked(self, cache: str, hits: int, misses: int) -> None:
+        """A cache was asked for objects."""
+
+    def undecodable(self, kind: FileFormat) -> None:
+        """A file was not what its format says, or of a version that is not known."""
+
+    def planned(
+        self, *, files: int, kept: int, rows: int, skipped: Mapping[tuple[str, str], int], warnings: int
+    ) -> None:
+        """A plan was made, or remembered.
+
+        Args:
+            files: files that were considered.
+            kept: those of them that are left.
+            rows: rows that are left in these.
+            skipped: files left out, by step and kind of index; the latter is empty for other steps.
+            warnings: what did not stop the plan.
+        """
+
+
+NOBODY: Final = Observer()
+"""Takes note of nothing."""
+
+_observer: ContextVar[Observer] = ContextVar("observer", default=NOBODY)
+
+observer = _observer.get
+"""Who is to be told what the present work does."""
+
+
+@contextmanager
+def observed_by(who: Observer) -> Iterator[None]:
+    """Has ``who`` told of the enclosed work; it takes the place of an observer around it."""
+    token = _observer.set(who)
+    try:
+        yield
+    finally:
+        _observer.reset(token)
+
+
+class during:  # noqa: N801 - reads as the statement that it is
+    """``with during(Phase.LOAD):`` tells the observer when the enclosed work begins and ends."""
+
+    __slots__ = ("_observer", "_phase")
+
+    def __init__(self, phase: Phase) -> None:
+        self._phase = phase
+
+    def __enter__(self) -> None:
+        self._observer = observer()
+        self._observer.phase_began(self._phase)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._observer.phase_ended(self._phase)

@@ -1,0 +1,206 @@
+"""What one request comes to, noted while it is under way."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from app.observation import FileFormat, Observer, Phase, StorageOperation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.types import Scope
+
+    from app.telemetry.metrics import Metrics
+
+UNROUTED: Final = "unrouted"
+"""The route of requests that no route was found for, or looked for."""
+
+NO_ANSWER: Final = "499"
+"""The status of requests that got no answer: their callers went away, or the process stopped."""
+
+PHASE_NAMES: Final = {phase: phase.value for phase in Phase}
+"""Looking a name up is faster than to ask an enumeration for it, and every request has a few."""
+
+_OPERATION_LABELS: Final = {operation: (operation.value,) for operation in StorageOperation}
+_ERRORS: Final = (
+    (FileNotFoundError, "missing"),
+    (NotADirectoryError, "missing"),
+    (IsADirectoryError, "missing"),
+    (PermissionError, "denied"),
+    (TimeoutError, "timeout"),
+)
+
+
+class Background(Observer):
+    """Counts for the process what is told of work that no request waits for.
+
+    Args:
+        metrics: of the process.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def storage_called(
+        self,
+        operation: StorageOperation,
+        path: str,  # noqa: ARG002 - no metric tells a path
+        seconds: float,
+        size: int,
+        *,
+        error: BaseException | None,
+        is_repeated: bool,
+    ) -> None:
+        """Counts a call."""
+        metrics, labels = self._metrics, _OPERATION_LABELS[operation]
+        with metrics.lock:
+            metrics.storage_seconds.add(labels, seconds)
+            if size:
+                metrics.storage_bytes.add(labels, size)
+            if is_repeated:
+                metrics.storage_retries.add(labels)
+            if error is not None:
+                metrics.storage_errors.add((operation.value, _kind_of(error)))
+
+    def undecodable(self, kind: FileFormat) -> None:
+        """Counts a damaged file."""
+        with self._metrics.lock:
+            self._metrics.undecodable.add((kind.value,))
+
+
+class Account(Background):
+    """One request: counts for the process, and for the request's own line in the log.
+
+    Args:
+        metrics: of the process.
+        scope: of the request; routing, and whoever tells whose token it is, add to it.
+
+    Attributes:
+        began: on the clock of :func:`time.perf_counter`.
+        status: of the answer; None before it begins.
+        answer_bytes: bytes of the body that were sent.
+        is_complete: the end of the answer was sent.
+        phases: seconds by phase.
+        storage_calls: calls to storage, repeated ones too.
+        plan: files considered and kept, and rows selected; None unless a plan was asked for.
+        warnings: that the plan carries.
+        trace: ids of the trace and of the request's span, where requests are traced.
+    """
+
+    trace: tuple[str, str] | None = None
+
+    def __init__(self, metrics: Metrics, scope: Scope) -> None:
+        super().__init__(metrics)
+        self.scope = scope
+        self.began = time.perf_counter()
+        self.status: int | None = None
+        self.answer_bytes = 0
+        self.is_complete = False
+        self.phases: dict[Phase, float] = {}
+        self.storage_calls = self.storage_bytes = 0
+        self.storage_seconds = 0.0
+        self.cache_hits = self.cache_misses = 0
+        self.plan: tuple[int, int, int] | None = None
+        self.warnings = 0
+        self._skipped: Mapping[tuple[str, str], int] = {}
+        self._under_way: list[Phase] = []
+        self._since = 0.0
+
+    @property
+    def route(self) -> str:
+        """The template of the request's path."""
+        path: str = getattr(self.scope.get("route"), "path", UNROUTED)
+        return path
+
+    @property
+    def token_name(self) -> str | None:
+        """The name of the token that the request came with, if it was accepted."""
+        name: str | None = self.scope["state"].get("token_name")
+        return name
+
+    def phase_began(self, phase: Phase) -> None:
+        """Times a phase; each second counts for the innermost one."""
+        now = time.perf_counter()
+        if self._under_way:
+            self._add(self._under_way[-1], now - self._since)
+        self._under_way.append(phase)
+        self._since = now
+
+    def phase_ended(self, phase: Phase) -> None:
+        """As above."""
+        now = time.perf_counter()
+        self._add(phase, now - self._since)
+        if self._under_way:
+            self._under_way.pop()
+        self._since = now
+
+    def spent(self, phase: Phase, seconds: float) -> None:
+        """As above."""
+        self._add(phase, seconds)
+
+    def storage_called(
+        self,
+        operation: StorageOperation,
+        path: str,
+        seconds: float,
+        size: int,
+        *,
+        error: BaseException | None,
+        is_repeated: bool,
+    ) -> None:
+        """Counts a call."""
+        super().storage_called(operation, path, seconds, size, error=error, is_repeated=is_repeated)
+        # From several threads; a line in the log may be off by one call where two come at the same instant.
+        self.storage_calls += 1
+        self.storage_bytes += size
+        self.storage_seconds += seconds
+
+    def cache_asked(self, cache: str, hits: int, misses: int) -> None:  # noqa: ARG002 - caches count by name
+        """Counts what was asked for."""
+        self.cache_hits += hits
+        self.cache_misses += misses
+
+    def planned(
+        self, *, files: int, kept: int, rows: int, skipped: Mapping[tuple[str, str], int], warnings: int
+    ) -> None:
+        """Takes note of the plan."""
+        self.plan = (files, kept, rows)
+        self.warnings = warnings
+        self._skipped = skipped
+
+    def close(self) -> float:
+        """Counts the request, which is over.
+
+        Returns:
+            The seconds that it took.
+        """
+        seconds = time.perf_counter() - self.began
+        metrics, route = self._metrics, self.route
+        status = NO_ANSWER if self.status is None else str(self.status)
+        by_token = (self.token_name or "",) if metrics.token_names else ()
+        with metrics.lock:
+            metrics.requests.add((route, status, *by_token))
+            metrics.request_seconds.add((route, status), seconds)
+            if self.status is not None and not self.is_complete:
+                metrics.broken_off.add((route,))
+            for phase, spent in tuple(self.phases.items()):
+                metrics.phase_seconds.add((route, PHASE_NAMES[phase]), spent)
+            if self.plan is not None:
+                files, kept, rows = self.plan
+                metrics.plans.add(())
+                metrics.files_considered.add((), files)
+                metrics.files_kept.add((), kept)
+                metrics.rows_selected.add((), rows)
+                metrics.plan_warnings.add((), self.warnings)
+                for (step, index), count in self._skipped.items():
+                    metrics.files_skipped.add((str(step), str(index)), count)
+        return seconds
+
+    def _add(self, phase: Phase, seconds: float) -> None:
+        self.phases[phase] = self.phases.get(phase, 0.0) + seconds
+
+
+def _kind_of(error: BaseException) -> str:
+    return next((name for kind, name in _ERRORS if isinstance(error, kind)), "failed")

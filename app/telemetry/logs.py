@@ -1,0 +1,183 @@
+"""The service's log: a line for each event, as JSON, or as text for people at a terminal.
+
+Other libraries' lines (uvicorn's too) take the same form. What callers or storage can choose cannot break a
+line in two, and what should stay unsaid does: the messages of exceptions, which may quote a filter's
+literals, are left out above the level ``debug``, and places of storage and tokens at every level.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import logging
+import re
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from app.telemetry.structured import structlog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, MutableMapping
+    from types import TracebackType
+
+    from structlog.typing import EventDict, Processor, WrappedLogger
+
+    from app.settings import LogFormat, LogLevel
+
+_OURS: Final = ("app", "paimon_index", "uvicorn")
+"""The loggers that the level is set of. Debug lines of storage libraries would tell credentials."""
+
+# The place that uvicorn listens at is no secret.
+_SAYS_ADDRESSES: Final = "uvicorn"
+_SECRET: Final = re.compile(
+    r"(?P<url>\b[a-z][a-z0-9+.-]*://)[^\s'\"<>]+"
+    r"|(?P<host>\bhost[ =]['\"]?)[^\s'\",)]+"
+    r"|(?P<token>\bbearer )\S+",
+    re.IGNORECASE,
+)
+
+
+def logging_config(log_format: LogFormat, level: LogLevel) -> dict[str, Any]:
+    """What :func:`logging.config.dictConfig`, and so uvicorn, takes; lines go to standard error."""
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {
+            "lines": {
+                "()": line_formatter,
+                "as_text": log_format == "text" or (log_format == "auto" and sys.stderr.isatty()),
+                "with_messages": level == "debug",
+            }
+        },
+        "handlers": {
+            "lines": {
+                "class": "logging.StreamHandler",
+                "formatter": "lines",
+                "stream": "ext://sys.stderr",
+            }
+        },
+        "root": {"handlers": ["lines"], "level": "WARNING"},
+        "loggers": {name: {"level": level.upper()} for name in _OURS},
+    }
+
+
+def line_formatter(*, as_text: bool, with_messages: bool) -> logging.Formatter:
+    """Makes a line of a record, whether it comes from structlog or the standard library.
+
+    Args:
+        as_text: for people, rather than JSON.
+        with_messages: tell the messages of exceptions.
+    """
+    return _LineFormatter(
+        processors=[
+            _Heading(with_messages=with_messages),
+            *(_text_processors() if as_text else (_to_json,)),
+        ]
+    )
+
+
+def event_record(logger: str, level: int, event: str, members: Mapping[str, Any]) -> logging.LogRecord:
+    """A record of an event of our own, for :meth:`logging.Logger.handle`.
+
+    Every request makes one: made by the logger, it would take several times as long, most of it to find out
+    which line of code calls.
+    """
+    record = logging.LogRecord(logger, level, "", 0, event, None, None)
+    record.members = members
+    return record
+
+
+class _LineFormatter(structlog.stdlib.ProcessorFormatter):
+    """Takes records with members as they are, without the copies that strange records need."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line of a record."""
+        members = record.__dict__.get("members")
+        if members is None:
+            return super().format(record)
+        event: Any = {"event": record.msg, "_record": record, "_from_structlog": True, **members}
+        for processor in self.processors:
+            event = processor(None, "", event)
+        return str(event)
+
+
+class _Heading:
+    """Puts time, level and logger before an event, and takes out of it what should stay unsaid."""
+
+    def __init__(self, *, with_messages: bool) -> None:
+        self._with_messages = with_messages
+
+    def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+        record: logging.LogRecord = event.pop("_record")
+        is_ours = event.pop("_from_structlog")
+        found: MutableMapping[str, Any] = {
+            "timestamp": dt.datetime.fromtimestamp(record.created, dt.UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": event["event"],
+        }
+        failure = event.pop("exc_info", None)
+        found.update(event)
+        if not is_ours and not record.name.startswith(_SAYS_ADDRESSES):
+            found["event"] = unsaid(str(found["event"]))
+        if isinstance(failure, tuple) and failure[1] is not None:
+            found["exception"] = "".join(_told(failure[1], with_messages=self._with_messages))
+        return found
+
+
+def unsaid(text: str) -> str:
+    """Text without places of storage and tokens."""
+    return _SECRET.sub(lambda found: f"{found['url'] or found['host'] or found['token']}…", text)
+
+
+def _told(error: BaseException, *, with_messages: bool) -> Iterator[str]:
+    """An exception and those that led to it, the first one first, with where they were raised."""
+    before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if before is not None:
+        yield from _told(before, with_messages=with_messages)
+        yield "which led to:\n"
+    yield from _places(error.__traceback__)
+    name = f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins.")
+    yield f"{name}: {unsaid(str(error))}\n" if with_messages else f"{name}\n"
+
+
+def _places(trace: TracebackType | None) -> Iterator[str]:
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        yield f"  {code.co_filename}:{trace.tb_lineno} in {code.co_qualname}\n"
+        trace = trace.tb_next
+
+
+def _to_json(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
+    try:
+        return orjson.dumps(event, default=str).decode()
+    except TypeError:
+        # Text that is no Unicode, such as the name of a file that was decoded with surrogates.
+        return json.dumps(event, default=str)
+
+
+def _text_processors() -> Iterator[Processor]:
+    yield _escape
+    yield structlog.dev.ConsoleRenderer(
+        colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback, sort_keys=False
+    )
+
+
+def _escape(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Takes away what could begin another line, or move a terminal's cursor."""
+    for name, value in event.items():
+        if not isinstance(value, str):
+            continue
+        if name == "exception":
+            event[name] = "\n".join(f"  {_printable(line)}" for line in value.splitlines())
+        else:
+            event[name] = _printable(value)
+    return event
+
+
+def _printable(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)

@@ -1,0 +1,133 @@
+"""What a process holds at the moment it is asked: caches, memory, watched tables, requests under way."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
+
+from app import __version__
+from app.telemetry.metrics import PREFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from prometheus_client.core import Metric
+
+    from app.planning.watch import Watch
+
+_DISK: Final = "disk"
+_GAUGES: Final = {
+    "bytes": ("bytes", "Bytes of decoded objects kept."),
+    "in_flight": ("loading_bytes", "Bytes that loads under way have claimed."),
+    "capacity": ("capacity_bytes", "What kept objects and loads under way never exceed together."),
+    "entries": ("entries", "Objects kept."),
+}
+_COUNTERS: Final = {
+    "hits": ("hits", "Objects found."),
+    "misses": ("misses", "Objects that had to be loaded."),
+    "evictions": ("evictions", "Objects dropped for others that are asked for more."),
+    "rejected": ("rejections", "Objects not kept, since others are asked for more."),
+    "waits": ("waits", "Objects waited for while another request loaded them."),
+    "corrupt": ("corruptions", "Entries that were not what was written."),
+}
+_STARTED: Final = time.time()
+_STATM: Final = Path("/proc/self/statm")
+_DESCRIPTORS: Final = Path("/proc/self/fd")
+
+
+def cache_families(statistics: Mapping[str, Mapping[str, int]]) -> list[Metric]:
+    """The caches, and the disk cache under names of its own, since processes share its directory."""
+    memory = {name: members for name, members in statistics.items() if name != _DISK}
+    families = [_family(PREFIX + "cache_", member, memory) for member in (*_GAUGES, *_COUNTERS)]
+    disk = {name: members for name, members in statistics.items() if name == _DISK}
+    families += [_family(PREFIX + "disk_cache_", member, disk) for member in (*_GAUGES, *_COUNTERS)]
+    return [family for family in families if family is not None]
+
+
+def request_families(routes: Iterable[str], concurrency: int) -> list[Metric]:
+    """The requests under way, given the route of each, and how many there may be."""
+    in_flight = GaugeMetricFamily(PREFIX + "requests_in_flight", "Requests under way.", labels=["route"])
+    for route, count in Counter(routes).items():
+        in_flight.add_metric([route], count)
+    return [
+        in_flight,
+        GaugeMetricFamily(
+            PREFIX + "requests_in_flight_limit", "Requests that may be under way at once.", concurrency
+        ),
+    ]
+
+
+def watch_families(watch: Watch | None) -> list[Metric]:
+    """The watched tables, without their names."""
+    tables = [] if watch is None else watch.tables()
+    failing = sum(table.failures > 0 for table in tables)
+    return [
+        GaugeMetricFamily(PREFIX + "watched_tables", "Tables that are kept decoded.", len(tables)),
+        GaugeMetricFamily(PREFIX + "watched_tables_failing", "Watched tables that cannot be read.", failing),
+    ]
+
+
+def process_families(memory_limit: int | None) -> list[Metric]:
+    """The process: memory, processor time, open files, release."""
+    limit = GaugeMetricFamily(
+        PREFIX + "memory_limit_bytes", "Resident memory that all processes of the service may use."
+    )
+    if memory_limit is not None:
+        limit.add_metric([], memory_limit)
+    used = os.times()
+    return [
+        GaugeMetricFamily(
+            PREFIX + "memory_resident_bytes", "Resident memory of the service.", resident_bytes()
+        ),
+        limit,
+        CounterMetricFamily(
+            PREFIX + "cpu_seconds", "Processor time of the service.", value=used.user + used.system
+        ),
+        GaugeMetricFamily(PREFIX + "open_files", "Open file descriptors.", _open_files()),
+        GaugeMetricFamily(PREFIX + "start_time_seconds", "When a process started, in Unix time.", _STARTED),
+        GaugeMetricFamily(PREFIX + "workers", "Processes that serve.", 1),
+        InfoMetricFamily(
+            PREFIX + "build",
+            "The release that runs.",
+            {"version": __version__, "python": platform.python_version()},
+        ),
+    ]
+
+
+def resident_bytes() -> int:
+    """Resident memory of this process; where the system does not tell, the most that it ever was."""
+    try:
+        return int(_STATM.read_text().split()[1]) * resource.getpagesize()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+
+def _open_files() -> int:
+    try:
+        return sum(1 for _ in _DESCRIPTORS.iterdir())
+    except OSError:
+        return 0
+
+
+def _family(prefix: str, member: str, caches: Mapping[str, Mapping[str, int]]) -> Metric | None:
+    """One number of each cache that has it."""
+    is_disk = prefix.endswith("disk_cache_")
+    if member in (("in_flight", "rejected", "waits") if is_disk else ("corrupt",)):
+        return None
+    labels = () if is_disk else ("cache",)
+    if member in _GAUGES:
+        name, help_text = _GAUGES[member]
+        family: Metric = GaugeMetricFamily(prefix + name, help_text, labels=labels)
+    else:
+        name, help_text = _COUNTERS[member]
+        family = CounterMetricFamily(prefix + name, help_text, labels=labels)
+    for cache, members in caches.items():
+        family.add_metric(() if is_disk else (cache,), members[member])  # type: ignore[attr-defined]
+    return family

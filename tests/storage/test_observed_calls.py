@@ -1,0 +1,112 @@
+"""What storage tells of its calls and caches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from app.errors import FileMissingError, StorageError
+from app.observation import Observer, StorageOperation, observed_by
+from app.storage import ByteCache, RetryPolicy, Warehouse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+QUICK = RetryPolicy(attempts=3, first_wait_seconds=0, max_wait_seconds=0)
+
+
+class Calls(Observer):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, str, int, type | None, bool]] = []
+        self.asked: list[tuple[str, int, int]] = []
+
+    def storage_called(
+        self,
+        operation: StorageOperation,
+        path: str,
+        seconds: float,
+        size: int,
+        *,
+        error: BaseException | None,
+        is_repeated: bool,
+    ) -> None:
+        assert seconds >= 0
+        self.calls.append((operation.value, path, size, type(error) if error else None, is_repeated))
+
+    def cache_asked(self, cache: str, hits: int, misses: int) -> None:
+        self.asked.append((cache, hits, misses))
+
+
+@pytest.fixture
+def told() -> Iterator[Calls]:
+    calls = Calls()
+    with observed_by(calls):
+        yield calls
+
+
+def test_each_call_is_told_with_its_bytes(told: Calls, tmp_path: Path) -> None:
+    (tmp_path / "db.db").mkdir()
+    (tmp_path / "db.db" / "file").write_bytes(b"0123456789")
+    warehouse = Warehouse("w", str(tmp_path))
+
+    warehouse.read("db.db/file")
+    warehouse.list_names("db.db")
+    warehouse.size("db.db/file")
+    warehouse.read_ranges([("db.db/file", 2, 3)])
+    warehouse.read_ranges_into([("db.db/file", 2, 5)], memoryview(bytearray(5)))
+
+    assert told.calls == [
+        ("read", "db.db/file", 10, None, False),
+        ("list", "db.db", 0, None, False),
+        ("stat", "db.db/file", 0, None, False),
+        ("read_range", "db.db/file", 3, None, False),
+        ("read_range", "db.db/file", 5, None, False),
+    ]
+
+
+def test_repeated_calls_and_their_errors_are_told(told: Calls) -> None:
+    errors: list[Exception] = [ConnectionResetError(), TimeoutError()]
+
+    def read() -> bytes:
+        if errors:
+            raise errors.pop(0)
+        return b"content"
+
+    assert QUICK.call("file", read, kind=StorageOperation.READ_RANGE) == b"content"
+    assert told.calls == [
+        ("read_range", "file", 0, ConnectionResetError, False),
+        ("read_range", "file", 0, TimeoutError, True),
+        ("read_range", "file", 7, None, True),
+    ]
+
+
+def test_a_missing_file_is_told_once(told: Calls, tmp_path: Path) -> None:
+    with pytest.raises(FileMissingError):
+        Warehouse("w", str(tmp_path)).read("nothing")
+
+    assert told.calls == [("read", "nothing", 0, FileNotFoundError, False)]
+
+
+@pytest.mark.parametrize("kind", [StorageOperation.LIST, StorageOperation.DELETE, StorageOperation.STAT])
+def test_messages_say_what_was_tried(kind: StorageOperation) -> None:
+    verb = {StorageOperation.STAT: "read"}.get(kind, kind.value)
+
+    def fail() -> bytes:
+        raise PermissionError
+
+    with pytest.raises(StorageError, match=f"cannot {verb} file"):
+        QUICK.call("file", fail, kind=kind)
+
+
+def test_what_caches_find_is_told(told: Calls) -> None:
+    cache: ByteCache[bytes] = ByteCache("test", 100, len)
+
+    cache.get_or_load("a", lambda: b"a")
+    cache.get_or_load("a", lambda: b"a")
+    cache.get_many(["a", "b"])
+
+    assert told.asked == [("test", 0, 1), ("test", 1, 0), ("test", 1, 1)]
