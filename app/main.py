@@ -23,6 +23,7 @@ from app.api.problems import ProblemError, problem_of, problem_of_status
 from app.api.request_ids import RequestIds, request_id_of
 from app.api.runtime import Runtime
 from app.errors import PaimonIndexError, RequestError, SettingsError
+from app.memory_budget import MemoryBudget
 from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.storage import DiskTier, Readers, Warehouse
@@ -76,7 +77,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     for kind in (PaimonIndexError, ProblemError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _answer_error)
     # The last one added is the outermost.
-    app.add_middleware(Admission, concurrency=settings.concurrency)
+    app.add_middleware(Admission, requests=settings.requests)
     app.add_middleware(Compression)
     app.add_middleware(RequestIds)
     app.openapi = lambda: document(app)  # type: ignore[method-assign] # FastAPI's documented way
@@ -94,14 +95,15 @@ def create_service(settings: Settings) -> IndexService:
             f"no warehouse is configured: give --warehouse name=url or {ENVIRONMENT_PREFIX}WAREHOUSES="
             """'{"name": "url"}'"""
         )
-    readers = Readers(settings.read_threads, settings.read_bytes)
+    budget = MemoryBudget.of(settings)
+    readers = Readers(settings.read_threads, budget.reads)
     disk = DiskTier(settings.disk_cache, settings.disk_cache_bytes) if settings.disk_cache else None
     warehouses = {
         name: _open(name, url, allow_external=settings.allow_external, readers=readers, disk=disk)
         for name, url in settings.warehouses.items()
     }
     return IndexService(
-        warehouses, cache_bytes=settings.cache_bytes, limits=settings.limits, readers=readers, disk=disk
+        warehouses, cache_bytes=budget.caches, limits=settings.limits, readers=readers, disk=disk
     )
 
 

@@ -19,6 +19,18 @@ class WatchedTable(Document):
     failures: int = Field(description="Attempts to read the table that failed since the last that did not.")
 
 
+class MemoryUse(Document):
+    """How this process may use its memory, in bytes."""
+
+    limit_bytes: int = Field(description="What the process may take.")
+    source: str = Field(description="Where the bound of all processes together comes from.")
+    process_bytes: int = Field(description="What is left for the process beside the parts below.")
+    caches: dict[str, int] = Field(description="Capacity of each cache.")
+    bodies_bytes: int = Field(description="For bodies that are being received, all together.")
+    read_bytes: int = Field(description="For reads under way, all together.")
+    resident_bytes: int = Field(description="What the process takes now.")
+
+
 class Configuration(Document):
     """The service's version, warehouses, limits, capabilities and watched tables."""
 
@@ -26,6 +38,7 @@ class Configuration(Document):
     version: str
     warehouses: list[str]
     limits: dict[str, float]
+    memory: MemoryUse
     capabilities: dict[str, list[str]]
     watch: list[WatchedTable] = Field(description="Of this process; others follow the tables on their own.")
 

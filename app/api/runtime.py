@@ -11,12 +11,16 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive
 
+from app.api.load import Bodies, Work
 from app.api.strict_json import write_json
 from app.errors import DeadlineExceededError
+from app.memory_budget import MemoryBudget
 from app.planning.service import IndexService
 from app.planning.watch import Watch
 from app.settings import Settings
-from app.storage import Cancellation, cancellable, time_limit
+from app.storage import Cancellation, cancellable, check_deadline, time_limit
+from app.storage.process_memory import PROCESS_MEMORY
+from app.storage.slots import Slots
 
 T = TypeVar("T")
 
@@ -34,6 +38,10 @@ class Runtime:
         threads: do the blocking work. A thread that storage holds up stays counted here after its request was
             answered with 504, so that no number of such requests makes more threads.
         watch: keeps the tables warm that the operator named.
+        budget: the memory of this process.
+        work: counts the requests that are worked on.
+        bodies: bounds the bodies that are being received.
+        slots: for threads that compute.
         receive: tells when the caller of the request goes away; None outside of requests.
     """
 
@@ -41,20 +49,32 @@ class Runtime:
     service: IndexService
     threads: ThreadPoolExecutor
     watch: Watch
+    budget: MemoryBudget
+    work: Work
+    bodies: Bodies
+    slots: Slots
     receive: Receive | None = None
 
     @classmethod
     def start(cls, settings: Settings, service: IndexService) -> Self:
-        """The runtime of a service that starts."""
+        """The runtime of a service that starts; the process keeps to its memory from now on."""
+        budget = MemoryBudget.of(settings)
+        PROCESS_MEMORY.keep_within(budget.limit)
         watch = Watch(service, settings.watched_tables, settings.watch_seconds)
         watch.start()
         threads = ThreadPoolExecutor(settings.threads, thread_name_prefix="paimon-index")
-        return cls(settings, service, threads, watch)
+        work, bodies = Work(settings.concurrency), Bodies(budget.bodies)
+        return cls(settings, service, threads, watch, budget, work, bodies, Slots())
 
-    async def run(self, work: Callable[[], T]) -> T:
+    async def run(self, work: Callable[[], T], *, is_begun: bool = False) -> T:
         """The result of blocking ``work``, done in a thread before the deadline.
 
+        Args:
+            work: what to do.
+            is_begun: for an answer of which some is sent already.
+
         Raises:
+            BusyError: as many requests as may be are worked on already.
             DeadlineExceededError: the time was up, in the queue or in the work.
             ClientDisconnect: nobody waits for the result any more.
         """
@@ -62,10 +82,17 @@ class Runtime:
         cancellation = Cancellation()
 
         def limited() -> T:
-            with time_limit(seconds), cancellable(cancellation):
+            with time_limit(seconds), cancellable(cancellation), self.slots.computing():
+                check_deadline()
                 return work()
 
-        under_way = asyncio.get_running_loop().run_in_executor(self.threads, limited)
+        with self.work.one_more(is_begun=is_begun):
+            return await self._finished(
+                asyncio.get_running_loop().run_in_executor(self.threads, limited), cancellation
+            )
+
+    async def _finished(self, under_way: asyncio.Future[T], cancellation: Cancellation) -> T:
+        seconds = self.settings.deadline_seconds
         try:
             async with asyncio.timeout(seconds):
                 return await self._while_awaited(under_way)

@@ -55,4 +55,4 @@ class PieceStream(StreamingResponse):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _next(self) -> bytes | None:
-        return await self._runtime.run(lambda: next(self._pieces, None))
+        return await self._runtime.run(lambda: next(self._pieces, None), is_begun=True)

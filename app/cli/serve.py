@@ -14,6 +14,7 @@ import yaml
 from app.cli.options import AllowExternal, parse_warehouse
 from app.connections import PunctualProtocol
 from app.main import create_app, create_service
+from app.planning.limits import CacheBytes
 from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
 
@@ -63,7 +64,7 @@ def serve(
 def openapi() -> None:
     """Print the OpenAPI document."""
     settings = Settings.load(warehouses={})
-    service = IndexService({}, cache_bytes=settings.cache_bytes, limits=settings.limits)
+    service = IndexService({}, cache_bytes=CacheBytes(), limits=settings.limits)
     document = create_app(settings, service).openapi()
     yaml.safe_dump(document, sys.stdout, sort_keys=False, allow_unicode=True, width=110)
 

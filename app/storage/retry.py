@@ -13,6 +13,7 @@ import tenacity
 
 from app.errors import DeadlineExceededError, FileMissingError, PaimonIndexError, StorageError
 from app.storage.deadline import check_deadline, pause, remaining_seconds
+from app.storage.slots import waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +50,8 @@ class RetryPolicy:
         """
         check_deadline()
         try:
-            return operation()
+            with waiting():
+                return operation()
         except PaimonIndexError:
             raise
         except _MISSING as error:
@@ -65,7 +67,8 @@ class RetryPolicy:
             if failed:
                 raise failed.pop()
             check_deadline()
-            return operation()
+            with waiting():
+                return operation()
 
         time_left = remaining_seconds()
         stop: tenacity.stop.stop_base = tenacity.stop_after_attempt(self.attempts)
