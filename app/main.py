@@ -22,11 +22,14 @@ from app.api.openapi import document
 from app.api.problems import ProblemError, problem_of, problem_of_status
 from app.api.request_ids import RequestIds, request_id_of
 from app.api.runtime import Runtime
+from app.connections import UNTAKEN_ANSWERS
 from app.errors import PaimonIndexError, RequestError, SettingsError
 from app.memory_budget import MemoryBudget
 from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
+from app.stopping import Stopping
 from app.storage import DiskTier, Readers, Warehouse
+from app.storage.memory import prepare_process
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -56,12 +59,18 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        prepare_process()
         app.state.runtime = runtime = Runtime.start(settings, service)
+        UNTAKEN_ANSWERS.seconds = settings.deadline_seconds
+        UNTAKEN_ANSWERS.limit = runtime.budget.bodies
+        stopping.listen()
         yield
         app.state.runtime = None
         runtime.close()
         service.close()
+        stopping.finish()
 
+    stopping = Stopping(settings.drain_seconds)
     app = FastAPI(
         title="paimon-index",
         version=__version__,
@@ -72,6 +81,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.runtime = None
+    app.state.stopping = stopping
     for module in (planning, deletions, buckets, discovery, index_files, operations):
         app.include_router(module.router)
     for kind in (PaimonIndexError, ProblemError, RequestValidationError, HTTPException):

@@ -80,8 +80,8 @@ class Bodies:
         """
         if self.held + size > self._limit and whole > _ALWAYS_TAKEN_BYTES:
             raise MemoryShortError(
-                f"bodies of other requests take {self.held} of the {self._limit} bytes that are there for all "
-                f"of them: ask again in a moment"
+                f"bodies of other requests hold {self.held} of the {self._limit} bytes that all of them may: "
+                f"ask again in a moment"
             )
         self.held += size
 

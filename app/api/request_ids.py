@@ -6,6 +6,7 @@ This is the outermost layer, so it also turns what nobody expected into a proble
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import uuid
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 
-from app.api.problems import problem_of
+from app.api.problems import AGAIN, problem_of, problem_of_status
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -57,6 +58,13 @@ class RequestIds:
 
         try:
             await self._app(scope, receive, send_named)
+        except asyncio.CancelledError:
+            # What is under way is cancelled only where the process ends before it is done.
+            _log.warning("request %s: broken off, the service is shutting down", request_id)
+            if not begun:
+                headers = {**AGAIN, "Connection": "close"}
+                problem = problem_of_status(503, "the service is shutting down", headers=headers)
+                await problem.response(request_id)(scope, receive, send_named)
         except ClientDisconnect:
             _log.info("request %s: the caller went away", request_id)
         except Exception as error:

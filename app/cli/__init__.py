@@ -6,37 +6,54 @@ Exit status: 0 for an answer, 1 for an error with a line on standard error, 2 fo
 from __future__ import annotations
 
 import sys
+from functools import cache
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from app import __version__
-from app.cli import advise, build, index_files, orphans, serve, tables, verify
 from app.errors import PaimonIndexError
 
 __all__ = ["main", "program"]
 
-program = typer.Typer(
-    name="paimon-index",
-    help="Answers from Apache Paimon index files.",
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
-for command in (
-    serve.serve,
-    tables.plan,
-    tables.deletions,
-    tables.lookup,
-    index_files.inspect,
-    index_files.evaluate,
-    build.build,
-    verify.verify,
-    advise.advise,
-    orphans.orphans,
-    serve.openapi,
-):
-    program.command()(command)
+# Where each command is: a command that runs need not wait for the libraries of the others.
+_MODULES = {
+    "serve": "serve",
+    "doctor": "doctor",
+    "plan": "tables",
+    "deletions": "tables",
+    "lookup": "tables",
+    "inspect": "index_files",
+    "evaluate": "index_files",
+    "build": "build",
+    "verify": "verify",
+    "advise": "advise",
+    "orphans": "orphans",
+    "openapi": "openapi",
+}
+
+
+def __getattr__(name: str) -> typer.Typer:
+    if name == "program":
+        return _program(tuple(_MODULES))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+@cache
+def _program(commands: tuple[str, ...]) -> typer.Typer:
+    """The program with some of its commands."""
+    found = typer.Typer(
+        name="paimon-index",
+        help="Answers from Apache Paimon index files.",
+        add_completion=False,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+    )
+    for command in commands:
+        found.command(command)(getattr(import_module(f"app.cli.{_MODULES[command]}"), command))
+    found.callback()(_options)
+    return found
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
@@ -45,7 +62,6 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
         raise typer.Exit
 
 
-@program.callback()
 def _options(
     *,
     version: Annotated[
@@ -57,8 +73,9 @@ def _options(
 
 def main() -> None:
     """Runs the command line."""
+    word = next(iter(sys.argv[1:]), None)
     try:
-        program()
+        _program((word,) if word in _MODULES else tuple(_MODULES))()
     except PaimonIndexError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(1)

@@ -1,29 +1,26 @@
-"""``serve`` and ``openapi``: the HTTP service."""
+"""``serve``: the HTTP service."""
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 import uvicorn
-import yaml
 
 from app.cli.options import AllowExternal, parse_warehouse
 from app.connections import PunctualProtocol
 from app.main import create_app, create_service
-from app.planning.limits import CacheBytes
-from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
+from app.stopping import run_server
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fastapi import FastAPI
 
-_GRACE_SECONDS = 10
+_WORKER_SECONDS = 60
 
 
 def serve(
@@ -50,23 +47,18 @@ def serve(
         # Each process makes its own application, from an environment that repeats the flags.
         os.environ.update(_environment(settings))
         application = "app.main:create_app"
-    uvicorn.run(
+    config = uvicorn.Config(
         application,
         factory=isinstance(application, str),
         host=settings.host,
         port=settings.port,
         workers=settings.workers,
         http=PunctualProtocol,
-        timeout_graceful_shutdown=_GRACE_SECONDS,
+        timeout_graceful_shutdown=settings.grace_seconds,
+        # A worker that is silent for long is replaced; one that starts on a busy machine is not.
+        timeout_worker_healthcheck=_WORKER_SECONDS,
     )
-
-
-def openapi() -> None:
-    """Print the OpenAPI document."""
-    settings = Settings.load(warehouses={})
-    service = IndexService({}, cache_bytes=CacheBytes(), limits=settings.limits)
-    document = create_app(settings, service).openapi()
-    yaml.safe_dump(document, sys.stdout, sort_keys=False, allow_unicode=True, width=110)
+    run_server(config)
 
 
 def _environment(settings: Settings) -> Mapping[str, str]:
