@@ -30,6 +30,7 @@ _EARLIEST: Final = 1_735_689_600
 
 _COMFORTABLE_BYTES: Final = 256 << 20
 _LEAST_OPEN_FILES: Final = 4_096
+_OF_CREDENTIALS: Final = ("InvalidAccessKeyId", "SignatureDoesNotMatch", "NoCredentials", "credentials")
 
 
 class Outcome(StrEnum):
@@ -101,9 +102,7 @@ def _check_clock(_: Settings) -> Iterator[Finding]:
     now = time.time()
     shown = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now))
     if now < _EARLIEST:
-        advice = (
-            "set the clock (NTP): object stores refuse signatures of another time, and ages come out wrong"
-        )
+        advice = "set the clock (NTP): object stores refuse signatures of another time"
         yield Finding("clock", Outcome.FAILED, f"it shows {shown}, which is past", advice)
     else:
         yield Finding("clock", Outcome.OK, f"it shows {shown}")
@@ -118,9 +117,7 @@ def _check_system(_: Settings) -> Iterator[Finding]:
     files, _ = getrlimit(RLIMIT_NOFILE)
     found = f"{files} open files, {os.cpu_count()} core(s)"
     if files < _LEAST_OPEN_FILES:
-        advice = (
-            f"raise the limit of open files to {_LEAST_OPEN_FILES} (ulimit -n): connections need them, too"
-        )
+        advice = f"raise the limit of open files to {_LEAST_OPEN_FILES} (ulimit -n)"
         yield Finding("system", Outcome.WARNING, found, advice)
     else:
         yield Finding("system", Outcome.OK, found)
@@ -166,9 +163,10 @@ def _look_into(check: str, warehouse: Warehouse) -> Finding:
     """Lists the warehouse, and reads a byte of the first file that it finds in a table."""
     databases = [name for name in warehouse.list_names("") if name.endswith(".db")]
     if not databases:
-        advice = (
-            "expected directories such as sales.db right below the URL: check the URL, and that it may list"
-        )
+        advice = "expected directories such as sales.db right below the URL: check the URL"
+        root, place = warehouse.locate("database.db")
+        if not root.filesystem.exists(place.rpartition("/")[0]):
+            return Finding(check, Outcome.FAILED, "there is no such directory or bucket", advice)
         return Finding(check, Outcome.WARNING, "it can be listed, and has no database", advice)
     for database in databases[:_MOST_LISTED]:
         for table in warehouse.list_names(database)[:_MOST_LISTED]:
@@ -197,17 +195,14 @@ def _advice_on(error: BaseException, may: str = "list the directory (s3:ListBuck
         or "AccessDenied" in text
     ):
         return f"the credentials are known, but may not {may}: add that permission"
-    if any(
-        word in text
-        for word in ("InvalidAccessKeyId", "SignatureDoesNotMatch", "NoCredentials", "credentials")
-    ):
+    kinds = {type(each) for each in causes}
+    if PermissionError in kinds or "Forbidden" in text or "AccessDenied" in text:
+        return f"the credentials are known, but may not {may}: add that permission"
+    if any(word in text for word in _OF_CREDENTIALS):
         return "check the credentials: the variables, profile or role that the storage's own tools use, too"
     if "RequestTimeTooSkewed" in text:
         return "set the clock (NTP): the store refuses signatures of another time"
-    if (
-        any(isinstance(each, FileMissingError | FileNotFoundError) for each in causes)
-        or "NoSuchBucket" in text
-    ):
+    if kinds & {FileMissingError, FileNotFoundError} or "NoSuchBucket" in text:
         return "check the URL: there is no such bucket or directory"
     return "check the URL, the endpoint and the network between here and there"
 
