@@ -17,7 +17,7 @@ _ALWAYS_TAKEN_BYTES: Final = 1 << 16
 class Work:
     """Counts the requests that are worked on, or wait for a thread to begin; used by the event loop alone.
 
-    Requests whose body is still arriving, or whose answer is being taken, are not among them.
+    Requests whose body is still arriving, or whose answer has begun, are not among them.
 
     Args:
         limit: how many there may be.
@@ -31,16 +31,13 @@ class Work:
         self._limit = limit
 
     @contextmanager
-    def one_more(self, *, is_begun: bool) -> Iterator[None]:
+    def one_more(self) -> Iterator[None]:
         """Counts one for the time of the block.
-
-        Args:
-            is_begun: part of the answer is out, so that it is too late to be refused.
 
         Raises:
             BusyError: the limit is reached.
         """
-        if self.under_way >= self._limit and not is_begun:
+        if self.under_way >= self._limit:
             raise BusyError(f"{self._limit} requests are worked on already", limit=self._limit)
         self.under_way += 1
         try:

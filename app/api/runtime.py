@@ -1,8 +1,10 @@
 """What all request handlers share: the service, the settings, and the threads that blocking work runs in."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Annotated, Self, TypeVar
 
@@ -23,6 +25,8 @@ from app.storage.process_memory import PROCESS_MEMORY
 from app.storage.slots import Slots
 
 T = TypeVar("T")
+
+_log = logging.getLogger("paimon_index")
 
 # Most answers are there before it would pay to watch whether their callers still wait for them.
 _UNWATCHED_SECONDS = 0.05
@@ -60,6 +64,7 @@ class Runtime:
         """The runtime of a service that starts; the process keeps to its memory from now on."""
         budget = MemoryBudget.of(settings)
         PROCESS_MEMORY.keep_within(budget.limit)
+        _log.info("memory of this process in bytes: %s", budget.describe())
         watch = Watch(service, settings.watched_tables, settings.watch_seconds)
         watch.start()
         threads = ThreadPoolExecutor(settings.threads, thread_name_prefix="paimon-index")
@@ -71,7 +76,7 @@ class Runtime:
 
         Args:
             work: what to do.
-            is_begun: for an answer of which some is sent already.
+            is_begun: for an answer of which some is sent already, so that it is too late to be refused.
 
         Raises:
             BusyError: as many requests as may be are worked on already.
@@ -86,7 +91,7 @@ class Runtime:
                 check_deadline()
                 return work()
 
-        with self.work.one_more(is_begun=is_begun):
+        with nullcontext() if is_begun else self.work.one_more():
             return await self._finished(
                 asyncio.get_running_loop().run_in_executor(self.threads, limited), cancellation
             )

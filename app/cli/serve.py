@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Annotated
+from copy import deepcopy
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import uvicorn
+from uvicorn.config import LOGGING_CONFIG
 
 from app.cli.options import AllowExternal, parse_warehouse
 from app.connections import PunctualProtocol
@@ -54,11 +56,19 @@ def serve(
         port=settings.port,
         workers=settings.workers,
         http=PunctualProtocol,
+        log_config=_log_config(),
         timeout_graceful_shutdown=settings.grace_seconds,
         # A worker that is silent for long is replaced; one that starts on a busy machine is not.
         timeout_worker_healthcheck=_WORKER_SECONDS,
     )
     run_server(config)
+
+
+def _log_config() -> dict[str, Any]:
+    """uvicorn's, with the service's own lines in the same form."""
+    config = deepcopy(LOGGING_CONFIG)
+    config["loggers"]["paimon_index"] = {"handlers": ["default"], "level": "INFO", "propagate": False}
+    return config
 
 
 def _environment(settings: Settings) -> Mapping[str, str]:
