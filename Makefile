@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: env test lint openapi check-openapi demo bench clean
+.PHONY: env test lint openapi check-openapi demo bench soak clean
 
 env: $(STAMP)
 
@@ -37,6 +37,10 @@ demo: env
 bench: env
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(BIN)/python -m benchmarks $(if $(FILES),--files $(FILES)) $(if $(ENGINE),--engine $(ENGINE))
+
+# A server under a memory limit while many tables pass through; about 10 minutes on two cores.
+soak: env
+	$(BIN)/python -m benchmarks.soak $(SOAK)
 
 clean:
 	rm -rf $(VENV) build dist

@@ -114,7 +114,7 @@ def _check_system(_: Settings) -> Iterator[Finding]:
         from resource import RLIMIT_NOFILE, getrlimit  # noqa: PLC0415
     except ImportError:
         return
-    files, _ = getrlimit(RLIMIT_NOFILE)
+    files = getrlimit(RLIMIT_NOFILE)[0]
     found = f"{files} open files, {os.cpu_count()} core(s)"
     if files < _LEAST_OPEN_FILES:
         advice = f"raise the limit of open files to {_LEAST_OPEN_FILES} (ulimit -n)"
