@@ -61,7 +61,7 @@ _SCHEMA = (
     b'{"name":"mark","type":{"type":"fixed","name":"mark","size":16}}]}'
 )
 _SYNC = bytes(16)
-_MOVED_BYTES: Final = 8 << 20
+_MOVED_BYTES: Final = 1 << 20
 """Of more records than this the room left over is small beside them."""
 _END = b"\x00"
 
