@@ -40,6 +40,10 @@ def __getattr__(name: str) -> typer.Typer:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    return sorted([*globals(), "program"])
+
+
 @cache
 def _program(commands: tuple[str, ...]) -> typer.Typer:
     """The program with some of its commands."""
