@@ -37,6 +37,10 @@ _TRIM_BYTES: Final = 64 << 20
 # Returning memory takes longer the more there is of it, and what was returned has to be got again.
 _TRIM_SECONDS: Final = 5.0
 _RELIEF_SECONDS: Final = 0.2
+# More than this beside what is kept may be memory that was freed.
+_LOOSE: Final = 1.2
+_LOOSE_BYTES: Final = 160 << 20
+_LOOSE_SECONDS: Final = 10.0
 
 
 class Shrinkable(Protocol):
@@ -134,8 +138,11 @@ class ProcessMemory:
             self._relieve(0)
             return
         self._after_trim = min(self._after_trim, resident) or resident
-        is_due = time.monotonic() - self._trimmed_at > _TRIM_SECONDS
-        if is_due and resident - self._after_trim > _TRIM_BYTES:
+        since = time.monotonic() - self._trimmed_at
+        has_grown = resident - self._after_trim > _TRIM_BYTES
+        # What caches let go of is still resident, without any growth.
+        is_loose = resident > _LOOSE * self.kept + _LOOSE_BYTES
+        if since > _TRIM_SECONDS and has_grown or since > _LOOSE_SECONDS and is_loose:
             self._trim()
 
     def _relieve(self, size: int) -> None:
