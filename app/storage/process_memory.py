@@ -142,7 +142,7 @@ class ProcessMemory:
         has_grown = resident - self._after_trim > _TRIM_BYTES
         # What caches let go of is still resident, without any growth.
         is_loose = resident > _LOOSE * self.kept + _LOOSE_BYTES
-        if since > _TRIM_SECONDS and has_grown or since > _LOOSE_SECONDS and is_loose:
+        if (since > _TRIM_SECONDS and has_grown) or (since > _LOOSE_SECONDS and is_loose):
             self._trim()
 
     def _relieve(self, size: int) -> None:
