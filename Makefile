@@ -8,7 +8,7 @@ TOOLS := .tools
 HELM_VERSION := v4.3.1
 HELM := $(CURDIR)/$(TOOLS)/helm-$(HELM_VERSION)
 
-.PHONY: env test lint openapi check-openapi demo bench image-check image image-base chart-check clean
+.PHONY: env test lint openapi check-openapi demo bench soak image-check image image-base chart-check clean
 
 env: $(STAMP)
 
@@ -64,6 +64,10 @@ chart-check: env $(HELM)
 $(HELM):
 	GOBIN=$(CURDIR)/$(TOOLS) go install helm.sh/helm/v4/cmd/helm@$(HELM_VERSION)
 	mv $(TOOLS)/helm $@
+
+# A server under a memory limit while many tables pass through; about 10 minutes on two cores.
+soak: env
+	$(BIN)/python -m benchmarks.soak $(SOAK)
 
 clean:
 	rm -rf $(VENV) $(TOOLS) build dist

@@ -1,13 +1,14 @@
 """Connections of the HTTP server that do not wait for ever.
 
 uvicorn closes a connection that is silent between two requests, but waits without end for the first request,
-and for the rest of a head of which some bytes have come. Bodies have a deadline of their own, see
-:mod:`app.api.json_body`.
+for the rest of a head of which some bytes have come, and for callers to take their answers. Bodies have a
+deadline of their own, see :mod:`app.api.json_body`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+import socket
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
@@ -15,8 +16,70 @@ if TYPE_CHECKING:
     import asyncio
 
 
+_PROGRESS_BYTES: Final = 1 << 16
+"""Who takes fewer bytes of an answer in the time that there is takes none."""
+
+_UNSENT_BYTES: Final = 1 << 18
+_PATIENCE_SECONDS: Final = 1.0
+
+
+class UntakenAnswers:
+    """Answers that were made and that their callers do not take as fast as they come.
+
+    An answer of which nothing is taken for a while is broken off. Where all of them together are over their
+    limit, the one that was left for longest is.
+
+    Attributes:
+        seconds: how long an answer waits.
+        limit: bytes that all of them may hold in this process, about.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = 30.0
+        self.limit = 256 << 20
+        self._waiting: dict[PunctualProtocol, tuple[float, asyncio.TimerHandle]] = {}
+
+    @property
+    def held(self) -> int:
+        """Bytes of all answers that wait."""
+        return sum(each.transport.get_write_buffer_size() for each in list(self._waiting))
+
+    def add(self, connection: PunctualProtocol) -> None:
+        """The caller of ``connection`` takes its answer too slowly for now."""
+        loop, size = connection.loop, connection.transport.get_write_buffer_size()
+        timer = loop.call_later(self.seconds, self._look, connection, size)
+        self._waiting[connection] = loop.time(), timer
+        while self._waiting and self.held > self.limit:
+            oldest, (since, _) = next(iter(self._waiting.items()))
+            if loop.time() - since < _PATIENCE_SECONDS:
+                return
+            self._break_off(oldest)
+
+    def remove(self, connection: PunctualProtocol) -> None:
+        """The answer was taken, or the connection is gone."""
+        _, timer = self._waiting.pop(connection, (0.0, None))
+        if timer is not None:
+            timer.cancel()
+
+    def _look(self, connection: PunctualProtocol, before: int) -> None:
+        left = connection.transport.get_write_buffer_size()
+        if before - left < _PROGRESS_BYTES:
+            self._break_off(connection)
+            return
+        timer = connection.loop.call_later(self.seconds, self._look, connection, left)
+        self._waiting[connection] = connection.loop.time(), timer
+
+    def _break_off(self, connection: PunctualProtocol) -> None:
+        self.remove(connection)
+        connection.transport.abort()
+
+
+UNTAKEN_ANSWERS: Final = UntakenAnswers()
+"""Those of this process; used by its event loop alone."""
+
+
 class PunctualProtocol(H11Protocol):
-    """uvicorn's HTTP/1.1, with a deadline for the head of every request.
+    """uvicorn's HTTP/1.1, with a deadline for the head of every request and for the taking of every answer.
 
     Attributes:
         head_seconds: from the connection's start, or from the first byte of a later request.
@@ -29,6 +92,13 @@ class PunctualProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as in uvicorn
         """Begins to wait for the first request."""
         super().connection_made(transport)
+        connected = transport.get_extra_info("socket")
+        if connected is not None and connected.family != getattr(socket, "AF_UNIX", None):
+            # asyncio does so only for sockets that say they are TCP's, which those shared by workers do not.
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+                # Else the system takes megabytes for each caller who takes nothing.
+                connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
         self._expect_head()
 
     def data_received(self, data: bytes) -> None:
@@ -44,7 +114,23 @@ class PunctualProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Ends the waiting."""
         self._stop_waiting()
+        UNTAKEN_ANSWERS.remove(self)
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Begins to wait for the caller to take what is there."""
+        super().pause_writing()
+        UNTAKEN_ANSWERS.add(self)
+
+    def resume_writing(self) -> None:
+        """Ends this waiting."""
+        super().resume_writing()
+        UNTAKEN_ANSWERS.remove(self)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Closes a silent connection, and does not wait for ever for the rest of an answer to be taken."""
+        super().timeout_keep_alive_handler()
+        self.loop.call_later(UNTAKEN_ANSWERS.seconds, self.transport.abort)
 
     def _expect_head(self) -> None:
         self._head_timer = self.loop.call_later(self.head_seconds, self.transport.close)

@@ -17,6 +17,9 @@
     │   └── SnapshotExpiredError    the snapshot went away while it was read
     ├── PathNotAllowedError         a path leaves its warehouse, or lies outside the external roots
     ├── SettingsError               the operator's settings cannot be used; nothing starts
+    ├── OverloadedError             more is asked for at once than the process is meant for
+    │   ├── MemoryShortError        the process would leave its memory limit
+    │   └── BusyError               as many requests as it may work on are under way
     └── StorageError                storage failed after retries
         ├── FileMissingError        storage says that the file is not there
         └── DeadlineExceededError   the request's time is used up
@@ -148,6 +151,26 @@ class PathNotAllowedError(PaimonIndexError):
 
 class SettingsError(PaimonIndexError):
     """Settings that cannot be used; the message has one line per setting."""
+
+
+class OverloadedError(PaimonIndexError):
+    """More is asked for at once than this process is meant for; asked again later, it may answer."""
+
+
+class MemoryShortError(OverloadedError):
+    """What is asked for needs memory that the process may not take now."""
+
+
+class BusyError(OverloadedError):
+    """As many requests as the process may work on are under way.
+
+    Attributes:
+        limit: how many.
+    """
+
+    def __init__(self, message: str, *, limit: int) -> None:
+        self.limit = limit
+        super().__init__(message)
 
 
 class StorageError(PaimonIndexError):

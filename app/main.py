@@ -28,10 +28,14 @@ from app.api.problems import ProblemError, problem_of, problem_of_status
 from app.api.request_ids import RequestIds, request_id_of
 from app.api.runtime import Runtime
 from app.api.security_headers import SecurityHeaders
+from app.connections import UNTAKEN_ANSWERS
 from app.errors import PaimonIndexError, RequestError, SettingsError
+from app.memory_budget import MemoryBudget
 from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
+from app.stopping import Stopping
 from app.storage import DiskTier, Readers, Warehouse
+from app.storage.memory import prepare_process
 from app.telemetry.middleware import Accounting
 from app.telemetry.service import Telemetry
 
@@ -75,6 +79,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        prepare_process()
         if tokens is not None:
             tokens.start()
         elif settings.auth == "off":
@@ -84,6 +89,9 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         telemetry.start()
         app.state.runtime = runtime = Runtime.start(settings, service, telemetry.background)
         telemetry.watch = runtime.watch
+        UNTAKEN_ANSWERS.seconds = settings.deadline_seconds
+        UNTAKEN_ANSWERS.limit = runtime.budget.bodies
+        stopping.listen()
         yield
         app.state.runtime = None
         runtime.close()
@@ -91,7 +99,9 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
             tokens.stop()
         service.close()
         telemetry.stop()
+        stopping.finish()
 
+    stopping = Stopping(settings.drain_seconds)
     app = FastAPI(
         title="paimon-index",
         version=__version__,
@@ -106,6 +116,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.runtime = None
+    app.state.stopping = stopping
     app.state.telemetry = telemetry
     for module in (
         planning,
@@ -121,7 +132,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     for kind in (PaimonIndexError, ProblemError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _answer_error)
     # The last one added is the outermost.
-    app.add_middleware(Admission, concurrency=settings.concurrency)
+    app.add_middleware(Admission, requests=settings.requests)
     app.add_middleware(Compression)
     app.add_middleware(Authentication, gate=_gate(settings, tokens), is_open=open_paths(settings))
     app.add_middleware(RequestIds)
@@ -142,7 +153,8 @@ def create_service(settings: Settings) -> IndexService:
             f"no warehouse is configured: give --warehouse name=url or {ENVIRONMENT_PREFIX}WAREHOUSES="
             """'{"name": "url"}'"""
         )
-    readers = Readers(settings.read_threads, settings.read_bytes)
+    budget = MemoryBudget.of(settings)
+    readers = Readers(settings.read_threads, budget.reads)
     disk = DiskTier(settings.disk_cache, settings.disk_cache_bytes) if settings.disk_cache else None
     warehouses = {
         name: _open(name, url, allow_external=settings.allow_external, readers=readers, disk=disk)
@@ -150,7 +162,7 @@ def create_service(settings: Settings) -> IndexService:
     }
     return IndexService(
         warehouses,
-        cache_bytes=settings.cache_bytes,
+        cache_bytes=budget.caches,
         limits=settings.limits,
         time_zone=settings.time_zone,
         readers=readers,

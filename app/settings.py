@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import SettingsError
-from app.planning.limits import CacheBytes, Limits
+from app.planning.limits import Limits
 from app.planning.requests import TableRef
 from app.table.table import is_name
 from app.types.session_zone import session_zone
@@ -30,7 +30,6 @@ RESERVED_WAREHOUSES = frozenset({"config", "cache"})
 _WAREHOUSE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _MIB = 1 << 20
 _LIMITS = Limits()
-_CACHES = CacheBytes()
 # JSON nests twice per level of a filter, and the interpreter's own stack bounds how deep JSON may nest.
 _DEEPEST_FILTER = 400
 
@@ -66,9 +65,13 @@ class Settings(BaseSettings):
     tls_key: str | None = None
 
     body_bytes: Positive = 32 * _MIB
+    bodies_bytes: Positive | None = None
     body_seconds: Seconds = 30.0
     deadline_seconds: Seconds = 30.0
     concurrency: Positive = 256
+    requests: Positive = 2_048
+    drain_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 5.0
+    grace_seconds: Annotated[int, Field(ge=0)] = 10
     filter_depth: Annotated[int, Field(gt=0, le=_DEEPEST_FILTER)] = _LIMITS.filter_depth
     filter_literals: Positive = _LIMITS.filter_literals
     files_named: Positive = _LIMITS.files_named
@@ -82,18 +85,19 @@ class Settings(BaseSettings):
     metrics_token_names: bool = False
 
     read_threads: Positive = 16
-    read_bytes: Positive = 256 * _MIB
+    read_bytes: Positive | None = None
     disk_cache: str | None = None
     disk_cache_bytes: Positive = 10 << 30
 
-    cache_metadata_bytes: Bytes = _CACHES.metadata
-    cache_manifests_bytes: Bytes = _CACHES.manifests
-    cache_index_headers_bytes: Bytes = _CACHES.index_headers
-    cache_bloom_filters_bytes: Bytes = _CACHES.bloom_filters
-    cache_bitmaps_bytes: Bytes = _CACHES.bitmaps
-    cache_deletion_vectors_bytes: Bytes = _CACHES.deletion_vectors
-    cache_hash_indexes_bytes: Bytes = _CACHES.hash_indexes
-    cache_plans_bytes: Bytes = _CACHES.plans
+    memory_bytes: Positive | None = None
+    cache_metadata_bytes: Bytes | None = None
+    cache_manifests_bytes: Bytes | None = None
+    cache_index_headers_bytes: Bytes | None = None
+    cache_bloom_filters_bytes: Bytes | None = None
+    cache_bitmaps_bytes: Bytes | None = None
+    cache_deletion_vectors_bytes: Bytes | None = None
+    cache_hash_indexes_bytes: Bytes | None = None
+    cache_plans_bytes: Bytes | None = None
 
     @classmethod
     def load(cls, **flags: object) -> Self:
@@ -192,18 +196,18 @@ class Settings(BaseSettings):
         return Limits(self.filter_depth, self.filter_literals, self.files_named)
 
     @property
-    def cache_bytes(self) -> CacheBytes:
-        """The capacity of each cache."""
-        return CacheBytes(
-            metadata=self.cache_metadata_bytes,
-            manifests=self.cache_manifests_bytes,
-            index_headers=self.cache_index_headers_bytes,
-            bloom_filters=self.cache_bloom_filters_bytes,
-            bitmaps=self.cache_bitmaps_bytes,
-            deletion_vectors=self.cache_deletion_vectors_bytes,
-            hash_indexes=self.cache_hash_indexes_bytes,
-            plans=self.cache_plans_bytes,
-        )
+    def cache_capacities(self) -> dict[str, int | None]:
+        """The capacity of each cache in bytes; None for its share of the memory."""
+        return {
+            "metadata": self.cache_metadata_bytes,
+            "manifests": self.cache_manifests_bytes,
+            "index_headers": self.cache_index_headers_bytes,
+            "bloom_filters": self.cache_bloom_filters_bytes,
+            "bitmaps": self.cache_bitmaps_bytes,
+            "deletion_vectors": self.cache_deletion_vectors_bytes,
+            "hash_indexes": self.cache_hash_indexes_bytes,
+            "plans": self.cache_plans_bytes,
+        }
 
 
 def _table_ref(name: str, warehouses: Iterable[str]) -> TableRef:

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import socket
 import threading
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 import uvicorn
 
-from app.connections import PunctualProtocol
+from app.connections import UNTAKEN_ANSWERS, PunctualProtocol, UntakenAnswers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,3 +74,99 @@ def test_requests_in_pieces_and_in_a_row_are_answered(address: tuple[str, int]) 
             connection.sendall(REQUEST[:9])
             connection.sendall(REQUEST[9:])
             receive_answer(connection)
+
+
+class Flood:
+    """An application that answers with more than anybody's buffers hold."""
+
+    SIZE = 64 << 20
+
+    async def __call__(self, _scope: Any, _receive: Any, send: Any) -> None:
+        headers = [(b"content-length", b"%d" % self.SIZE)]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": bytes(self.SIZE)})
+
+
+@pytest.fixture
+def flood() -> Iterator[tuple[str, int]]:
+    config = uvicorn.Config(Flood(), port=0, log_config=None, lifespan="off", http=PunctualProtocol)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    before = UNTAKEN_ANSWERS.seconds, UNTAKEN_ANSWERS.limit
+    thread.start()
+    while not server.started:
+        thread.join(0.01)
+    yield server.servers[0].sockets[0].getsockname()
+    server.should_exit = True
+    thread.join()
+    UNTAKEN_ANSWERS.seconds, UNTAKEN_ANSWERS.limit = before
+
+
+def test_an_answer_that_nobody_takes_is_broken_off(flood: tuple[str, int]) -> None:
+    UNTAKEN_ANSWERS.seconds = 0.2
+    with socket.create_connection(flood, timeout=20) as connection:
+        connection.sendall(REQUEST)
+        connection.recv(1)
+        while not UNTAKEN_ANSWERS.held:
+            pass
+        while UNTAKEN_ANSWERS.held:
+            pass
+        assert len(received(connection)) < Flood.SIZE
+
+
+def test_an_answer_that_is_taken_arrives_however_large(flood: tuple[str, int]) -> None:
+    UNTAKEN_ANSWERS.seconds = 5.0
+    with socket.create_connection(flood, timeout=20) as connection:
+        connection.sendall(REQUEST)
+        size = 0
+        while size < Flood.SIZE:
+            size += len(connection.recv(1 << 20))
+
+    assert UNTAKEN_ANSWERS.held == 0
+
+
+class Clock:
+    """The time of an event loop that calls nothing."""
+
+    now = 0.0
+
+    def time(self) -> float:
+        return self.now
+
+    def call_later(self, _seconds: float, *_: Any) -> Any:
+        return SimpleNamespace(cancel=lambda: None)
+
+
+class Caller:
+    """A connection whose caller left 100 bytes untaken."""
+
+    def __init__(self, loop: Clock) -> None:
+        self.loop = loop
+        self.is_broken_off = False
+        self.transport = SimpleNamespace(get_write_buffer_size=lambda: 100, abort=self._abort)
+
+    def _abort(self) -> None:
+        self.is_broken_off = True
+
+
+def test_of_answers_that_are_too_much_together_the_one_goes_that_waits_longest() -> None:
+    answers, clock = UntakenAnswers(), Clock()
+    answers.limit = 250
+    callers: Any = [Caller(clock) for _ in range(4)]
+    for caller in callers[:2]:
+        answers.add(caller)
+    clock.now = 10
+    for caller in callers[2:]:
+        answers.add(caller)
+
+    assert [caller.is_broken_off for caller in callers] == [True, True, False, False]
+
+
+def test_nobody_is_broken_off_who_was_given_no_time() -> None:
+    answers, clock = UntakenAnswers(), Clock()
+    answers.limit = 50
+    caller: Any = Caller(clock)
+
+    answers.add(caller)
+
+    assert not caller.is_broken_off

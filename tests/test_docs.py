@@ -10,6 +10,7 @@ import typer.main
 from app.api import problems
 from app.cli import program
 from app.main import create_app
+from app.planning.limits import CacheBytes
 from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
 
@@ -20,7 +21,7 @@ COMMANDS = sorted(typer.main.get_command(program).commands)  # type: ignore[attr
 @pytest.fixture(scope="module")
 def endpoints() -> set[str]:
     settings = Settings.load(warehouses={})
-    service = IndexService({}, cache_bytes=settings.cache_bytes, limits=settings.limits)
+    service = IndexService({}, cache_bytes=CacheBytes(), limits=settings.limits)
     paths = create_app(settings, service).openapi()["paths"]
     return {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
 

@@ -6,6 +6,7 @@ import pytest
 
 from app.errors import SettingsError
 from app.main import create_service
+from app.memory_budget import MemoryBudget
 from app.planning.requests import TableRef
 from app.settings import Settings
 
@@ -63,7 +64,7 @@ def test_cache_capacities_reach_the_caches(monkeypatch: pytest.MonkeyPatch) -> N
     for size, name in enumerate(names):
         monkeypatch.setenv(f"PAIMON_INDEX_CACHE_{name.upper()}_BYTES", str(size))
 
-    capacities = Settings.load().cache_bytes
+    capacities = MemoryBudget.of(Settings.load()).caches
 
     assert [getattr(capacities, name) for name in names] == list(range(len(names)))
 

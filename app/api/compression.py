@@ -8,11 +8,13 @@ compressed form goes out with the last of them: a stream that breaks off has no 
 from __future__ import annotations
 
 import gzip
+import os
 import sys
 import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+import anyio
 import anyio.to_thread
 from starlette.datastructures import Headers, MutableHeaders
 
@@ -83,13 +85,16 @@ class Compression:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        # More threads than cores finish nothing sooner, and the event loop waits among them.
+        self._threads = anyio.CapacityLimiter(os.cpu_count() or 1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        answer = _Answer(preferred_coding(Headers(scope=scope).get("accept-encoding", "")), send)
+        coding = preferred_coding(Headers(scope=scope).get("accept-encoding", ""))
+        answer = _Answer(coding, send, self._threads)
         await self._app(scope, receive, answer.send)
 
 
@@ -99,9 +104,11 @@ class _Answer:
     Args:
         coding: what to compress it with, if it is not too small.
         send: takes the messages of the answer as they go out.
+        threads: bounds the threads that compress.
     """
 
-    def __init__(self, coding: str | None, send: Send) -> None:
+    def __init__(self, coding: str | None, send: Send, threads: anyio.CapacityLimiter) -> None:
+        self._threads = threads
         self._coding = coding
         self._send = send
         self._start: Message | None = None
@@ -133,17 +140,18 @@ class _Answer:
                 self._pieces = coding.pieces()
             elif len(body) >= _SMALLEST_BYTES:
                 _rename(self._start, self._coding)
-                body = await _run(coding.whole, body)
+                body = await self._run(coding.whole, body)
                 MutableHeaders(scope=self._start)["content-length"] = str(len(body))
         if self._pieces is None:
             return body
         if body:
-            body = await _run(self._pieces.compress, body)
+            body = await self._run(self._pieces.compress, body)
         return body if more else body + self._pieces.flush()
 
-
-async def _run(compress: Callable[[bytes], bytes], body: bytes) -> bytes:
-    return await anyio.to_thread.run_sync(compress, body) if len(body) >= _LARGE_BYTES else compress(body)
+    async def _run(self, compress: Callable[[bytes], bytes], body: bytes) -> bytes:
+        if len(body) < _LARGE_BYTES:
+            return compress(body)
+        return await anyio.to_thread.run_sync(compress, body, limiter=self._threads)
 
 
 def _rename(start: Message, coding: str) -> None:

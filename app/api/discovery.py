@@ -30,6 +30,7 @@ from app.api.runtime import Shared
 from app.api.strict_json import write_json
 from app.api.versioned import Question
 from app.planning.version import Version
+from app.storage.process_memory import PROCESS_MEMORY
 
 router = APIRouter(tags=["discovery"])
 
@@ -62,6 +63,7 @@ async def config(runtime: Shared, caller: Asking) -> Response:
             "deadline_seconds": settings.deadline_seconds,
             "concurrency": settings.concurrency,
         },
+        "memory": {**runtime.budget.describe(), "resident_bytes": PROCESS_MEMORY.resident},
         "capabilities": _CAPABILITIES,
         "watch": [
             {

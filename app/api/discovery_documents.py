@@ -26,6 +26,18 @@ class Token(Document):
     role: Literal["reader", "admin"]
 
 
+class MemoryUse(Document):
+    """How this process may use its memory, in bytes."""
+
+    limit_bytes: int = Field(description="What the process may take.")
+    source: str = Field(description="Where the bound of all processes together comes from.")
+    process_bytes: int = Field(description="What is left for the process beside the parts below.")
+    caches: dict[str, int] = Field(description="Capacity of each cache.")
+    bodies_bytes: int = Field(description="For bodies that are being received, all together.")
+    read_bytes: int = Field(description="For reads under way, all together.")
+    resident_bytes: int = Field(description="What the process takes now.")
+
+
 class Configuration(Document):
     """The service's version, limits and capabilities, and what the caller may use of it."""
 
@@ -36,6 +48,7 @@ class Configuration(Document):
         description="The session time zone of requests that name none; null: it is not known."
     )
     limits: dict[str, float]
+    memory: MemoryUse
     capabilities: dict[str, list[str]]
     watch: list[WatchedTable] = Field(description="Of this process; others follow the tables on their own.")
     token: Token | None = Field(description="Null where the service asks for none.")

@@ -37,7 +37,7 @@ async def live() -> Response:
 @router.get("/health/ready", **operation(Health, storage=False))
 async def ready(request: Request) -> Response:
     """Tell whether requests are answered: 503 while starting and shutting down."""
-    if request.app.state.runtime is None:
+    if request.app.state.runtime is None or request.app.state.stopping.is_begun:
         raise ProblemError(problem_of_status(503, "the service is starting or shutting down"))
     return Response(b'{"status":"ready"}', media_type="application/json")
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:paimon-index:error:"
 
+AGAIN = {"Retry-After": "1"}
+"""Headers of answers to requests that may be repeated in a moment."""
+
 _MEMBERS = ("column", "position", "path", "offset", "limit")
 
 
@@ -72,13 +75,17 @@ class ProblemError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """How one class of exceptions is answered; ``named`` where the caller gave the path in question."""
+    """How one class of exceptions is answered; ``named`` where the caller gave the path in question.
+
+    The same request may be answered a moment later where ``again`` says so.
+    """
 
     error: type[Exception]
     status: int
     slug: str
     title: str
     named: int | None = None
+    again: bool = False
 
 
 # The first line that fits decides, so a class stands before its bases.
@@ -98,6 +105,8 @@ _KINDS = (
     _Kind(errors.FileMissingError, 424, "file-missing", "A file is missing from storage", named=404),
     _Kind(errors.DeadlineExceededError, 504, "deadline-exceeded", "The request took too long"),
     _Kind(errors.StorageError, 503, "storage-unavailable", "Storage failed"),
+    _Kind(errors.MemoryShortError, 503, "memory-short", "The service is short of memory", again=True),
+    _Kind(errors.BusyError, 429, "too-many-requests", "Too Many Requests", again=True),
 )
 
 _INTERNAL = "internal"
@@ -136,7 +145,7 @@ def problem_of(error: Exception, *, path_was_named: bool = False) -> Problem:
                 # Where files outside of the warehouse lie is not for callers to know.
                 members["path"] = name = path.rpartition("/")[2]
                 detail = detail.replace(path, name)
-            return Problem(status, kind.slug, kind.title, detail, members)
+            return Problem(status, kind.slug, kind.title, detail, members, AGAIN if kind.again else {})
     return Problem(500, _INTERNAL, "A bug in the service", "The service erred; its log has the request id")
 
 

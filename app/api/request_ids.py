@@ -7,6 +7,7 @@ answer.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import uuid
@@ -16,7 +17,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 
 from app.api.bug_reports import places_of
-from app.api.problems import problem_of
+from app.api.problems import AGAIN, problem_of, problem_of_status
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -63,6 +64,13 @@ class RequestIds:
 
         try:
             await self._app(scope, receive, send_named)
+        except asyncio.CancelledError:
+            # What is under way is cancelled only where the process ends before it is done.
+            _log.warning("request %s: broken off, the service is shutting down", request_id)
+            if not begun:
+                headers = {**AGAIN, "Connection": "close"}
+                problem = problem_of_status(503, "the service is shutting down", headers=headers)
+                await problem.response(request_id)(scope, receive, send_named)
         except ClientDisconnect:
             _log.info("request %s: the caller went away", request_id)
         except Exception as error:  # noqa: BLE001 - answered and told in the log

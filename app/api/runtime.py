@@ -1,9 +1,11 @@
 """What all request handlers share: the service, the settings, and the threads that blocking work runs in."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Annotated, Self, TypeVar
 
@@ -12,15 +14,21 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive
 
+from app.api.load import Bodies, Work
 from app.api.strict_json import write_json
 from app.errors import DeadlineExceededError
+from app.memory_budget import MemoryBudget
 from app.observation import NOBODY, Observer, Phase, during, observed_by
 from app.planning.service import IndexService
 from app.planning.watch import Watch
 from app.settings import Settings
-from app.storage import Cancellation, cancellable, time_limit
+from app.storage import Cancellation, cancellable, check_deadline, time_limit
+from app.storage.process_memory import PROCESS_MEMORY
+from app.storage.slots import Slots
 
 T = TypeVar("T")
+
+_log = logging.getLogger("paimon_index")
 
 # Most answers are there before it would pay to watch whether their callers still wait for them.
 _UNWATCHED_SECONDS = 0.05
@@ -36,6 +44,10 @@ class Runtime:
         threads: do the blocking work. A thread that storage holds up stays counted here after its request was
             answered with 504, so that no number of such requests makes more threads.
         watch: keeps the tables warm that the operator named.
+        budget: the memory of this process.
+        work: counts the requests that are worked on.
+        bodies: bounds the bodies that are being received.
+        slots: for threads that compute.
         receive: tells when the caller of the request goes away; None outside of requests.
         observer: is told what the work of the request does.
     """
@@ -44,21 +56,40 @@ class Runtime:
     service: IndexService
     threads: ThreadPoolExecutor
     watch: Watch
+    budget: MemoryBudget
+    work: Work
+    bodies: Bodies
+    slots: Slots
     receive: Receive | None = None
     observer: Observer = NOBODY
 
     @classmethod
     def start(cls, settings: Settings, service: IndexService, observer: Observer = NOBODY) -> Self:
-        """The runtime of a service that starts; ``observer`` is told what is done beside requests."""
+        """The runtime of a service that starts; the process keeps to its memory from now on.
+
+        Args:
+            settings: what the operator set.
+            service: answers the questions.
+            observer: is told what is done beside requests.
+        """
+        budget = MemoryBudget.of(settings)
+        PROCESS_MEMORY.keep_within(budget.limit)
+        _log.info("memory of this process in bytes: %s", budget.describe())
         watch = Watch(service, settings.watched_tables, settings.watch_seconds, observer=observer)
         watch.start()
         threads = ThreadPoolExecutor(settings.threads, thread_name_prefix="paimon-index")
-        return cls(settings, service, threads, watch)
+        work, bodies = Work(settings.concurrency), Bodies(budget.bodies)
+        return cls(settings, service, threads, watch, budget, work, bodies, Slots())
 
-    async def run(self, work: Callable[[], T]) -> T:
+    async def run(self, work: Callable[[], T], *, is_begun: bool = False) -> T:
         """The result of blocking ``work``, done in a thread before the deadline.
 
+        Args:
+            work: what to do.
+            is_begun: for an answer of which some is sent already, so that it is too late to be refused.
+
         Raises:
+            BusyError: as many requests as may be are worked on already.
             DeadlineExceededError: the time was up, in the queue or in the work.
             ClientDisconnect: nobody waits for the result any more.
         """
@@ -67,11 +98,23 @@ class Runtime:
         asked = time.perf_counter()
 
         def limited() -> T:
-            self.observer.spent(Phase.QUEUE, time.perf_counter() - asked)
-            with time_limit(seconds), cancellable(cancellation), observed_by(self.observer):
+            with (
+                time_limit(seconds),
+                cancellable(cancellation),
+                observed_by(self.observer),
+                self.slots.computing(),
+            ):
+                self.observer.spent(Phase.QUEUE, time.perf_counter() - asked)
+                check_deadline()
                 return work()
 
-        under_way = asyncio.get_running_loop().run_in_executor(self.threads, limited)
+        with nullcontext() if is_begun else self.work.one_more():
+            return await self._finished(
+                asyncio.get_running_loop().run_in_executor(self.threads, limited), cancellation
+            )
+
+    async def _finished(self, under_way: asyncio.Future[T], cancellation: Cancellation) -> T:
+        seconds = self.settings.deadline_seconds
         try:
             async with asyncio.timeout(seconds):
                 return await self._while_awaited(under_way)

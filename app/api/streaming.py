@@ -57,7 +57,7 @@ class PieceStream(StreamingResponse):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _next(self) -> bytes | None:
-        return await self._runtime.run(self._make)
+        return await self._runtime.run(self._make, is_begun=True)
 
     def _make(self) -> bytes | None:
         with during(Phase.ENCODE):

@@ -9,6 +9,7 @@ import typer
 
 from app.cli.options import DURATION_UNITS, Opened, TableArgument, WarehouseOption, parse_duration
 from app.cli.output import print_json, print_line, print_table
+from app.memory_budget import MemoryBudget
 from app.planning.requests import SnapshotSelector
 from app.storage import Maintenance, Readers
 from app.table import OrphanFiles
@@ -39,7 +40,7 @@ def orphans(
     files = OrphanFiles(
         opened.service.resolve(ref, SnapshotSelector()).table,
         Maintenance(opened.service.warehouses[ref.warehouse]),
-        Readers(opened.settings.read_threads, opened.settings.read_bytes),
+        Readers(opened.settings.read_threads, MemoryBudget.of(opened.settings).reads),
     )
     now = dt.datetime.now(dt.UTC)
     found = files.find(age, now)

@@ -1,25 +1,23 @@
-"""``serve`` and ``openapi``: the HTTP service."""
+"""``serve``: the HTTP service."""
 
 from __future__ import annotations
 
 import json
 import os
 import ssl
-import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 import uvicorn
-import yaml
 
 from app.access import is_loopback
 from app.cli.options import AllowExternal, parse_warehouse
 from app.connections import PunctualProtocol
 from app.errors import SettingsError
 from app.main import create_app, create_service
-from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
+from app.stopping import run_server
 from app.telemetry.logs import logging_config
 from app.telemetry.workers import VARIABLE as WORKERS_DIRECTORY
 from app.telemetry.workers import shared_directory
@@ -29,8 +27,7 @@ if TYPE_CHECKING:
 
     from fastapi import FastAPI
 
-_GRACE_SECONDS = 10
-# A worker that is still importing does not answer, and on a busy machine that takes longer than uvicorn's 5.
+# A worker that is silent for long is replaced; one that starts on a busy machine is not.
 _WORKER_SECONDS = 60
 
 
@@ -83,22 +80,23 @@ def serve(  # noqa: PLR0913 - a parameter for each flag
             os.environ.update(_environment(settings))
             os.environ[WORKERS_DIRECTORY] = str(stack.enter_context(shared_directory()))
             application = "app.main:create_app"
-        uvicorn.run(
+        config = uvicorn.Config(
             application,
             factory=isinstance(application, str),
             host=settings.host,
             port=settings.port,
             workers=settings.workers,
             http=PunctualProtocol,
-            timeout_graceful_shutdown=_GRACE_SECONDS,
-            timeout_worker_healthcheck=_WORKER_SECONDS,
             log_config=logging_config(settings.log_format, settings.log_level),
             # Every request has a line of its own.
             access_log=False,
+            timeout_graceful_shutdown=settings.grace_seconds,
+            timeout_worker_healthcheck=_WORKER_SECONDS,
             server_header=False,
             ssl_certfile=settings.tls_certificate,
             ssl_keyfile=settings.tls_key,
         )
+        run_server(config)
 
 
 def _check_address(settings: Settings) -> None:
@@ -125,14 +123,6 @@ def _check_certificate(settings: Settings) -> None:
             f"{ENVIRONMENT_PREFIX}TLS_CERTIFICATE: no certificate with its key can be read from "
             f"{settings.tls_certificate} and {settings.tls_key or 'the same file'}: {error.strerror or error}"
         ) from error
-
-
-def openapi() -> None:
-    """Print the OpenAPI document."""
-    settings = Settings.load(warehouses={})
-    service = IndexService({}, cache_bytes=settings.cache_bytes, limits=settings.limits)
-    document = create_app(settings, service).openapi()
-    yaml.safe_dump(document, sys.stdout, sort_keys=False, allow_unicode=True, width=110)
 
 
 def _environment(settings: Settings) -> Mapping[str, str]:

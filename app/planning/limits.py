@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 _MIB = 1 << 20
 
@@ -45,3 +45,8 @@ class CacheBytes:
     deletion_vectors: int = 256 * _MIB
     hash_indexes: int = 256 * _MIB
     plans: int = 64 * _MIB
+
+    @property
+    def total(self) -> int:
+        """Of all caches."""
+        return sum(astuple(self))

@@ -26,6 +26,7 @@ from app.planning.schemas import DescribedSchemas, describe_schema
 from app.planning.standalone import evaluate_files, inspect_file
 from app.planning.version import Version, VersionContents
 from app.storage import ByteCache, Readers
+from app.storage.memory import give_memory_back
 from app.table.catalog import Catalog
 from app.table.digest import content_digest
 from app.table.metadata_files import TableReader
@@ -273,6 +274,7 @@ class IndexService:
         """Forgets everything that was decoded; what is kept on disk stays there."""
         for cache in self._caches():
             cache.clear()
+        self._readers.later(give_memory_back)
 
     def close(self) -> None:
         """Ends the threads that read files."""

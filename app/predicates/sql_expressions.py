@@ -12,15 +12,11 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from app.errors import FilterError, LimitExceededError
+from app.predicates.sql_tokens import FUNCTIONS_WITHOUT_PARENTHESES
 from app.predicates.unbound import Column, Unknown, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-FUNCTIONS_WITHOUT_PARENTHESES: Final = frozenset(
-    {"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER", "LOCALTIMESTAMP", "SESSION_USER"}
-)
-"""Words that look like columns."""
 
 _MAX_CHARACTERS: Final = 100_000
 _MAX_NESTING: Final = 40

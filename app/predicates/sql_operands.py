@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from app.predicates.sql_expressions import FUNCTIONS_WITHOUT_PARENTHESES
 from app.predicates.sql_literals import (
     cast_literal,
     negate,
@@ -24,7 +23,7 @@ from app.predicates.sql_literals import (
     read_string,
     typed_literal,
 )
-from app.predicates.sql_tokens import Token, TokenKind
+from app.predicates.sql_tokens import FUNCTIONS_WITHOUT_PARENTHESES, Token, TokenKind
 from app.predicates.unbound import Column, Literal, LiteralKind
 
 if TYPE_CHECKING:

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final
 
 from app.errors import FilterError
 from app.predicates.limits import DEFAULT_LIMITS, FilterLimits, LiteralCount
-from app.predicates.sql_expressions import read_expression
 from app.predicates.sql_tests import read_test
 from app.predicates.sql_tokens import Token, TokenKind, tokenize
 from app.predicates.unbound import And, Not, Or, Predicate
@@ -167,6 +166,9 @@ class _Reader:
         if test is not None:
             return test
         self._count.add(sum(token.kind in (TokenKind.STRING, TokenKind.NUMBER) for token in tokens))
+        # sqlglot takes longer to be loaded than everything else together, and most filters need it not.
+        from app.predicates.sql_expressions import read_expression  # noqa: PLC0415
+
         return read_expression(text, tokens[0].start)
 
     def _match_brackets(self) -> dict[int, int]:

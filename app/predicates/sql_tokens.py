@@ -42,6 +42,12 @@ class TokenKind(Enum):
     END = "end"
 
 
+FUNCTIONS_WITHOUT_PARENTHESES: Final = frozenset(
+    {"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER", "LOCALTIMESTAMP", "SESSION_USER"}
+)
+"""Words that look like columns."""
+
+
 class Token(NamedTuple):
     """A piece of the text.
 

@@ -140,6 +140,13 @@ class AdmittingCache(Generic[Item]):
                 return
         self.rejected += 1
 
+    def shrink(self, weight: int) -> None:
+        """Drops what was used longest ago, newcomers first, until the rest weighs no more than ``weight``."""
+        for segment in (self._window, self._main):
+            while self.weight > weight and segment:
+                segment.popitem()
+                self.evictions += 1
+
     def clear(self) -> None:
         """Forgets all objects, though not what was asked for."""
         self._window.clear()

@@ -15,6 +15,7 @@ from app.errors import DeadlineExceededError
 from app.observation import observer
 from app.storage.admission import AdmittingCache, Weighed
 from app.storage.deadline import check_deadline, wait_for
+from app.storage.process_memory import PROCESS_MEMORY
 from app.storage.turns import Line
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class ByteCache(Generic[Item]):
         self._kept: AdmittingCache[Item] = AdmittingCache(capacity_bytes)
         self._under_way: dict[Hashable, _Flight[Item]] = {}
         self._claimed = 0
+        PROCESS_MEMORY.add(self)
         self._hits = 0
         self._misses = 0
         self._waits = 0
@@ -160,6 +162,17 @@ class ByteCache(Generic[Item]):
             self._kept.clear()
             self._under_way.clear()
 
+    @property
+    def weight(self) -> int:
+        """Bytes of all objects that are kept."""
+        with self._lock:
+            return self._kept.weight
+
+    def shrink(self, weight: int) -> None:
+        """Lets go of objects until the rest weighs no more than ``weight``, since memory is short."""
+        with self._lock:
+            self._kept.shrink(weight)
+
     def statistics(self) -> CacheStatistics:
         """The counters, all of one moment."""
         with self._lock:
@@ -226,6 +239,7 @@ class ByteCache(Generic[Item]):
     def _load(
         self, batch: _Batch[Key, Item], load_missing: Callable[[Sequence[Key]], Iterable[Item]]
     ) -> dict[Key, Item]:
+        PROCESS_MEMORY.require(batch.expected, f"a load for {self.name}")
         claimed = 0
         if batch.expected:
             with self._lock:

@@ -14,6 +14,7 @@ from threading import Event
 from typing import TYPE_CHECKING, TypeVar
 
 from app.errors import DeadlineExceededError, RequestCancelledError
+from app.storage.slots import waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +94,8 @@ def pause(seconds: float) -> None:
     if cancellation is None:
         time.sleep(seconds)
     else:
-        cancellation.event.wait(seconds)
+        with waiting():
+            cancellation.event.wait(seconds)
 
 
 def wait_for(future: Future[Result]) -> Result:
@@ -103,7 +105,10 @@ def wait_for(future: Future[Result]) -> Result:
         DeadlineExceededError: this request's time was used up before, or its caller went away.
         Exception: whatever the other thread raised.
     """
-    while not future.done():
-        check_deadline()
-        wait([future], glance_seconds())
+    if future.done():
+        return future.result()
+    with waiting():
+        while not future.done():
+            check_deadline()
+            wait([future], glance_seconds())
     return future.result()

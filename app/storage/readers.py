@@ -125,5 +125,5 @@ class Readers:
             yield
 
     def close(self) -> None:
-        """Ends the threads once what they are loading is loaded."""
-        self._pool.shutdown(cancel_futures=True)
+        """Ends the threads once what they are loading is loaded, which nobody waits for."""
+        self._pool.shutdown(wait=False, cancel_futures=True)

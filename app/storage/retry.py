@@ -17,6 +17,7 @@ from app.errors import DeadlineExceededError, FileMissingError, PaimonIndexError
 from app.observation import StorageOperation, observer
 from app.storage.deadline import check_deadline, pause, remaining_seconds
 from app.storage.failures import failure_of
+from app.storage.slots import waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +60,8 @@ class RetryPolicy:
         """
         check_deadline()
         try:
-            return _observed(kind, path, operation)
+            with waiting():
+                return _observed(kind, path, operation)
         except PaimonIndexError:
             raise
         except Exception as error:
@@ -77,7 +79,8 @@ class RetryPolicy:
             if failed:
                 raise failed.pop()
             check_deadline()
-            return _observed(kind, path, operation, is_repeated=True)
+            with waiting():
+                return _observed(kind, path, operation, is_repeated=True)
 
         time_left = remaining_seconds()
         stop: tenacity.stop.stop_base = tenacity.stop_after_attempt(self.attempts)

@@ -7,6 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING, TypeVar
 
 from app.storage.deadline import check_deadline, glance_seconds
+from app.storage.slots import give_away
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,11 +23,14 @@ class Line:
     """
 
     def __init__(self, lock: threading.Lock) -> None:
+        self._lock = lock
         self._changed = threading.Condition(lock)
         self._waiting: deque[object] = deque()
 
     def take(self, attempt: Callable[[], Taken | None]) -> Taken:
         """What ``attempt`` takes, once it is this thread's turn and the attempt is not in vain (``None``).
+
+        The lock may be let go in between.
 
         Raises:
             DeadlineExceededError: the request's time was used up before, or its caller went away.
@@ -35,6 +39,7 @@ class Line:
             return taken
         place = object()
         self._waiting.append(place)
+        slots = give_away()
         try:
             while True:
                 taken = attempt() if self._waiting[0] is place else None
@@ -45,6 +50,11 @@ class Line:
         finally:
             self._waiting.remove(place)
             self.changed()
+            if slots is not None:
+                # Those who compute may wait for the lock.
+                self._lock.release()
+                slots.take_back()
+                self._lock.acquire()
 
     def changed(self) -> None:
         """Something was given back, or somebody left the line."""

@@ -127,7 +127,7 @@ class LiftedValues:
         starts, lengths = decoded.starts + len(self._values), decoded.lengths.copy()
         starts[rows[is_token]], lengths[rows[is_token]] = np.cumsum(lifted) - lifted, lifted
         self._values.extend(decoded.data)
-        return BytesColumn(self._values.data, np.where(lengths < 0, 0, starts), lengths)
+        return BytesColumn(self._values.packed(), np.where(lengths < 0, 0, starts), lengths)
 
     def _move(self) -> None:
         """Lets go of the blocks that values were lifted out of."""

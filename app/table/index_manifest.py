@@ -29,7 +29,6 @@ import pyarrow as pa
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
 from app.table.avro_schema import ArrayOf, Nullable, RecordOf
-from app.table.avro_writing import write_avro
 from app.table.manifest_entry import FileKind
 from app.table.record_columns import RecordColumns
 from app.table.record_files import read_columns
@@ -147,6 +146,9 @@ class IndexManifest:
             RequestError: a number is larger than its field.
             UnsupportedFormatError: the compression is none of ``zstd``, ``deflate``, ``snappy``, ``null``.
         """
+        # fastavro is needed by those who write only, not by the service.
+        from app.table.avro_writing import write_avro  # noqa: PLC0415
+
         return write_avro(map(_record, self.entries), _FIELDS, compression)
 
 

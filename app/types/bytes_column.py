@@ -189,5 +189,5 @@ class GrowingBytes:
         return self._data[: self._size]
 
     def packed(self) -> NDArray[np.uint8]:
-        """The same to keep: a copy where most of the buffer is empty, which may have come in large pages."""
-        return self.data if 2 * self._size >= len(self._data) else self.data.copy()
+        """The same to keep: a copy where much of the buffer is empty, which takes memory nevertheless."""
+        return self.data if 4 * self._size >= 3 * len(self._data) else self.data.copy()

@@ -14,6 +14,7 @@ from app.api.bug_reports import places_of
 from app.api.problems import problem_of
 from app.errors import CorruptIndexError, FileMissingError, PathNotAllowedError, StorageError
 from app.main import create_app
+from app.memory_budget import MemoryBudget
 from app.planning.service import IndexService
 from app.settings import Settings
 from app.storage import RetryPolicy, Warehouse
@@ -34,7 +35,9 @@ def test_a_failing_store_is_not_described_to_callers(
     settings = Settings.load(warehouses={"main": str(tmp_path)})
     with failing_store(403, "InvalidAccessKeyId") as (options, calls):
         warehouse = Warehouse("main", "s3://hidden-bucket/inside", options=options, retry=RetryPolicy(1))
-        service = IndexService({"main": warehouse}, cache_bytes=settings.cache_bytes, limits=settings.limits)
+        service = IndexService(
+            {"main": warehouse}, cache_bytes=MemoryBudget.of(settings).caches, limits=settings.limits
+        )
         with listening(create_app(settings, service), lifespan="on") as client:
             answers = [
                 client.get("/v1/main/databases"),

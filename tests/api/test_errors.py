@@ -248,7 +248,7 @@ def test_a_body_that_does_not_arrive(serve: Serve) -> None:
     assert b"urn:paimon-index:error:request-timeout" in answer
 
 
-def test_requests_over_the_concurrency_are_turned_away(serve: Serve) -> None:
+def test_more_requests_than_may_be_under_way_are_turned_away(serve: Serve) -> None:
     entered, leave = threading.Event(), threading.Event()
 
     def slow_body() -> Any:
@@ -257,7 +257,7 @@ def test_requests_over_the_concurrency_are_turned_away(serve: Serve) -> None:
         leave.wait(20)
         yield b"}"
 
-    with serve(concurrency=1) as client:
+    with serve(requests=1) as client:
         answers: list[httpx.Response] = []
         waiting = threading.Thread(target=lambda: answers.append(client.post(PLAN, content=slow_body())))
         waiting.start()

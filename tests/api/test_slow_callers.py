@@ -1,0 +1,82 @@
+"""Callers who send or take nothing keep nobody else from being answered."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from tests.golden_tables import DATABASE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import httpx
+
+    from tests.api.conftest import Serve
+
+PLAN = f"/v1/main/databases/{DATABASE}/tables/append_sidecar/plan"
+HELD = 150_000
+
+
+@contextmanager
+def connected(client: httpx.Client) -> Iterator[socket.socket]:
+    address = client.base_url.host, client.base_url.port or 0
+    with socket.create_connection(address, timeout=60) as connection:
+        yield connection
+
+
+def head(length: int, accept: str = "application/json") -> bytes:
+    return f"POST {PLAN} HTTP/1.1\r\nHost: x\r\nAccept: {accept}\r\nContent-Length: {length}\r\n\r\n".encode()
+
+
+def test_bodies_that_stop_share_one_limit(serve: Serve) -> None:
+    with serve(bodies_bytes=200_000) as client, connected(client) as connection:
+        connection.sendall(head(1_000_000) + b"{" + bytes(HELD))
+        refused = client.post(PLAN, content=b" " * 100_000 + b"{}")
+        while refused.status_code == 200:
+            # The first body is on its way, but perhaps not there yet.
+            refused = client.post(PLAN, content=b" " * 100_000 + b"{}")
+        small = client.post(PLAN, json={})
+
+    assert (refused.status_code, small.status_code) == (503, 200)
+    assert refused.json()["type"] == "urn:paimon-index:error:memory-short"
+    assert refused.headers["retry-after"] == "1"
+    assert refused.headers["connection"] == "close"
+
+
+def test_room_comes_back_with_the_connection(serve: Serve) -> None:
+    with serve(bodies_bytes=200_000) as client:
+        for _ in range(5):
+            with connected(client) as connection:
+                connection.sendall(head(HELD) + b" " * (HELD - 2) + b"{}")
+                assert connection.recv(65_536).startswith(b"HTTP/1.1 200")
+
+
+def test_callers_who_wait_are_not_worked_on(serve: Serve) -> None:
+    with serve(concurrency=1) as client, ExitStack() as stack:
+        for _ in range(20):
+            connection = stack.enter_context(connected(client))
+            connection.sendall(head(10) + b"{")
+        answers = [client.post(PLAN, json={}).status_code for _ in range(5)]
+
+    assert answers == [200] * 5
+
+
+def test_more_work_than_may_be_is_turned_away(serve: Serve) -> None:
+    statuses: list[int] = []
+    with serve(concurrency=1, threads=1) as client:
+
+        def ask() -> None:
+            statuses.extend(client.post(PLAN, json={"limit": n + 1}).status_code for n in range(20))
+
+        threads = [threading.Thread(target=ask) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    assert len(statuses) == 120
+    assert set(statuses) <= {200, 429}
+    assert 200 in statuses

@@ -1,0 +1,96 @@
+"""``doctor`` says what is wrong, and what to do about it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner
+
+from app.cli import program
+from app.storage import Warehouse
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.golden_tables import GoldenWarehouse
+
+
+def diagnose(*arguments: str) -> tuple[int, dict[str, Any]]:
+    """The exit status, and the checks by name."""
+    result = CliRunner().invoke(program, ["doctor", "--json", *arguments])
+    document = json.loads(result.stdout)
+    assert document["healthy"] == (result.exit_code == 0)
+    return result.exit_code, {each["check"]: each for each in document["checks"]}
+
+
+def test_all_is_well(golden: GoldenWarehouse) -> None:
+    status, checks = diagnose("--warehouse", f"main={golden.root}")
+
+    assert status == 0
+    assert checks.keys() >= {"settings", "memory", "clock", "warehouse main"}
+    assert "can be read" in checks["warehouse main"]["found"]
+
+
+def test_people_read_a_line_for_each_check(golden: GoldenWarehouse) -> None:
+    result = CliRunner().invoke(program, ["doctor", "--warehouse", f"main={golden.root}"])
+
+    assert [line.split()[0] for line in result.stdout.splitlines()][:2] == ["ok", "ok"]
+
+
+def test_a_warehouse_that_is_not_there(tmp_path: Path) -> None:
+    status, checks = diagnose("--warehouse", f"main={tmp_path / 'none'}")
+
+    assert status == 1
+    assert checks["warehouse main"]["outcome"] == "failed"
+    assert "check the URL" in checks["warehouse main"]["advice"]
+
+
+def test_a_warehouse_without_databases(tmp_path: Path) -> None:
+    status, checks = diagnose("--warehouse", f"main={tmp_path}")
+
+    assert (status, checks["warehouse main"]["outcome"]) == (0, "warning")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "check"),
+    [
+        ("PAGE_SIZE", "none", "settings"),
+        ("MEMORY_BYTES", "1000000", "memory"),
+        ("DISK_CACHE", "/proc/none", "disk cache"),
+    ],
+)
+def test_what_cannot_work_is_told(
+    monkeypatch: pytest.MonkeyPatch, golden: GoldenWarehouse, variable: str, value: str, check: str
+) -> None:
+    monkeypatch.setenv(f"PAIMON_INDEX_{variable}", value)
+
+    status, checks = diagnose("--warehouse", f"main={golden.root}")
+
+    assert (status, checks[check]["outcome"]) == (1, "failed")
+    assert checks[check]["advice"]
+
+
+@pytest.mark.parametrize(
+    ("method", "permission"), [("list_names", "s3:ListBucket"), ("read_ranges", "s3:GetObject")]
+)
+def test_a_missing_permission_is_named(
+    monkeypatch: pytest.MonkeyPatch, golden: GoldenWarehouse, method: str, permission: str
+) -> None:
+    # Who runs tests may read everything, so the storage library's error is raised in its place.
+    from app.storage.locations import Root  # noqa: PLC0415
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError("Forbidden")
+
+    if method == "list_names":
+        monkeypatch.setattr(Warehouse, "list_names", refuse)
+    else:
+        for name in ("read", "read_into"):
+            monkeypatch.setattr(Root, name, refuse)
+
+    status, checks = diagnose("--warehouse", f"main={golden.root}")
+
+    assert status == 1
+    assert permission in checks["warehouse main"]["advice"]
