@@ -36,3 +36,21 @@ def test_table_files(name: str) -> None:
 
     assert files
     assert not differing
+
+
+def test_tables_of_releases() -> None:
+    originals: dict[str, bytes] = {}
+    for path in (_ORIGINALS / "versions").glob("*.tar.xz"):
+        with tarfile.open(path) as archive:
+            files = [(member.name, archive.extractfile(member)) for member in archive if member.isfile()]
+            version = path.name.removesuffix(".tar.xz")
+            originals |= {
+                name.replace("warehouse", version, 1): file.read() for name, file in files if file is not None
+            }
+
+    with tarfile.open(_GOLDEN / "versions" / "warehouse.tar.xz") as archive:
+        files = [(member.name, archive.extractfile(member)) for member in archive if member.isfile()]
+        differing = [name for name, kept in files if kept is None or kept.read() != originals.get(name)]
+
+    assert files
+    assert not differing

@@ -27,23 +27,22 @@ import numpy as np
 import pyarrow as pa
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
+from app.table.arrow_records import is_chosen
 from app.table.avro import AvroCursor
 from app.table.expansion import Allowance
 from app.table.parquet_thrift import read_struct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    import pyarrow.parquet as pq
-
-    from app.table.parquet_thrift import Struct
+    from app.table.parquet_footer import ColumnChunk, ParquetFooter
     from app.types.roaring import Buffer
 
 # A value takes at most so many in columns and in what they are made with: eight, its length and its levels.
 _VALUE_BYTES: Final = 16
 _PAGE_BYTES: Final = 1 << 10
-_STRING: Final = "BYTE_ARRAY"
-_PHYSICAL_TYPES: Final = frozenset({"INT32", "INT64", _STRING})
+_INT32, _INT64, _STRING = 1, 2, 6
+_PHYSICAL_TYPES: Final = frozenset({_INT32, _INT64, _STRING})
 _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
 _HEADERS: Final = {_DATA: (5, 2), _DATA_V2: (8, 4)}
 """Of data pages: field with their own header, and of their encoding in it."""
@@ -52,13 +51,8 @@ _SHARES_PREFIXES: Final = 7
 _LENGTH: Final = struct.Struct("<I")
 _SMALL_BYTES: Final = 1 << 20
 """If a column cannot become more, nobody asks how long the strings of its dictionary are."""
-_CODECS: Final = {
-    "ZSTD": "zstd",
-    "SNAPPY": "snappy",
-    "GZIP": "gzip",
-    "LZ4": "lz4_raw",
-    "BROTLI": "brotli",
-}
+_PLAIN: Final = 0
+_CODECS: Final = {1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,81 +76,63 @@ class _Page:
     encoding: int
 
 
-def check_pages(data: Buffer, metadata: pq.FileMetaData, columns: frozenset[int]) -> None:
+def check_pages(data: Buffer, footer: ParquetFooter, wanted: Sequence[str]) -> None:
     """Makes sure that reading some columns takes no more memory than a file of this size may.
 
     Args:
         data: the whole file.
-        metadata: its footer.
-        columns: numbers of the columns that are to be read.
+        footer: of the file.
+        wanted: names of the columns, with dots before those inside of others.
 
     Raises:
         CorruptMetadataError: it would take more, or pages do not lie where the footer says.
-        UnsupportedFormatError: a column is of a type or codec that no writer of metadata uses.
+        UnsupportedFormatError: a column is compressed by an unknown codec.
     """
     allowance = Allowance(len(data))
     rows = 0
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        rows += group.num_rows
+    for group in footer.row_groups:
+        rows += group.rows
         # Every record names a file of its own, which no codec can shrink below a byte.
-        if not 0 <= group.num_rows <= rows <= len(data):
-            raise CorruptMetadataError(f"a row group of {group.num_rows} rows in a file this small")
-        for column in columns:
-            chunk = group.column(column)
-            what = f"column {chunk.path_in_schema}"
-            if chunk.physical_type not in _PHYSICAL_TYPES:
-                raise CorruptMetadataError(f"{what} has the unexpected type {chunk.physical_type}")
-            allowance.take(group.num_rows * _VALUE_BYTES, what)
-            pages = list(_pages(memoryview(data), chunk))
-            for page in pages:
-                allowance.take(_PAGE_BYTES + page.size + page.values * _VALUE_BYTES, what, page.offset)
-            if chunk.physical_type == _STRING:
-                _check_strings(pages, chunk.compression, allowance, what)
+        if rows > len(data):
+            raise CorruptMetadataError(f"a row group of {group.rows} rows in a file this small")
+        for chunk in group.columns:
+            if is_chosen(chunk.path, wanted):
+                _check_chunk(data, chunk, group.rows, allowance)
 
 
-def _pages(data: memoryview, chunk: pq.ColumnChunkMetaData) -> Iterator[_Page]:
-    if not chunk.num_values:
+def _check_chunk(data: Buffer, chunk: ColumnChunk, rows: int, allowance: Allowance) -> None:
+    what = f"column {chunk.path}"
+    if chunk.physical_type not in _PHYSICAL_TYPES:
+        raise CorruptMetadataError(f"{what} has the unexpected type {chunk.physical_type}")
+    allowance.take(rows * _VALUE_BYTES, what)
+    pages = list(_pages(memoryview(data)[: chunk.end], chunk))
+    for page in pages:
+        allowance.take(_PAGE_BYTES + page.size + page.values * _VALUE_BYTES, what, page.offset)
+    if chunk.physical_type == _STRING:
+        _check_strings(pages, chunk.codec, allowance, what)
+
+
+def _pages(data: memoryview, chunk: ColumnChunk) -> Iterator[_Page]:
+    if not chunk.values:
         # Nothing is read of it, wherever it is said to lie.
         return
-    start, first = chunk.data_page_offset, chunk.dictionary_page_offset
-    if first is not None and 0 < first < start:
-        start = first
-    end = start + chunk.total_compressed_size
-    if not 0 <= start <= end <= len(data):
-        raise CorruptMetadataError(
-            f"expected column {chunk.path_in_schema} within the file, found bytes {start} to {end}"
-        )
-    cursor = AvroCursor(data[:end])
-    cursor.at = start
+    cursor = AvroCursor(data)
+    cursor.at = chunk.start
     while cursor.left:
-        offset = cursor.at
         header = read_struct(cursor)
-        kind, size, stored = (
-            _number(header, 1, offset),
-            _number(header, 2, offset),
-            _number(header, 3, offset),
-        )
+        kind = header.integer(1)
         values = encoding = 0
         if kind in _HEADERS:
             field, of_encoding = _HEADERS[kind]
-            own = header.get(field)
-            if not isinstance(own, dict):
-                raise CorruptMetadataError("a data page without the header of one", offset=offset)
-            values, encoding = _number(own, 1, offset), _number(own, of_encoding, offset)
+            own = header.struct(field)
+            values, encoding = own.integer(1), own.integer(of_encoding)
         elif kind != _DICTIONARY:
-            raise CorruptMetadataError(f"a page of type {kind}", offset=offset)
-        yield _Page(offset, kind, size, cursor.take(stored, "a page"), values, encoding)
+            raise CorruptMetadataError(f"a page of type {kind}", offset=header.offset)
+        stored = cursor.take(header.integer(3), "a page")
+        yield _Page(header.offset, kind, header.integer(2), stored, values, encoding)
 
 
-def _number(header: Struct, field: int, offset: int) -> int:
-    found = header.get(field)
-    if not isinstance(found, int) or found < 0:
-        raise CorruptMetadataError(f"expected a number in field {field} of a page header", offset=offset)
-    return found
-
-
-def _check_strings(pages: list[_Page], codec: str, allowance: Allowance, what: str) -> None:
+def _check_strings(pages: list[_Page], codec: int, allowance: Allowance, what: str) -> None:
     """Counts the strings that stand in pages once and in the column perhaps many times."""
     for page in pages:
         if page.encoding == _SHARES_PREFIXES:
@@ -169,7 +145,7 @@ def _check_strings(pages: list[_Page], codec: str, allowance: Allowance, what: s
         allowance.take(meant * longest, what, dictionary.offset)
 
 
-def _longest(dictionary: _Page, codec: str) -> int:
+def _longest(dictionary: _Page, codec: int) -> int:
     """Bytes of the longest string of a dictionary, in which each has its length before it."""
     content = _expand(dictionary, codec)
     if len(content) < _LENGTH.size:
@@ -188,8 +164,8 @@ def _longest(dictionary: _Page, codec: str) -> int:
     return longest
 
 
-def _expand(page: _Page, codec: str) -> Buffer:
-    if codec == "UNCOMPRESSED":
+def _expand(page: _Page, codec: int) -> Buffer:
+    if codec == _PLAIN:
         return page.stored
     if codec not in _CODECS:
         raise UnsupportedFormatError(f"Parquet codec {codec} is not supported")

@@ -21,7 +21,7 @@ from app.errors import CorruptMetadataError
 from app.table import avro
 from app.table.orc_records import MAGIC as ORC_MAGIC
 from app.table.orc_records import read_orc
-from app.table.parquet_records import MAGIC as PARQUET_MAGIC
+from app.table.parquet_footer import MAGIC as PARQUET_MAGIC
 from app.table.parquet_records import read_parquet
 
 if TYPE_CHECKING:

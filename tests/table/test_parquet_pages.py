@@ -15,6 +15,7 @@ from pyarrow import parquet as pq
 from app.errors import CorruptMetadataError
 from app.table.avro import AvroCursor
 from app.table.avro_schema import ArrayOf, Nullable, RecordOf
+from app.table.parquet_footer import ColumnChunk, ParquetFooter, RowGroup
 from app.table.parquet_pages import check_pages
 from app.table.parquet_records import read_parquet
 from app.table.parquet_thrift import read_struct
@@ -33,8 +34,7 @@ def written(table: pa.Table, **options: Any) -> bytes:
 
 
 def check(data: bytes) -> None:
-    metadata = pq.read_metadata(io.BytesIO(data))
-    check_pages(data, metadata, frozenset(range(metadata.num_columns)))
+    check_pages(data, ParquetFooter.read(data), ["name", "list"])
 
 
 def dictionary(values: Sequence[str], rows: int) -> pa.Table:
@@ -112,14 +112,23 @@ def test_pages_of_both_versions(version: str) -> None:
     assert found.objects("name") == values
 
 
-def test_a_page_that_claims_gigabytes_is_not_expanded() -> None:
-    data = written(pa.table({"name": ["x" * 5000]}), compression="none", use_dictionary=False)
-    # The first header: type 0, then some 5,000 bytes, expanded and as they stand.
-    assert data[4:12] == b"\x15\x00" + 2 * data[6:9]
-    patched = data[:4] + b"\x15\x00\x15\xfe\xff\xff\xff\x0f" + data[12:]
+@pytest.mark.parametrize(
+    ("page", "complaint"),
+    [
+        ("1500 15feffffff0f 1500 2c15021500 00 00", "would take 2147484687 bytes"),
+        ("1500 1502 1502 2c15feffffff0f1500 00 00 ff", "would take 34359739377 bytes"),
+        ("1500 1502 15feffffff0f 2c15021500 00 00", "a page of 2147483647 bytes"),
+        ("1500 1501 1500 2c15021500 00 00", "number in field 2 of a struct, found -1"),
+        ("1500 1502 1500 00", "a struct in field 5"),
+        ("1508 1502 1500 00", "a page of type 4"),
+    ],
+)
+def test_pages_that_claim_gigabytes_or_are_none(page: str, complaint: str) -> None:
+    data = bytes.fromhex(page)
+    group = RowGroup(1, (ColumnChunk("name", 6, 0, 1, 0, len(data)),))
 
-    with pytest.raises(CorruptMetadataError, match="in field 3 of a page header"):
-        check(patched)
+    with pytest.raises(CorruptMetadataError, match=complaint):
+        check_pages(data, ParquetFooter(0, (group,)), ["name"])
 
 
 @pytest.mark.parametrize("column", [pa.array([1.5]), pa.array([True]), pa.array([b"ab"], pa.binary(2))])
@@ -135,11 +144,11 @@ def test_rows_that_a_file_this_small_cannot_have() -> None:
         read_parquet(data, NAMES)
 
 
-@pytest.mark.parametrize("length", [0, 5, 11, 1 << 31])
+@pytest.mark.parametrize("length", [5, 11, 1 << 31])
 def test_footers_are_within_their_file(length: int) -> None:
     data = b"PAR1" + bytes(3) + length.to_bytes(4, "little") + b"PAR1"
 
-    with pytest.raises(CorruptMetadataError, match=r"a Parquet footer of|cannot be decoded"):
+    with pytest.raises(CorruptMetadataError, match=r"a Parquet footer of|found 0 to the end|a struct with"):
         read_parquet(data, NAMES)
 
 
@@ -163,24 +172,37 @@ def test_any_bytes_are_a_header_or_damage(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "struct"),
+    ("data", "fields"),
     [
         ("00", {}),
-        ("1502150400", {1: 1, 2: 2}),
-        ("112200", {1: 1, 3: 0}),
-        ("180361626300", {1: b"abc"}),
-        ("1c1502001502 00", {1: {1: 1}, 2: 1}),
-        ("19250204150200", {1: None, 2: 1}),
-        ("1921010200", {1: None}),
-        ("17000000000000000000", {1: bytes(8)}),
-        ("050e0200", {7: 1}),
+        ("1502150400", {(1, 5): 1, (2, 5): 2}),
+        ("1602150400", {(1, 6): 1, (2, 5): 2}),
+        ("112200", {(1, 1): 1, (3, 2): 0}),
+        ("180361626300", {(1, 8): b"abc"}),
+        ("19250204150200", {(1, 9): [1, 2], (2, 5): 1}),
+        ("1921010200", {(1, 9): [1, 2]}),
+        ("17000000000000000000", {(1, 7): bytes(8)}),
+        ("050e0200", {(7, 5): 1}),
     ],
 )
-def test_headers(data: str, struct: dict[int, object]) -> None:
-    assert read_struct(AvroCursor(memoryview(bytes.fromhex(data)))) == struct
+def test_structs(data: str, fields: dict[tuple[int, int], object]) -> None:
+    assert read_struct(AvroCursor(memoryview(bytes.fromhex(data)))).fields == fields
 
 
-@pytest.mark.parametrize("data", ["15021502", "1502050402", "1e00", "1919" * 30])
+def test_structs_inside_of_structs() -> None:
+    found = read_struct(AvroCursor(memoryview(bytes.fromhex("1c150200192c1504001506000016080000"[:-2]))))
+
+    assert found.struct(1).integer(1) == 1
+    assert [each.integer(1) for each in found.structs(2)] == [2, 3]
+    assert found.structs(9) == []
+    for missing in (lambda: found.struct(3), lambda: found.integer(1), lambda: found.long(3)):
+        with pytest.raises(CorruptMetadataError, match="in field"):
+            missing()
+
+
+@pytest.mark.parametrize(
+    "data", ["15021502", "1502050202", "05ffff0f0200", "1e00", "1919" * 30, "19f5ffff03", "1502"]
+)
 def test_headers_that_are_none(data: str) -> None:
     with pytest.raises(CorruptMetadataError):
         read_struct(AvroCursor(memoryview(bytes.fromhex(data))))
