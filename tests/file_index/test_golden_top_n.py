@@ -11,7 +11,7 @@ from app.file_index.evaluation import evaluate
 from app.file_index.result import KEEP, Rows
 from app.file_index.top_n import top_n
 from app.predicates.model import ALWAYS_TRUE, BoundAnd, BoundOr, Unknown
-from app.types import sql_key
+from app.types import TypeRoot, sql_key
 from tests import golden_file_index, golden_unit
 from tests.brute_force import matching_rows
 
@@ -92,6 +92,9 @@ def test_holds_the_first_rows_and_no_more_than_the_engine(name: str) -> None:
             if field.name in golden.columns and limit > 0:
                 ordered = _ordered(truth, golden.columns[field.name], field, order)
                 _holds_the_first_rows(ours, ordered, limit, strict=strict)
+        if field.type.root is TypeRoot.CHAR:
+            # Padded, values may stand in another order than the engine's.
+            continue
         # Of a column without values the engine takes the first and the last row, whatever the limit.
         right = "defect" not in request and "positions" in request["expect"]
         if unfiltered and right and any(value is not None for value in golden.columns.get(field.name, ())):

@@ -226,3 +226,27 @@ def test_the_float_that_widening_kept_exact_still_equals_itself(value: float) ->
     found = in_file_schema(BoundLeaf(Operator.EQUAL, now.fields[0], (value,)), now, written)
 
     assert matches(found, {0: value}) is True
+
+
+@pytest.mark.parametrize("written_type", ["CHAR(2)", "CHAR(4)", "VARCHAR(3)"])
+def test_a_column_that_is_char_today_is_asked_for_every_form(written_type: str) -> None:
+    written, now = schema((0, "c", written_type)), schema((0, "c", "CHAR(4)"))
+
+    found = rewritten("c = 'c3'", now, written)
+
+    assert found == BoundLeaf(Operator.IN, written.fields[0], (b"c3", b"c3 ", b"c3  "))
+
+
+@pytest.mark.parametrize("today", ["STRING", "VARCHAR(8)"])
+def test_a_column_that_was_char_once_is_asked_for_the_text_itself(today: str) -> None:
+    # Readers leave the blanks that were stored.
+    written, now = schema((0, "c", "CHAR(4)")), schema((0, "c", today))
+
+    assert rewritten("c = 'c3'", now, written) == BoundLeaf(Operator.EQUAL, written.fields[0], (b"c3",))
+
+
+@pytest.mark.parametrize("written_type", ["STRING", "CHAR(8)", "INT"])
+def test_indexes_of_values_that_are_cut_today_are_not_asked(written_type: str) -> None:
+    written, now = schema((0, "c", written_type)), schema((0, "c", "CHAR(4)"))
+
+    assert isinstance(rewritten("c = 'abcd'", now, written), Unknown)

@@ -1,0 +1,214 @@
+"""Plans over CHAR columns: nothing is lost, however writers padded what they stored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.bucket_index import BucketFunction, buckets_of
+from app.file_index import container
+from app.file_index.index_kinds import IndexKind, takes
+from app.planning.answers import CharKeyBucket
+from app.planning.requests import DeletionsRequest, LookupRequest, SelectionForm, SortKey, TopN
+from app.types import DataField, parse_type
+from app.types.binary_row import serialize_row
+from app.types.row_matrix import fields_of
+from tests.char_meaning import LETTERS, CharTest, char_tests, texts
+from tests.planning.copied_tables import open_service
+from tests.planning.made_tables import MadeTable, names_of, no_statistics, payload, statistics
+from tests.table.entries import entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from app.planning.answers import FilePlan, Plan
+    from app.table.manifest_entry import ManifestEntry
+
+LENGTH = 4
+CODE = DataField(0, "c", parse_type(f"CHAR({LENGTH})"))
+ID = DataField(1, "id", parse_type("INT"))
+_KINDS = [kind for kind in IndexKind if takes(kind, CODE.type)]
+_FORMS = [b"c3", b"c3 ", b"c3  "]
+
+
+class Tables:
+    """Tables of one column, one for each example of a test."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.service, self.made = root, open_service(root), 0
+
+    def make(
+        self, files: Sequence[Sequence[str | None]], kinds: Sequence[IndexKind], *, bounds: bool
+    ) -> MadeTable:
+        self.made += 1
+        made = MadeTable.make(self.root, [CODE], name=f"made_{self.made}")
+        made.commit([_file(at, rows, kinds, bounds=bounds) for at, rows in enumerate(files)])
+        return made
+
+
+def _file(at: int, rows: Sequence[str | None], kinds: Sequence[IndexKind], *, bounds: bool) -> ManifestEntry:
+    stored = [None if value is None else value.encode() for value in rows]
+    index = container.write({"c": [(kind.value, payload(kind, stored, CODE)) for kind in kinds]})
+    known = statistics({CODE: stored}) if bounds else no_statistics()
+    return entry(
+        file_name=f"data-{at}", row_count=len(rows), embedded_index=index if kinds else None, **known
+    )
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tables]:
+    made = Tables(tmp_path_factory.mktemp("warehouse"))
+    yield made
+    made.service.close()
+
+
+_FILES = st.lists(st.lists(st.none() | texts(LENGTH), min_size=1, max_size=5), min_size=1, max_size=4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    _FILES,
+    st.lists(st.sampled_from(_KINDS), unique=True),
+    st.booleans(),
+    st.lists(char_tests(), min_size=1, max_size=8),
+)
+def test_no_row_is_lost_by_statistics_or_indexes_of_any_kind(
+    tables: Tables,
+    files: list[list[str | None]],
+    kinds: list[IndexKind],
+    bounds: bool,  # noqa: FBT001 - drawn by hypothesis
+    asked: list[CharTest],
+) -> None:
+    made = tables.make(files, kinds, bounds=bounds)
+    for each in asked:
+        forms: list[Any] = [each.sql("c")] + ([each.json("c")] if each.function != "NOT_LIKE" else [])
+        for form in forms:
+            plan = made.plan(tables.service, form, selection=SelectionForm.POSITIONS)
+            _check(plan, files, each, stored_too=form is not forms[0])
+
+
+def _check(plan: Plan, files: list[list[str | None]], asked: CharTest, *, stored_too: bool) -> None:
+    kept = {file.file_name: file for file in plan.files}
+    for at, rows in enumerate(files):
+        true = {row for row, value in enumerate(rows) if value is not None and asked.spark(value, LENGTH)}
+        if stored_too:
+            true |= {row for row, value in enumerate(rows) if value is not None and asked.as_stored(value)}
+        file = kept.get(f"data-{at}")
+        selected = set() if file is None else _rows(file)
+        assert selected >= true, (asked, rows)
+        if file is not None and not file.residual:
+            assert selected == true, (asked, rows)
+
+
+def _rows(file: FilePlan) -> set[int]:
+    return set(range(file.row_count)) if file.selection is None else set(file.selection)
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize("stored", _FORMS)
+def test_an_index_is_asked_for_every_form(tables: Tables, kind: IndexKind, stored: bytes) -> None:
+    made = tables.make([[stored.decode(), "x"], ["y", "z"]], [kind], bounds=False)
+
+    assert names_of(made.plan(tables.service, "c = 'c3'").files) == ["data-0"]
+
+
+_FIRST = st.sampled_from([True, False])
+
+
+@settings(max_examples=60, deadline=None)
+@given(_FILES, st.integers(1, 6), _FIRST, _FIRST)
+def test_the_first_rows_are_those_of_padded_values(
+    tables: Tables,
+    files: list[list[str | None]],
+    limit: int,
+    descending: bool,  # noqa: FBT001 - drawn by hypothesis
+    nulls_first: bool,  # noqa: FBT001 - likewise
+) -> None:
+    made = tables.make(files, [IndexKind.RANGE_BITMAP], bounds=True)
+    order = TopN((SortKey("c", descending, nulls_first),), limit)
+
+    plan = made.plan(tables.service, top_n=order, selection=SelectionForm.POSITIONS)
+
+    rows = [value for file in files for value in file]
+    left = [
+        files[int(file.file_name.removeprefix("data-"))][row] for file in plan.files for row in _rows(file)
+    ]
+    assert _first(left, limit, descending, nulls_first) == _first(rows, limit, descending, nulls_first)
+
+
+def _first(rows: list[str | None], limit: int, descending: bool, nulls_first: bool) -> list[str | None]:  # noqa: FBT001
+    padded = sorted((value.ljust(LENGTH) for value in rows if value is not None), reverse=descending)
+    nulls = [None] * rows.count(None)
+    return ([*nulls, *padded] if nulls_first else [*padded, *nulls])[:limit]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.text(LETTERS, max_size=LENGTH), min_size=1, max_size=6, unique=True), char_tests())
+def test_no_partition_is_lost(tables: Tables, values: list[str], asked: CharTest) -> None:
+    tables.made += 1
+    made = MadeTable.make(tables.root, [ID, CODE], [CODE], name=f"made_{tables.made}")
+    made.commit(
+        [
+            entry(file_name=value, partition=serialize_row([value.encode()], [CODE.type]), **no_statistics())
+            for value in values
+        ]
+    )
+
+    kept = names_of(made.plan(tables.service, asked.sql("c")).files)
+
+    assert set(kept) >= {value for value in values if asked.spark(value, LENGTH)}
+
+
+@pytest.mark.parametrize("stored", _FORMS)
+def test_a_partition_is_named_in_any_form(tables: Tables, stored: bytes) -> None:
+    tables.made += 1
+    made = MadeTable.make(tables.root, [ID, CODE], [CODE], name=f"made_{tables.made}")
+    made.commit([entry(file_name="data", partition=serialize_row([stored], [CODE.type]), **no_statistics())])
+
+    found = tables.service.deletions(made.ref, DeletionsRequest(partition={"c": "c3"}, files=("data",)))
+
+    assert [file.file_name for file in found.deletions] == ["data"]
+
+
+def _buckets(values: Sequence[bytes], total: int) -> list[int]:
+    fields = fields_of([(value,) for value in values], [CODE.type])
+    return [int(each) for each in buckets_of(BucketFunction.DEFAULT, fields, len(values), total)]
+
+
+def _bucketed(tables: Tables) -> MadeTable:
+    """A file in each of 16 buckets."""
+    tables.made += 1
+    made = MadeTable.make(
+        tables.root, [CODE, ID], options={"bucket": "16", "bucket-key": "c"}, name=f"made_{tables.made}"
+    )
+    files = [entry(file_name=f"data-{bucket}", bucket=bucket, **no_statistics()) for bucket in range(16)]
+    made.commit([replace(file, total_buckets=16) for file in files])
+    return made
+
+
+def test_no_bucket_of_any_form_is_pruned(tables: Tables) -> None:
+    made = _bucketed(tables)
+
+    plan = made.plan(tables.service, "c = 'c3'")
+
+    assert {file.bucket for file in plan.files} == set(_buckets(_FORMS, 16))
+
+
+def test_a_key_is_in_the_bucket_of_its_padded_form_or_of_another(tables: Tables) -> None:
+    made = _bucketed(tables)
+
+    found = tables.service.lookup(made.ref, LookupRequest(keys=({"c": "c3"}, {"c": "abcd"})))
+
+    unpadded, half, padded = _buckets(_FORMS, 16)
+    (full,) = _buckets([b"abcd"], 16)
+    assert [
+        (each.bucket, each.other_buckets) for each in found.buckets if isinstance(each, CharKeyBucket)
+    ] == [
+        (padded, tuple(sorted({unpadded, half} - {padded}))),
+        (full, ()),
+    ]
