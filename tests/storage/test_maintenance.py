@@ -156,7 +156,7 @@ def test_deletions_are_repeated(root: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_refused_deletion_names_the_file(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     maintenance = refusing(root, monkeypatch, PermissionError("read-only"))
 
-    with pytest.raises(StorageError, match="cannot delete t/a: PermissionError: read-only") as caught:
+    with pytest.raises(StorageError, match=r"cannot delete t/a: PermissionError$") as caught:
         maintenance.delete("t/a")
     assert caught.value.path == "t/a"
 
