@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Final
 
+from app.access import TokenFile, is_loopback
 from app.errors import FileMissingError, PaimonIndexError, SettingsError
 from app.memory_budget import PROCESS_BYTES, MemoryBudget
 from app.storage import Warehouse, time_limit
@@ -79,6 +80,25 @@ def _check_settings(settings: Settings) -> Iterator[Finding]:
     else:
         advice = """set PAIMON_INDEX_WAREHOUSES='{"name": "url"}' or give --warehouse name=url"""
         yield Finding("settings", Outcome.FAILED, "no warehouse is configured", advice)
+
+
+def _check_tokens(settings: Settings) -> Iterator[Finding]:
+    if settings.tokens_file is not None:
+        try:
+            tokens = TokenFile(settings.tokens_file, settings.warehouses)
+        except SettingsError as error:
+            advice = "correct the tokens file; paimon-index token new prints the lines that belong in it"
+            yield Finding("tokens", Outcome.FAILED, str(error), advice)
+            return
+        yield Finding("tokens", Outcome.OK, f"{len(tokens)} token(s) in {settings.tokens_file}")
+    elif settings.auth == "off":
+        advice = "set PAIMON_INDEX_TOKENS_FILE unless something in front of the service checks its callers"
+        yield Finding("tokens", Outcome.WARNING, "whoever reaches the service is answered", advice)
+    elif is_loopback(settings.host):
+        yield Finding("tokens", Outcome.OK, "none; only callers of this machine are answered")
+    else:
+        advice = "set PAIMON_INDEX_TOKENS_FILE, PAIMON_INDEX_AUTH=off or PAIMON_INDEX_HOST=127.0.0.1"
+        yield Finding("tokens", Outcome.FAILED, f"nothing says who may ask at {settings.host}", advice)
 
 
 def _check_memory(settings: Settings) -> Iterator[Finding]:
@@ -221,6 +241,7 @@ def _first_line(error: BaseException) -> str:
 
 CHECKS: Final[tuple[Callable[[Settings], Iterator[Finding]], ...]] = (
     _check_settings,
+    _check_tokens,
     _check_memory,
     _check_clock,
     _check_system,

@@ -36,6 +36,7 @@ from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.stopping import Stopping
 from app.storage import DiskTier, Readers, Warehouse
 from app.storage.memory import prepare_process
+from app.storage.process_memory import PROCESS_MEMORY
 from app.telemetry.middleware import Accounting
 from app.telemetry.service import Telemetry
 
@@ -75,6 +76,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         service.cache_statistics,
         concurrency=settings.concurrency,
         token_names=settings.metrics_token_names,
+        memory_limit=lambda: PROCESS_MEMORY.limit * settings.workers or None,
     )
 
     @asynccontextmanager

@@ -50,6 +50,10 @@ class TokenFile:
         self._seen = self._read()
         self._book = self._open(self._seen)
 
+    def __len__(self) -> int:
+        """How many tokens are in force."""
+        return len(self._book)
+
     def find(self, secret: bytes) -> Caller | None:
         """The caller of this secret, though it may have expired; None for anything else."""
         return self._book.find(secret)

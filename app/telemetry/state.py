@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import resource
 import time
 from collections import Counter
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 
 from app import __version__
+from app.storage.process_memory import PROCESS_MEMORY
 from app.telemetry.metrics import PREFIX
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ _COUNTERS: Final = {
     "corrupt": ("corruptions", "Entries that were not what was written."),
 }
 _STARTED: Final = time.time()
-_STATM: Final = Path("/proc/self/statm")
 _DESCRIPTORS: Final = Path("/proc/self/fd")
 
 
@@ -84,9 +83,19 @@ def process_families(memory_limit: int | None) -> list[Metric]:
     used = os.times()
     return [
         GaugeMetricFamily(
-            PREFIX + "memory_resident_bytes", "Resident memory of the service.", resident_bytes()
+            PREFIX + "memory_resident_bytes", "Resident memory of the service.", PROCESS_MEMORY.resident
         ),
         limit,
+        CounterMetricFamily(
+            PREFIX + "memory_refusals",
+            "Loads and bodies that were refused, since memory was short.",
+            value=PROCESS_MEMORY.refusals,
+        ),
+        CounterMetricFamily(
+            PREFIX + "memory_shrinks",
+            "Times at which caches were made smaller, since memory was short.",
+            value=PROCESS_MEMORY.shrinks,
+        ),
         CounterMetricFamily(
             PREFIX + "cpu_seconds", "Processor time of the service.", value=used.user + used.system
         ),
@@ -99,14 +108,6 @@ def process_families(memory_limit: int | None) -> list[Metric]:
             {"version": __version__, "python": platform.python_version()},
         ),
     ]
-
-
-def resident_bytes() -> int:
-    """Resident memory of this process; where the system does not tell, the most that it ever was."""
-    try:
-        return int(_STATM.read_text().split()[1]) * resource.getpagesize()
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
 def _open_files() -> int:
