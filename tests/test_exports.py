@@ -121,6 +121,7 @@ EXPORTS = {
         "parse_type",
         "sql_key",
         "to_json",
+        "type_json",
     },
 }
 
