@@ -47,6 +47,15 @@ Filter = Annotated[
         examples=["dt = '2025-08-01' AND score BETWEEN 60 AND 80"],
     ),
 ]
+Alias = Annotated[
+    str,
+    Field(
+        min_length=1,
+        description="What the query calls the table: its columns may be qualified by it in the filter and in "
+        "order_by, and then, as in Spark, not by the table's own name.",
+        examples=["e"],
+    ),
+]
 Form = Literal["none", "count", "bitmap", "ranges", "positions"]
 
 
@@ -135,6 +144,7 @@ class PlanBody(PagedBody):
     """Which files does a query read?"""
 
     filter: Filter | None = None
+    alias: Alias | None = None
     selection: Form = "bitmap"
     explain: bool = False
     files: FileNames | None = Field(None, description="Decide only these data files.")
@@ -146,6 +156,7 @@ class PlanBody(PagedBody):
         return PlanRequest(
             selector=self.selector(),
             filter=self.filter,
+            alias=self.alias,
             files=None if self.files is None else tuple(self.files),
             top_n=None if self.top_n is None else self.top_n.to_request(),
             limit=self.limit,
@@ -245,6 +256,7 @@ class EvaluateBody(Body):
     files: Annotated[list[IndexFileBody], Field(fail_fast=True)]
     row_count: Count | None = None
     filter: Filter | None = None
+    alias: Alias | None = None
     top_n: TopNBody | None = None
     selection: Form = "bitmap"
     explain: bool = False
@@ -260,6 +272,7 @@ class EvaluateBody(Body):
             files=tuple(file.to_request() for file in self.files),
             row_count=self.row_count,
             filter=self.filter,
+            alias=self.alias,
             top_n=None if self.top_n is None else self.top_n.to_request(),
             explain=self.explain,
         )

@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 
     from app.planning.limits import Limits
     from app.predicates.model import BoundPredicate
+    from app.predicates.names import Relation
     from app.types import DataField, Json
 
 
 def read_filter(
-    written: str | Mapping[str, Json] | None, fields: Sequence[DataField], limits: Limits
+    written: str | Mapping[str, Json] | None,
+    fields: Sequence[DataField],
+    limits: Limits,
+    relation: Relation,
 ) -> BoundPredicate:
     """The predicate that a filter stands for; no filter is TRUE.
 
@@ -27,6 +31,7 @@ def read_filter(
         written: Spark SQL text, or a Paimon predicate's JSON.
         fields: the columns that it may name.
         limits: how large it may be.
+        relation: what may stand before the names of columns.
 
     Raises:
         FilterError: it cannot be read, or does not fit the columns.
@@ -35,4 +40,5 @@ def read_filter(
     if written is None:
         return ALWAYS_TRUE
     bounds = FilterLimits(limits.filter_depth, limits.filter_literals)
-    return bind(read_sql(written, bounds) if isinstance(written, str) else read_json(written, bounds), fields)
+    read = read_sql(written, bounds) if isinstance(written, str) else read_json(written, bounds)
+    return bind(read, fields, relation)

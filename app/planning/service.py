@@ -265,7 +265,8 @@ class IndexService:
 
     def _plan(self, version: Version, request: PlanRequest) -> Plan:
         started = time.perf_counter()
-        predicate = read_filter(request.filter, version.schema.fields, self._limits)
+        relation = version.relation(request.alias)
+        predicate = read_filter(request.filter, version.schema.fields, self._limits, relation)
         planner = Planner(version, request, predicate)
         version.contents  # noqa: B018 - loads the manifests, which is timed by itself
         loaded = time.perf_counter()

@@ -21,7 +21,7 @@ from app.predicates.model import (
     Operator,
     Unknown,
 )
-from app.predicates.names import Names
+from app.predicates.names import NAMELESS, Names, Relation
 from app.predicates.simplify import conjunction, disjunction
 from app.types import TypeRoot
 from app.types.data_types import NESTED_ROOTS
@@ -34,13 +34,20 @@ if TYPE_CHECKING:
 _NULL_TESTS: Final = frozenset({Operator.IS_NULL, Operator.IS_NOT_NULL})
 
 
-def bind(predicate: unbound.Predicate, fields: Sequence[DataField]) -> BoundPredicate:
+def bind(
+    predicate: unbound.Predicate, fields: Sequence[DataField], relation: Relation = NAMELESS
+) -> BoundPredicate:
     """The predicate over ``fields``, in the form that :mod:`app.predicates.model` guarantees.
+
+    Args:
+        predicate: the predicate.
+        fields: the columns that it may name.
+        relation: what may stand before their names.
 
     Raises:
         FilterError: a column is not there, or a literal does not fit its column.
     """
-    return _bind(predicate, Names(fields), negated=False)
+    return _bind(predicate, Names(fields, relation), negated=False)
 
 
 def _bind(predicate: unbound.Predicate, names: Names, *, negated: bool) -> BoundPredicate:
@@ -60,7 +67,7 @@ def _bind(predicate: unbound.Predicate, names: Names, *, negated: bool) -> Bound
             # NULL is as good as false on either side of NOT.
             return ALWAYS_FALSE if value is None or value is negated else ALWAYS_TRUE
         case unbound.Unknown(text, columns):
-            ids = frozenset(names.column(column).id for column in columns)
+            ids = frozenset().union(*map(names.field_ids, columns))
             return Unknown(f"NOT ({text})" if negated else text, ids)
         case _:
             assert_never(predicate)
@@ -69,7 +76,7 @@ def _bind(predicate: unbound.Predicate, names: Names, *, negated: bool) -> Bound
 def _leaf(leaf: unbound.Leaf, names: Names, *, negated: bool) -> BoundPredicate:
     field = names.tested(leaf.column)
     if field is None:
-        return Unknown(leaf.text, frozenset({names.column(leaf.column).id}))
+        return Unknown(f"NOT ({leaf.text})" if negated else leaf.text, names.field_ids(leaf.column))
     if field.type.root in NESTED_ROOTS and leaf.operator not in _NULL_TESTS:
         if any(literal.kind is unbound.LiteralKind.JSON for literal in leaf.literals):
             raise FilterError(
@@ -110,7 +117,7 @@ def _negated_text_test(leaf: unbound.Leaf, field: DataField) -> BoundPredicate:
 def _flag(column: unbound.Column, names: Names, *, negated: bool) -> BoundPredicate:
     field = names.tested(column)
     if field is None:
-        return Unknown(str(column), frozenset({names.column(column).id}))
+        return Unknown(f"NOT {column}" if negated else str(column), names.field_ids(column))
     if field.type.root is not TypeRoot.BOOLEAN:
         raise FilterError(
             f"{field.name} is {field.type}; only a BOOLEAN column is a condition by itself",
