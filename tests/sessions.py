@@ -21,9 +21,9 @@ UTC = session_zone("UTC")
 
 def bind_sql(text: str, fields: Sequence[DataField], zone: SessionZone | None = UTC) -> BoundPredicate:
     """The meaning of a condition of Spark SQL."""
-    return bind(read_sql(text, zone=zone), fields, zone)
+    return bind(read_sql(text, zone=zone), fields, zone=zone)
 
 
 def bind_json(written: object, fields: Sequence[DataField], zone: SessionZone | None = UTC) -> BoundPredicate:
     """The meaning of a Paimon predicate's JSON."""
-    return bind(read_json(written), fields, zone)
+    return bind(read_json(written), fields, zone=zone)

@@ -63,6 +63,15 @@ TimeZone = Annotated[
         examples=["America/New_York", "+05:30"],
     ),
 ]
+Alias = Annotated[
+    str,
+    Field(
+        min_length=1,
+        description="What the query calls the table: its columns may be qualified by it in the filter and in "
+        "order_by, and then, as in Spark, not by the table's own name.",
+        examples=["e"],
+    ),
+]
 Form = Literal["none", "count", "bitmap", "ranges", "positions"]
 
 
@@ -151,6 +160,7 @@ class PlanBody(PagedBody):
     """Which files does a query read?"""
 
     filter: Filter | None = None
+    alias: Alias | None = None
     selection: Form = "bitmap"
     explain: bool = False
     files: FileNames | None = Field(None, description="Decide only these data files.")
@@ -166,6 +176,7 @@ class PlanBody(PagedBody):
         return PlanRequest(
             selector=self.selector(),
             filter=self.filter,
+            alias=self.alias,
             files=None if self.files is None else tuple(self.files),
             top_n=None if self.top_n is None else self.top_n.to_request(),
             limit=self.limit,
@@ -272,6 +283,7 @@ class EvaluateBody(Body):
     files: Annotated[list[IndexFileBody], Field(fail_fast=True)]
     row_count: Count | None = None
     filter: Filter | None = None
+    alias: Alias | None = None
     top_n: TopNBody | None = None
     selection: Form = "bitmap"
     explain: bool = False
@@ -288,6 +300,7 @@ class EvaluateBody(Body):
             files=tuple(file.to_request() for file in self.files),
             row_count=self.row_count,
             filter=self.filter,
+            alias=self.alias,
             top_n=None if self.top_n is None else self.top_n.to_request(),
             explain=self.explain,
             time_zone=self.time_zone,

@@ -10,6 +10,7 @@ import typer
 from app.api.bodies import EvaluateBody, InspectBody
 from app.api.encoding import Form, encode_evaluation
 from app.cli.options import (
+    AliasOption,
     AllowExternal,
     ColumnsOption,
     FilterOption,
@@ -65,6 +66,7 @@ def evaluate(  # noqa: PLR0913 - one parameter per option
     *,
     columns: ColumnsOption,
     filter_text: FilterOption = None,
+    alias: AliasOption = None,
     warehouse: WarehouseOption = None,
     allow_external: AllowExternal = None,
     row_count: Annotated[int | None, typer.Option(help="Rows of each data file, if known.")] = None,
@@ -84,6 +86,7 @@ def evaluate(  # noqa: PLR0913 - one parameter per option
             "files": [{"path": path, "name": name} for path, name in zip(paths, files, strict=True)],
             "row_count": row_count,
             "filter": parse_filter(filter_text),
+            "alias": alias,
             "selection": selection,
             "explain": explain,
             "time_zone": opened.time_zone(time_zone),

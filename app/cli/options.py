@@ -48,6 +48,10 @@ TableArgument = Annotated[str, typer.Argument(metavar="DATABASE.TABLE")]
 FilterOption = Annotated[
     str | None, typer.Option("--filter", help="Spark SQL as after WHERE, or Paimon predicate JSON.")
 ]
+AliasOption = Annotated[
+    str | None,
+    typer.Option(help="What the filter and the order call the table: --alias e allows e.id = 5."),
+]
 SnapshotOption = Annotated[int | None, typer.Option("--snapshot-id")]
 TagOption = Annotated[str | None, typer.Option("--tag")]
 TimestampOption = Annotated[

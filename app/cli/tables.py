@@ -11,6 +11,7 @@ from app.api.bodies import DeletionsBody, LookupBody, PlanBody
 from app.api.encoding import Form, encode_deletions, encode_lookup, encode_plan
 from app.api.paging import Window
 from app.cli.options import (
+    AliasOption,
     AllowExternal,
     BranchOption,
     FilesOption,
@@ -44,6 +45,7 @@ def plan(  # noqa: PLR0913 - one parameter per option
     warehouse: WarehouseOption = None,
     allow_external: AllowExternal = None,
     filter_text: FilterOption = None,
+    alias: AliasOption = None,
     files: FilesOption = None,
     order_by: Annotated[
         list[str] | None,
@@ -70,6 +72,7 @@ def plan(  # noqa: PLR0913 - one parameter per option
     body = PlanBody.read(
         {
             "filter": parse_filter(filter_text),
+            "alias": alias,
             "files": files,
             "top_n": None
             if top is None

@@ -90,7 +90,8 @@ def _leaf(leaf: BoundLeaf, schema: TableSchema, file_schema: TableSchema) -> Bou
     if field.type.root not in _NUMERIC:
         return unknown
     literals = tuple(_literal(value, field.type) for value in leaf.literals)
-    return compare(Leaf(leaf.operator, Column(field.name), literals, str(leaf)), leaf.operator, written, None)
+    leaf_now = Leaf(leaf.operator, Column((field.name,)), literals, str(leaf))
+    return compare(leaf_now, leaf.operator, written, None)
 
 
 def _same_form(written: DataType, present: DataType) -> bool:

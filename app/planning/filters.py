@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from app.planning.limits import Limits
     from app.predicates.model import BoundPredicate
+    from app.predicates.names import Relation
     from app.types import DataField, Json
     from app.types.session_zone import SessionZone
 
@@ -30,6 +31,7 @@ def read_filter(
     written: str | Mapping[str, Json] | None,
     fields: Sequence[DataField],
     limits: Limits,
+    relation: Relation,
     zone: SessionZone | None,
 ) -> BoundPredicate:
     """The predicate that a filter stands for; no filter is TRUE.
@@ -38,6 +40,7 @@ def read_filter(
         written: Spark SQL text, or a Paimon predicate's JSON.
         fields: the columns that it may name.
         limits: how large it may be.
+        relation: what may stand before the names of columns.
         zone: the time zone of the caller's session; None if it is not known.
 
     Raises:
@@ -48,7 +51,7 @@ def read_filter(
         return ALWAYS_TRUE
     bounds = FilterLimits(limits.filter_depth, limits.filter_literals)
     read = read_sql(written, bounds, zone) if isinstance(written, str) else read_json(written, bounds)
-    return bind(read, fields, zone)
+    return bind(read, fields, relation, zone)
 
 
 def time_zone_warnings(predicate: BoundPredicate) -> tuple[str, ...]:

@@ -19,8 +19,6 @@ from app.planning.answers import ExplainStep, SkipStep
 from app.planning.char_bounds import padded_bounds
 from app.planning.live_rows import all_rows
 from app.planning.top_n import Candidates, beyond_top_n
-from app.predicates.names import Names
-from app.predicates.unbound import Column
 from app.table.alike import alike
 from app.types import TypeRoot
 from app.types.values import is_comparable
@@ -31,17 +29,19 @@ if TYPE_CHECKING:
     from app.planning.file_bounds import FileBounds
     from app.planning.index_filter import IndexFilter
     from app.planning.requests import TopN
+    from app.predicates.names import Names
     from app.types import DataField
 
 
-def keep_first_rows(drafts: Drafts, asked: TopN, bounds: FileBounds, indexes: IndexFilter) -> None:
+def keep_first_rows(
+    drafts: Drafts, asked: TopN, names: Names, bounds: FileBounds, indexes: IndexFilter
+) -> None:
     """Skips files that hold none of the first rows, and narrows the others to rows that can be among them.
 
     Raises:
         FilterError: a sort column is not in the table.
     """
-    names = Names(bounds.version.schema.fields)
-    fields = [names.column(Column(key.column)) for key in asked.order_by]
+    fields = [names.sort_column(key.column) for key in asked.order_by]
     if not fields:
         raise FilterError("top_n needs at least one column in order_by")
     if not is_comparable(fields[0].type):

@@ -33,6 +33,7 @@ from app.planning.requests import SelectionForm
 from app.planning.specialise import only_on
 from app.planning.value_filter import ValueFilter
 from app.planning.version import keeps_one_version
+from app.predicates.names import Names
 from app.table.key_ranks import key_ranks
 from app.table.options import MergeEngine
 
@@ -87,7 +88,8 @@ class Planner:
         if joined is not None:
             keep_deleted_together(drafts, joined)
         if request.top_n is not None:
-            keep_first_rows(drafts, request.top_n, values.bounds, indexes)
+            names = Names(version.schema.fields, version.relation(request.alias))
+            keep_first_rows(drafts, request.top_n, names, values.bounds, indexes)
         elif request.limit is not None:
             enough_for_limit(drafts, request.limit)
         return drafts

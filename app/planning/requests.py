@@ -73,6 +73,8 @@ class PlanRequest:
 
     Attributes:
         filter: Spark SQL text, Paimon predicate JSON (already parsed), or None for no filter.
+        alias: what the query calls the table; its columns may be qualified by it, and then not by the
+            table's name.
         files: decide only these data file names.
         selection: NONE spares the work of computing positions.
         explain: record every step that was tried, for kept and skipped files.
@@ -82,6 +84,7 @@ class PlanRequest:
 
     selector: SnapshotSelector = SnapshotSelector()
     filter: str | Mapping[str, Json] | None = None
+    alias: str | None = None
     files: tuple[str, ...] | None = None
     top_n: TopN | None = None
     limit: int | None = None
@@ -172,12 +175,14 @@ class EvaluateRequest:
         schema: column name and type text of the data files.
         row_count: rows of each data file, where the caller knows it.
         time_zone: the time zone of the caller's session; None is the service's default.
+        alias: what columns may be qualified by.
     """
 
     schema: tuple[tuple[str, str | Mapping[str, Json]], ...]
     files: tuple[IndexFileRef, ...]
     row_count: int | None = None
     filter: str | Mapping[str, Json] | None = None
+    alias: str | None = None
     top_n: TopN | None = None
     explain: bool = False
     time_zone: str | None = None

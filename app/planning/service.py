@@ -317,7 +317,8 @@ class IndexService:
         started = time.perf_counter()
         with during(Phase.LOAD):
             zone = self._zone(request.time_zone)
-            predicate = read_filter(request.filter, version.schema.fields, self._limits, zone)
+            relation = version.relation(request.alias)
+            predicate = read_filter(request.filter, version.schema.fields, self._limits, relation, zone)
             planner = Planner(version, request, predicate)
             version.contents  # noqa: B018 - loads the manifests, which is timed by itself
         loaded = time.perf_counter()

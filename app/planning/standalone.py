@@ -25,8 +25,7 @@ from app.file_index.top_n import indexed_rows, top_n
 from app.planning.answers import EvaluateAnswer, EvaluatedFile, ExplainStep
 from app.planning.filters import read_filter, time_zone_warnings
 from app.planning.index_places import FILE_INDEX_SUFFIX, check_index_place
-from app.predicates.names import Names
-from app.predicates.unbound import Column
+from app.predicates.names import Names, Relation
 from app.storage import check_deadline
 from app.types import DataField, parse_type
 
@@ -72,12 +71,14 @@ def evaluate_files(
         RequestError: a type of the schema cannot be read.
     """
     fields = [DataField(at, name, parse_type(written)) for at, (name, written) in enumerate(request.schema)]
-    predicate = read_filter(request.filter, fields, limits, zone)
+    relation = Relation(request.alias)
+    predicate = read_filter(request.filter, fields, limits, relation, zone)
     sort_column = None
     if request.top_n is not None:
         if not request.top_n.order_by:
             raise FilterError("top_n needs at least one column in order_by")
-        columns = [Names(fields).column(Column(key.column)) for key in request.top_n.order_by]
+        names = Names(fields, relation)
+        columns = [names.sort_column(key.column) for key in request.top_n.order_by]
         sort_column = columns[0]
     files = tuple(
         _evaluate(warehouse, file, request, predicate, sort_column, any_place=any_place)

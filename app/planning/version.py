@@ -11,6 +11,7 @@ import numpy as np
 from app.observation import Phase, during
 from app.planning.files import Files
 from app.planning.vector_places import VectorPlaces
+from app.predicates.names import Relation
 from app.table.options import MergeEngine
 from app.table.partition import partition_json, partition_values
 from app.table.paths import POSTPONED_BUCKET
@@ -206,6 +207,10 @@ class Version:
     def snapshot_id(self) -> int | None:
         """None for a table that was never written to."""
         return None if self.resolved.snapshot is None else self.resolved.snapshot.id
+
+    def relation(self, alias: str | None) -> Relation:
+        """What a query calls the table, whose alias hides its name."""
+        return Relation(self.table.name, self.table.database) if alias is None else Relation(alias)
 
     def file_schema(self, schema_id: int) -> TableSchema:
         """The schema that data files with this schema number were written with."""

@@ -24,7 +24,7 @@ from app.predicates.model import (
     Operator,
     Unknown,
 )
-from app.predicates.names import Names
+from app.predicates.names import NAMELESS, Names, Relation
 from app.predicates.simplify import conjunction, disjunction
 from app.types import TypeRoot
 from app.types.data_types import NESTED_ROOTS
@@ -39,19 +39,23 @@ _NULL_TESTS: Final = frozenset({Operator.IS_NULL, Operator.IS_NOT_NULL})
 
 
 def bind(
-    predicate: unbound.Predicate, fields: Sequence[DataField], zone: SessionZone | None = None
+    predicate: unbound.Predicate,
+    fields: Sequence[DataField],
+    relation: Relation = NAMELESS,
+    zone: SessionZone | None = None,
 ) -> BoundPredicate:
     """The predicate over ``fields``, in the form that :mod:`app.predicates.model` guarantees.
 
     Args:
         predicate: what was read.
         fields: the columns that it may name.
+        relation: what may stand before their names.
         zone: the time zone of the caller's session, with which it was read; None if it is not known.
 
     Raises:
         FilterError: a column is not there, or a literal does not fit its column.
     """
-    return _bind(predicate, _Scope(Names(fields), zone, PaddingRoom()), negated=False)
+    return _bind(predicate, _Scope(Names(fields, relation), zone, PaddingRoom()), negated=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,7 @@ def _bind(predicate: unbound.Predicate, scope: _Scope, *, negated: bool) -> Boun
             # NULL is as good as false on either side of NOT.
             return ALWAYS_FALSE if value is None or value is negated else ALWAYS_TRUE
         case unbound.Unknown(text, columns):
-            ids = frozenset(scope.names.column(column).id for column in columns)
+            ids = frozenset().union(*map(scope.names.field_ids, columns))
             return Unknown(f"NOT ({text})" if negated else text, ids)
         case _:
             assert_never(predicate)
@@ -96,7 +100,7 @@ def _leaf(leaf: unbound.Leaf, scope: _Scope, *, negated: bool) -> BoundPredicate
     names, zone = scope.names, scope.zone
     field = names.tested(leaf.column)
     if field is None:
-        return Unknown(leaf.text, frozenset({names.column(leaf.column).id}))
+        return Unknown(f"NOT ({leaf.text})" if negated else leaf.text, names.field_ids(leaf.column))
     if field.type.root in NESTED_ROOTS and leaf.operator not in _NULL_TESTS:
         if any(literal.kind is unbound.LiteralKind.JSON for literal in leaf.literals):
             raise FilterError(
@@ -155,7 +159,7 @@ def _negated_text_test(leaf: unbound.Leaf, field: DataField, bound: BoundPredica
 def _flag(column: unbound.Column, names: Names, *, negated: bool) -> BoundPredicate:
     field = names.tested(column)
     if field is None:
-        return Unknown(str(column), frozenset({names.column(column).id}))
+        return Unknown(f"NOT {column}" if negated else str(column), names.field_ids(column))
     if field.type.root is not TypeRoot.BOOLEAN:
         raise FilterError(
             f"{field.name} is {field.type}; only a BOOLEAN column is a condition by itself",

@@ -162,7 +162,7 @@ def _literals(function: str, written: object, count: LiteralCount) -> tuple[Lite
 def _column(written: object) -> Column:
     match written:
         case {"name": str(name)}:
-            return Column(name)
+            return Column((name,))
         case _:
             raise FilterError('a FIELD_REF transform has a fieldRef object with the column\'s "name"')
 
@@ -173,7 +173,7 @@ def _referred(transform: Mapping[object, object]) -> Iterator[Column]:
     while pending:
         match pending.pop():
             case {"index": int(), "name": str(name)}:
-                yield Column(name)
+                yield Column((name,))
             case dict(members):
                 pending.extend(members.values())
             case list(elements):

@@ -1,22 +1,83 @@
 """Finds the columns that a filter names.
 
-The exact name goes first, then the name without regard to case, as in Spark, if that is unambiguous.
+Names are compared without regard to case, as Spark does by default; where that is ambiguous, the exact name
+counts. Spark reads ``a.b`` in this order:
+
+1. column ``b`` of the table that is called ``a``: by its alias, or without one by its name
+   (``db.a.b`` and ``catalog.db.a.b`` name its database and catalog, too);
+2. field ``b`` of the struct ``a``, or key ``b`` of the map ``a``.
+
+The name of the catalog is Spark's matter and not known here, so any name may stand for it; where the whole
+could also be read otherwise, nothing is decided.
+
 ``column['key']`` in SQL and ``column[key]`` in JSON name one key of a map column; in JSON a plain column of
 that very name goes before.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from app.errors import FilterError
+from app.predicates.sql_cursor import read_names
+from app.predicates.unbound import Column
 from app.types import DataField, TypeRoot
-from app.types.data_types import STRING_ROOTS
+from app.types.data_types import NESTED_ROOTS, STRING_ROOTS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from app.predicates.unbound import Column
+FUNCTIONS_WITHOUT_PARENTHESES: Final = frozenset(
+    {
+        "CURRENT_DATE",
+        "CURRENT_TIME",
+        "CURRENT_TIMESTAMP",
+        "CURRENT_USER",
+        "LOCALTIMESTAMP",
+        "SESSION_USER",
+        "USER",
+    }
+)
+"""Words that Spark takes for functions where no column is called so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """What a query calls the table that it filters.
+
+    Attributes:
+        name: its alias, or its name; None if it has neither.
+        database: its database; None behind an alias, which hides it.
+    """
+
+    name: str | None = None
+    database: str | None = None
+
+    @property
+    def qualifiers(self) -> list[str]:
+        """What may stand before the name of a column, besides a catalog."""
+        if self.name is None:
+            return []
+        return [self.name] if self.database is None else [self.name, f"{self.database}.{self.name}"]
+
+    def lengths(self, parts: Sequence[str]) -> Iterator[tuple[int, bool]]:
+        """How many leading names may be qualifiers, in Spark's order, and whether that is sure."""
+        if self.name is None:
+            return
+        lowered = [part.lower() for part in parts[:-1]]
+        if self.database is not None:
+            full = [self.database.lower(), self.name.lower()]
+            if lowered[1:3] == full:
+                yield 3, False
+            if lowered[:2] == full:
+                yield 2, True
+        if lowered[:1] == [self.name.lower()]:
+            yield 1, True
+
+
+NAMELESS: Final = Relation()
+"""Columns that do not belong to a table."""
 
 
 class Names:
@@ -24,9 +85,11 @@ class Names:
 
     Args:
         fields: the columns.
+        relation: what may stand before their names.
     """
 
-    def __init__(self, fields: Sequence[DataField]) -> None:
+    def __init__(self, fields: Sequence[DataField], relation: Relation = NAMELESS) -> None:
+        self._relation = relation
         self._exact = {field.name: field for field in fields}
         self._folded: dict[str, list[DataField]] = {}
         for field in fields:
@@ -34,21 +97,79 @@ class Names:
         self._maps = [field for field in fields if field.type.root is TypeRoot.MAP]
 
     def column(self, column: Column) -> DataField:
-        """The column itself, whatever key of it is meant.
+        """The column that is named and no part of one, but for a key of a map.
 
         Raises:
-            FilterError: there is no such column, or there are several that differ in case only.
+            FilterError: there is no such column, there are several, or something within one is named.
         """
-        key = self._key_by_name(column.name) if column.key is None else None
-        return self._find(column.name) or key or self._refuse(column)
+        readings = self._readings(column)
+        if len(readings) != 1 or readings[0][1]:
+            self._refuse(column)
+        return readings[0][0]
+
+    def sort_column(self, text: str) -> DataField:
+        """The column of an ORDER BY: one of that very name, or as SQL writes it (``events.`event id```).
+
+        Raises:
+            FilterError: there is no such column, there are several, or something within one is named.
+        """
+        whole = Column((text,), position=0)
+        parts = () if self._readings(whole) else read_names(text)
+        return self.column(Column(parts, position=0) if parts else whole)
 
     def tested(self, column: Column) -> DataField | None:
-        """What is tested: a column, or a key of a map; None for a key of what is not a map from strings.
+        """What is tested: a column, or a key of a map; None where nothing is known of it.
+
+        That is a field of a struct, a key of what is not a map from strings, a function without parentheses,
+        and what can be read in two ways.
 
         Raises:
             FilterError: there is no such column, or there are several that differ in case only.
         """
-        return self.column(column) if column.key is None else _map_key(self.column(column), column.key)
+        readings = self._known_readings(column)
+        if len(readings) != 1:
+            return None
+        field, nested = readings[0]
+        keys = nested if column.key is None else (*nested, column.key)
+        match keys:
+            case ():
+                return field
+            case (key,):
+                return _map_key(field, key)
+            case _:
+                return None
+
+    def field_ids(self, column: Column) -> frozenset[int]:
+        """The ids of the columns that may be meant; none for a function. Errors as above."""
+        return frozenset(field.id for field, _ in self._known_readings(column))
+
+    def _known_readings(self, column: Column) -> list[tuple[DataField, tuple[str, ...]]]:
+        readings = self._readings(column)
+        if not readings and column.name.upper() not in FUNCTIONS_WITHOUT_PARENTHESES:
+            self._refuse(column)
+        for field, nested in readings:
+            if nested and field.type.root not in NESTED_ROOTS and len(readings) == 1:
+                raise FilterError(
+                    f"{field.name} is {field.type} and has no field {nested[0]!r:.200}; {self._known()}",
+                    column=column.name,
+                    position=column.position,
+                )
+        return readings
+
+    def _readings(self, column: Column) -> list[tuple[DataField, tuple[str, ...]]]:
+        """The columns that may be meant, and the names that lead into them; more than one is undecided."""
+        parts = column.parts
+        readings = []
+        for length, sure in (*self._relation.lengths(parts), (0, True)):
+            field = self._find(parts[length])
+            if field is not None:
+                readings.append((field, parts[length + 1 :]))
+                if sure:
+                    break
+        if not readings and column.key is None and len(parts) == 1:
+            key = self._key_by_name(parts[0])
+            return [] if key is None else [(key, ())]
+        return readings
 
     def has_one_form(self, tested: DataField) -> bool:
         """Whether a key of a map is stored in one form: keys of CHAR may be padded or not, as values may."""
@@ -79,12 +200,23 @@ class Names:
         return next((_map_key(field, name[len(field.name) + 1 : -1]) for field in exact or alike), None)
 
     def _refuse(self, column: Column) -> NoReturn:
-        alike = self._folded.get(column.name.lower())
-        names = " or ".join(repr(field.name) for field in alike or ())
-        reason = (
-            f"{column.name!r:.200} could be {names}" if alike else f"there is no column {column.name!r:.200}"
-        )
-        raise FilterError(reason, column=column.name, position=column.position)
+        lengths = [length for length, _ in self._relation.lengths(column.parts)]
+        alike = self._folded.get(column.parts[lengths[0] if lengths else 0].lower(), [])
+        names, named = " or ".join(repr(field.name) for field in alike), column.name
+        if len(alike) > 1:
+            reason = f"{column.name!r:.200} could be {names}"
+        elif alike:
+            reason = f"{column.name!r:.200} is not a column, but something within {names}"
+        elif len(column.parts) > 1 and not lengths:
+            named = column.parts[0]
+            reason = f"there is neither a column nor a table {named!r:.200} here; {self._known()}"
+        else:
+            reason = f"there is no column {column.name!r:.200}"
+        raise FilterError(reason, column=named, position=column.position)
+
+    def _known(self) -> str:
+        known = " or ".join(self._relation.qualifiers)
+        return f"a column may be qualified by {known}" if known else "no alias of the table is given"
 
 
 def _map_key(field: DataField, key: str) -> DataField | None:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _MAX_NUMBER_TEXT: Final = 400
 _NUMBER: Final = re.compile(r"([0-9.]+)([eE][+-]?[0-9]{1,5})?(BD|[LSYDF])?", re.IGNORECASE)
+_SUFFIX_BITS: Final = {"Y": 7, "S": 15, "L": 63}
+"""The smallest value of a type needs so many; its sign is read by somebody else."""
 _ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)
 _PLAIN_ESCAPES: Final = {
     "0": "\0",
@@ -74,6 +76,8 @@ def read_number(text: str, position: int) -> Literal:
     if suffix in ("L", "S", "Y"):
         if exponent or "." in digits:
             raise FilterError(f"{text:.100} has the suffix of an integer, but is none", position=position)
+        if number > 1 << _SUFFIX_BITS[suffix]:
+            raise FilterError(f"{text:.100} is out of the range of its suffix", position=position)
         return Literal(LiteralKind.NUMBER, number, position)
     if suffix == "BD" or (not suffix and not exponent):
         return Literal(LiteralKind.NUMBER, number, position)

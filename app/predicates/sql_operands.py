@@ -2,7 +2,8 @@
 
 ::
 
-    operand  = "(" operand ")" | column | column "[" string "]" | literal
+    operand  = "(" operand ")" | column [ "[" string "]" ] | literal
+    column   = name { "." name }
     literal  = { "+" | "-" } number | string { string } | type string | TRUE | FALSE | NULL
              | ( CAST | TRY_CAST ) "(" literal AS type [ "(" number [ "," number ] ")" ] ")"
              | repeated | CONCAT "(" piece { "," piece } ")"
@@ -15,19 +16,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from app.predicates.sql_cursor import Cursor
 from app.predicates.sql_literals import (
     cast_literal,
     negate,
-    read_name,
     read_number,
     read_string,
     typed_literal,
 )
-from app.predicates.sql_tokens import FUNCTIONS_WITHOUT_PARENTHESES, Token, TokenKind
+from app.predicates.sql_tokens import Token, TokenKind
 from app.predicates.unbound import Column, Literal, LiteralKind
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Sequence
 
     from app.types.session_zone import SessionZone
 
@@ -41,7 +42,7 @@ _MAX_REPEATED_CHARACTERS: Final = 1 << 20
 _TYPE_ARGUMENT: Final = re.compile(r"[0-9]{1,3}")
 
 
-class OperandReader:
+class OperandReader(Cursor):
     """Reads tokens from the left.
 
     Args:
@@ -53,44 +54,10 @@ class OperandReader:
     """
 
     def __init__(self, tokens: Sequence[Token], zone: SessionZone | None) -> None:
+        super().__init__(tokens)
         self._zone = zone
-        self._tokens = [*tokens, Token(TokenKind.END, "", tokens[-1].end, "")]
-        self._at = 0
         self._casting = False
         self.literals = 0
-
-    @property
-    def finished(self) -> bool:
-        """Whether every token is read."""
-        return self._tokens[self._at].kind is TokenKind.END
-
-    @property
-    def position(self) -> int:
-        """Where the next token starts in the filter's text."""
-        return self._tokens[self._at].start
-
-    def take(self, word: str) -> bool:
-        """Steps over a keyword or symbol if it stands here."""
-        if self._tokens[self._at].word != word:
-            return False
-        self._at += 1
-        return True
-
-    def take_any(self, words: Container[str]) -> str | None:
-        """Steps over one of several keywords or symbols; tells which."""
-        word = self._tokens[self._at].word
-        if word not in words:
-            return None
-        self._at += 1
-        return word
-
-    def take_call(self, functions: Container[str]) -> str | None:
-        """Steps over the name of one of several functions and its parenthesis; tells which."""
-        word = self._tokens[self._at].word
-        if word not in functions or self._tokens[self._at + 1].word != "(":
-            return None
-        self._at += 2
-        return word
 
     def operand(self) -> Operand | None:
         """Reads a column or a literal, however many parentheses it stands in; None if it is neither."""
@@ -115,7 +82,7 @@ class OperandReader:
             case TokenKind.SYMBOL if token.word in ("+", "-"):
                 return self._signed()
             case TokenKind.QUOTED:
-                return self._column(read_name(token.text))
+                return self._column()
             case TokenKind.WORD if behind.kind is TokenKind.STRING:
                 self._at += 1
                 text = self._strings()
@@ -129,14 +96,14 @@ class OperandReader:
                 self._at += 1
                 value = _WORD_LITERALS[token.word]
                 return Literal(LiteralKind.NULL if value is None else LiteralKind.BOOLEAN, value, token.start)
-            case TokenKind.WORD if token.word not in FUNCTIONS_WITHOUT_PARENTHESES:
-                return self._column(token.text)
+            case TokenKind.WORD:
+                return self._column()
             case _:
                 return None
 
-    def _column(self, name: str) -> Column | None:
-        position = self._tokens[self._at].start
-        self._at += 1
+    def _column(self) -> Column | None:
+        position = self.position
+        names = self.names()
         key: str | None = None
         if self.take("["):
             if self._tokens[self._at].kind is not TokenKind.STRING:
@@ -144,8 +111,8 @@ class OperandReader:
             key = self._strings()
             if key is None or not self.take("]"):
                 return None
-        # A dot leads to a field of a struct, a bracket into a nested value.
-        return None if self._tokens[self._at].word in (".", "[") else Column(name, key, position)
+        # What follows leads further into a nested value, or names a function.
+        return None if self._tokens[self._at].word in (".", "[", "(") else Column(names, key, position)
 
     def _strings(self) -> str | None:
         """Strings in a row are one; where they touch, Spark's versions disagree on what the quotes mean."""

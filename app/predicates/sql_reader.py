@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from app.errors import FilterError
 from app.predicates.limits import DEFAULT_LIMITS, FilterLimits, LiteralCount
+from app.predicates.sql_expressions import QUERIES, read_expression
 from app.predicates.sql_tests import read_test
 from app.predicates.sql_tokens import Token, TokenKind, tokenize
 from app.predicates.unbound import And, Not, Or, Predicate
@@ -33,7 +34,6 @@ _REMEMBERED_CHARACTERS: Final = 4_096
 _REMEMBERED_FILTERS: Final = 1_024
 
 _BRACKETS: Final = {"(": ")", "[": "]"}
-_QUERIES: Final = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
 
 
 def read_sql(text: str, limits: FilterLimits = DEFAULT_LIMITS, zone: SessionZone | None = None) -> Predicate:
@@ -135,7 +135,7 @@ class _Reader:
         """Whether the parenthesis at ``at`` holds a whole condition, not a part of a test or a query."""
         behind = self._tokens[self._partner[at] + 1]
         joined = behind.word in ("AND", "OR", ")") or behind.kind is TokenKind.END
-        return joined and self._tokens[at + 1].word not in _QUERIES
+        return joined and self._tokens[at + 1].word not in QUERIES
 
     def _end_of_test(self, at: int) -> int:
         """Where the test that starts at ``at`` ends: at AND, OR, a closing parenthesis or the end."""
@@ -150,9 +150,9 @@ class _Reader:
                     cases += 1
                 case "END" if cases:
                     cases -= 1
-                case "BETWEEN":
+                case "BETWEEN" if not cases:
                     betweens += 1
-                case "AND" if betweens:
+                case "AND" if betweens and not cases:
                     betweens -= 1
                 case "AND" | "OR" if not cases:
                     break
@@ -166,10 +166,7 @@ class _Reader:
         if test is not None:
             return test
         self._count.add(sum(token.kind in (TokenKind.STRING, TokenKind.NUMBER) for token in tokens))
-        # sqlglot takes longer to be loaded than everything else together, and most filters need it not.
-        from app.predicates.sql_expressions import read_expression  # noqa: PLC0415
-
-        return read_expression(text, tokens[0].start)
+        return read_expression(tokens, text)
 
     def _match_brackets(self) -> dict[int, int]:
         """Where the partner of each opening bracket stands."""

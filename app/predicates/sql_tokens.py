@@ -8,7 +8,7 @@ QUOTED      a name in backquotes, in which two stand for one
 STRING      ``'..'`` or ``".."`` with backslash escapes, ``r'..'`` or ``r".."`` without; two quotes in a row
             are two strings here, since Spark's versions disagree about them
 NUMBER      digits with an optional point, exponent and suffix (``L S Y D F BD``)
-SYMBOL      an operator of comparison, or any other single character
+SYMBOL      an operator of several characters (shifts excepted), or any other single character
 END         one token behind the last
 ==========  ==============================================================================================
 
@@ -78,7 +78,7 @@ _TOKEN: Final = re.compile(
   | (?P<NUMBER>  (?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++) (?:[eE][+-]?[0-9]++)?+
                  (?:[bB][dD]|[lLsSyYdDfF])? (?!\w) )
   | (?P<WORD>    \w+ )
-  | (?P<SYMBOL>  <=> | [<>!=]= | <> | ![<>] | . )
+  | (?P<SYMBOL>  <=> | [<>!=]= | <> | ![<>] | :: | -> | => | \|\| | . )
     """,
     re.VERBOSE | re.DOTALL,
 )

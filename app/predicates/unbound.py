@@ -59,17 +59,23 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column, or one key of a map column.
+    """A column, or something within one.
 
     Attributes:
-        name: the name as written; JSON names a map key ``column[key]`` here.
+        parts: the names between the dots: those of a catalog, database, table or alias may stand before the
+            column's, those of fields or map keys behind it. JSON has one name, a map key as ``column[key]``.
         key: the key of ``column['key']`` in SQL.
         position: 0-based character in the filter's text, if it has one.
     """
 
-    name: str
+    parts: tuple[str, ...]
     key: str | None = None
     position: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The parts as one text."""
+        return ".".join(self.parts)
 
     def __str__(self) -> str:
         return self.name if self.key is None else f"{self.name}[{self.key}]"

@@ -174,6 +174,27 @@ def test_a_plan_selects_rows(client: httpx.Client) -> None:
     assert "skipped_files" not in answer
 
 
+@pytest.mark.parametrize(
+    ("alias", "qualifier"), [(None, "append_sidecar"), (None, "paimon.golden.`Append_Sidecar`"), ("e", "E")]
+)
+def test_columns_of_a_plan_may_be_qualified(client: httpx.Client, alias: str | None, qualifier: str) -> None:
+    plain = {
+        "filter": "rank_no = 4956",
+        "top_n": {"order_by": [{"column": "rank_no", "direction": "desc"}], "limit": 2},
+    }
+    qualified = {
+        "filter": f"{qualifier}.rank_no = 4956",
+        "top_n": {"order_by": [{"column": f"{qualifier}.rank_no", "direction": "desc"}], "limit": 2},
+        "alias": alias,
+    }
+
+    path = f"{TABLES}/append_sidecar/plan"
+    answers = [post(client, path, documents.PlanAnswer, body) for body in (plain, qualified)]
+
+    assert answers[0]["files"] == answers[1]["files"]
+    assert len(answers[0]["files"]) == 1
+
+
 def test_a_plan_selects_the_same_rows_in_every_form(client: httpx.Client) -> None:
     def select(form: str) -> dict[str, Any]:
         body = {"filter": "fee = 58.43", "selection": form}
@@ -341,7 +362,8 @@ def test_index_files_are_evaluated_by_path_and_by_content(
     body = {
         "schema": [{"name": "rank_no", "type": "INT"}, {"name": "grade", "type": "INT"}],
         "files": [{"path": path}, {"content": content, "name": "mine"}, {"content": "AAAA", "name": "bad"}],
-        "filter": "rank_no = -123456789",
+        "filter": "e.rank_no = -123456789",
+        "alias": "e",
         "selection": "positions",
         "explain": True,
     }

@@ -34,7 +34,7 @@ POSTS = {
         "page_size",
         "page_token",
     ),
-    f"{TABLES}/pk_merge/plan": ("filter", "files", "top_n", "limit", "explain"),
+    f"{TABLES}/pk_merge/plan": ("filter", "alias", "files", "top_n", "limit", "explain"),
     f"{TABLES}/append_dv32/deletions": (
         "snapshot_id",
         "partition",
@@ -52,7 +52,15 @@ POSTS = {
         "num_assigners",
         "num_channels",
     ),
-    "/v1/main/index-files/evaluate": ("schema", "files", "row_count", "filter", "top_n", "selection"),
+    "/v1/main/index-files/evaluate": (
+        "schema",
+        "files",
+        "row_count",
+        "filter",
+        "alias",
+        "top_n",
+        "selection",
+    ),
     "/v1/main/index-files/inspect": ("path", "content", "kind", "name"),
 }
 

@@ -98,7 +98,7 @@ def test_plan_takes_json_filters_and_explains() -> None:
 
 
 def test_plan_takes_the_first_rows_of_an_order() -> None:
-    options = ("--order-by", "rank_no:desc:last", "--top", "1", "--json")
+    options = ("--order-by", "s.rank_no:desc:last", "--top", "1", "--alias", "s", "--json")
 
     done = run("plan", "demo.sessions", "--warehouse", str(WAREHOUSE), *options)
 
@@ -149,7 +149,17 @@ def test_index_files_are_inspected_and_evaluated_without_a_warehouse() -> None:
     files = sorted(str(file) for file in (WAREHOUSE / "demo.db" / "sessions" / "bucket-0").glob("*.index"))
 
     inspected = run("inspect", files[0], "--column", "rank_no=INT")
-    evaluated = run("evaluate", *files, "--column", "rank_no=INT", "--filter", "rank_no = 4956", "--json")
+    evaluated = run(
+        "evaluate",
+        *files,
+        "--column",
+        "rank_no=INT",
+        "--alias",
+        "s",
+        "--filter",
+        "s.rank_no = 4956",
+        "--json",
+    )
 
     assert "rank_no" in inspected.stdout, inspected.stderr
     results = json.loads(evaluated.stdout)["results"]
