@@ -114,7 +114,12 @@ def test_names_that_no_file_can_have_are_not_there(client: httpx.Client, name: s
 
 @pytest.mark.parametrize(
     ("path", "status"),
-    [(_LONG, 404), (f"golden.db/{_LONG}/file", 404), ("/".join([_LONG] * 20), 404), ("a\0b", 400)],
+    [
+        (f"golden.db/{_LONG}/bucket-0/data-1.parquet.index", 404),
+        (f"golden.db/t/{'/'.join([_LONG] * 20)}/bucket-0/data-1.parquet.index", 404),
+        (_LONG, 400),
+        ("a\0b", 400),
+    ],
 )
 def test_index_files_that_no_file_can_be(client: httpx.Client, path: str, status: int) -> None:
     body = {"schema": [], "files": [{"path": path}]}
