@@ -89,7 +89,7 @@ def test_a_range_behind_the_end_is_empty() -> None:
 def test_a_listing_that_is_refused_is_not_empty() -> None:
     with failing_store(403, "AccessDenied") as (options, _):
         warehouse = Warehouse("w", "s3://hidden-bucket/inside", options=options)
-        with pytest.raises(StorageError, match=r"cannot read db\.db: PermissionError"):
+        with pytest.raises(StorageError, match=r"cannot list db\.db: PermissionError"):
             warehouse.list_names("db.db")
 
 
