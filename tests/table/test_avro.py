@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.errors import CorruptMetadataError, PaimonIndexError, UnsupportedFormatError
+from app.errors import CorruptMetadataError, PaimonIndexError
 from app.table.avro import MAGIC, read_columns
 from app.table.avro_codecs import expand
 from app.table.avro_schema import ArrayOf, Nullable, RecordOf
@@ -219,12 +219,6 @@ def test_snappy_checksums_are_verified() -> None:
 def test_what_stands_behind_a_stream_is_damage() -> None:
     with pytest.raises(CorruptMetadataError, match="does not end"):
         expand("zstandard", packed_block(b"content", "zstandard") + b"x", 100)
-
-
-@pytest.mark.parametrize(("start", "name"), [(b"ORC", "orc"), (b"PAR1", "parquet")])
-def test_other_manifest_formats_are_named(start: bytes, name: str) -> None:
-    with pytest.raises(UnsupportedFormatError, match=f"manifest.format={name}"):
-        read_records(start + bytes(100), EXPECTED)
 
 
 def record(*fields: object) -> dict[str, Any]:

@@ -13,7 +13,9 @@ from app.table.partition import partition_path, partition_values
 from app.table.statistics import value_bounds
 from app.types import Value, parse_json, to_json
 from app.types.binary_row import read_row
+from app.types.data_types import TIMESTAMP_ROOTS
 from app.types.index_files import DELETION_VECTORS
+from app.types.values import NANOS_PER_MILLI
 from tests import golden_tables
 from tests.file_bounds import by_file
 from tests.table.entries import manifest
@@ -146,6 +148,10 @@ class Version:
             bound: answer_form({name: column[bound] for name, column in trusted.items()}, fields)
             for bound in ("min", "max")
         }
+        if recorded["file"].endswith(".orc"):
+            bounds["max"] = {
+                name: _whole_millisecond(each, fields[name]) for name, each in bounds["max"].items()
+            }
         described = {key: value for key, value in recorded.items() if key != "visible"}
         described["value_stats"] = {
             name: {"min": bounds["min"][name], "max": bounds["max"][name], "nulls": column["nulls"]}
@@ -174,6 +180,15 @@ class Version:
             for entry in self.table.index_entries(self.resolved)
             for each in entry.file.ranges
         }
+
+
+def _whole_millisecond(maximum: Any, column: DataField) -> Any:
+    """The last time that a maximum of an ORC file may stand for, since old writers cut it to milliseconds."""
+    known = parse_json(maximum, column.type)
+    is_cut = column.type.root in TIMESTAMP_ROOTS and column.type.precision > 3
+    if known is None or not is_cut or int(known) % NANOS_PER_MILLI:
+        return maximum
+    return to_json(int(known) + NANOS_PER_MILLI - 1, column.type)
 
 
 def _listed(names: Sequence[str] | None) -> list[str] | None:

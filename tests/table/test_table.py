@@ -21,6 +21,7 @@ from app.table.manifest import Manifest
 from app.table.manifest_list import ManifestList
 from tests.golden_tables import DATABASE
 from tests.memory_storage import MemoryStorage
+from tests.table.entries import avro, entry, record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -221,7 +222,14 @@ def test_files_that_expire_while_they_are_read(table: Table, storage: MemoryStor
 
 
 @pytest.mark.parametrize(
-    ("content", "error"), [(b"garbage", CorruptMetadataError), (b"ORC...", UnsupportedFormatError)]
+    ("content", "error"),
+    [
+        (b"garbage", CorruptMetadataError),
+        (b"ORC...", CorruptMetadataError),
+        (b"PAR1" + bytes(20), CorruptMetadataError),
+        (avro([{**record(entry()), "_VERSION": 3}]), UnsupportedFormatError),
+    ],
+    ids=["garbage", "orc", "parquet", "later_version"],
 )
 def test_errors_name_the_file(
     table: Table, storage: MemoryStorage, content: bytes, error: type[PaimonIndexError]
