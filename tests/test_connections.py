@@ -122,7 +122,9 @@ def test_an_answer_that_is_taken_arrives_however_large(flood: tuple[str, int]) -
         while size < Flood.SIZE:
             size += len(connection.recv(1 << 20))
 
-    assert UNTAKEN_ANSWERS.held == 0
+    # The caller may have the last bytes before the event loop looks at its buffer again.
+    while UNTAKEN_ANSWERS.held:
+        pass
 
 
 class Clock:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from app.errors import FilterError
+from app.file_index.keys import after
 from app.predicates.like import literal_prefix
 from app.predicates.model import Operator
 
@@ -73,7 +74,11 @@ def condition(leaf: BoundLeaf, space: KeySpace) -> Condition | None:  # noqa: C9
             return _span(space.edge(leaf.literals[0], behind=False), None)
         case Operator.BETWEEN:
             low, high = leaf.literals
-            return _span(space.edge(low, behind=False), space.edge(high, behind=True))
+            span = _span(space.edge(low, behind=False), space.edge(high, behind=True))
+            # Values that share a key: what has no order, such as a bloom filter, knows them too.
+            if span.start is not None and span.stop == after(span.start):
+                return Points((span.start,), exact=span.exact)
+            return span
         case Operator.STARTS_WITH:
             return _prefixed(_text(leaf), exact=True)
         case Operator.LIKE:

@@ -15,10 +15,11 @@ from app.errors import FilterError
 from app.predicates import unbound
 from app.predicates.char_tests import compare_char, outside_char
 from app.predicates.char_values import PaddingRoom
-from app.predicates.comparisons import NEGATIONS, compare, unknown
+from app.predicates.comparisons import compare, unknown
 from app.predicates.model import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
+    NEGATIONS,
     BoundLeaf,
     BoundPredicate,
     Operator,

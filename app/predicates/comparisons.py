@@ -32,7 +32,7 @@ from app.predicates.fitting import fit
 from app.predicates.like import Wildcard, read_pattern, write_pattern
 from app.predicates.model import ALWAYS_FALSE, ALWAYS_TRUE, BoundLeaf, BoundPredicate, Operator, Unknown
 from app.predicates.places import Doubt, Exact, Gap, Nowhere, Place, Regions
-from app.predicates.regions import in_regions
+from app.predicates.regions import in_doubt, in_regions
 from app.predicates.simplify import conjunction, disjunction, value_list
 from app.predicates.time_fitting import TIME_ROOTS, as_instants, shown_twice
 from app.predicates.unbound import LiteralKind
@@ -46,20 +46,6 @@ if TYPE_CHECKING:
     from app.predicates.unbound import Leaf, Literal
     from app.types import DataField, Value
     from app.types.session_zone import SessionZone
-
-NEGATIONS: Final = {
-    Operator.EQUAL: Operator.NOT_EQUAL,
-    Operator.NOT_EQUAL: Operator.EQUAL,
-    Operator.LESS_THAN: Operator.GREATER_OR_EQUAL,
-    Operator.GREATER_OR_EQUAL: Operator.LESS_THAN,
-    Operator.GREATER_THAN: Operator.LESS_OR_EQUAL,
-    Operator.LESS_OR_EQUAL: Operator.GREATER_THAN,
-    Operator.IN: Operator.NOT_IN,
-    Operator.NOT_IN: Operator.IN,
-    Operator.IS_NULL: Operator.IS_NOT_NULL,
-    Operator.IS_NOT_NULL: Operator.IS_NULL,
-}
-"""The test that is true exactly where another is false; BETWEEN and the tests of text have none."""
 
 _PLAIN_TEXT_ROOTS: Final = frozenset({*INTEGER_BITS, TypeRoot.BOOLEAN, TypeRoot.DATE})
 """Types of which a value has one text, the same in Spark's casts and in answers of JSON."""
@@ -112,10 +98,10 @@ def _ordered(operator: Operator, field: DataField, place: Place, leaf: Leaf) -> 
             return _beside_gap(operator, field, place)
         case Gap():
             return conjunction([_beside_gap(operator, field, place), unknown(leaf, field)])
-        case Regions(doubt=None):
-            return in_regions(operator, field, place)
-        case Regions(doubt=doubt):
+        case Regions(doubt=doubt) if in_doubt(operator, place):
             return conjunction([in_regions(operator, field, place), unknown(leaf, field, (doubt,))])
+        case Regions():
+            return in_regions(operator, field, place)
 
 
 def _beside_gap(operator: Operator, field: DataField, gap: Gap) -> BoundPredicate:
@@ -162,7 +148,7 @@ def _one_of(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPred
                 doubts.add(Doubt.MEANING)
             case Regions(doubt=doubt) as place:
                 tests.append(in_regions(Operator.EQUAL, field, place))
-                doubts |= {doubt} if doubt else set()
+                doubts |= {doubt} if doubt and in_doubt(Operator.EQUAL, place) else set()
             case _:
                 pass
     if values:

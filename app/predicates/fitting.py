@@ -73,7 +73,7 @@ def _place(literal: Literal, data_type: DataType, zone: SessionZone | None) -> P
     if root in BINARY_ROOTS and isinstance(literal.value, bytes):
         return Exact(literal.value)
     if root in TIME_ROOTS:
-        return place_in_times(literal, root, zone)
+        return place_in_times(literal, data_type, zone)
     return Nowhere.UNDECIDED
 
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from app.predicates.places import Doubt, Exact, Gap, Place, Regions, Stretch, united
+from app.predicates.places import Doubt, Exact, Gap, Place, Regions, Stretch, either, united
 from app.types.civil_time import NANOS_PER_DAY
 from app.types.session_zone import MAX_OFFSET_NANOS, Instants
 
@@ -65,7 +65,7 @@ def place_among_clocks(instants: Instants, zone: SessionZone | None) -> Place:
         start = end
     regions = Regions(tuple(united(less)), tuple(united(equal)), tuple(united(greater)))
     clock = zone.to_clock(instant)
-    return _turned_around(regions, clock) if zone.to_instant(clock) == instant else regions
+    return either(regions, Exact(clock)) if zone.to_instant(clock) == instant else regions
 
 
 def place_among_days(instants: Instants, zone: SessionZone | None) -> Place:
@@ -90,20 +90,7 @@ def place_among_days(instants: Instants, zone: SessionZone | None) -> Place:
         return Exact(below + 1)
     # A day that a zone left out starts at the same instant as the next one.
     regions = Regions((Stretch(None, below + 1),), (Stretch(below + 1, above),), (Stretch(above, None),))
-    return _turned_around(regions, shown)
-
-
-def _turned_around(regions: Regions, value: int) -> Place:
-    """An instant's place: ``regions`` where the column is cast, ``value`` where the instant is."""
-    exact = Regions((Stretch(None, value),), (Stretch(value, value + 1),), (Stretch(value + 1, None),))
-    if regions == exact:
-        return Exact(value)
-    return Regions(
-        tuple(united((*regions.less, *exact.less))),
-        tuple(united((*regions.equal, *exact.equal))),
-        tuple(united((*regions.greater, *exact.greater))),
-        Doubt.MEANING,
-    )
+    return either(regions, Exact(shown))
 
 
 def _everywhere(low: int, high: int) -> Instants:

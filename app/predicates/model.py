@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from app.types import TypeRoot, to_json
 
@@ -46,6 +46,21 @@ class Operator(StrEnum):
     ENDS_WITH = "ENDS_WITH"
     CONTAINS = "CONTAINS"
     LIKE = "LIKE"
+
+
+NEGATIONS: Final = {
+    Operator.EQUAL: Operator.NOT_EQUAL,
+    Operator.NOT_EQUAL: Operator.EQUAL,
+    Operator.LESS_THAN: Operator.GREATER_OR_EQUAL,
+    Operator.GREATER_OR_EQUAL: Operator.LESS_THAN,
+    Operator.GREATER_THAN: Operator.LESS_OR_EQUAL,
+    Operator.LESS_OR_EQUAL: Operator.GREATER_THAN,
+    Operator.IN: Operator.NOT_IN,
+    Operator.NOT_IN: Operator.IN,
+    Operator.IS_NULL: Operator.IS_NOT_NULL,
+    Operator.IS_NOT_NULL: Operator.IS_NULL,
+}
+"""The test that is true exactly where another is false; BETWEEN and the tests of text have none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,54 @@ class Nowhere(Enum):
 Place: TypeAlias = Exact | Gap | Regions | Nowhere
 
 
+def either(first: Place, second: Place) -> Place:
+    """The place of a literal that may mean one or the other: values stand wherever one of them has them.
+
+    Args:
+        first: its place in a type whose values are integers.
+        second: likewise.
+    """
+    if isinstance(first, Nowhere) or isinstance(second, Nowhere):
+        return first if first == second else Nowhere.UNDECIDED
+    one, other = _regions(first), _regions(second)
+    if one == other:
+        return second
+    return Regions(
+        tuple(united((*one.less, *other.less))),
+        tuple(united((*one.equal, *other.equal))),
+        tuple(united((*one.greater, *other.greater))),
+        one.doubt or other.doubt or Doubt.MEANING,
+    )
+
+
+def in_steps(place: Place, step: int) -> Place:
+    """The place of a literal among values that are cut to multiples of ``step`` before they are compared."""
+    if isinstance(place, Nowhere):
+        return place
+    regions = _regions(place)
+
+    def cut(stretches: Iterable[Stretch]) -> tuple[Stretch, ...]:
+        return tuple(Stretch(_up(low, step), _up(high, step)) for low, high in stretches)
+
+    return Regions(cut(regions.less), cut(regions.equal), cut(regions.greater), regions.doubt)
+
+
+def _regions(place: Exact | Gap | Regions) -> Regions:
+    match place:
+        case Regions():
+            return place
+        case Exact(int(value)):
+            return Regions((Stretch(None, value),), (Stretch(value, value + 1),), (Stretch(value + 1, None),))
+        case Gap(below=int(), above=int(above), nearest=None):
+            return Regions((Stretch(None, above),), (), (Stretch(above, None),))
+        case _:
+            raise TypeError(f"expected a place among integers, found {place}")
+
+
+def _up(bound: int | None, step: int) -> int | None:
+    return None if bound is None else -(-bound // step) * step
+
+
 def united(stretches: Iterable[Stretch]) -> list[Stretch]:
     """The stretches in ascending order, those that touch or overlap as one."""
     united: list[Stretch] = []
@@ -105,3 +153,11 @@ def united(stretches: Iterable[Stretch]) -> list[Stretch]:
             high = None if each.high is None else max(last.high, each.high)
             united[-1] = Stretch(last.low, high)
     return united
+
+
+def overlap(one: Stretch, other: Stretch) -> bool:
+    """Whether two stretches have a value in common."""
+    (low, high), (other_low, other_high) = one, other
+    return (high is None or other_low is None or other_low < high) and (
+        other_high is None or low is None or low < other_high
+    )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from app.predicates.model import BoundLeaf, BoundPredicate, Operator
-from app.predicates.places import united
-from app.predicates.simplify import conjunction, disjunction
+from app.predicates.model import NEGATIONS, BoundLeaf, BoundPredicate, Operator
+from app.predicates.places import Stretch, overlap, united
+from app.predicates.simplify import disjunction
 
 if TYPE_CHECKING:
-    from app.predicates.places import Regions, Stretch
+    from app.predicates.places import Regions
     from app.types import DataField
 
 _LESS: Final = frozenset({Operator.LESS_THAN, Operator.LESS_OR_EQUAL, Operator.NOT_EQUAL})
@@ -20,23 +20,34 @@ _GREATER: Final = frozenset({Operator.GREATER_THAN, Operator.GREATER_OR_EQUAL, O
 
 def in_regions(operator: Operator, field: DataField, regions: Regions) -> BoundPredicate:
     """A comparison by ``=``, ``<>``, ``<``, ``<=``, ``>`` or ``>=``: the value lies in one of its regions."""
-    chosen = chain(
-        regions.less if operator in _LESS else (),
-        regions.equal if operator in _EQUAL else (),
-        regions.greater if operator in _GREATER else (),
+    return disjunction([_in_stretch(field, stretch) for stretch in _chosen(operator, regions)])
+
+
+def in_doubt(operator: Operator, regions: Regions) -> bool:
+    """Whether a value satisfies the comparison by one meaning of the literal, and by another does not."""
+    others = _chosen(NEGATIONS[operator], regions)
+    return any(overlap(one, other) for one in _chosen(operator, regions) for other in others)
+
+
+def _chosen(operator: Operator, regions: Regions) -> list[Stretch]:
+    return united(
+        chain(
+            regions.less if operator in _LESS else (),
+            regions.equal if operator in _EQUAL else (),
+            regions.greater if operator in _GREATER else (),
+        )
     )
-    return disjunction([_in_stretch(field, stretch) for stretch in united(chosen)])
 
 
 def _in_stretch(field: DataField, stretch: Stretch) -> BoundPredicate:
-    low, high = stretch
-    if low is None and high is None:
-        return BoundLeaf(Operator.IS_NOT_NULL, field)
-    if low is not None and high == low + 1:
-        return BoundLeaf(Operator.EQUAL, field, (low,))
-    parts = []
-    if low is not None:
-        parts.append(BoundLeaf(Operator.GREATER_OR_EQUAL, field, (low,)))
-    if high is not None:
-        parts.append(BoundLeaf(Operator.LESS_THAN, field, (high,)))
-    return conjunction(parts)
+    match stretch:
+        case Stretch(low=int(low), high=int(high)) if high > low + 1:
+            return BoundLeaf(Operator.BETWEEN, field, (low, high - 1))
+        case Stretch(low=int(low), high=int()):
+            return BoundLeaf(Operator.EQUAL, field, (low,))
+        case Stretch(low=int(low)):
+            return BoundLeaf(Operator.GREATER_OR_EQUAL, field, (low,))
+        case Stretch(high=int(high)):
+            return BoundLeaf(Operator.LESS_THAN, field, (high,))
+        case _:
+            return BoundLeaf(Operator.IS_NOT_NULL, field)

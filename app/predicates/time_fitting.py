@@ -7,6 +7,9 @@ DATE              dates, text; wall clocks, which lie between two days unless at
 TIMESTAMP         wall clocks, dates (their midnight), text; instants
 TIMESTAMP_LTZ     instants; wall clocks, dates (their first instant) and text in the session's zone
 ================  ============================================================================================
+
+Timestamps have microseconds in Spark: it cuts further digits off literals, and off the values of columns
+that have more. Whoever writes such digits may mean them, so that both are covered and nothing is proven.
 """
 
 from __future__ import annotations
@@ -15,35 +18,36 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from app.predicates.instants import place_among_clocks, place_among_days, place_among_instants
-from app.predicates.places import Doubt, Exact, Gap, Nowhere, Place, Regions, Stretch
+from app.predicates.places import Doubt, Exact, Gap, Nowhere, Place, Regions, Stretch, either, in_steps
 from app.predicates.spark_text import cast_date, cast_timestamp
 from app.predicates.unbound import Literal, LiteralKind
 from app.types import TypeRoot
 from app.types.civil_time import NANOS_PER_DAY
 from app.types.data_types import TIMESTAMP_ROOTS
 from app.types.session_zone import Instants, instants_of_clock, instants_of_day, instants_of_text
+from app.types.values import NANOS_PER_MICRO
 
 if TYPE_CHECKING:
+    from app.types import DataType
     from app.types.session_zone import SessionZone
 
 TIME_ROOTS: Final = frozenset({TypeRoot.DATE, *TIMESTAMP_ROOTS})
 """Types whose comparisons the session's time zone may decide."""
+_SPARK_FRACTION_DIGITS: Final = 6
 
 
-def place_in_times(literal: Literal, root: TypeRoot, zone: SessionZone | None) -> Place:
+def place_in_times(literal: Literal, data_type: DataType, zone: SessionZone | None) -> Place:
     """The place of a literal of SQL in a column of dates or timestamps.
 
     Raises:
         ValueError: the literal's text is no value of the type.
     """
-    match root:
-        case TypeRoot.DATE:
-            return _place_in_dates(literal, zone)
-        case TypeRoot.TIMESTAMP:
-            return _place_in_clocks(literal, zone)
-        case _:
-            instants = _instants(literal, zone)
-            return Nowhere.UNDECIDED if instants is None else place_among_instants(instants)
+    typed = _typed(literal, data_type.root, zone)
+    written = _place(typed, data_type.root, zone)
+    cut = _cut(typed)
+    if data_type.root is not TypeRoot.DATE and data_type.precision > _SPARK_FRACTION_DIGITS:
+        return either(written, in_steps(_place(cut, data_type.root, zone), NANOS_PER_MICRO))
+    return written if cut == typed else either(written, _place(cut, data_type.root, zone))
 
 
 def as_instants(literal: Literal, zone: SessionZone | None) -> Literal:
@@ -67,8 +71,50 @@ def shown_twice(literal: Literal, zone: SessionZone | None) -> Place | None:
     shown = zone.to_instants(read.clock)
     if len(shown) <= 1:
         return None
-    equal = tuple(Stretch(instant, instant + 1) for instant in shown)
+    # Of an instant's digits Spark shows the microseconds.
+    micros = [instant - instant % NANOS_PER_MICRO for instant in shown]
+    equal = tuple(Stretch(start, start + NANOS_PER_MICRO) for start in micros)
     return Regions((Stretch(None, shown[-1]),), equal, (Stretch(shown[0] + 1, None),), Doubt.MEANING)
+
+
+def _typed(literal: Literal, root: TypeRoot, zone: SessionZone | None) -> Literal:
+    """The literal, a text as Spark casts it to the column's type; itself where it has no such value."""
+    if literal.kind is not LiteralKind.STRING:
+        return literal
+    if root is TypeRoot.TIMESTAMP_LTZ:
+        return as_instants(literal, zone)
+    text = str(literal.value)
+    if root is TypeRoot.DATE:
+        return replace(literal, kind=LiteralKind.DATE, value=cast_date(text))
+    read = cast_timestamp(text)
+    # Whether a wall clock minds the zone of a text is a matter of Spark's version.
+    if read is None or read.zone is not None:
+        return literal
+    return replace(literal, kind=LiteralKind.TIMESTAMP_NTZ, value=read.clock)
+
+
+def _cut(literal: Literal) -> Literal:
+    """The literal with the microseconds that Spark leaves it."""
+    match literal.kind, literal.value:
+        case LiteralKind.TIMESTAMP_NTZ, int(clock):
+            return replace(literal, value=clock - clock % NANOS_PER_MICRO)
+        case LiteralKind.TIMESTAMP_LTZ, Instants(low=low, high=high):
+            cut = Instants(low - low % NANOS_PER_MICRO, high - high % NANOS_PER_MICRO)
+            return replace(literal, value=cut)
+        case _:
+            return literal
+
+
+def _place(literal: Literal, root: TypeRoot, zone: SessionZone | None) -> Place:
+    """The place of a literal that is no text."""
+    match root:
+        case TypeRoot.DATE:
+            return _place_in_dates(literal, zone)
+        case TypeRoot.TIMESTAMP:
+            return _place_in_clocks(literal, zone)
+        case _:
+            instants = _instants(literal, zone)
+            return Nowhere.UNDECIDED if instants is None else place_among_instants(instants)
 
 
 def _place_in_dates(literal: Literal, zone: SessionZone | None) -> Place:
@@ -80,8 +126,6 @@ def _place_in_dates(literal: Literal, zone: SessionZone | None) -> Place:
             return Exact(days) if rest == 0 else Gap(days, days + 1)
         case LiteralKind.TIMESTAMP_LTZ, Instants() as instants:
             return place_among_days(instants, zone)
-        case LiteralKind.STRING, str(text):
-            return Exact(cast_date(text))
         case _:
             return Nowhere.UNDECIDED
 
@@ -94,10 +138,6 @@ def _place_in_clocks(literal: Literal, zone: SessionZone | None) -> Place:
             return Exact(days * NANOS_PER_DAY)
         case LiteralKind.TIMESTAMP_LTZ, Instants() as instants:
             return place_among_clocks(instants, zone)
-        case LiteralKind.STRING, str(text):
-            read = cast_timestamp(text)
-            # Whether a wall clock minds the zone of a text is a matter of Spark's version.
-            return Nowhere.UNDECIDED if read is None or read.zone is not None else Exact(read.clock)
         case _:
             return Nowhere.UNDECIDED
 

@@ -145,7 +145,7 @@ class ByteCache(Generic[Item]):
         """
         found: dict[Key, Item] = {}
         # What is expected may come from a file, which may say anything.
-        wanted = {key: max(0, expected_bytes(key)) for key in keys}
+        wanted = {key: min(max(0, expected_bytes(key)), self._kept.capacity) for key in keys}
         while wanted:
             with self._lock:
                 others, batches = self._sort_out(wanted, found)

@@ -118,8 +118,9 @@ def _moved(records: pa.StructArray) -> pa.StructArray:
     The reader makes every column with room for a thousand records or more, which the columns keep alive and
     do not tell: a manifest of one file would hold 100 times what it says.
     """
-    batch = pa.RecordBatch.from_struct_array(records)
-    return pa.ipc.read_record_batch(batch.serialize(), batch.schema).to_struct_array()
+    # One column of records, since records that are a batch themselves cannot be null.
+    batch = pa.record_batch([records], ["records"])
+    return pa.ipc.read_record_batch(batch.serialize(), batch.schema).column(0)
 
 
 def _file(blocks: Sequence[Block], schema: bytes, mark: bytes) -> bytes:

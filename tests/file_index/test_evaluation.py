@@ -128,6 +128,14 @@ class TestNanoseconds:
         assert self._ask(kind, Operator.BETWEEN, 2_000, 2_999) == exactly(1, 2)
 
 
+def test_a_bloom_filter_knows_a_whole_microsecond() -> None:
+    rows = [1_999, 2_500]
+
+    assert _ask("bloom-filter", "TIMESTAMP(9)", rows, Operator.BETWEEN, 2_000, 2_999) is KEEP
+    assert _ask("bloom-filter", "TIMESTAMP(9)", rows, Operator.BETWEEN, 5_000, 5_999) is SKIP
+    assert _ask("bloom-filter", "TIMESTAMP(9)", rows, Operator.BETWEEN, 5_000, 6_000) is KEEP
+
+
 @pytest.mark.parametrize("kind", ["bitmap", "range-bitmap", "bsi"])
 def test_a_column_of_nulls_is_null_in_every_row(kind: str) -> None:
     rows = [None] * 7

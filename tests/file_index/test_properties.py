@@ -16,7 +16,7 @@ from app.file_index.index_kinds import IndexKind, takes
 from app.file_index.result import KEEP, SKIP, Rows
 from app.file_index.top_n import top_n
 from app.predicates.model import ALWAYS_TRUE, BoundAnd, BoundOr, Operator
-from app.types import DataField, parse_type, sql_key
+from app.types import DataField, TypeRoot, parse_type, sql_key
 from tests.brute_force import matching_rows
 from tests.file_index.strategies import TYPES, columns, leaves
 from tests.key_columns import key_column
@@ -29,7 +29,12 @@ if TYPE_CHECKING:
     from app.types import DataType, Value
 
 INDEXED = [(kind, data_type) for kind in IndexKind for data_type in TYPES if takes(kind, data_type)]
-RANGED = [data_type for kind, data_type in INDEXED if kind is IndexKind.RANGE_BITMAP]
+RANGED = [
+    data_type
+    for kind, data_type in INDEXED
+    if kind is IndexKind.RANGE_BITMAP and data_type.root is not TypeRoot.CHAR
+]
+"""Types by which a range bitmap ranks rows; stored values of CHAR may differ where Spark has them equal."""
 
 
 _INT = parse_type("INT")

@@ -8,6 +8,7 @@ import pytest
 
 from app.predicates.model import BoundLeaf, leaves
 from app.types import DataField, TypeRoot, parse_type
+from app.types.data_types import TIMESTAMP_ROOTS
 from tests import golden_file_index, golden_tables
 from tests.sessions import bind_json, bind_sql
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from app.predicates.model import BoundPredicate
 
 
+MICROSECONDS = 6
+"""Fraction digits of Spark's timestamps."""
 _LONG_NUMBERS = ("DECIMAL(38", "TIMESTAMP(9) WITH LOCAL")
 """Types of which the engine writes numbers with more digits than the floats that these tests read keep."""
 
@@ -38,7 +41,7 @@ def test_filters_of_tables(table: str) -> None:
             continue
         fields = planning_fields(document, query)
         from_json = bind_json(query["predicate"], fields)
-        if query["filter_sql"] is not None and not _tests_char(from_json):
+        if query["filter_sql"] is not None and not _means_more_in_sql(from_json):
             from_sql = bind_sql(query["filter_sql"], fields)
             assert repr(from_sql) == repr(from_json), query["filter_sql"]
 
@@ -50,14 +53,20 @@ def test_filters_of_index_files(name: str) -> None:
         sql = check["sql"]
         from_json = golden.bind(check["predicate"])
         # A call of concat stands for a long string where JSON spells it out.
-        if sql is not None and "concat(" not in sql and not _tests_char(from_json):
+        if sql is not None and "concat(" not in sql and not _means_more_in_sql(from_json):
             assert repr(bind_sql(sql, golden.fields)) == repr(from_json), sql
 
 
-def _tests_char(predicate: BoundPredicate) -> bool:
-    """Whether a CHAR column is compared, which JSON may mean as it is stored: see ``test_char_tests.py``."""
+def _means_more_in_sql(predicate: BoundPredicate) -> bool:
+    """Whether SQL covers what Spark makes of a value beside what is stored: ``test_char_tests.py`` for CHAR,
+    ``test_nanoseconds.py`` for timestamps with more digits than Spark's."""
     return any(
-        isinstance(leaf, BoundLeaf) and leaf.field.type.root is TypeRoot.CHAR and leaf.literals
+        isinstance(leaf, BoundLeaf)
+        and leaf.literals
+        and (
+            leaf.field.type.root is TypeRoot.CHAR
+            or (leaf.field.type.root in TIMESTAMP_ROOTS and leaf.field.type.precision > MICROSECONDS)
+        )
         for leaf in leaves(predicate)
     )
 

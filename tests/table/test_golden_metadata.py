@@ -18,6 +18,7 @@ from app.types.index_files import DELETION_VECTORS
 from app.types.values import NANOS_PER_MILLI
 from tests import golden_tables
 from tests.file_bounds import by_file
+from tests.sessions import UTC
 from tests.table.entries import manifest
 
 if TYPE_CHECKING:
@@ -49,8 +50,10 @@ def row_form(values: Sequence[Value | None], fields: Sequence[DataField]) -> dic
 
 def answer_form(recorded: dict[str, Any], fields: Mapping[str, DataField]) -> dict[str, Any]:
     """Recorded values as answers write them: the documents have other text for some types."""
-    types = {name: fields[name].type for name in recorded}
-    return {name: to_json(parse_json(value, types[name]), types[name]) for name, value in recorded.items()}
+    return {
+        name: to_json(parse_json(value, fields[name].type, UTC), fields[name].type)
+        for name, value in recorded.items()
+    }
 
 
 class Version:

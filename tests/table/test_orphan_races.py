@@ -212,7 +212,7 @@ def test_a_file_that_cannot_be_removed_stops_no_other(
 
     ((orphan, error),) = removal.failures
     assert (paths_of(removal.removed), paths_of([orphan])) == (others, [stuck])
-    assert f"cannot delete db.db/t/{stuck}: PermissionError: read-only" in str(error)
+    assert f"cannot delete db.db/t/{stuck}: PermissionError" in str(error)
     assert table.paths() == {stuck}
 
 
