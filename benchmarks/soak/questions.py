@@ -114,6 +114,7 @@ class Answer:
         Raises:
             ValueError: it is not whole.
         """
+        told: dict[str, Any]
         match kind:
             case Kind.LINES:
                 *entries, told = [json.loads(line) for line in content.splitlines()]
@@ -121,9 +122,8 @@ class Answer:
                     raise ValueError("the last line has no summary")
             case Kind.ARROW:
                 table = pyarrow.ipc.open_stream(content).read_all()
-                told: dict[str, Any] = {
-                    name.decode(): _read(text) for name, text in (table.schema.metadata or {}).items()
-                }
+                metadata = table.schema.metadata or {}
+                told = {name.decode(): _read(text) for name, text in metadata.items()}
                 entries = table.to_pylist()
             case _:
                 told = json.loads(content)
