@@ -6,6 +6,7 @@ their own. The environment lies in the user's cache directory (``XDG_CACHE_HOME`
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -14,14 +15,17 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-_REQUIREMENTS: Final = ("py4j==0.10.9.9", "pyspark==4.0.5")
-"""The connector works with pyspark 4.0.x only."""
+_REQUIREMENTS: Final = (
+    *("py4j==0.10.9.9", "pyspark==4.0.5"),
+    *("httpx==0.28.1", "numpy==2.4.6", "pandas==2.3.3", "pyarrow==26.0.1", "pyroaring==1.2.0"),
+)
+"""The connector works with pyspark 4.0.x only, which wants pandas below 3; the rest is what our client needs."""
 
 
 def spark_python() -> Path:
     """The Python interpreter of the environment."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "paimon-index-tests"
-    name = "-".join(_REQUIREMENTS).replace("==", "-")
+    name = "spark-" + hashlib.sha256(" ".join(_REQUIREMENTS).encode()).hexdigest()[:16]
     environment = cache / f"{name}-python{sys.version_info.major}.{sys.version_info.minor}"
     if not environment.exists():
         _make(environment)

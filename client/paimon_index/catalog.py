@@ -1,0 +1,212 @@
+"""What the service answers about what is there: tables, versions, schemas, index files, and itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What answers, and where its documentation is."""
+
+    service: str
+    version: str
+    description: str
+    docs: str
+    openapi: str
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The service's health: ``live`` or ``ready``."""
+
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """How a process of the service may use its memory, in bytes."""
+
+    limit_bytes: int
+    source: str
+    process_bytes: int
+    caches: dict[str, int]
+    bodies_bytes: int
+    read_bytes: int
+    resident_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedTable:
+    """A table whose latest snapshot is kept decoded."""
+
+    warehouse: str
+    database: str
+    table: str
+    snapshot_id: int | None
+    failures: int
+
+
+@dataclass(frozen=True, slots=True)
+class TokenIdentity:
+    """Whose token a request came with; never the secret."""
+
+    name: str
+    role: Literal["reader", "admin"]
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The service's version, limits and capabilities, and what the caller may use of it."""
+
+    service: str
+    version: str
+    warehouses: tuple[str, ...]
+    time_zone: str | None
+    limits: dict[str, float]
+    memory: MemoryUse
+    capabilities: dict[str, list[str]]
+    watch: tuple[WatchedTable, ...]
+    token: TokenIdentity | None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One field of a table, its type as text."""
+
+    id: int
+    name: str
+    type: str
+    nullable: bool
+    description: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaColumn:
+    """One field of a schema, its type as Paimon's schema files have it: text, or an object if nested."""
+
+    id: int
+    name: str
+    type: str | dict[str, Any]
+    nullable: bool
+    description: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """One schema of a table; ``time_millis`` is 0 where its commit time is not recorded."""
+
+    id: int
+    fields: tuple[SchemaColumn, ...]
+    partition_keys: tuple[str, ...]
+    primary_keys: tuple[str, ...]
+    options: dict[str, str]
+    comment: str | None
+    time_millis: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One snapshot."""
+
+    id: int
+    schema_id: int
+    commit_kind: str
+    commit_user: str | None
+    commit_identifier: int | None
+    time_millis: int
+    total_record_count: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredIndex:
+    """An index that the table's options ask writers for."""
+
+    column: str
+    type: str
+    options: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TableDescription:
+    """The schema of a version of a table and what follows from it."""
+
+    database: str
+    table: str
+    schema_id: int
+    fields: tuple[Column, ...]
+    partition_keys: tuple[str, ...]
+    primary_keys: tuple[str, ...]
+    options: dict[str, str]
+    comment: str | None
+    snapshot: Snapshot | None
+    latest_snapshot: Snapshot | None
+    merge_engine: str | None
+    bucket_mode: str
+    deletion_vectors: bool
+    indexes: tuple[DeclaredIndex, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """A tag and its snapshot."""
+
+    name: str
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A branch besides the main one."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class VectorRange:
+    """Where one data file's deletion vector lies in an index file, in bytes."""
+
+    data_file: str
+    offset: int
+    length: int
+    cardinality: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFileEntry:
+    """One live entry of the index manifest."""
+
+    kind: str
+    partition: dict[str, Any]
+    bucket: int
+    index_type: str
+    file_name: str
+    path: str
+    file_size: int
+    row_count: int
+    ranges: tuple[VectorRange, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFileList:
+    """The live entries of one snapshot's index manifest, all pages joined."""
+
+    snapshot_id: int | None
+    index_files: tuple[IndexFileEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CacheState:
+    """One cache of all processes together; members that a cache does not have are 0."""
+
+    entries: int
+    bytes: int
+    capacity: int
+    hits: int
+    misses: int
+    evictions: int
+    in_flight: int = 0
+    rejected: int = 0
+    waits: int = 0
+    corrupt: int = 0

@@ -1,0 +1,71 @@
+"""JSON objects as dataclasses.
+
+Members that a dataclass does not have are left out, since services of later releases may tell more.
+"""
+
+from __future__ import annotations
+
+import types
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from paimon_index.errors import IncompleteAnswerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+T = TypeVar("T")
+
+
+def decode(kind: type[T], written: object) -> T:
+    """The dataclass that a JSON object stands for.
+
+    Raises:
+        IncompleteAnswerError: a member is missing, or the value is no object.
+    """
+    if not isinstance(written, dict):
+        raise IncompleteAnswerError(f"expected an object of {kind.__name__}, not {type(written).__name__}")
+    made: T = _object(kind, written)
+    return made
+
+
+def _object(kind: Any, written: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any dataclass
+    members = {}
+    for name, convert, is_needed in _members(kind):
+        if name in written:
+            members[name] = convert(written[name])
+        elif is_needed:
+            raise IncompleteAnswerError(f"the answer has no member {name}, which {kind.__name__} needs")
+    return kind(**members)
+
+
+@cache
+def _members(kind: Any) -> tuple[tuple[str, Callable[[Any], Any], bool], ...]:  # noqa: ANN401 - any dataclass
+    hints = get_type_hints(kind)
+    return tuple(
+        (field.name, _converter(hints[field.name]), field.default is MISSING)
+        for field in fields(kind)
+        if field.init
+    )
+
+
+def _converter(hint: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - any annotation
+    if is_dataclass(hint):
+        return lambda value: decode(hint, value)  # type: ignore[arg-type]
+    if get_origin(hint) in (Union, types.UnionType) and type(None) in get_args(hint):
+        inner = [_converter(part) for part in get_args(hint) if part is not type(None)]
+        # Unions of other types are plain JSON.
+        only = inner[0] if len(inner) == 1 else _as_is
+        return lambda value: None if value is None else only(value)
+    if get_origin(hint) is tuple:
+        element = _converter(get_args(hint)[0])
+        return lambda value: tuple(map(element, value))
+    if get_origin(hint) is dict:
+        element = _converter(get_args(hint)[1])
+        return lambda value: {key: element(each) for key, each in value.items()}
+    return _as_is
+
+
+def _as_is(value: Any) -> Any:  # noqa: ANN401 - plain JSON
+    return value

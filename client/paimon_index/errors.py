@@ -1,0 +1,106 @@
+"""Every exception that the client raises, drawn once.
+
+::
+
+    PaimonIndexError
+    ├── ServiceError                    the service answered with a problem; it carries the problem's members
+    │   └── ServiceUnavailableError     429, 503 or 504, also after retries (is an UnavailableError, too)
+    ├── UnavailableError                no base URL gave an answer
+    │   └── DeadlineError               the time for an answer is used up (is a TimeoutError, too)
+    ├── IncompleteAnswerError           an answer ended early, or is none of this service
+    └── UnsupportedTableError           paimon_index.spark cannot read this table exactly
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+_TYPE_PREFIX: Final = "urn:paimon-index:error:"
+_UNAVAILABLE: Final = (429, 503, 504)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A problem answer (RFC 9457).
+
+    Attributes:
+        slug: which kind of problem, the end of its ``type``; stays the same over releases.
+        title: the kind in words.
+        status: of the HTTP answer.
+        detail: what happened, and what to do.
+        request_id: names the request in the service's log.
+        column: of the table, that the filter, key or partition is wrong about.
+        position: 0-based character in the filter's text.
+        path: the file at fault.
+        offset: byte in that file.
+        limit: the limit that was exceeded.
+    """
+
+    slug: str
+    title: str
+    status: int
+    detail: str
+    request_id: str | None = None
+    column: str | None = None
+    position: int | None = None
+    path: str | None = None
+    offset: int | None = None
+    limit: int | None = None
+
+
+class PaimonIndexError(Exception):
+    """Root of every exception that the client raises on purpose."""
+
+
+class ServiceError(PaimonIndexError):
+    """The service answered with a problem.
+
+    Attributes:
+        problem: its members.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        told = f"{problem.status} {problem.slug}: {problem.detail}"
+        super().__init__(told if problem.request_id is None else f"{told} (request {problem.request_id})")
+
+
+class UnavailableError(PaimonIndexError):
+    """No base URL gave an answer; the same call may succeed later."""
+
+
+class ServiceUnavailableError(ServiceError, UnavailableError):
+    """The service is there but cannot answer now: 429, 503 or 504."""
+
+
+class DeadlineError(UnavailableError, TimeoutError):
+    """The time for an answer is used up."""
+
+
+class IncompleteAnswerError(PaimonIndexError):
+    """An answer ended early or cannot be read; nothing of it may be taken for the whole."""
+
+
+class UnsupportedTableError(PaimonIndexError):
+    """A table, column or file that ``paimon_index.spark`` would not read exactly as the engine does."""
+
+
+def service_error(status: int, body: bytes) -> ServiceError:
+    """The exception of an answer with an error status; proxies in between may answer in other forms."""
+    try:
+        members = json.loads(body)
+    except ValueError:
+        members = None
+    if not isinstance(members, dict):
+        members = {}
+    problem = Problem(
+        slug=str(members.get("type") or f"http-{status}").removeprefix(_TYPE_PREFIX),
+        title=str(members.get("title") or ""),
+        status=status,
+        detail=str(members.get("detail") or "the answer is none of paimon-index; check the base URL"),
+        request_id=members.get("instance"),
+        **{name: members.get(name) for name in ("column", "position", "path", "offset", "limit")},
+    )
+    return (ServiceUnavailableError if status in _UNAVAILABLE else ServiceError)(problem)

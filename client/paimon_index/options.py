@@ -1,0 +1,118 @@
+"""What may be asked, stated once for both clients: the keyword arguments of their methods.
+
+``docs/api.md`` of the service tells what each means. An argument that is left out or None is not sent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Filter: TypeAlias = "str | Mapping[str, Any]"
+"""Spark SQL as after WHERE, or the JSON form of a Paimon predicate."""
+
+
+class VersionOptions(TypedDict, total=False):
+    """Which version of a table: at most one of the first three; none of them is the latest."""
+
+    snapshot_id: int | None
+    tag: str | None
+    timestamp_millis: int | None
+    branch: str | None
+
+
+class SortKey(TypedDict, total=False):
+    """One key of ORDER BY; ``column`` is needed."""
+
+    column: str
+    direction: Literal["asc", "desc"]
+    nulls: Literal["first", "last"]
+
+
+class TopN(TypedDict):
+    """ORDER BY ... LIMIT."""
+
+    order_by: Sequence[SortKey]
+    limit: int
+
+
+class PlanOptions(VersionOptions, total=False):
+    """What a plan is asked: ``files`` decides only these, ``uris`` makes paths absolute."""
+
+    filter: Filter | None
+    alias: str | None
+    selection: Literal["none", "count", "bitmap", "ranges", "positions"]
+    explain: bool
+    files: Sequence[str] | None
+    top_n: TopN | None
+    limit: int | None
+    time_zone: str | None
+    uris: bool
+
+
+class DeletionsOptions(VersionOptions, total=False):
+    """Whose deletions: of these files or all, of this partition or all."""
+
+    partition: Mapping[str, Any] | None
+    files: Sequence[str] | None
+    encoding: Literal["positions", "ranges", "bitmap", "count"]
+    time_zone: str | None
+
+
+class BucketsOptions(VersionOptions, total=False):
+    """Buckets of this partition or of all."""
+
+    partition: Mapping[str, Any] | None
+    time_zone: str | None
+
+
+class LookupOptions(BucketsOptions, total=False):
+    """Exactly one of ``keys`` (values by primary key column) and ``hashes`` (signed 32-bit numbers)."""
+
+    keys: Sequence[Mapping[str, Any]] | None
+    hashes: Sequence[int] | None
+
+
+class AssignOptions(LookupOptions, total=False):
+    """Which assigner of how many, over how many channels."""
+
+    assign_id: int
+    num_assigners: int
+    num_channels: int
+
+
+class EvaluateOptions(TypedDict, total=False):
+    """What index files without a table are asked."""
+
+    row_count: int | None
+    filter: Filter | None
+    alias: str | None
+    top_n: TopN | None
+    selection: Literal["none", "count", "bitmap", "ranges", "positions"]
+    explain: bool
+    time_zone: str | None
+
+
+class InspectOptions(TypedDict, total=False):
+    """How an index file is shown: column types by name, and which vectors or hashes."""
+
+    kind: Literal["file_index", "deletion_vectors", "hash"] | None
+    types: Mapping[str, str] | None
+    offset: int
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFile:
+    """An index file: a path relative to the warehouse, or its bytes.
+
+    Attributes:
+        name: what the answer calls it.
+    """
+
+    path: str | None = None
+    content: bytes | None = None
+    name: str | None = None

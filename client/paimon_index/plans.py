@@ -1,0 +1,276 @@
+"""Plans as they come in: the files that a query reads, one Arrow batch after the other.
+
+What is told of the whole plan comes first, so it is there before the first file. A plan is read once. One
+that ends early raises :class:`IncompleteAnswerError`, whatever was given out before.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from paimon_index.arrow_stream import ArrowStream
+from paimon_index.decoding import decode
+from paimon_index.errors import IncompleteAnswerError
+from paimon_index.results import DeletionFile, ExplainStep, PlanFacts, PlannedFile
+from paimon_index.selections import Selection
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+
+    import pandas as pd
+
+    from paimon_index.selections import Form
+
+_MEMBERS: Final = frozenset(field.name for field in fields(PlannedFile))
+_FACTS: Final = tuple(field.name for field in fields(PlanFacts))
+
+
+@dataclass(frozen=True, slots=True)
+class PlanProgress:
+    """How far a plan has come in.
+
+    Attributes:
+        files: that are here.
+        files_kept: that will be, skipped ones not counted.
+        received_bytes: of the stream.
+    """
+
+    files: int
+    files_kept: int
+    received_bytes: int
+
+
+Progress: TypeAlias = "Callable[[PlanProgress], None]"
+
+
+class PlanReader:
+    """Bytes in, batches and files out; what the blocking and the asynchronous plan share.
+
+    Args:
+        form: of selections that are not bitmaps.
+        progress: is told after each batch.
+    """
+
+    def __init__(self, form: Form, progress: Progress | None) -> None:
+        self._stream = ArrowStream()
+        self._form = form
+        self._progress = progress
+        self._files = 0
+        self._kept = 0
+        self._facts: PlanFacts | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether :attr:`facts` are there."""
+        return self._stream.schema is not None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the batches; the facts are JSON texts in its metadata."""
+        assert self._stream.schema is not None, "plans are given out once they have begun"  # noqa: S101
+        return self._stream.schema
+
+    @property
+    def facts(self) -> PlanFacts:
+        """What is told of the whole plan."""
+        if self._facts is None:
+            told = self.schema.metadata or {}
+            missing = [name for name in _FACTS if name.encode() not in told]
+            if missing:
+                raise IncompleteAnswerError(
+                    f"the stream does not tell {missing[0]}; is it one of paimon-index?"
+                )
+            self._facts = decode(PlanFacts, {name: json.loads(told[name.encode()]) for name in _FACTS})
+        return self._facts
+
+    def feed(self, piece: bytes) -> list[pa.RecordBatch]:
+        """The batches that are whole now."""
+        batches = []
+        for batch in self._stream.feed(piece):
+            self._files += batch.num_rows
+            self._kept += batch.num_rows
+            if "skipped" in batch.schema.names:
+                self._kept -= pc.sum(batch.column("skipped")).as_py() or 0
+            batches.append(batch)
+        if batches and self._progress is not None:
+            self._progress(
+                PlanProgress(self._files, self.facts.summary.files_kept, self._stream.received_bytes)
+            )
+        return batches
+
+    def check_whole(self) -> None:
+        """States that nothing more comes.
+
+        Raises:
+            IncompleteAnswerError: there are fewer files than the plan has.
+        """
+        self._stream.check_ended()
+        if self._kept != self.facts.summary.files_kept:
+            raise IncompleteAnswerError(
+                f"the plan keeps {self.facts.summary.files_kept} files and {self._kept} came: ask again"
+            )
+
+    def files(self, batch: pa.RecordBatch) -> Iterator[PlannedFile]:
+        """The files of a batch, in its order."""
+        for row in batch.to_pylist():
+            members = {name: value for name, value in row.items() if name in _MEMBERS}
+            members["partition"] = row["partition"] or {}
+            members["deletion"] = row["deletion"] and DeletionFile(**row["deletion"])
+            members["selection"] = self._selection(row["selection"], row["selection_format"])
+            if row.get("explain") is not None:
+                members["explain"] = tuple(ExplainStep(**step) for step in row["explain"])
+            yield PlannedFile(**members)
+
+    def _selection(self, content: bytes | None, roaring: str | None) -> Selection | None:
+        if content is None:
+            return None
+        return Selection(self._form, content, 64 if roaring == "roaring64" else 32)
+
+
+class _Facts:
+    """What both kinds of plans tell."""
+
+    def __init__(self, reader: PlanReader) -> None:
+        self._reader = reader
+        self._is_taken = False
+
+    @property
+    def facts(self) -> PlanFacts:
+        """Snapshot, schema, summary, warnings and timings."""
+        return self._reader.facts
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the batches, see the columns in ``docs/api.md`` of the service."""
+        return self._reader.schema
+
+    def _take(self) -> None:
+        if self._is_taken:
+            raise RuntimeError("a plan is read once: keep to_arrow(), or ask for the plan again")
+        self._is_taken = True
+
+    def __repr__(self) -> str:
+        summary = self.facts.summary
+        kept = f"{summary.files_kept} of {summary.files_total} files"
+        return f"<{type(self).__name__} of snapshot {self.facts.snapshot_id}: {kept}>"
+
+
+class Plan(_Facts):
+    """A plan that comes in while it is read; iterate over its files, or take all of it as Arrow or pandas.
+
+    Leaving it unread keeps its connection: read it to the end, use it in a ``with`` block, or close it.
+    """
+
+    def __init__(
+        self,
+        reader: PlanReader,
+        first: list[pa.RecordBatch],
+        pieces: Iterator[bytes],
+        close: Callable[[], None],
+    ) -> None:
+        super().__init__(reader)
+        self._first = first
+        self._pieces = pieces
+        self._close = close
+
+    def __iter__(self) -> Iterator[PlannedFile]:
+        for batch in self.batches():
+            yield from self._reader.files(batch)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Record batches of up to 10,000 files.
+
+        Raises:
+            IncompleteAnswerError: the stream ended early.
+            DeadlineError: a piece of it did not come in time.
+            RuntimeError: the plan was read already.
+        """
+        self._take()
+        try:
+            yield from self._first
+            for piece in self._pieces:
+                yield from self._reader.feed(piece)
+            self._reader.check_whole()
+        finally:
+            self.close()
+
+    def to_arrow(self) -> pa.Table:
+        """All files as a table; raises what :meth:`batches` does."""
+        return pa.Table.from_batches(self.batches(), self.schema)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """All files as a data frame; needs pandas."""
+        return self.to_arrow().to_pandas()
+
+    def close(self) -> None:
+        """Gives the connection back; what was not read is lost."""
+        self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class AsyncPlan(_Facts):
+    """As :class:`Plan`, for ``async for`` and ``await``."""
+
+    def __init__(
+        self,
+        reader: PlanReader,
+        first: list[pa.RecordBatch],
+        pieces: AsyncIterator[bytes],
+        close: Callable[[], Awaitable[None]],
+    ) -> None:
+        super().__init__(reader)
+        self._first = first
+        self._pieces = pieces
+        self._close = close
+
+    async def __aiter__(self) -> AsyncIterator[PlannedFile]:
+        async for batch in self.batches():
+            for file in self._reader.files(batch):
+                yield file
+
+    async def batches(self) -> AsyncIterator[pa.RecordBatch]:
+        """As :meth:`Plan.batches`."""
+        self._take()
+        try:
+            for batch in self._first:
+                yield batch
+            async for piece in self._pieces:
+                for batch in self._reader.feed(piece):
+                    yield batch
+            self._reader.check_whole()
+        finally:
+            await self.close()
+
+    async def to_arrow(self) -> pa.Table:
+        """As :meth:`Plan.to_arrow`."""
+        return pa.Table.from_batches([batch async for batch in self.batches()], self.schema)
+
+    async def to_pandas(self) -> pd.DataFrame:
+        """As :meth:`Plan.to_pandas`."""
+        return (await self.to_arrow()).to_pandas()
+
+    async def close(self) -> None:
+        """As :meth:`Plan.close`."""
+        await self._close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+def form_of(asked: Any) -> Form:  # noqa: ANN401 - PlanOptions
+    """How the binary selections of a plan are to be read."""
+    chosen = asked.get("selection")
+    return chosen if chosen in ("ranges", "positions") else "bitmap"

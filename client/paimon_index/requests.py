@@ -1,0 +1,131 @@
+"""Requests as values, made in one place for both clients; nothing here touches a network."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import decimal
+import json
+import math
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from paimon_index.options import IndexFile
+
+JSON: Final = "application/json"
+ARROW: Final = "application/vnd.apache.arrow.stream"
+
+_PART: Final = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
+
+
+class TableName(NamedTuple):
+    """A table of a warehouse that the service knows by a name."""
+
+    warehouse: str
+    database: str
+    table: str
+
+    @classmethod
+    def parse(cls, text: str) -> TableName:
+        """Reads ``warehouse.database.table``; parts with dots stand in back quotes, as in Spark.
+
+        Raises:
+            ValueError: the text has another form.
+        """
+        parts, at = [], 0
+        while match := _PART.match(text, at):
+            quoted, plain = match.groups()
+            parts.append(plain or quoted.replace("``", "`"))
+            at = match.end()
+            if text[at : at + 1] != ".":
+                break
+            at += 1
+        if at != len(text) or len(parts) != 3:  # noqa: PLR2004 - the three members
+            raise ValueError(f"{text!r} is no table: expected warehouse.database.table")
+        return cls(*parts)
+
+    @property
+    def path(self) -> str:
+        """Where the service has it."""
+        warehouse, database, table = (quote(part, safe="") for part in self)
+        return f"/v1/{warehouse}/databases/{database}/tables/{table}"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One HTTP request.
+
+    Attributes:
+        path: under the base URL, percent-encoded.
+        parameters: of the query.
+        body: JSON text, or None.
+        accept: the media type that is wanted.
+        key: requests of one key go to one base URL while it answers.
+    """
+
+    method: Literal["GET", "POST"]
+    path: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    accept: str = JSON
+    key: str = ""
+
+
+def get(path: str, parameters: Mapping[str, Any] | None = None) -> Request:
+    """A question without a body; objects among the parameters are sent as JSON."""
+    written = {
+        name: value if isinstance(value, str) else _text(value)
+        for name, value in (parameters or {}).items()
+        if value is not None
+    }
+    return Request("GET", path, written, key=path)
+
+
+def post(path: str, members: Mapping[str, Any], accept: str = JSON) -> Request:
+    """A question with a body of these members; None is left out."""
+    body = _text({name: value for name, value in members.items() if value is not None}).encode()
+    return Request("POST", path, body=body, accept=accept, key=path)
+
+
+def under(table: str, what: str) -> str:
+    """The path of something about a table that is named ``warehouse.database.table``."""
+    return f"{TableName.parse(table).path}{what}"
+
+
+def key_of(request: Request) -> str:
+    """What chooses the base URL: the table, whose caches are warm where it was asked about before."""
+    return "/".join(request.key.split("/")[:7])
+
+
+def index_file_members(file: IndexFile) -> dict[str, Any]:
+    """An index file as a body names it."""
+    content = None if file.content is None else base64.b64encode(file.content).decode()
+    members = {"path": file.path, "content": content, "name": file.name}
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def _text(value: object) -> str:
+    return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a column can hold
+    """Python's values in the JSON forms of literals that the service reads."""
+    match value:
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case dict():
+            return {key: _plain(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_plain(each) for each in value]
+        case bytes():
+            return {"$hex": value.hex()}
+        case decimal.Decimal():
+            return format(value, "f")
+        case dt.date() | dt.time():  # a datetime is a date
+            return value.isoformat()
+    return value

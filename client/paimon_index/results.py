@@ -1,0 +1,286 @@
+"""What the service answers about plans, deletions, buckets and index files.
+
+``docs/api.md`` of the service tells what each member means.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from paimon_index.selections import Selection
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainStep:
+    """One thing that was tried for one file."""
+
+    step: str
+    outcome: Literal["skip", "keep", "rows", "unknown"]
+    column: str | None
+    index: str | None
+    predicate: str | None
+    rows: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionFile:
+    """Where a data file's deletion vector lies: a path like the data file's, bytes, deleted rows."""
+
+    path: str
+    offset: int
+    length: int
+    cardinality: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile:
+    """A data file of a plan.
+
+    Attributes:
+        path: relative to the warehouse; with ``uris`` an absolute URI, taken literally.
+        row_count: rows in the file, deleted ones included.
+        partition: values by partition column, in Python's types.
+        raw_convertible: rows can be read straight from the file, without merging.
+        merge_group: files of one number must be read together and merged.
+        residual: False only where every selected row is proven to satisfy the filter.
+        selected_rows: rows left to read; None of a skipped file.
+        selection: their positions; None for every row of the file, and where none were asked for.
+        skipped: the query need not read the file; such files are told with ``explain`` only.
+        explain: the steps that were tried, with ``explain``.
+    """
+
+    path: str
+    file_name: str
+    format: str
+    file_size: int
+    row_count: int
+    schema_id: int
+    level: int
+    partition: dict[str, Any]
+    bucket: int
+    total_buckets: int
+    min_sequence_number: int
+    max_sequence_number: int
+    first_row_id: int | None
+    raw_convertible: bool
+    merge_group: int | None
+    residual: bool
+    deletion: DeletionFile | None
+    decision_reason: str
+    selected_rows: int | None = None
+    selection: Selection | None = None
+    skipped: bool = False
+    explain: tuple[ExplainStep, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Totals of a plan; ``skipped_by`` has skipped files by the step that decided."""
+
+    files_total: int
+    files_kept: int
+    files_skipped: int
+    files_invisible: int
+    skipped_by: dict[str, int]
+    rows_total: int
+    rows_selected: int
+    bytes_total: int
+    bytes_kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFacts:
+    """What is told of a plan as a whole."""
+
+    snapshot_id: int | None
+    schema_id: int
+    summary: Summary
+    warnings: tuple[str, ...]
+    unknown_files: tuple[str, ...]
+    timings_ms: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class FileDeletions:
+    """Deleted rows of one data file, in the encoding that was asked for."""
+
+    file_name: str
+    partition: dict[str, Any]
+    bucket: int
+    cardinality: int
+    encoding: Literal["positions", "ranges", "bitmap", "count"]
+    positions: tuple[int, ...] | None = None
+    ranges: tuple[tuple[int, ...], ...] | None = None
+    bitmap: str | None = None
+    bitmap_format: Literal["roaring32", "roaring64"] | None = None
+
+    @property
+    def rows(self) -> Selection | None:
+        """The deleted positions; None where only their count was asked for."""
+        if self.encoding == "count":
+            return None
+        written = self.bitmap if self.encoding == "bitmap" else self.ranges or self.positions
+        return Selection.of_json(self.encoding, written or (), self.bitmap_format)
+
+
+@dataclass(frozen=True, slots=True)
+class Deletions:
+    """Deletions of one snapshot, all pages joined."""
+
+    snapshot_id: int | None
+    deletions: tuple[FileDeletions, ...]
+    unknown_files: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyBucket:
+    """The bucket of one key; None: the key is not in the table's index yet."""
+
+    key_hash: int
+    bucket: int | None
+    other_buckets: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BucketLookup:
+    """Buckets in the order of the keys."""
+
+    snapshot_id: int | None
+    bucket_mode: str
+    buckets: tuple[KeyBucket, ...]
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BucketInfo:
+    """One bucket of one partition."""
+
+    partition: dict[str, Any]
+    bucket: int
+    index_file: str | None
+    index_rows: int | None
+    full: bool | None
+    data_files: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class BucketList:
+    """Buckets and what they hold."""
+
+    snapshot_id: int | None
+    bucket_mode: str
+    buckets: tuple[BucketInfo, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AssignedBucket:
+    """The bucket that a writer would give one key."""
+
+    key_hash: int
+    bucket: int
+    strategy: Literal["existing", "non_full", "new", "random"]
+    permitted: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Assignments in the order of the keys."""
+
+    snapshot_id: int | None
+    bucket_mode: str
+    buckets: tuple[AssignedBucket, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedFile:
+    """What the indexes of one file say."""
+
+    name: str
+    decision: Literal["skip", "keep"]
+    selected_rows: int | None
+    selection: str | list[Any] | None
+    selection_format: Literal["roaring32", "roaring64"] | None
+    explain: tuple[ExplainStep, ...] | None = None
+    error: dict[str, Any] | None = None
+
+    @property
+    def rows(self) -> Selection | None:
+        """The rows that may match; None where every row may, and where no positions were asked for."""
+        if self.selection is None:
+            return None
+        is_pairs = isinstance(self.selection, list) and any(isinstance(each, list) for each in self.selection)
+        return Selection.of_json("ranges" if is_pairs else "positions", self.selection, self.selection_format)
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One result for each index file, in the order of the request."""
+
+    results: tuple[EvaluatedFile, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFault:
+    """Why an index cannot be read."""
+
+    detail: str
+    offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class InspectedIndex:
+    """One index of one column; what is None depends on its type and on what types were given."""
+
+    type: str
+    offset: int
+    length: int
+    empty: bool | None = None
+    version: int | None = None
+    row_count: int | None = None
+    cardinality: int | None = None
+    has_nulls: bool | None = None
+    null_count: int | None = None
+    min: Any = None
+    max: Any = None
+    bits: int | None = None
+    hash_functions: int | None = None
+    error: IndexFault | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InspectedColumn:
+    """The indexes of one column."""
+
+    name: str
+    indexes: tuple[InspectedIndex, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InspectedVector:
+    """One deletion vector of a file."""
+
+    offset: int
+    size: int
+    bits: Literal[32, 64]
+    cardinality: int
+    highest: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What is in an index file, by its kind; vectors and hashes may go on at ``next_offset``."""
+
+    kind: Literal["file_index", "deletion_vectors", "hash"]
+    version: int | None = None
+    size: int | None = None
+    columns: tuple[InspectedColumn, ...] | None = None
+    vectors: tuple[InspectedVector, ...] | None = None
+    row_count: int | None = None
+    hashes: tuple[int, ...] | None = None
+    vector_count: int | None = None
+    next_offset: int | None = None

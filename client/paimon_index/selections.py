@@ -1,0 +1,77 @@
+"""Sets of row positions in a data file, in whichever form they came."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from pyroaring import BitMap, BitMap64
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+Form: TypeAlias = Literal["bitmap", "ranges", "positions"]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Row positions in one data file, 0-based.
+
+    Attributes:
+        form: how the content is to be read.
+        content: ``bitmap``: the portable roaring form; ``ranges``: pairs of start and exclusive end and
+            ``positions``: the positions, both as little-endian unsigned 64-bit numbers.
+        bits: 32 or 64, the width of a bitmap's positions.
+    """
+
+    form: Form
+    content: bytes
+    bits: int = 32
+
+    @classmethod
+    def of_json(cls, form: Form, written: Any, roaring: str | None) -> Selection:  # noqa: ANN401 - JSON
+        """The selection that a JSON answer has: base64 of a bitmap, pairs, or numbers."""
+        if isinstance(written, str):
+            return cls("bitmap", base64.b64decode(written), 64 if roaring == "roaring64" else 32)
+        numbers: Iterable[int] = chain.from_iterable(written) if form == "ranges" else written
+        return cls(form, b"".join(number.to_bytes(8, "little") for number in numbers))
+
+    @cached_property
+    def bitmap(self) -> BitMap | BitMap64:
+        """As a roaring bitmap; not to be changed, since it is made once."""
+        kind = BitMap64 if self.bits == 64 else BitMap  # noqa: PLR2004 - the width's name
+        if self.form == "bitmap":
+            return kind.deserialize(self.content)
+        numbers = memoryview(self.content).cast("Q").tolist()
+        highest = max(numbers, default=0)
+        made: BitMap | BitMap64 = BitMap64() if highest > 1 << 32 else BitMap()
+        if self.form == "positions":
+            made.update(numbers)
+        else:
+            for start, end in zip(numbers[::2], numbers[1::2], strict=True):
+                made.add_range(start, end)
+        return made
+
+    def positions(self) -> NDArray[np.int64]:
+        """Ascending positions, shape (rows,); needs numpy.
+
+        Raises:
+            ModuleNotFoundError: numpy is not installed.
+        """
+        import numpy as np  # noqa: PLC0415 - not everybody needs it
+
+        if self.form == "positions":
+            return np.frombuffer(self.content, "<u8").astype(np.int64)
+        return np.asarray(self.bitmap.to_array()).astype(np.int64)
+
+    def __len__(self) -> int:
+        return len(self.bitmap)
+
+    def __repr__(self) -> str:
+        return f"Selection({self.form}, {len(self)} rows)"

@@ -1,0 +1,50 @@
+"""Our client against a real server on the loopback interface, and against scripted ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from app.main import create_app
+from app.settings import Settings
+from paimon_index import Client
+from tests.api.conftest import listening
+from tests.client.scripted import ScriptedServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.golden_tables import GoldenWarehouse
+
+
+@pytest.fixture(scope="session")
+def url(golden: GoldenWarehouse) -> Iterator[str]:
+    """A server of the golden tables, in warehouse ``main``."""
+    settings = Settings.load(
+        warehouses={"main": str(golden.root)},
+        allow_external=tuple(golden.allow_external()),
+        time_zone="UTC",
+        page_size=7,
+    )
+    with listening(create_app(settings), lifespan="on") as started:
+        yield str(started.base_url)
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[Client]:
+    with Client(url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def scripted() -> Iterator[ScriptedServer]:
+    with ScriptedServer() as server:
+        yield server
+
+
+@pytest.fixture
+def other() -> Iterator[ScriptedServer]:
+    """A second one."""
+    with ScriptedServer() as server:
+        yield server

@@ -1,0 +1,137 @@
+"""Plans through the client are those of the JSON answer, in either client and in every form."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import numpy as np
+import pytest
+
+from paimon_index import AsyncClient, Client, PlanProgress
+from tests import golden_tables
+
+if TYPE_CHECKING:
+    from paimon_index import PlannedFile
+
+QUERIES = [
+    (table, query["filter_sql"])
+    for table in ("append_dv32", "append_part_types", "evolve_append", "pk_merge", "data_evolution")
+    for query in golden_tables.expected(table)["queries"][:12]
+    if not (query["snapshot_id"] or query["tag"] or query["branch"])
+]
+
+
+def pages(url: str, table: str, **asked: Any) -> list[dict[str, Any]]:
+    """The files of the JSON answer."""
+    files: list[dict[str, Any]] = []
+    path = f"{url}/v1/main/databases/golden/tables/{table}/plan"
+    token = None
+    while True:
+        answer = httpx.post(path, json={**asked, "page_token": token}).raise_for_status().json()
+        files += answer["files"]
+        token = answer["next_page_token"]
+        if token is None:
+            return files
+
+
+def told(file: PlannedFile) -> dict[str, Any]:
+    """A file in the form of the JSON answer, but for partitions, which have Python's types."""
+    selection = None if file.selection is None else base64.b64encode(file.selection.content).decode()
+    deletion = file.deletion and {
+        name: getattr(file.deletion, name) for name in ("path", "offset", "length", "cardinality")
+    }
+    members = {name: getattr(file, name) for name in file.__slots__ if name not in ("skipped", "explain")}
+    return {**members, "selection": selection, "deletion": deletion}
+
+
+@pytest.mark.parametrize("table", golden_tables.tables())
+def test_the_files_of_every_golden_table(client: Client, url: str, table: str) -> None:
+    expected = [{**file, "partition": None, "selection_format": None} for file in pages(url, table)]
+
+    plan = client.plan(f"main.golden.{table}")
+
+    assert plan.facts.summary.files_kept == len(expected)
+    got = [{**told(file), "partition": None, "selection_format": None} for file in plan]
+    assert got == expected
+
+
+@pytest.mark.parametrize(("table", "condition"), QUERIES)
+def test_the_rows_of_golden_queries(client: Client, url: str, table: str, condition: str | None) -> None:
+    expected = {
+        file["file_name"]: file["selection"]
+        for file in pages(url, table, filter=condition, selection="positions")
+    }
+    for form in ("bitmap", "ranges", "positions"):
+        plan = client.plan(f"main.golden.{table}", filter=condition, selection=form)
+        got = {file.file_name: file.selection for file in plan}
+        assert got.keys() == expected.keys()
+        for name, selection in got.items():
+            if expected[name] is None:
+                assert selection is None
+            else:
+                assert selection is not None
+                assert list(selection.bitmap) == expected[name]
+                assert np.array_equal(selection.positions(), expected[name])
+                assert len(selection) == len(expected[name])
+
+
+def test_both_clients_give_the_same_table(client: Client, url: str) -> None:
+    async def ask() -> Any:
+        async with AsyncClient(url) as opened:
+            plan = await opened.plan("main.golden.append_partitioned", explain=True)
+            names = [file.file_name async for file in await opened.plan("main.golden.append_partitioned")]
+            return await plan.to_arrow(), names
+
+    table, names = asyncio.run(ask())
+
+    expected = client.plan("main.golden.append_partitioned", explain=True).to_arrow()
+    assert table.equals(expected)
+    assert names == [file.file_name for file in client.plan("main.golden.append_partitioned")]
+    assert table.num_rows == 36
+
+
+def test_skipped_files_are_marked(client: Client) -> None:
+    plan = client.plan("main.golden.append_dv32", filter="score IS NULL AND score > 0", explain=True)
+
+    files = list(plan)
+
+    assert plan.facts.summary.files_kept == 0
+    assert len(files) == plan.facts.summary.files_total
+    assert all(file.skipped and file.selected_rows is None and file.explain is not None for file in files)
+
+
+def test_partitions_have_python_values(client: Client) -> None:
+    frame = client.plan("main.golden.append_part_types").to_pandas()
+
+    (first, *_) = client.plan("main.golden.append_part_types")
+
+    assert frame["partition"][0] == first.partition
+    assert {type(value).__name__ for value in first.partition.values()} >= {"date", "bool", "datetime"}
+
+
+def test_progress_is_told(client: Client) -> None:
+    seen: list[PlanProgress] = []
+
+    client.plan("main.golden.append_partitioned", progress=seen.append).to_arrow()
+
+    assert [(each.files, each.files_kept) for each in seen] == [(36, 36)]
+    assert seen[0].received_bytes > 1000
+
+
+def test_a_plan_is_read_once(client: Client) -> None:
+    plan = client.plan("main.golden.append_dv32")
+    next(iter(plan))
+
+    with pytest.raises(RuntimeError, match="read once"):
+        plan.to_arrow()
+
+
+def test_a_plan_that_is_left_gives_its_connection_back(client: Client) -> None:
+    for _ in range(150):  # more than a pool has
+        with client.plan("main.golden.append_partitioned") as plan:
+            next(iter(plan))
+
+    assert "36 of 36 files" in repr(plan)

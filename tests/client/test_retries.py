@@ -1,0 +1,202 @@
+"""Who is asked again, when, and what is raised in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from email.utils import formatdate
+from typing import TYPE_CHECKING
+
+import pytest
+
+from paimon_index import (
+    AsyncClient,
+    Client,
+    DeadlineError,
+    ServiceError,
+    ServiceUnavailableError,
+    UnavailableError,
+)
+from paimon_index.attempts import Replicas
+from tests.client.scripted import READY, Answer, nowhere, problem
+
+if TYPE_CHECKING:
+    from tests.client.scripted import ScriptedServer
+
+SECRET = "of-the-caller"  # noqa: S105 - of a server of the test
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_busy_service_is_asked_again(scripted: ScriptedServer, status: int) -> None:
+    scripted.answers = [problem(status, "busy"), problem(status, "busy"), READY]
+
+    with Client(scripted.url) as client:
+        assert client.ready().status == "ready"
+
+    assert len(scripted.requests) == 3
+
+
+def test_the_asynchronous_client_asks_again_too(scripted: ScriptedServer) -> None:
+    scripted.answers = [problem(503, "busy"), READY]
+
+    async def ask() -> str:
+        async with AsyncClient(scripted.url) as client:
+            return (await client.ready()).status
+
+    assert asyncio.run(ask()) == "ready"
+    assert len(scripted.requests) == 2
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 409, 422, 424, 500, 504])
+def test_other_problems_are_final(scripted: ScriptedServer, status: int) -> None:
+    scripted.answers = [
+        problem(status, "kind", column="c", position=3, path="p", offset=4, limit=5, instance="id")
+    ]
+
+    with Client(scripted.url) as client, pytest.raises(ServiceError, match=f"{status} kind: told") as raised:
+        client.ready()
+
+    told = raised.value.problem
+    assert (told.column, told.position, told.path, told.offset, told.limit) == ("c", 3, "p", 4, 5)
+    assert (told.slug, told.status, told.detail, told.request_id) == ("kind", status, "told", "id")
+    assert isinstance(raised.value, UnavailableError) == (status == 504)
+    assert len(scripted.requests) == 1
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[1]", b"", b'{"detail": null}'])
+def test_answers_of_proxies_are_problems_too(scripted: ScriptedServer, body: bytes) -> None:
+    scripted.answers = [Answer(502, body)]
+
+    with Client(scripted.url) as client, pytest.raises(ServiceError, match="check the base URL") as raised:
+        client.ready()
+
+    assert raised.value.problem.slug == "http-502"
+
+
+def test_retries_end(scripted: ScriptedServer) -> None:
+    scripted.answers = [problem(503, "not-ready")]
+
+    with Client(scripted.url, retries=2) as client, pytest.raises(ServiceUnavailableError, match="not-ready"):
+        client.ready()
+
+    assert len(scripted.requests) == 3
+
+
+@pytest.mark.parametrize("form", ["seconds", "date"])
+def test_retry_after_is_honoured(scripted: ScriptedServer, form: str) -> None:
+    after = "1" if form == "seconds" else formatdate(time.time() + 2, usegmt=True)
+    scripted.answers = [problem(429, "busy", {"Retry-After": after}), READY]
+
+    began = time.monotonic()
+    with Client(scripted.url) as client:
+        client.ready()
+
+    assert time.monotonic() - began >= 0.9
+
+
+def test_a_pause_beyond_the_deadline_is_not_made(scripted: ScriptedServer) -> None:
+    scripted.answers = [problem(429, "busy", {"Retry-After": "3600"})]
+
+    with Client(scripted.url, deadline_seconds=60) as client, pytest.raises(ServiceUnavailableError):
+        client.ready()
+
+    assert len(scripted.requests) == 1
+
+
+def test_no_answer_in_time(scripted: ScriptedServer) -> None:
+    scripted.answers = [Answer(silent=True)]
+
+    with Client(scripted.url, deadline_seconds=0.2) as client, pytest.raises(DeadlineError, match=r"0\.2 s"):
+        client.ready()
+
+
+def test_nobody_listens() -> None:
+    with Client(nowhere(), retries=1) as client, pytest.raises(UnavailableError, match="cannot be reached"):
+        client.ready()
+
+
+def test_the_next_base_url_stands_in_at_once(scripted: ScriptedServer) -> None:
+    with Client([nowhere(), scripted.url], retries=0) as client:
+        for table in range(20):
+            client.tables("main", f"database{table}") if scripted.answers != [READY] else client.ready()
+
+    assert len(scripted.requests) == 20
+
+
+def test_a_table_is_asked_of_one_base_url(scripted: ScriptedServer, other: ScriptedServer) -> None:
+    for server in (scripted, other):
+        server.answers = [Answer(body=b'{"branches": []}')]
+
+    with Client([scripted.url, other.url]) as client, Client([other.url, scripted.url]) as same:
+        for asking in (client, same):
+            for table in range(30):
+                asking.branches(f"main.db.table{table}")
+
+    asked = [{path for path, _ in server.requests} for server in (scripted, other)]
+    assert asked[0].isdisjoint(asked[1])
+    assert all(len(paths) >= 5 for paths in asked)
+
+
+def test_a_base_url_that_is_down_is_asked_last(scripted: ScriptedServer, other: ScriptedServer) -> None:
+    scripted.answers = [problem(503, "not-ready")]
+
+    with Client([scripted.url, other.url]) as client:
+        for _ in range(5):
+            assert client.ready().status == "ready"
+
+    assert len(scripted.requests) <= 1
+    assert len(other.requests) == 5
+
+
+def test_a_busy_base_url_keeps_its_tables(scripted: ScriptedServer, other: ScriptedServer) -> None:
+    first, second = (
+        (scripted, other)
+        if Replicas([scripted.url, other.url]).in_order("/health/ready")[0] == scripted.url
+        else (other, scripted)
+    )
+    first.answers = [problem(429, "busy"), READY]
+
+    with Client([scripted.url, other.url]) as client:
+        client.ready()
+
+    assert (len(first.requests), len(second.requests)) == (2, 0)
+
+
+def test_the_token_is_sent_and_told_nowhere(
+    scripted: ScriptedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    scripted.answers = [READY, problem(401, "unauthorized")]
+
+    with Client([nowhere(), scripted.url], token=SECRET) as client:
+        client.ready()
+        with pytest.raises(ServiceError) as raised:
+            client.ready()
+        shown = [repr(client), str(raised.value), repr(raised.value), repr(vars(raised.value)), caplog.text]
+
+    assert scripted.requests[0][1]["Authorization"] == f"Bearer {SECRET}"
+    assert caplog.text
+    assert not any(SECRET in text for text in shown)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "localhost:8080", "ftp://host", "http://", "http://host?x=1", "http://host/#a"]
+)
+def test_what_is_no_base_url(url: str) -> None:
+    with pytest.raises(ValueError, match="is no base URL"):
+        Client(url)
+
+
+def test_a_password_in_a_base_url_is_refused_and_not_repeated() -> None:
+    with pytest.raises(ValueError, match="token=") as raised:
+        Client("http://user:pa55@host")
+
+    assert "pa55" not in str(raised.value)
+
+
+def test_at_least_one_base_url_and_a_deadline() -> None:
+    with pytest.raises(ValueError, match="no base URL"):
+        Client([])
+    with pytest.raises(ValueError, match="deadline_seconds"):
+        Client("http://host", deadline_seconds=0)
