@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 CONNECTOR: Final = (
     Path(__file__).resolve().parents[3] / "shared" / "engine" / "spark" / "paimon-spark-4.0_2.13.jar"
 )
+_CLIENT: Final = Path(__file__).resolve().parents[2] / "client"
 _PROGRAM: Final = Path(__file__).with_name("spark_process.py")
 
 
@@ -49,7 +50,8 @@ class Spark:
             stderr=subprocess.DEVNULL,
             text=True,
             cwd=scratch,
-            env=os.environ | {"PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1"},
+            env=os.environ
+            | {"PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(_CLIENT)},
         )
         return cls(process, warehouse)
 
@@ -98,6 +100,29 @@ class SparkSession:
         """
         answer = self.spark.ask({"in": self.number, "sql": statement})
         return [json.loads(row) for row in answer["rows"]]
+
+    def exactly(self, statement: str) -> list[str]:
+        """Rows of a statement as sorted JSON texts, with timestamps to the microsecond.
+
+        Raises:
+            SparkError: Spark refuses the statement.
+        """
+        return sorted(self.spark.ask({"in": self.number, "exactly": statement})["rows"])
+
+    def read(self, url: str, table: str, **arguments: Any) -> list[str]:
+        """Rows that our reader gives, in the form of :meth:`exactly`.
+
+        Raises:
+            SparkError: the reader or Spark refuses.
+        """
+        asked = {"url": url, "table": table, **arguments}
+        return sorted(self.spark.ask({"in": self.number, "read": asked})["rows"])
+
+    def explain(self, url: str, table: str, **arguments: Any) -> list[str]:
+        """Lines that our reader's ``explain`` prints."""
+        asked = {"url": url, "table": table, **arguments}
+        lines: list[str] = self.spark.ask({"in": self.number, "explain": asked})["rows"]
+        return lines
 
 
 def _pipe(end: IO[str] | None) -> IO[str]:

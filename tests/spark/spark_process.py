@@ -1,26 +1,33 @@
 """Runs Spark for tests: reads one JSON request a line from standard input, answers with one JSON line each.
 
-This file runs in the environment with pyspark, so it imports nothing of the project.
+This file runs in the environment with pyspark, so it imports nothing of the project but the client's reader.
 
-=====================================  =====================================================================
-request                                answer
-=====================================  =====================================================================
-``{"session": zone, "conf": {...}}``   ``{"session": number}``
-``{"in": number, "sql": statement}``   ``{"rows": [JSON text of a row, ...]}``, NULLs written out
-=====================================  =====================================================================
+=======================================  ===================================================================
+request                                  answer
+=======================================  ===================================================================
+``{"session": zone, "conf": {...}}``     ``{"session": number}``
+``{"in": number, "sql": statement}``     ``{"rows": [JSON text of a row, ...]}``, NULLs written out
+``{"in": number, "exactly": statement}`` the same, with timestamps to the microsecond
+``{"in": number, "read": arguments}``    the same of ``paimon_index.spark.read_table(spark, **arguments)``
+``{"in": number, "explain": arguments}`` ``{"rows": [line, ...]}``, what ``paimon_index.spark.explain`` prints
+=======================================  ===================================================================
 
-A statement that Spark refuses is answered with ``{"error": message}``. Arguments: the connector's jar, the
-warehouse directory, a directory for Spark's own files.
+What Spark or the reader refuses is answered with ``{"error": message}``, the exception's name in front.
+Arguments: the connector's jar, the warehouse directory, a directory for Spark's own files.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import sys
 from typing import Any, TextIO
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession, functions
+
+from paimon_index.spark import explain, read_table
 
 
 def main() -> None:
@@ -72,11 +79,37 @@ def _serve(
             sessions.append(session)
             answer: dict[str, Any] = {"session": len(sessions) - 1}
         else:
-            answer = {"rows": sessions[request["in"]].sql(request["sql"]).toJSON().collect()}
+            answer = {"rows": _rows(sessions[request["in"]], request)}
     except Exception as error:  # noqa: BLE001 - whatever Spark says goes to the test
-        answer = {"error": str(error)}
+        answer = {"error": f"{type(error).__name__}: {error}"}
     answers.write(json.dumps(answer) + "\n")
     answers.flush()
+
+
+def _rows(session: SparkSession, request: dict[str, Any]) -> list[str]:
+    match request:
+        case {"sql": statement}:
+            return list(session.sql(statement).toJSON().collect())
+        case {"exactly": statement}:
+            return _exactly(session.sql(statement))
+        case {"read": arguments}:
+            return _exactly(read_table(session, **arguments))
+        case {"explain": arguments}:
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                explain(session, **arguments)
+            return printed.getvalue().splitlines()
+    raise ValueError(f"unknown request {request}")
+
+
+def _exactly(rows: DataFrame) -> list[str]:
+    """Rows as JSON, whose timestamps Spark would otherwise cut to milliseconds."""
+    options = {
+        "ignoreNullFields": "false",
+        "timestampFormat": "yyyy-MM-dd HH:mm:ss.SSSSSSXXX",
+        "timestampNTZFormat": "yyyy-MM-dd HH:mm:ss.SSSSSS",
+    }
+    return [row[0] for row in rows.select(functions.to_json(functions.struct("*"), options)).collect()]
 
 
 if __name__ == "__main__":

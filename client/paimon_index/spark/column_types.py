@@ -1,0 +1,160 @@
+"""Paimon's column types as Spark's, and which changes of a type a file may be read through.
+
+A type is text as in schema files (``DECIMAL(9, 2) NOT NULL``) or an object for nested ones. Both readers give
+a file's columns in the file's own types; Spark then casts them to the table's. Only such changes are taken
+whose values Spark and the engine make alike, and the rest is refused: a wider number, decimal or text, and
+numbers and booleans as text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import types as spark
+
+from paimon_index.errors import UnsupportedTableError
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType
+
+_TEXT: Final = re.compile(r"([A-Z_]+(?: [A-Z]+)*?)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?((?: [A-Z]+)*)")
+_SIMPLE: Final = {
+    "BOOLEAN": spark.BooleanType(),
+    "TINYINT": spark.ByteType(),
+    "SMALLINT": spark.ShortType(),
+    "INT": spark.IntegerType(),
+    "INTEGER": spark.IntegerType(),
+    "BIGINT": spark.LongType(),
+    "FLOAT": spark.FloatType(),
+    "DOUBLE": spark.DoubleType(),
+    "CHAR": spark.StringType(),
+    "VARCHAR": spark.StringType(),
+    "STRING": spark.StringType(),
+    "BINARY": spark.BinaryType(),
+    "VARBINARY": spark.BinaryType(),
+    "BYTES": spark.BinaryType(),
+    "DATE": spark.DateType(),
+    "TIMESTAMP": spark.TimestampNTZType(),
+    "TIMESTAMP_LTZ": spark.TimestampType(),
+}
+_DIGITS: Final = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
+_INTEGERS: Final = tuple(_DIGITS)
+_NUMBERS: Final = (*_INTEGERS, "FLOAT", "DOUBLE")
+_TEXTS: Final = ("CHAR", "VARCHAR", "STRING")
+_BYTES: Final = ("BINARY", "VARBINARY", "BYTES")
+_DEFAULTS: Final = {"DECIMAL": 10, "CHAR": 1, "VARCHAR": 1, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6, "TIME": 0}
+_UNBOUNDED: Final = 0x7FFFFFFF
+_MICROSECONDS: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleType:
+    """A type without parts.
+
+    Attributes:
+        size: precision of decimals and timestamps, length of texts and bytes; 0 where there is none.
+        scale: of decimals.
+    """
+
+    root: str
+    size: int = 0
+    scale: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> SimpleType:
+        """Reads ``DECIMAL(9, 2) NOT NULL``."""
+        match = _TEXT.fullmatch(text.removesuffix(" NOT NULL"))
+        if match is None:
+            return cls(text)
+        root, size, scale, rest = match.groups()
+        if "LOCAL TIME ZONE" in root + rest:
+            root = "TIMESTAMP_LTZ"
+        unbounded = _UNBOUNDED if root in ("STRING", "BYTES") else _DEFAULTS.get(root, 0)
+        return cls({"INTEGER": "INT"}.get(root, root), int(size or unbounded), int(scale or 0))
+
+
+def spark_type(written: str | dict[str, Any]) -> DataType:
+    """Spark's type of a column; nothing in it is marked as never null.
+
+    Raises:
+        UnsupportedTableError: Spark has no type for it.
+    """
+    if isinstance(written, str):
+        simple = SimpleType.parse(written)
+        if simple.root == "DECIMAL":
+            return spark.DecimalType(simple.size, simple.scale)
+        if simple.root not in _SIMPLE:
+            raise UnsupportedTableError(f"Spark has no type for {written}")
+        return _SIMPLE[simple.root]
+    root = written["type"].removesuffix(" NOT NULL")
+    match root:
+        case "ARRAY":
+            return spark.ArrayType(_inner(written["element"]))
+        case "MAP":
+            return spark.MapType(_inner(written["key"]), _inner(written["value"]))
+        case "MULTISET":
+            return spark.MapType(_inner(written["element"]), spark.IntegerType())
+        case "ROW":
+            return spark.StructType(
+                [spark.StructField(field["name"], _inner(field["type"])) for field in written["fields"]]
+            )
+    raise UnsupportedTableError(f"Spark has no type for {root}")
+
+
+def char_length(written: str | dict[str, Any]) -> int | None:
+    """The length of a CHAR column, which Spark pads when it reads."""
+    simple = SimpleType.parse(written) if isinstance(written, str) else None
+    return simple.size if simple is not None and simple.root == "CHAR" else None
+
+
+def has_nanoseconds(written: str | dict[str, Any]) -> bool:
+    """Whether Parquet holds a timestamp of it in 96 bits, which Spark takes for instants only."""
+    if isinstance(written, str):
+        simple = SimpleType.parse(written)
+        return simple.root.startswith("TIMESTAMP") and simple.size > _MICROSECONDS
+    parts = [written[part] for part in ("element", "key", "value") if part in written]
+    return any(map(has_nanoseconds, [*parts, *(field["type"] for field in written.get("fields", ()))]))
+
+
+def is_readable_as(written: str | dict[str, Any], wanted: str | dict[str, Any]) -> bool:
+    """Whether Spark's cast makes the same values of a file's column as the engine makes."""
+    if not (isinstance(written, str) and isinstance(wanted, str)):
+        same: bool = _bare(written) == _bare(wanted)
+        return same
+    old, new = SimpleType.parse(written), SimpleType.parse(wanted)
+    if old.root == new.root == "DECIMAL":
+        return new.scale >= old.scale and new.size - new.scale >= old.size - old.scale
+    if old.root in _INTEGERS and new.root == "DECIMAL":
+        return new.size - new.scale >= _DIGITS[old.root]
+    if old.root in _NUMBERS and new.root in _NUMBERS:
+        return _NUMBERS.index(old.root) <= _NUMBERS.index(new.root)
+    if old.root in _TEXTS and new.root in _TEXTS:
+        return old == new or (new.root != "CHAR" and new.size >= old.size)
+    if old.root in (*_INTEGERS, "BOOLEAN") and new.root in _TEXTS:
+        return new.size == _UNBOUNDED
+    if old.root in _BYTES and new.root in _BYTES:
+        return old == new or (new.root != "BINARY" and new.size >= old.size)
+    return old.root == new.root and new.size >= old.size
+
+
+def _inner(written: str | dict[str, Any]) -> DataType:
+    if char_length(written) is not None:
+        raise UnsupportedTableError("values of CHAR within nested types are not padded as Spark pads them")
+    return spark_type(written)
+
+
+def _bare(written: Any) -> Any:  # noqa: ANN401 - a type's JSON
+    """A nested type without what does not change how values are read."""
+    if isinstance(written, str):
+        return written.removesuffix(" NOT NULL")
+    if isinstance(written, list):
+        return [_bare(each) for each in written]
+    if isinstance(written, dict):
+        return {
+            key: each if key in ("id", "name") else _bare(each)
+            for key, each in written.items()
+            if key != "description"
+        }
+    return written

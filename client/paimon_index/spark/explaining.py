@@ -1,0 +1,119 @@
+"""``explain``: what a condition leaves of a table, step by step, and how the rest would be read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+import pyarrow.compute as pc
+
+from paimon_index.client import Client
+from paimon_index.errors import UnsupportedTableError
+from paimon_index.spark.frames import Frames
+from paimon_index.spark.questions import ask, condition_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+_UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
+_STEP: Final = 1024
+
+
+@dataclass(slots=True)
+class _Amount:
+    """Files, with their bytes and rows."""
+
+    files: int = 0
+    size: int = 0
+    rows: int = 0
+
+    def less(self, other: _Amount) -> _Amount:
+        return _Amount(self.files - other.files, self.size - other.size, self.rows - other.rows)
+
+    def __str__(self) -> str:
+        return f"{self.files:>10,} {_bytes(self.size):>12} {self.rows:>16,}"
+
+
+def explain(
+    spark: SparkSession,
+    url: str | Sequence[str],
+    table: str,
+    *,
+    where: str | None = None,
+    snapshot_id: int | None = None,
+    token: str | None = None,
+    reader: Literal["auto", "rows"] = "auto",
+) -> None:
+    """Prints what ``read_table`` with these arguments would read: the funnel of files, and who reads them.
+
+    Raises:
+        ServiceError, UnavailableError: as ``read_table``.
+    """
+    with Client(url, token=token) as client:
+        scan = ask(client, spark, table, where, snapshot_id, reader)
+        told = client.plan(
+            table,
+            filter=condition_of(spark, where),
+            snapshot_id=scan.facts.snapshot_id,
+            time_zone=spark.conf.get("spark.sql.session.timeZone"),
+            selection="count" if reader == "rows" else "none",
+            explain=True,
+        ).to_arrow()
+    lines = [f"{table}, snapshot {scan.facts.snapshot_id}: {where or 'all rows'}", *_funnel(told)]
+    by_partition = scan.facts.summary.files_skipped - pc.sum(told.column("skipped")).as_py() if told else 0
+    if by_partition:
+        lines.append(f"{by_partition:,} more files are in manifests that the partitions rule out")
+    try:
+        readers = Counter[str]()
+        for chosen, _, file_format, is_plain, files in Frames(
+            spark, scan, {field.name for field in scan.schema.fields}
+        ).groups():
+            way = "Spark's vectorised reader" if chosen == "vectorised" else "rows by position in Python"
+            readers[f"{file_format}: {way}{'' if is_plain else ', then merged by key'}"] += files.num_rows
+        lines += [f"{count:,} files of {way}" for way, count in sorted(readers.items())]
+    except UnsupportedTableError as error:
+        lines.append(str(error))
+    lines += [f"warning: {warning}" for warning in scan.facts.warnings]
+    print("\n".join(lines))  # noqa: T201 - as DataFrame.explain does
+
+
+def _funnel(told: pa.Table) -> list[str]:
+    """A line for each step that skipped something, in the order of the steps, with what it left."""
+    left = _Amount(told.num_rows, _sum(told, "file_size"), _sum(told, "row_count"))
+    lines = [f"{'':<18}{'files':>10} {'bytes':>12} {'rows':>16}", f"{'considered':<18}{left}"]
+    skipped = told.filter(told.column("skipped"))
+    by_step = skipped.group_by("decision_reason", use_threads=False).aggregate(
+        [("file_name", "count"), ("file_size", "sum"), ("row_count", "sum")]
+    )
+    amounts = {
+        row["decision_reason"]: _Amount(row["file_name_count"], row["file_size_sum"], row["row_count_sum"])
+        for row in by_step.to_pylist()
+    }
+    for step in _STEPS:
+        if step in amounts:
+            left = left.less(amounts[step])
+            lines.append(f"{step:<18}{left}")
+    kept = told.filter(pc.invert(told.column("skipped")))
+    left.rows = _sum(kept, "selected_rows")
+    return [*lines, f"{'rows selected':<18}{left}"]
+
+
+_STEPS: Final = (
+    *("partition", "bucket", "key_statistics", "statistics"),
+    *("file_index", "deletion_vector", "top_n", "limit"),
+)
+
+
+def _sum(table: pa.Table, column: str) -> int:
+    return pc.sum(table.column(column)).as_py() or 0
+
+
+def _bytes(count: float) -> str:
+    unit = 0
+    while count >= _STEP and unit < len(_UNITS) - 1:
+        count, unit = count / _STEP, unit + 1
+    return f"{count:,.0f} B" if unit == 0 else f"{count:,.1f} {_UNITS[unit]}"

@@ -1,0 +1,206 @@
+"""The rows of a scan as a DataFrame: every file in its own schema, then cast, merged and united.
+
+A column is found in a file by its field id, through the schema that the file was written with. Files are read
+by the names and types of that schema, so filters that Spark pushes down name what the file really has.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql.types import ByteType, LongType, StructField, StructType
+
+from paimon_index.errors import UnsupportedTableError
+from paimon_index.spark.column_types import char_length, has_nanoseconds, is_readable_as, spark_type
+from paimon_index.spark.known_files import known_files
+from paimon_index.spark.refusals import check_scan, refuse
+from paimon_index.spark.row_tasks import row_tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType
+
+    from paimon_index.catalog import SchemaColumn
+    from paimon_index.spark.questions import Scan
+    from paimon_index.spark.worker import FileRows
+
+Reader: TypeAlias = Literal["vectorised", "rows"]
+
+SEQUENCE: Final = "_SEQUENCE_NUMBER"
+KIND: Final = "_VALUE_KIND"
+_ADDED: Final = (0, 2)
+"""Kinds of rows that are there: inserted, and updated to; the others are gone."""
+
+_OPEN_BYTES: Final = 1 << 20
+"""What opening a file costs a task, in bytes that it could read instead."""
+
+
+class Frames:
+    """Makes DataFrames of a scan.
+
+    Args:
+        spark: the session.
+        scan: what is read.
+        names: of the columns that are needed.
+
+    Raises:
+        UnsupportedTableError: a file, column or merge would not be read exactly.
+    """
+
+    def __init__(self, spark: SparkSession, scan: Scan, names: Collection[str]) -> None:
+        check_scan(scan)
+        self._spark = spark
+        self._scan = scan
+        is_merging = pc.any(pc.invert(scan.files.column("raw_convertible"))).as_py() or False
+        keys = {*scan.schema.primary_keys, *scan.schema.partition_keys} if is_merging else set()
+        self._keys = [field.name for field in scan.schema.fields if field.name in keys]
+        self._names = names
+        self._fields = [field for field in scan.schema.fields if field.name in names or field.name in keys]
+        ids = {field.id for field in self._fields}
+        self._wide_schemas = {  # in which a needed column is a timestamp of 96 bits
+            number
+            for number, schema in scan.file_schemas.items()
+            if any(field.id in ids and has_nanoseconds(field.type) for field in schema.fields)
+        }
+
+    def rows(self) -> DataFrame:
+        """All rows, with the needed columns in the schema's order; CHAR is padded as Spark pads it."""
+        plain: list[DataFrame] = []
+        merging: list[DataFrame] = []
+        for reader, schema_id, file_format, is_plain, files in self.groups():
+            into = plain if is_plain else merging
+            into.append(self._read(reader, schema_id, file_format, files, with_kind=not is_plain))
+        if merging:
+            plain.append(self._merged(_united(merging)))
+        rows = _united(plain) if plain else self._none()
+        return rows.select([_padded(field) for field in self._fields if field.name in self._names])
+
+    def groups(self) -> Iterator[tuple[Reader, int, str, bool, pa.Table]]:
+        """Reader, schema, format, whether nothing is to be merged, and the files that have them in common."""
+        files = self._scan.files
+        is_rows = pa.array([self._reader(*each) == "rows" for each in _each(files, *_DECIDING)], pa.bool_())
+        keyed = files.append_column("by_rows", is_rows)
+        keys = ["by_rows", "schema_id", "format", "raw_convertible"]
+        for group in keyed.group_by(keys, use_threads=False).aggregate([]).to_pylist():
+            mask = reduce(pc.and_, (pc.equal(keyed.column(key), group[key]) for key in keys))
+            reader: Reader = "rows" if group["by_rows"] else "vectorised"
+            yield reader, group["schema_id"], group["format"], group["raw_convertible"], keyed.filter(mask)
+
+    def _reader(self, name: str, schema_id: int, file_format: str) -> Reader:
+        if not self._scan.are_deleted or name in self._scan.rows or name[:1] in ("_", "."):
+            return "rows"  # Spark hides files of such names
+        is_wide = file_format == "parquet" and schema_id in self._wide_schemas
+        return "rows" if is_wide else "vectorised"
+
+    def _read(
+        self, reader: Reader, schema_id: int, file_format: str, files: pa.Table, *, with_kind: bool
+    ) -> DataFrame:
+        """The needed columns of files of one schema, in the table's types."""
+        in_file = {field.id: field for field in self._scan.file_schemas[schema_id].fields}
+        columns, there = [], []
+        for field in self._fields:
+            old = in_file.get(field.id)
+            columns.append(self._column(field, old))
+            if old is not None:
+                there.append(StructField(old.name, self._type(old)))
+        if with_kind:
+            there += [StructField(SEQUENCE, LongType()), StructField(KIND, ByteType())]
+            columns += [F.col(SEQUENCE), F.col(KIND)]
+        if not there:  # the rows still count
+            some = next(iter(in_file.values()))
+            there.append(StructField(some.name, self._type(some)))
+        schema = StructType(there)
+        if reader == "rows":
+            frame = row_tasks(self._spark, list(self._tasks(files)), schema)
+        else:
+            sizes = files.column("file_size").to_pylist()
+            uris = [self._hadoop_uri(uri) for uri in files.column("path").to_pylist()]
+            frame = known_files(self._spark, file_format, list(zip(uris, sizes, strict=True)), schema)
+        return frame.select(columns)
+
+    def _column(self, field: SchemaColumn, old: SchemaColumn | None) -> Column:
+        if old is None:
+            return F.lit(None).cast(self._type(field)).alias(field.name)
+        if not is_readable_as(old.type, field.type):
+            refuse(self._scan.table, f"column {field.name} was {old.type} in some files and is {field.type}")
+        return F.col(_quoted(old.name)).cast(self._type(field)).alias(field.name)
+
+    def _type(self, field: SchemaColumn) -> DataType:
+        try:
+            return spark_type(field.type)
+        except UnsupportedTableError as error:
+            refuse(self._scan.table, f"column {field.name}: {error}; leave it out of columns=[...], or")
+            raise AssertionError from error
+
+    def _tasks(self, files: pa.Table) -> Iterator[tuple[FileRows, int]]:
+        for name, uri, file_format, size, row_count in _each(
+            files, "file_name", "path", "format", "file_size", "row_count"
+        ):
+            selection = self._scan.rows.get(name)
+            if selection is None:
+                yield (uri, file_format, None, False), size + _OPEN_BYTES
+                continue
+            positions = selection.positions()
+            are_deleted = self._scan.are_deleted
+            part = size if are_deleted else size * len(positions) // max(1, row_count)
+            yield (uri, file_format, positions.tobytes(), are_deleted), part + _OPEN_BYTES
+
+    def _merged(self, versions: DataFrame) -> DataFrame:
+        """The newest version of each key, or with first-row the oldest, unless it is a deletion."""
+        is_first = self._scan.schema.options.get("merge-engine") == "first-row"
+        others = [field.name for field in self._fields if field.name not in self._keys]
+        values = F.struct(*(F.col(_quoted(name)) for name in (*others, KIND)))
+        choose = F.min_by if is_first else F.max_by
+        grouped = versions.groupBy([F.col(_quoted(name)) for name in self._keys])
+        chosen = grouped.agg(choose(values, F.col(SEQUENCE)).alias(_CHOSEN))
+        there = chosen.where(F.col(f"{_CHOSEN}.{KIND}").isin(*_ADDED))
+        return there.select(
+            [
+                F.col(_quoted(field.name))
+                if field.name in self._keys
+                else F.col(f"{_CHOSEN}.{_quoted(field.name)}").alias(field.name)
+                for field in self._fields
+            ]
+        )
+
+    def _none(self) -> DataFrame:
+        columns = [F.lit(None).cast(self._type(field)).alias(field.name) for field in self._fields]
+        return self._spark.range(0).select(columns)
+
+    def _hadoop_uri(self, uri: str) -> str:
+        """Hadoop's name for S3, unless the session has a filesystem of that name."""
+        if not uri.startswith("s3:"):
+            return uri
+        configured = self._spark._jsc.hadoopConfiguration().get("fs.s3.impl")  # noqa: SLF001
+        return uri if configured else "s3a:" + uri.removeprefix("s3:")
+
+
+_CHOSEN: Final = "_chosen"
+_DECIDING: Final = ("file_name", "schema_id", "format")
+
+
+def _padded(field: SchemaColumn) -> Column:
+    """A CHAR column as Spark reads it, and so that conditions on it pad their literals."""
+    column, length = F.col(_quoted(field.name)), char_length(field.type)
+    if length is None:
+        return column
+    padded = F.when(F.length(column) < length, F.rpad(column, length, " ")).otherwise(column)
+    return padded.alias(field.name, metadata={"__CHAR_VARCHAR_TYPE_STRING": f"char({length})"})
+
+
+def _united(frames: Sequence[DataFrame]) -> DataFrame:
+    return reduce(lambda united, frame: united.unionAll(frame), frames)
+
+
+def _each(files: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
+    return zip(*(files.column(name).to_pylist() for name in names), strict=True)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

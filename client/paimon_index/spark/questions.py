@@ -1,0 +1,129 @@
+"""What the service is asked for one read, and what is known of the table then: a scan.
+
+The plan comes first; its snapshot and schema are those of everything that follows, whatever is committed
+meanwhile. Schemas never change.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from paimon_index.errors import IncompleteAnswerError
+from paimon_index.requests import TableName
+from paimon_index.selections import Selection
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from paimon_index.catalog import Schema
+    from paimon_index.client import Client
+    from paimon_index.results import PlanFacts
+
+OTHER_MEANINGS: Final = {
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.legacy.charVarcharAsString": "false",
+    "spark.sql.readSideCharPadding": "true",
+    "spark.sql.caseSensitive": "false",
+}
+"""Settings under which a condition means what the service takes it to mean, with those values."""
+
+_FILES_OF_QUESTION: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What is read of a table.
+
+    Attributes:
+        table: its name in the service.
+        schema: of the version that is read.
+        file_schemas: schemas that files were written with, by their number.
+        facts: of the plan.
+        files: a row for each file that is kept.
+        rows: by file name the rows to read, or to leave out where ``are_deleted``; files that are not there
+            are read whole.
+        are_deleted: which of the two.
+    """
+
+    table: TableName
+    schema: Schema
+    file_schemas: Mapping[int, Schema]
+    facts: PlanFacts
+    files: pa.Table
+    rows: Mapping[str, Selection]
+    are_deleted: bool
+
+
+def condition_of(spark: SparkSession, where: str | None) -> str | None:
+    """The condition that the service is asked; none where the session would mean something else by it."""
+    if where is None:
+        return None
+    for name, meant in OTHER_MEANINGS.items():
+        value = spark.conf.get(name)
+        if value is None or value.lower() != meant.lower():
+            warnings.warn(
+                f"{name} is {value}, under which paimon-index cannot tell what the condition means: all "
+                f"files are read. Set it to {meant} for this session to skip files",
+                stacklevel=4,
+            )
+            return None
+    return where
+
+
+def ask(
+    client: Client,
+    spark: SparkSession,
+    name: str,
+    where: str | None,
+    snapshot_id: int | None,
+    reader: Literal["auto", "rows"],
+) -> Scan:
+    """Asks for a plan and for what reading it takes.
+
+    Raises:
+        PaimonIndexError: the service does not answer, or not well.
+    """
+    table = TableName.parse(name)
+    with client.plan(
+        name,
+        filter=condition_of(spark, where),
+        snapshot_id=snapshot_id,
+        time_zone=spark.conf.get("spark.sql.session.timeZone"),
+        selection="bitmap" if reader == "rows" else "none",
+        uris=True,
+    ) as plan:
+        facts, files = plan.facts, plan.to_arrow()
+    schema = client.schema(name, facts.schema_id)
+    numbers = set(files.column("schema_id").unique().to_pylist())
+    schemas = {number: client.schema(name, number) for number in numbers - {schema.id}}
+    rows = _selections(files) if reader == "rows" else _deletions(client, name, facts.snapshot_id, files)
+    return Scan(table, schema, {**schemas, schema.id: schema}, facts, files, rows, reader == "auto")
+
+
+def _selections(files: pa.Table) -> dict[str, Selection]:
+    columns = (files.column(name).to_pylist() for name in ("file_name", "selection", "selection_format"))
+    return {
+        name: Selection("bitmap", content, 64 if form == "roaring64" else 32)
+        for name, content, form in zip(*columns, strict=True)
+        if content is not None
+    }
+
+
+def _deletions(client: Client, name: str, snapshot_id: int | None, files: pa.Table) -> dict[str, Selection]:
+    """Deleted rows of the kept files, all of them with one question for at most 100,000 files."""
+    deleted = files.filter(files.column("deletion").is_valid()).column("file_name").to_pylist()
+    found: dict[str, Selection] = {}
+    for start in range(0, len(deleted), _FILES_OF_QUESTION):
+        asked = deleted[start : start + _FILES_OF_QUESTION]
+        answer = client.deletions(name, snapshot_id=snapshot_id, files=asked, encoding="bitmap")
+        found |= {file.file_name: file.rows for file in answer.deletions if file.rows is not None}
+    if found.keys() != set(deleted):
+        raise IncompleteAnswerError(f"deleted rows of {len(deleted)} files were asked for, {len(found)} came")
+    return found

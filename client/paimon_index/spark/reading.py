@@ -1,0 +1,91 @@
+"""``read_table``: a DataFrame of the rows that a condition selects, planned by the service."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from paimon_index.client import Client
+from paimon_index.errors import UnavailableError
+from paimon_index.spark.frames import Frames
+from paimon_index.spark.questions import ask
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from paimon_index.catalog import Schema
+
+
+def read_table(  # noqa: PLR0913 - each is a part of one question
+    spark: SparkSession,
+    url: str | Sequence[str],
+    table: str,
+    *,
+    where: str | None = None,
+    columns: Sequence[str] | None = None,
+    snapshot_id: int | None = None,
+    token: str | None = None,
+    reader: Literal["auto", "rows"] = "auto",
+    on_unavailable: Literal["error", "scan"] = "error",
+) -> DataFrame:
+    """Rows of a Paimon table, from the files that paimon-index keeps for a condition.
+
+    The table is planned once, now: the DataFrame stays with this snapshot, whatever is committed later. The
+    condition means what it means in this session, time zone included, and is applied to what was read.
+
+    Args:
+        spark: a classic session (not Spark Connect) of Spark 4.
+        url: base URL of the service, or several.
+        table: ``warehouse.database.table``, the warehouse as the service calls it.
+        where: a condition, as after WHERE.
+        columns: names of columns, in the order wanted; all by default.
+        snapshot_id: of the version to read; the latest by default.
+        token: the secret for the service; it stays in the driver.
+        reader: ``auto`` reads files with Spark's own readers, and those with deleted rows by their positions;
+            ``rows`` asks the service for rows, too, and reads all files by positions, in Python.
+        on_unavailable: ``scan`` reads ``table`` through the session's catalog of the warehouse's name where
+            the service does not answer.
+
+    Raises:
+        ServiceError: the service answers with a problem, for instance about the condition.
+        UnavailableError: it does not answer.
+        UnsupportedTableError: the rows might not be those that the engine reads; nothing is read.
+        ValueError: a column is unknown.
+    """
+    try:
+        with Client(url, token=token) as client:
+            scan = ask(client, spark, table, where, snapshot_id, reader)
+    except UnavailableError:
+        if on_unavailable == "error":
+            raise
+        pinned = {} if snapshot_id is None else {"scan.snapshot-id": str(snapshot_id)}
+        return _narrowed(spark.read.options(**pinned).table(table), where, columns)
+    wanted = None if columns is None else [_resolved(scan.schema, name) for name in columns]
+    rows = Frames(spark, scan, needed(scan.schema, where, wanted)).rows()
+    names = [field.name for field in scan.schema.fields] if wanted is None else wanted
+    return _narrowed(rows.alias(scan.table.table), where, names)
+
+
+def needed(schema: Schema, where: str | None, columns: Sequence[str] | None) -> set[str]:
+    """Columns to read: those wanted, and those whose name stands anywhere in the condition."""
+    names = {field.name for field in schema.fields}
+    if columns is None:
+        return names
+    text = (where or "").lower().replace("``", "`")
+    return {name for name in names if name in columns or name.lower() in text}
+
+
+def _resolved(schema: Schema, name: str) -> str:
+    for field in schema.fields:
+        if field.name.lower() == name.lower():
+            return field.name
+    known = ", ".join(field.name for field in schema.fields)
+    raise ValueError(f"there is no column {name}; the table has {known}")
+
+
+def _narrowed(rows: DataFrame, where: str | None, columns: Sequence[str] | None) -> DataFrame:
+    found = rows if where is None else rows.where(where)
+    if columns is None:
+        return found
+    return found.select(["`" + name.replace("`", "``") + "`" for name in columns])

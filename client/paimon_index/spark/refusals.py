@@ -1,0 +1,71 @@
+"""What is not read here, since the rows might not be the engine's: every message says what reads it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NoReturn
+
+import pyarrow.compute as pc
+
+from paimon_index.errors import UnsupportedTableError
+from paimon_index.spark.column_types import SimpleType, has_nanoseconds
+
+if TYPE_CHECKING:
+    from paimon_index.requests import TableName
+    from paimon_index.spark.questions import Scan
+
+_FORMATS: Final = ("parquet", "orc")
+_MERGE_ENGINES: Final = ("deduplicate", "first-row")
+_NEVER: Final = {
+    "record-level.expire-time": "which hides rows by the time of the read",
+    "query-auth.enabled": "which hides rows by their reader",
+}
+
+
+def refuse(table: TableName, reason: str) -> NoReturn:
+    """Names the way that is left.
+
+    Raises:
+        UnsupportedTableError: always.
+    """
+    raise UnsupportedTableError(
+        f"{table.database}.{table.table} is not read here: {reason}. Read it with the engine's connector "
+        f"(org.apache.paimon:paimon-spark), as spark.table(...) of a Paimon catalog"
+    )
+
+
+def check_scan(scan: Scan) -> None:
+    """States that the readers give the rows that the engine gives.
+
+    Raises:
+        UnsupportedTableError: they might not.
+    """
+    options, table = scan.schema.options, scan.table
+    for option, effect in _NEVER.items():
+        if options.get(option, "false") != "false":
+            refuse(table, f"it has {option}, {effect}")
+    for file_format in scan.files.column("format").unique().to_pylist():
+        if file_format not in _FORMATS:
+            refuse(table, f"it has files in {file_format}, and only Parquet and ORC are read")
+    merging = scan.files.filter(pc.invert(scan.files.column("raw_convertible")))
+    if merging.num_rows:
+        _check_merging(scan)
+        if merging.column("deletion").null_count < merging.num_rows:
+            refuse(table, "rows of files that have to be merged are deleted by position")
+
+
+def _check_merging(scan: Scan) -> None:
+    options, table = scan.schema.options, scan.table
+    if not scan.schema.primary_keys:
+        refuse(table, "its files hold columns of the same rows (data evolution)")
+    engine = options.get("merge-engine", "deduplicate")
+    if engine not in _MERGE_ENGINES:
+        refuse(table, f"its files have to be merged by merge-engine {engine}")
+    for option, value in options.items():
+        if option.startswith("sequence.") or (option.endswith("ignore-delete") and value != "false"):
+            refuse(table, f"its files have to be merged by {option}")
+    for field in scan.schema.fields:
+        if field.name in scan.schema.primary_keys and isinstance(field.type, str):
+            # Spark takes -0.0 for 0.0, and times of one microsecond for one time.
+            root = SimpleType.parse(field.type).root
+            if root in ("FLOAT", "DOUBLE") or has_nanoseconds(field.type):
+                refuse(table, f"its files have to be merged by key {field.name}, which is {field.type}")

@@ -1,0 +1,88 @@
+"""A DataFrame over rows of files, read by tasks in Python: where rows are deleted or selected.
+
+Files are dealt out to tasks so that all have about as many bytes to read, as many tasks as Spark would make
+of them. What the tasks read is broadcast, so that no task is sent what others read.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.sql import types as spark_types
+
+from paimon_index.spark import worker
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from paimon_index.spark.worker import FileRows
+
+_SIMPLE: Final = {
+    spark_types.BooleanType: pa.bool_(),
+    spark_types.ByteType: pa.int8(),
+    spark_types.ShortType: pa.int16(),
+    spark_types.IntegerType: pa.int32(),
+    spark_types.LongType: pa.int64(),
+    spark_types.FloatType: pa.float32(),
+    spark_types.DoubleType: pa.float64(),
+    spark_types.StringType: pa.string(),
+    spark_types.BinaryType: pa.binary(),
+    spark_types.DateType: pa.date32(),
+    spark_types.TimestampNTZType: pa.timestamp("us"),
+    spark_types.TimestampType: pa.timestamp("us", tz="UTC"),
+}
+
+
+def row_tasks(
+    spark: SparkSession, files: Sequence[tuple[FileRows, int]], schema: spark_types.StructType
+) -> DataFrame:
+    """Rows of files.
+
+    Args:
+        spark: the session.
+        files: each with the bytes that reading it takes.
+        schema: columns by the names that the files have.
+    """
+    cloudpickle.register_pickle_by_value(worker)
+    tasks = dealt(files, _bytes_of_task(spark, files))
+    arrow = pa.schema([(field.name, arrow_type(field.dataType)) for field in schema])
+    read = worker.reader_of(spark.sparkContext.broadcast(tasks), arrow)
+    return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, schema)
+
+
+def dealt(files: Sequence[tuple[FileRows, int]], bytes_of_task: int) -> list[list[FileRows]]:
+    """Files in lists of about this many bytes each: the largest first, each to the list that has least."""
+    count = max(1, min(len(files), -(-sum(size for _, size in files) // bytes_of_task)))
+    tasks: list[list[FileRows]] = [[] for _ in range(count)]
+    least = [(0, number) for number in range(count)]
+    for file, size in sorted(files, key=lambda each: each[1], reverse=True):
+        filled, number = least[0]
+        tasks[number].append(file)
+        heapq.heapreplace(least, (filled + size, number))
+    return tasks
+
+
+def arrow_type(data_type: spark_types.DataType) -> pa.DataType:
+    """The Arrow type in which Spark takes values of a type from Python."""
+    match data_type:
+        case spark_types.DecimalType():
+            return pa.decimal128(data_type.precision, data_type.scale)
+        case spark_types.ArrayType():
+            return pa.list_(arrow_type(data_type.elementType))
+        case spark_types.MapType():
+            return pa.map_(arrow_type(data_type.keyType), arrow_type(data_type.valueType))
+        case spark_types.StructType():
+            return pa.struct([(field.name, arrow_type(field.dataType)) for field in data_type])
+    return _SIMPLE[type(data_type)]
+
+
+def _bytes_of_task(spark: SparkSession, files: Sequence[tuple[FileRows, int]]) -> int:
+    """As Spark divides files: by ``spark.sql.files.maxPartitionBytes``, but so that all cores have work."""
+    largest = spark._jsparkSession.sessionState().conf().filesMaxPartitionBytes()  # noqa: SLF001 - parsed
+    share = sum(size for _, size in files) // max(1, int(spark.sparkContext.defaultParallelism))
+    return max(1, min(int(largest), share))

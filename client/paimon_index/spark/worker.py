@@ -1,0 +1,135 @@
+"""What runs in Spark's Python workers: rows of data files by their positions, with pyarrow alone.
+
+These functions are pickled by value, so workers need neither this package nor a roaring library. The module
+therefore stands for itself: it imports nothing of the package, and files are plain tuples, since Spark
+pickles what it broadcasts by reference.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+from pyarrow import compute as pc
+from pyarrow import fs, orc
+from pyarrow import parquet as pq
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+_ROWS_OF_BATCH = 1 << 15
+
+FileRows: TypeAlias = "tuple[str, str, bytes | None, bool]"
+"""URI (taken literally), ``parquet`` or ``orc``, ascending positions as native signed 64-bit numbers (None
+for every row), and whether these are the rows to leave out instead of those to read."""
+
+
+def reader_of(
+    tasks: Any,  # noqa: ANN401 - Spark's Broadcast
+    schema: pa.Schema,
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """A function for ``mapInArrow``, which is given numbers of tasks and gives the rows of their files.
+
+    Args:
+        tasks: broadcast lists of :data:`FileRows`.
+        schema: columns of the files by name; a file that lacks one gives nulls.
+    """
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for file in tasks.value[number]:
+                    yield from read_file(file, schema)
+
+    return read
+
+
+def read_file(file: FileRows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of one file.
+
+    Raises:
+        ValueError: pyarrow has no filesystem for the URI, or a position lies behind the file's end.
+    """
+    uri, file_format, packed, is_deleted = file
+    positions = None if packed is None else memoryview(packed).cast("q")
+    filesystem, path = _filesystem(uri)
+    with filesystem.open_input_file(path) as source:
+        start = 0
+        for row_count, load in (_row_groups if file_format == "parquet" else _stripes)(source, schema.names):
+            if positions is None:
+                rows = load()
+            else:
+                first, last = bisect_left(positions, start), bisect_left(positions, start + row_count)
+                if first == last and not is_deleted:
+                    rows = None
+                else:
+                    inside = [position - start for position in positions[first:last]]
+                    rows = (
+                        _without(load(), inside) if is_deleted else load().take(pa.array(inside, pa.int64()))
+                    )
+            if rows is not None:
+                yield from _shaped(rows, schema).to_batches(max_chunksize=_ROWS_OF_BATCH)
+            start += row_count
+        if positions is not None and len(positions) and positions[-1] >= start:
+            raise ValueError(f"{uri} has {start} rows, and the plan names row {positions[-1]}: plan again")
+
+
+def _row_groups(source: Any, names: Sequence[str]) -> Iterator[tuple[int, Callable[[], pa.Table]]]:  # noqa: ANN401
+    """Row counts, and functions that read; columns that the file lacks are left out."""
+    file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=True)
+    there = [name for name in names if name in file.schema_arrow.names]
+    for number in range(file.num_row_groups):
+        row_count = file.metadata.row_group(number).num_rows
+
+        def load(number: int = number, row_count: int = row_count) -> pa.Table:
+            if not there:
+                return pa.table({"": pa.nulls(row_count)})
+            return file.read_row_group(number, columns=there).select(there)
+
+        yield row_count, load
+
+
+def _stripes(source: Any, names: Sequence[str]) -> Iterator[tuple[int, Callable[[], pa.Table]]]:  # noqa: ANN401
+    """As :func:`_row_groups`; ORC's stripes do not tell their rows before they are read."""
+    file = orc.ORCFile(source)
+    there = [name for name in names if name in file.schema.names]
+    for number in range(file.nstripes):
+        table = pa.Table.from_batches([file.read_stripe(number, columns=there or None)])
+
+        def load(table: pa.Table = table) -> pa.Table:
+            return table
+
+        yield table.num_rows, load
+
+
+def _without(rows: pa.Table, positions: Sequence[int]) -> pa.Table:
+    keep = bytearray(b"\x01") * rows.num_rows
+    for position in positions:
+        keep[position] = 0
+    numbers = pa.Array.from_buffers(pa.uint8(), rows.num_rows, [None, pa.py_buffer(keep)])
+    return rows.filter(pc.cast(numbers, pa.bool_()))
+
+
+def _shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The columns in the schema's order and types."""
+    columns = []
+    for field in schema:
+        if field.name in rows.column_names:
+            column = rows.column(field.name)
+            columns.append(column if column.type == field.type else pc.cast(column, field.type))
+        else:
+            columns.append(pa.nulls(rows.num_rows, field.type))
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _filesystem(uri: str) -> tuple[Any, str]:
+    """Where a URI is opened; its path is not percent-decoded, as the engine does not."""
+    scheme, _, rest = uri.partition(":")
+    if scheme == "file":
+        return fs.LocalFileSystem(), "/" + rest.lstrip("/")
+    authority, _, path = rest.removeprefix("//").partition("/")
+    filesystem, root = fs.FileSystem.from_uri(
+        f"{'s3' if scheme in ('s3a', 's3n') else scheme}://{authority}/"
+    )
+    return filesystem, f"{root.rstrip('/')}/{path}"
