@@ -101,28 +101,43 @@ class SparkSession:
         answer = self.spark.ask({"in": self.number, "sql": statement})
         return [json.loads(row) for row in answer["rows"]]
 
-    def exactly(self, statement: str) -> list[str]:
-        """Rows of a statement as sorted JSON texts, with timestamps to the microsecond.
+    def exactly(self, *statements: str) -> list[list[str]]:
+        """Rows of each statement as sorted JSON texts, with timestamps to the microsecond.
 
         Raises:
-            SparkError: Spark refuses the statement.
+            SparkError: Spark refuses a statement.
         """
-        return sorted(self.spark.ask({"in": self.number, "exactly": statement})["rows"])
+        return _by_position(self.spark.ask({"in": self.number, "exactly": statements}), len(statements))
 
-    def read(self, url: str, table: str, **arguments: Any) -> list[str]:
-        """Rows that our reader gives, in the form of :meth:`exactly`.
+    def read(self, url: str, table: str, *all_arguments: dict[str, Any]) -> list[list[str]]:
+        """Rows that our reader gives with each of some arguments, in the form of :meth:`exactly`.
 
         Raises:
             SparkError: the reader or Spark refuses.
         """
-        asked = {"url": url, "table": table, **arguments}
-        return sorted(self.spark.ask({"in": self.number, "read": asked})["rows"])
+        asked = [{"url": url, "table": table, **arguments} for arguments in all_arguments]
+        return _by_position(self.spark.ask({"in": self.number, "read": asked}), len(asked))
+
+    def view(self, url: str, table: str, **arguments: Any) -> None:
+        """Makes what our reader gives the view ``read``.
+
+        Raises:
+            SparkError: the reader refuses.
+        """
+        self.spark.ask({"in": self.number, "view": {"url": url, "table": table, **arguments}})
 
     def explain(self, url: str, table: str, **arguments: Any) -> list[str]:
         """Lines that our reader's ``explain`` prints."""
         asked = {"url": url, "table": table, **arguments}
         lines: list[str] = self.spark.ask({"in": self.number, "explain": asked})["rows"]
         return lines
+
+
+def _by_position(answer: dict[str, Any], count: int) -> list[list[str]]:
+    found: list[list[str]] = [[] for _ in range(count)]
+    for position, row in answer["rows"]:
+        found[position].append(row)
+    return [sorted(rows) for rows in found]
 
 
 def _pipe(end: IO[str] | None) -> IO[str]:

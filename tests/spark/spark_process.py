@@ -2,15 +2,17 @@
 
 This file runs in the environment with pyspark, so it imports nothing of the project but the client's reader.
 
-=======================================  ===================================================================
+======================================== ==================================================================
 request                                  answer
-=======================================  ===================================================================
+======================================== ==================================================================
 ``{"session": zone, "conf": {...}}``     ``{"session": number}``
 ``{"in": number, "sql": statement}``     ``{"rows": [JSON text of a row, ...]}``, NULLs written out
-``{"in": number, "exactly": statement}`` the same, with timestamps to the microsecond
-``{"in": number, "read": arguments}``    the same of ``paimon_index.spark.read_table(spark, **arguments)``
+``{"in": number, "exactly": [sql]}``     ``{"rows": [[at, JSON text of a row], ...]}``, of the statement
+                                         at that place, with timestamps to the microsecond
+``{"in": number, "read": [arguments]}``  the same of ``paimon_index.spark.read_table(spark, **arguments)``
+``{"in": number, "view": arguments}``    ``{"rows": []}``; what ``read_table`` gives is the view ``read``
 ``{"in": number, "explain": arguments}`` ``{"rows": [line, ...]}``, what ``paimon_index.spark.explain`` prints
-=======================================  ===================================================================
+======================================== ==================================================================
 
 What Spark or the reader refuses is answered with ``{"error": message}``, the exception's name in front.
 Arguments: the connector's jar, the warehouse directory, a directory for Spark's own files.
@@ -19,6 +21,7 @@ Arguments: the connector's jar, the warehouse directory, a directory for Spark's
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import json
 import os
@@ -86,14 +89,17 @@ def _serve(
     answers.flush()
 
 
-def _rows(session: SparkSession, request: dict[str, Any]) -> list[str]:
+def _rows(session: SparkSession, request: dict[str, Any]) -> list[Any]:
     match request:
         case {"sql": statement}:
             return list(session.sql(statement).toJSON().collect())
-        case {"exactly": statement}:
-            return _exactly(session.sql(statement))
-        case {"read": arguments}:
-            return _exactly(read_table(session, **arguments))
+        case {"exactly": statements}:
+            return _exactly([session.sql(statement) for statement in statements])
+        case {"read": all_arguments}:
+            return _exactly([read_table(session, **arguments) for arguments in all_arguments])
+        case {"view": arguments}:
+            read_table(session, **arguments).createOrReplaceTempView("read")
+            return []
         case {"explain": arguments}:
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):
@@ -102,14 +108,18 @@ def _rows(session: SparkSession, request: dict[str, Any]) -> list[str]:
     raise ValueError(f"unknown request {request}")
 
 
-def _exactly(rows: DataFrame) -> list[str]:
-    """Rows as JSON, whose timestamps Spark would otherwise cut to milliseconds."""
+def _exactly(frames: list[DataFrame]) -> list[list[Any]]:
+    """Rows as JSON, whose timestamps Spark would otherwise cut to milliseconds; all of them in one job."""
     options = {
         "ignoreNullFields": "false",
         "timestampFormat": "yyyy-MM-dd HH:mm:ss.SSSSSSXXX",
         "timestampNTZFormat": "yyyy-MM-dd HH:mm:ss.SSSSSS",
     }
-    return [row[0] for row in rows.select(functions.to_json(functions.struct("*"), options)).collect()]
+    written = [
+        rows.select(functions.lit(position), functions.to_json(functions.struct("*"), options))
+        for position, rows in enumerate(frames)
+    ]
+    return [list(row) for row in functools.reduce(DataFrame.unionAll, written).collect()]
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Tables as ``paimon_index.spark`` reads them: the rows that the connector reads, and that golden files tell."""
+"""Tables as ``paimon_index.spark`` reads them: rows are the connector's, and as many as golden files tell."""
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytest
@@ -10,10 +11,12 @@ from app.main import create_app
 from app.settings import Settings
 from tests import golden_tables
 from tests.api.conftest import listening
+from tests.client.scripted import nowhere
 from tests.spark.sessions import SparkError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.golden_tables import GoldenWarehouse
     from tests.spark.sessions import Spark, SparkSession
@@ -82,15 +85,210 @@ def test_rows_are_those_that_the_connector_reads(tables: Golden, table: str, zon
     session = tables.session(zone)
     columns = columns_of(table)
     shown = ", ".join(f"`{name}`" for name in columns)
-    for query in chosen(table, zone):
-        where = query["filter_sql"]
-        told = [
-            session.read(tables.url, f"main.golden.{table}", where=where, columns=columns, reader=reader)
-            for reader in READERS
-        ]
-        assert told[0] == told[1], query["name"]
-        if not query.get("engine_differs"):
-            statement = f"SELECT {shown} FROM main.golden.{table} WHERE {where or 'TRUE'}"  # noqa: S608 - our own
-            assert told[0] == session.exactly(statement), query["name"]
+    queries = chosen(table, zone)
+    wheres = [query["filter_sql"] for query in queries]
+
+    expected = session.exactly(
+        *(f"SELECT {shown} FROM main.golden.{table} WHERE {where or 'TRUE'}" for where in wheres)  # noqa: S608 - our own
+    )
+    asked = [{"where": where, "columns": columns} for where in wheres]
+    auto, rows = (
+        session.read(tables.url, f"main.golden.{table}", *({**each, "reader": reader} for each in asked))
+        for reader in READERS
+    )
+
+    assert auto == rows
+    for query, ours, theirs in zip(queries, auto, expected, strict=True):
+        assert ours == theirs or query.get("engine_differs"), query["name"]
         if zone == "UTC" and golden_tables.expected(table)["merge_engine"] is None:
-            assert len(told[0]) == query["matching_count"], query["name"]
+            assert len(ours) == query["matching_count"], query["name"]
+
+
+@pytest.mark.parametrize("table", REFUSED)
+def test_what_is_not_read_exactly_is_refused(tables: Golden, table: str) -> None:
+    with pytest.raises(SparkError, match=f"UnsupportedTableError.*{REFUSED[table]}.*paimon-spark"):
+        tables.session().read(tables.url, f"main.golden.{table}", {})
+
+
+def test_a_column_that_spark_has_no_type_for_can_be_left_out(tables: Golden) -> None:
+    with pytest.raises(SparkError, match=r"UnsupportedTableError.*c_time.*columns=\["):
+        tables.session().read(tables.url, "main.golden.all_types", {})
+
+
+def test_an_unknown_column_is_an_error(tables: Golden) -> None:
+    with pytest.raises(SparkError, match="ValueError: there is no column nothing; the table has"):
+        tables.session().read(tables.url, "main.golden.append_dv32", {"columns": ["nothing"]})
+
+
+def test_an_unknown_column_of_a_condition_is_the_services_answer(tables: Golden) -> None:
+    with pytest.raises(SparkError, match="ServiceError: 422 filter"):
+        tables.session().read(tables.url, "main.golden.append_dv32", {"where": "nothing = 1"})
+
+
+def test_rows_without_columns_are_counted(tables: Golden) -> None:
+    expected = golden_tables.expected("append_dv32")["queries"][0]["matching_count"]
+    for reader in READERS:
+        (rows,) = tables.session().read(
+            tables.url, "main.golden.append_dv32", {"columns": ["seq_v"], "reader": reader}
+        )
+        assert len(rows) == expected
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_versions_are_pinned(tables: Golden, reader: str) -> None:
+    ids = [version["at"]["snapshot_id"] for version in golden_tables.expected("versions")["versions"]]
+    numbers = [number for number in ids if number is not None]
+    assert numbers
+    session = tables.session()
+
+    ours = session.read(
+        tables.url,
+        "main.golden.versions",
+        *({"snapshot_id": number, "reader": reader} for number in numbers),
+    )
+
+    assert ours == session.exactly(
+        *(f"SELECT * FROM main.golden.versions VERSION AS OF {number}" for number in numbers)  # noqa: S608 - our own
+    )
+
+
+def test_the_connector_stands_in_for_a_service_that_is_down(tables: Golden) -> None:
+    session, (number, *_) = tables.session(), (1, 0)
+    where = "load_dt IS NOT NULL"
+    asked = {"where": where, "columns": ["load_dt"], "on_unavailable": "scan"}
+
+    ours = session.read(nowhere(), "main.golden.versions", asked, {**asked, "snapshot_id": number})
+
+    shown = f"SELECT load_dt FROM main.golden.versions {{}} WHERE {where}"  # noqa: S608 - our own
+    assert ours == session.exactly(shown.format(""), shown.format(f"VERSION AS OF {number}"))
+    with pytest.raises(SparkError, match=r"UnavailableError: .* cannot be reached"):
+        session.read(nowhere(), "main.golden.versions", {"where": where})
+
+
+def test_files_that_spark_has_to_look_up_are_the_same(tables: Golden) -> None:
+    """Without its cache of files, Spark's index cannot be given them."""
+    name = "main.golden.append_partitioned"
+    known = tables.session().read(tables.url, name, {})
+
+    assert (
+        tables.session(**{"spark.sql.hive.manageFilesourcePartitions": "false"}).read(tables.url, name, {})
+        == known
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("spark.sql.timestampType", "TIMESTAMP_NTZ"), ("spark.sql.parser.escapedStringLiterals", "true")],
+)
+def test_settings_that_change_what_a_condition_means(tables: Golden, name: str, value: str) -> None:
+    session = tables.session("America/New_York", **{name: value})
+    where = r"memo LIKE '%\\_%' OR logged < TIMESTAMP '2024-01-01 00:00:00' OR fee = 58.43"
+
+    (ours,) = session.read(tables.url, "main.golden.append_embedded", {"where": where})
+
+    assert [ours] == session.exactly(f"SELECT * FROM main.golden.append_embedded WHERE {where}")  # noqa: S608 - our own
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_names_of_directories_are_taken_literally(
+    spark: Spark, golden: GoldenWarehouse, tmp_path: Path, reader: str
+) -> None:
+    root = tmp_path / "a b%20[c]*{d}?#é"
+    shutil.copytree(golden.table("append_dv32"), root / "golden.db" / "append_dv32")
+    with listening(create_app(Settings.load(warehouses={"main": str(root)})), lifespan="on") as started:
+        (rows,) = spark.session().read(
+            str(started.base_url), "main.golden.append_dv32", {"where": "score IS NOT NULL", "reader": reader}
+        )
+
+    expected = golden_tables.expected("append_dv32")["queries"]
+    (count,) = (query["matching_count"] for query in expected if query["filter_sql"] == "score IS NOT NULL")
+    assert len(rows) == count
+
+
+def test_the_funnel_is_printed(tables: Golden) -> None:
+    session = tables.session()
+    (query,) = [
+        query
+        for query in golden_tables.expected("append_dv32")["queries"]
+        if query["name"] == "eq_session_no"
+    ]
+
+    lines = session.explain(tables.url, "main.golden.append_dv32", where=query["filter_sql"], reader="rows")
+
+    shown = {line[:18].strip(): line[18:].split() for line in lines[1:]}
+    assert shown["considered"][0] == "8"
+    assert shown["rows selected"][0] == "1"
+    assert "file_index" in shown
+    assert lines[-1] == "1 files of parquet: rows by position in Python"
+    lines = session.explain(tables.url, "main.golden.pk_aggregation")
+    assert "merge-engine aggregation" in lines[-1]
+
+
+class Written(NamedTuple):
+    """Tables that the connector writes, and a service of them."""
+
+    url: str
+    session: SparkSession
+
+
+@pytest.fixture
+def written(spark: Spark) -> Iterator[Written]:
+    session = spark.session("America/New_York")
+    session.sql("CREATE DATABASE IF NOT EXISTS paimon.reading")
+    settings = Settings.load(warehouses={"main": str(spark.warehouse)})
+    with listening(create_app(settings), lifespan="on") as started:
+        yield Written(str(started.base_url), session)
+    session.sql("DROP DATABASE paimon.reading CASCADE")
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_char_columns_are_padded_and_compared_as_spark_does(written: Written, reader: str) -> None:
+    session = written.session
+    session.sql("CREATE TABLE reading.chars (id INT, c CHAR(4)) TBLPROPERTIES ('file.format'='parquet')")
+    session.sql("INSERT INTO reading.chars VALUES (1, 'c3'), (2, 'c3  '), (3, 'c33'), (4, NULL), (5, 'abcd')")
+    wheres = ["c = 'c3'", "c IN ('c3', 'abcd')", "c LIKE 'c3'", "c LIKE 'c3%'", "c > 'c3'", "c <=> 'c3'"]
+
+    ours = session.read(
+        written.url, "main.reading.chars", *({"where": where, "reader": reader} for where in wheres)
+    )
+
+    assert ours == session.exactly(*(f"SELECT * FROM reading.chars WHERE {where}" for where in wheres))  # noqa: S608 - our own
+    assert len(ours[0]) == 2
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_frame_stays_with_its_snapshot(written: Written, reader: str) -> None:
+    session = written.session
+    session.sql(
+        "CREATE TABLE reading.kept (id INT, at TIMESTAMP) TBLPROPERTIES ('file.format'='parquet', "
+        "'deletion-vectors.enabled'='true')"
+    )
+    session.sql("INSERT INTO reading.kept SELECT id, timestamp_seconds(id * 3600) FROM range(0, 100)")
+    session.sql("DELETE FROM reading.kept WHERE id % 10 = 3")
+    session.view(written.url, "main.reading.kept", where="at >= '1969-12-31 20:00:00'", reader=reader)
+    session.sql("DELETE FROM reading.kept WHERE id > 20")
+
+    (row,) = session.sql("SELECT count(*) AS count, min(id) AS least FROM read WHERE id <> 5")
+
+    # 20:00 in New York is one hour after the first row.
+    assert row == {"count": 88, "least": 1}
+
+
+def test_a_key_that_was_deleted_is_not_there(written: Written) -> None:
+    session = written.session
+    session.sql(
+        "CREATE TABLE reading.versions (k INT NOT NULL, v STRING, w INT) TBLPROPERTIES ('primary-key'='k', "
+        "'bucket'='1', 'write-only'='true', 'file.format'='parquet')"
+    )
+    session.sql("INSERT INTO reading.versions VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3)")
+    session.sql("INSERT INTO reading.versions VALUES (2, NULL, 5), (4, 'd', 4)")
+    session.sql("DELETE FROM reading.versions WHERE k = 3")
+    wheres = ["w = 2", "w >= 3", "v IS NULL", "k < 3", "k = 3"]
+
+    ours = session.read(written.url, "main.reading.versions", *({"where": where} for where in wheres))
+
+    assert ours == session.exactly(*(f"SELECT * FROM reading.versions WHERE {where}" for where in wheres))  # noqa: S608 - our own
+    assert [len(rows) for rows in ours] == [0, 2, 1, 2, 0]
+    session.sql("ALTER TABLE reading.versions SET TBLPROPERTIES ('ignore-delete'='true')")
+    with pytest.raises(SparkError, match=r"UnsupportedTableError.*ignore-delete"):
+        session.read(written.url, "main.reading.versions", {})
