@@ -129,14 +129,16 @@ class Frames:
             return F.lit(None).cast(self._type(field)).alias(field.name)
         if not is_readable_as(old.type, field.type):
             refuse(self._scan.table, f"column {field.name} was {old.type} in some files and is {field.type}")
-        return F.col(_quoted(old.name)).cast(self._type(field)).alias(field.name)
+        column, wanted = F.col(_quoted(old.name)), self._type(field)
+        if self._type(old) != wanted:
+            column = column.cast(wanted)
+        return column.alias(field.name)
 
     def _type(self, field: SchemaColumn) -> DataType:
         try:
             return spark_type(field.type)
         except UnsupportedTableError as error:
-            refuse(self._scan.table, f"column {field.name}: {error}; leave it out of columns=[...], or")
-            raise AssertionError from error
+            refuse(self._scan.table, f"column {field.name}: {error}; columns=[...] can leave it out")
 
     def _tasks(self, files: pa.Table) -> Iterator[tuple[FileRows, int]]:
         for name, uri, file_format, size, row_count in _each(

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-_BLOCK_BYTES: Final = 1 << 27
 _OPTIONS: Final = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
 """The engine writes the proleptic Gregorian calendar, whatever the session takes files for."""
 
@@ -43,7 +42,8 @@ def known_files(
     index = _index(spark, files, schema)
     if index is None:
         paths = [uri for uri, _ in files]
-        return spark.read.format(file_format).schema(schema).options(**_OPTIONS).load(paths)
+        literal = {**_OPTIONS, "__globPaths__": "false"}
+        return spark.read.format(file_format).schema(schema).options(**literal).load(paths)
     java = spark._jvm  # noqa: SLF001
     sources = java.org.apache.spark.sql.execution.datasources
     relation = sources.HadoopFsRelation(
@@ -76,7 +76,7 @@ def _index(spark: SparkSession, files: Sequence[tuple[str, int]], schema: Struct
         nothing,
     )
     cache.invalidateAll()
-    return index if len(index.inputFiles()) == len(files) else None
+    return index if index.allFiles().size() == len(files) else None
 
 
 def _statuses(java: Any, files: Sequence[tuple[str, int]]) -> Any:  # noqa: ANN401 - objects of Java
@@ -88,17 +88,6 @@ def _statuses(java: Any, files: Sequence[tuple[str, int]]) -> Any:  # noqa: ANN4
             annotation.PropertyAccessor.valueOf(accessor),
             annotation.JsonAutoDetect.Visibility.valueOf(visibility),
         )
-    described = [
-        {
-            "path": uri,
-            "length": length,
-            "isdir": False,
-            "block_replication": 1,
-            "blocksize": _BLOCK_BYTES,
-            "modification_time": 0,
-            "access_time": 0,
-        }
-        for uri, length in files
-    ]
+    described = [{"path": uri, "length": length} for uri, length in files]
     array = java.java.lang.Class.forName("[Lorg.apache.hadoop.fs.FileStatus;")
     return mapper.readValue(json.dumps(described), array)
