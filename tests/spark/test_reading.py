@@ -101,10 +101,11 @@ def test_rows_are_those_that_the_connector_reads(tables: Golden, table: str, zon
     )
 
     assert auto == rows
-    for query, ours, theirs in zip(queries, auto, expected, strict=True):
+    for query, where, ours, theirs in zip(queries, wheres, auto, expected, strict=True):
         assert ours == theirs or query.get("engine_differs"), query["name"]
-        if zone == "UTC" and golden_tables.expected(table)["merge_engine"] is None:
-            assert len(ours) == query["matching_count"], query["name"]
+        # Spark compares to the microsecond, and golden files count to the nanosecond.
+        is_countable = golden_tables.expected(table)["merge_engine"] is None and "9 " not in str(where)
+        assert len(ours) == query["matching_count"] or zone != "UTC" or not is_countable, query["name"]
 
 
 @pytest.mark.parametrize("table", REFUSED)

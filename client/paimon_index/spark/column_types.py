@@ -46,7 +46,6 @@ _TEXTS: Final = ("CHAR", "VARCHAR", "STRING")
 _BYTES: Final = ("BINARY", "VARBINARY", "BYTES")
 _DEFAULTS: Final = {"DECIMAL": 10, "CHAR": 1, "VARCHAR": 1, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6, "TIME": 0}
 _UNBOUNDED: Final = 0x7FFFFFFF
-_MICROSECONDS: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +108,14 @@ def char_length(written: str | dict[str, Any]) -> int | None:
     return simple.size if simple is not None and simple.root == "CHAR" else None
 
 
-def has_nanoseconds(written: str | dict[str, Any]) -> bool:
-    """Whether Parquet holds a timestamp of it in 96 bits, which Spark takes for instants only."""
+def timestamp_digits(written: str | dict[str, Any]) -> int:
+    """Most digits of the seconds of a timestamp in a type; -1 where there is no timestamp in it."""
     if isinstance(written, str):
         simple = SimpleType.parse(written)
-        return simple.root.startswith("TIMESTAMP") and simple.size > _MICROSECONDS
+        return simple.size if simple.root.startswith("TIMESTAMP") else -1
     parts = [written[part] for part in ("element", "key", "value") if part in written]
-    return any(map(has_nanoseconds, [*parts, *(field["type"] for field in written.get("fields", ()))]))
+    parts += [field["type"] for field in written.get("fields", ())]
+    return max(map(timestamp_digits, parts), default=-1)
 
 
 def is_readable_as(written: str | dict[str, Any], wanted: str | dict[str, Any]) -> bool:

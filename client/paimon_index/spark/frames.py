@@ -6,7 +6,7 @@ by the names and types of that schema, so filters that Spark pushes down name wh
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import cache, reduce
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import ByteType, LongType, StructField, StructType
 
 from paimon_index.errors import UnsupportedTableError
-from paimon_index.spark.column_types import char_length, has_nanoseconds, is_readable_as, spark_type
+from paimon_index.spark.column_types import char_length, is_readable_as, spark_type, timestamp_digits
 from paimon_index.spark.known_files import known_files
 from paimon_index.spark.refusals import check_scan, refuse
 from paimon_index.spark.row_tasks import row_tasks
@@ -62,12 +62,6 @@ class Frames:
         self._keys = [field.name for field in scan.schema.fields if field.name in keys]
         self._names = names
         self._fields = [field for field in scan.schema.fields if field.name in names or field.name in keys]
-        ids = {field.id for field in self._fields}
-        self._wide_schemas = {  # in which a needed column is a timestamp of 96 bits
-            number
-            for number, schema in scan.file_schemas.items()
-            if any(field.id in ids and has_nanoseconds(field.type) for field in schema.fields)
-        }
 
     def rows(self) -> DataFrame:
         """All rows, with the needed columns in the schema's order; CHAR is padded as Spark pads it."""
@@ -95,8 +89,16 @@ class Frames:
     def _reader(self, name: str, schema_id: int, file_format: str) -> Reader:
         if not self._scan.are_deleted or name in self._scan.rows or name[:1] in ("_", "."):
             return "rows"  # Spark hides files of such names
-        is_wide = file_format == "parquet" and schema_id in self._wide_schemas
-        return "rows" if is_wide else "vectorised"
+        return "vectorised" if self._spark_reads(schema_id, file_format) else "rows"
+
+    @cache  # noqa: B019 - lives as long as one call of read_table
+    def _spark_reads(self, schema_id: int, file_format: str) -> bool:
+        """Spark takes 96 bits in Parquet for instants only, and knows no zones in ORC's timestamps."""
+        ids = {field.id for field in self._fields}
+        fields = self._scan.file_schemas[schema_id].fields
+        if file_format == "orc":
+            return all(timestamp_digits(field.type) < 0 for field in fields)
+        return all(timestamp_digits(field.type) <= _MICROSECONDS for field in fields if field.id in ids)
 
     def _read(
         self, reader: Reader, schema_id: int, file_format: str, files: pa.Table, *, with_kind: bool
@@ -183,6 +185,7 @@ class Frames:
         return uri if configured else "s3a:" + uri.removeprefix("s3:")
 
 
+_MICROSECONDS: Final = 6
 _CHOSEN: Final = "_chosen"
 _DECIDING: Final = ("file_name", "schema_id", "format")
 

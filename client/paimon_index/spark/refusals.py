@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 import pyarrow.compute as pc
 
 from paimon_index.errors import UnsupportedTableError
-from paimon_index.spark.column_types import SimpleType, has_nanoseconds
+from paimon_index.spark.column_types import SimpleType, timestamp_digits
 
 if TYPE_CHECKING:
     from paimon_index.requests import TableName
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _FORMATS: Final = ("parquet", "orc")
 _MERGE_ENGINES: Final = ("deduplicate", "first-row")
+_MICROSECONDS: Final = 6
 _NEVER: Final = {
     "record-level.expire-time": "which hides rows by the time of the read",
     "query-auth.enabled": "which hides rows by their reader",
@@ -67,5 +68,5 @@ def _check_merging(scan: Scan) -> None:
         if field.name in scan.schema.primary_keys and isinstance(field.type, str):
             # Spark takes -0.0 for 0.0, and times of one microsecond for one time.
             root = SimpleType.parse(field.type).root
-            if root in ("FLOAT", "DOUBLE") or has_nanoseconds(field.type):
+            if root in ("FLOAT", "DOUBLE") or timestamp_digits(field.type) > _MICROSECONDS:
                 refuse(table, f"its files have to be merged by key {field.name}, which is {field.type}")

@@ -117,6 +117,9 @@ def _shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     for field in schema:
         if field.name in rows.column_names:
             column = rows.column(field.name)
+            if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+                # Spark's timestamps are cut downwards, and a cast refuses to cut.
+                column = pc.floor_temporal(column, unit="microsecond")
             columns.append(column if column.type == field.type else pc.cast(column, field.type))
         else:
             columns.append(pa.nulls(rows.num_rows, field.type))
