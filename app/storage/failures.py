@@ -16,6 +16,46 @@ if TYPE_CHECKING:
 
 _CODE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 _RANGE_NOT_SATISFIABLE: Final = 416
+_HTTP_STATUSES: Final = range(100, 600)
+
+_PASSING_CODES: Final = frozenset(
+    {
+        "SlowDown",
+        "Throttling",
+        "ThrottlingException",
+        "RequestLimitExceeded",
+        "RequestTimeout",
+        "ServiceUnavailable",
+        "InternalError",
+        "ServerBusy",
+        "OperationTimedOut",
+    }
+)
+_PASSING_STATUSES: Final = frozenset({408, 429, 500, 502, 503, 504})
+# By name, as not every library is there. What they raise as OSError needs no name here.
+_PASSING_KINDS: Final = frozenset(
+    {
+        "aiohttp.ClientConnectionError",
+        "aiohttp.ClientPayloadError",
+        "asyncio.IncompleteReadError",
+        "azure.IncompleteReadError",
+        "azure.ServiceRequestError",
+        "azure.ServiceResponseError",
+        "botocore.ConnectionError",
+        "botocore.HTTPClientError",
+        "botocore.IncompleteReadError",
+        "botocore.ResponseParserError",
+        "gcsfs.ChecksumError",
+        "google.TransportError",
+        "http.IncompleteRead",
+        "httpx.TransportError",
+        "oss2.RequestError",
+        "urllib3.HTTPError",
+    }
+)
+_MISSING: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+_REFUSED: Final = (PermissionError, FileExistsError)
+_REFUSALS: Final = (errno.EINVAL, errno.ENAMETOOLONG)
 
 
 def failure_of(error: BaseException) -> str:
@@ -28,6 +68,28 @@ def failure_of(error: BaseException) -> str:
         known.append(errno.errorcode.get(error.errno, f"errno {error.errno}"))
     name = type(error).__name__
     return f"{name} ({', '.join(known)})" if known else name
+
+
+def is_missing(error: BaseException) -> bool:
+    """Whether storage says that there is no such file."""
+    # No file has a name that its file system cannot hold.
+    return isinstance(error, _MISSING) or getattr(error, "errno", None) == errno.ENAMETOOLONG
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether the same call may succeed in a moment.
+
+    What a store answered decides. Without an answer, the kind of the exception tells whether a connection failed.
+    """
+    code, status = _answer_of(error)
+    if code in _PASSING_CODES:
+        return True
+    if status is not None:
+        return status in _PASSING_STATUSES
+    if isinstance(error, OSError):
+        return not isinstance(error, (*_MISSING, *_REFUSED)) and error.errno not in _REFUSALS
+    names = (f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(error).__mro__)
+    return not _PASSING_KINDS.isdisjoint(names)
 
 
 def is_behind_the_end(error: OSError) -> bool:
@@ -50,8 +112,9 @@ def _answer_of(error: BaseException) -> tuple[str | None, int | None]:
             return code if is_code else None, status if isinstance(status, int) else None
         for name in ("status", "status_code", "code"):
             status = getattr(each, name, None)
-            if isinstance(status, int):
-                return None, status
+            # A library may have numbers of its own for what is no answer.
+            if isinstance(status, int) and status in _HTTP_STATUSES:
+                return None, int(status)
     return None, None
 
 
