@@ -33,7 +33,7 @@ _PASSING_CODES: Final = frozenset(
 )
 _PASSING_STATUSES: Final = frozenset({408, 429, 500, 502, 503, 504})
 # By name, as not every library is there. What they raise as OSError needs no name here.
-_PASSING_KINDS: Final = frozenset(
+_BROKEN_OFF: Final = frozenset(
     {
         "aiohttp.ClientConnectionError",
         "aiohttp.ClientPayloadError",
@@ -79,8 +79,10 @@ def is_missing(error: BaseException) -> bool:
 def is_transient(error: BaseException) -> bool:
     """Whether the same call may succeed in a moment.
 
-    What a store answered decides. Without an answer, the kind of the exception tells whether a connection failed.
+    What a store answered decides; without an answer, the kind of the exception.
     """
+    if _is_broken_off(error):
+        return True
     code, status = _answer_of(error)
     if code in _PASSING_CODES:
         return True
@@ -88,8 +90,7 @@ def is_transient(error: BaseException) -> bool:
         return status in _PASSING_STATUSES
     if isinstance(error, OSError):
         return not isinstance(error, (*_MISSING, *_REFUSED)) and error.errno not in _REFUSALS
-    names = (f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(error).__mro__)
-    return not _PASSING_KINDS.isdisjoint(names)
+    return False
 
 
 def is_behind_the_end(error: OSError) -> bool:
@@ -98,8 +99,17 @@ def is_behind_the_end(error: OSError) -> bool:
     return code == "InvalidRange" or status == _RANGE_NOT_SATISFIABLE
 
 
+def _is_broken_off(error: BaseException) -> bool:
+    """Whether a library says that there was no connection, or no whole answer."""
+    names = (f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(error).__mro__)
+    return not _BROKEN_OFF.isdisjoint(names)
+
+
 def _answer_of(error: BaseException) -> tuple[str | None, int | None]:
     """The error code and HTTP status that a store answered, as far as the exceptions tell."""
+    if _is_broken_off(error):
+        # Parsers of HTTP give numbers to what breaks off: of an error that no store answered.
+        return None, None
     for each in _chain(error):
         # As botocore has them; the code may be the status once more.
         answer = getattr(each, "response", None)
