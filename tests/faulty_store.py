@@ -43,7 +43,9 @@ class Store:
 
     Attributes:
         asked: how often each key was asked for; listings count for the prefix.
-        most_hanging: requests that hung at one time.
+        hanging: requests that hang, or did.
+        hangs: is notified of each of them.
+        ends: set it to end them, without an answer.
     """
 
     def __init__(self, objects: Mapping[str, bytes], fault: Callable[[str], Fault | None]) -> None:
@@ -111,9 +113,9 @@ class _Handler(BaseHTTPRequestHandler):
             case Fault.SLOW_DOWN:
                 self._answer(503, _error("SlowDown"))
             case Fault.CUT:
-                content = self._content(key) or b""
-                self._head(200, len(content))
-                self.wfile.write(content[: len(content) // 2])
+                whole = self._content(key) or b""
+                self._head(200, len(whole))
+                self.wfile.write(whole[: len(whole) // 2])
                 self._reset()
             case None if "list-type" in asked:
                 self._answer(200, self._listing(asked.get("prefix", "")))
