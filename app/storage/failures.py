@@ -73,7 +73,8 @@ def failure_of(error: BaseException) -> str:
 def is_missing(error: BaseException) -> bool:
     """Whether storage says that there is no such file."""
     # No file has a name that its file system cannot hold.
-    return isinstance(error, _MISSING) or getattr(error, "errno", None) == errno.ENAMETOOLONG
+    is_said = isinstance(error, _MISSING) or getattr(error, "errno", None) == errno.ENAMETOOLONG
+    return is_said and not _is_guessed(error)
 
 
 def is_transient(error: BaseException) -> bool:
@@ -81,7 +82,7 @@ def is_transient(error: BaseException) -> bool:
 
     What a store answered decides; without an answer, the kind of the exception.
     """
-    if _is_broken_off(error):
+    if _is_broken_off(error) or _is_guessed(error):
         return True
     code, status = _answer_of(error)
     if code in _PASSING_CODES:
@@ -97,6 +98,12 @@ def is_behind_the_end(error: OSError) -> bool:
     """Whether a store refused a range because the file ends before it."""
     code, status = _answer_of(error)
     return code == "InvalidRange" or status == _RANGE_NOT_SATISFIABLE
+
+
+def _is_guessed(error: BaseException) -> bool:
+    """Whether a library takes what may pass for a missing file, as fsspec does over HTTP."""
+    cause = error.__cause__
+    return isinstance(error, FileNotFoundError) and cause is not None and is_transient(cause)
 
 
 def _is_broken_off(error: BaseException) -> bool:

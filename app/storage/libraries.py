@@ -1,8 +1,4 @@
-"""Storage libraries, set up so that they repeat nothing and give up early; :mod:`app.storage.retry` repeats.
-
-A library that repeats by itself multiplies what is repeated above it, and answers late. One that waits long
-for a store that has fallen silent holds up a request that another attempt would serve.
-"""
+"""The way to the storage libraries: their filesystems are opened here, and asked while requests last."""
 
 from __future__ import annotations
 
@@ -13,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import fsspec
 
 from app.storage.deadline import wait_for
+from app.storage.stores import set_up, store_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,16 +18,11 @@ if TYPE_CHECKING:
 
 STALL_SECONDS: Final = 3.0
 
-_MOST_CONNECTIONS: Final = 1000
-"""Of one warehouse: more than it has threads that ask, since no timeout bounds the wait for a connection."""
-
 
 def open_filesystem(
     protocol: str, options: Mapping[str, Any], stall_seconds: float = STALL_SECONDS
 ) -> AbstractFileSystem:
     """The library's filesystem of a protocol.
-
-    A store's filesystem is made anew, so that warehouses of one store share no connections.
 
     Args:
         protocol: ``file``, ``s3``; what fsspec knows.
@@ -41,14 +33,12 @@ def open_filesystem(
         ValueError: there is no library for the protocol.
         ImportError: the library is not installed.
     """
-    filesystem = fsspec.filesystem(protocol, **{**_options(protocol, stall_seconds), **options})
-    if protocol == "s3":
-        # An attribute of the class that no option sets.
-        filesystem.retries = 1
+    filesystem = fsspec.filesystem(protocol, **{**store_options(protocol, stall_seconds), **options})
+    set_up(filesystem, protocol, stall_seconds)
     return filesystem
 
 
-def ask(filesystem: AbstractFileSystem, method: str, path: str, **options: object) -> Any:  # noqa: ANN401 - whatever it is
+def ask(filesystem: AbstractFileSystem, method: str, path: str, **options: object) -> Any:  # noqa: ANN401 - any
     """What a filesystem's method answers, unless the request ends before.
 
     A call of an asynchronous library ends with the request, and leaves no connection and no thread behind.
@@ -72,22 +62,3 @@ def ask(filesystem: AbstractFileSystem, method: str, path: str, **options: objec
         return wait_for(under_way)
     finally:
         under_way.cancel()
-
-
-def _options(protocol: str, stall_seconds: float) -> dict[str, Any]:
-    match protocol:
-        case "s3":
-            return {
-                "skip_instance_cache": True,
-                # Listings must be fresh: the newest snapshot is found by them.
-                "use_listings_cache": False,
-                "config_kwargs": {
-                    "connect_timeout": stall_seconds,
-                    # Between two pieces of an answer.
-                    "read_timeout": stall_seconds,
-                    "retries": {"total_max_attempts": 1},
-                    "max_pool_connections": _MOST_CONNECTIONS,
-                },
-            }
-        case _:
-            return {}

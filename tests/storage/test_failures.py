@@ -12,7 +12,7 @@ import pytest
 
 from app.errors import StorageError
 from app.storage import RetryPolicy, Warehouse
-from app.storage.failures import failure_of, is_behind_the_end, is_transient
+from app.storage.failures import failure_of, is_behind_the_end, is_missing, is_transient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -165,10 +165,13 @@ def caused_by(error: BaseException, cause: BaseException) -> BaseException:
         ),
         (caused_by(OSError(errno.EIO, "x"), AnsweredError(response={"Error": {"Code": "403"}})), False),
         (caused_by(OSError(errno.EBUSY, "x"), AnsweredError(status=503)), True),
+        (caused_by(FileNotFoundError(), AnsweredError(status=503)), True),
+        (caused_by(FileNotFoundError(), AnsweredError(status=404)), False),
     ],
 )
-def test_what_may_pass_is_told_from_what_lasts(error: BaseException, passes: bool) -> None:
+def test_what_may_pass_is_told_from_what_lasts(error: BaseException, *, passes: bool) -> None:
     assert is_transient(error) is passes
+    assert not (passes and is_missing(error))
 
 
 def test_a_connection_that_broke_off_has_no_status() -> None:
