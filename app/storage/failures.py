@@ -53,6 +53,14 @@ _BROKEN_OFF: Final = frozenset(
         "urllib3.HTTPError",
     }
 )
+_SILENCES: Final = frozenset(
+    {
+        "azure.ServiceRequestTimeoutError",
+        "azure.ServiceResponseTimeoutError",
+        "botocore.ConnectTimeoutError",
+        "botocore.ReadTimeoutError",
+    }
+)
 _MISSING: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 _REFUSED: Final = (PermissionError, FileExistsError)
 _REFUSALS: Final = (errno.EINVAL, errno.ENAMETOOLONG)
@@ -94,6 +102,11 @@ def is_transient(error: BaseException) -> bool:
     return False
 
 
+def is_timeout(error: BaseException) -> bool:
+    """Whether storage was silent for too long."""
+    return isinstance(error, TimeoutError) or not _SILENCES.isdisjoint(_names_of(error))
+
+
 def is_behind_the_end(error: OSError) -> bool:
     """Whether a store refused a range because the file ends before it."""
     code, status = _answer_of(error)
@@ -108,8 +121,12 @@ def _is_guessed(error: BaseException) -> bool:
 
 def _is_broken_off(error: BaseException) -> bool:
     """Whether a library says that there was no connection, or no whole answer."""
-    names = (f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(error).__mro__)
-    return not _BROKEN_OFF.isdisjoint(names)
+    return not _BROKEN_OFF.isdisjoint(_names_of(error))
+
+
+def _names_of(error: BaseException) -> Iterator[str]:
+    """The kinds of an exception, each with the library that it is of: ``botocore.HTTPClientError``."""
+    return (f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(error).__mro__)
 
 
 def _answer_of(error: BaseException) -> tuple[str | None, int | None]:

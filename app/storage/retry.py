@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 import tenacity
 
-from app.errors import DeadlineExceededError, FileMissingError, PaimonIndexError, StorageError
+from app.errors import (
+    DeadlineExceededError,
+    FileMissingError,
+    PaimonIndexError,
+    RequestCancelledError,
+    StorageError,
+)
 from app.observation import StorageOperation, observer
 from app.storage.deadline import check_deadline, pause, remaining_seconds
 from app.storage.failures import failure_of, is_missing, is_transient
@@ -140,7 +146,9 @@ def _observed(
         result = operation()
     except BaseException as error:
         seconds = time.perf_counter() - began
-        observer().storage_called(kind, path, seconds, 0, error=error, is_repeated=is_repeated)
+        # Where nobody waits any more, storage did not fail.
+        failed = None if isinstance(error, RequestCancelledError) else error
+        observer().storage_called(kind, path, seconds, 0, error=failed, is_repeated=is_repeated)
         raise
     if result is None:
         # A reader that found out that it is not the one to ask.

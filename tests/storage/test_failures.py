@@ -12,7 +12,7 @@ import pytest
 
 from app.errors import StorageError
 from app.storage import RetryPolicy, Warehouse
-from app.storage.failures import failure_of, is_behind_the_end, is_missing, is_transient
+from app.storage.failures import failure_of, is_behind_the_end, is_missing, is_timeout, is_transient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -172,6 +172,20 @@ def caused_by(error: BaseException, cause: BaseException) -> BaseException:
 def test_what_may_pass_is_told_from_what_lasts(error: BaseException, *, passes: bool) -> None:
     assert is_transient(error) is passes
     assert not (passes and is_missing(error))
+
+
+class ReadTimeoutError(HTTPClientError):
+    """As botocore has it below it."""
+
+    __module__ = "botocore.exceptions"
+
+
+@pytest.mark.parametrize(
+    ("error", "was_silent"),
+    [(TimeoutError(), True), (ReadTimeoutError(), True), (HTTPClientError(), False), (OSError("x"), False)],
+)
+def test_silence_is_told_from_other_failures(error: BaseException, *, was_silent: bool) -> None:
+    assert is_timeout(error) is was_silent
 
 
 def test_a_connection_that_broke_off_has_no_status() -> None:

@@ -35,11 +35,12 @@ def first(count: int, fault: Fault) -> Callable[[str], Fault | None]:
     return lambda _: faults.pop() if faults else None
 
 
-class Retries(Observer):
-    """Counts what was told of calls."""
+class Told(Observer):
+    """Counts what is told of calls."""
 
     def __init__(self) -> None:
         self.calls = self.repeated = 0
+        self.errors: list[type[BaseException]] = []
 
     def storage_called(
         self,
@@ -51,7 +52,9 @@ class Retries(Observer):
         error: BaseException | None,
         is_repeated: bool,
     ) -> None:
-        del operation, path, seconds, size, error
+        del operation, path, seconds, size
+        if error is not None:
+            self.errors.append(type(error))
         self.calls += 1
         self.repeated += is_repeated
 
@@ -65,12 +68,12 @@ class Retries(Observer):
     ],
 )
 def test_a_store_that_always_asks_for_less_is_asked_four_times(ask: Callable[[Warehouse], object]) -> None:
-    store, retries = Store(OBJECTS, lambda _: Fault.SLOW_DOWN), Retries()
-    with store.serving() as options, observed_by(retries):
+    store, told = Store(OBJECTS, lambda _: Fault.SLOW_DOWN), Told()
+    with store.serving() as options, observed_by(told):
         with pytest.raises(StorageError, match=r"\(.*HTTP 503\)$"):
             ask(opened(options))
         assert store.asked.total() == 4
-        assert (retries.calls, retries.repeated) == (4, 3)
+        assert (told.calls, told.repeated) == (4, 3)
 
 
 @pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.RESET, Fault.CUT])
@@ -92,11 +95,11 @@ def test_one_of_five_connections_that_break_are_no_error(fault: Fault) -> None:
 
 
 def test_a_server_that_is_not_there_is_asked_again() -> None:
-    retries = Retries()
+    told = Told()
     options = {"endpoint_url": "http://127.0.0.1:1", "key": "key", "secret": "secret"}
-    with observed_by(retries), pytest.raises(StorageError, match="EndpointConnectionError"):
+    with observed_by(told), pytest.raises(StorageError, match="EndpointConnectionError"):
         opened(options).read(PATH)
-    assert retries.calls == 4
+    assert told.calls == 4
 
 
 def test_a_silent_call_is_given_up_and_made_again() -> None:
@@ -119,12 +122,13 @@ def test_a_store_that_stays_silent_is_an_error() -> None:
 @pytest.mark.parametrize("ends_by", [DeadlineExceededError, RequestCancelledError])
 def test_a_request_that_ends_keeps_no_thread_in_storage(ends_by: type[Exception]) -> None:
     store = Store(OBJECTS, lambda key: Fault.HANG if key == KEY else None)
-    ended, cancellation = list[type[Exception]](), Cancellation()
+    ended, cancellation, told = list[type[Exception]](), Cancellation(), Told()
 
     def read(warehouse: Warehouse) -> None:
         try:
             warehouse.read("db.db/t/0")  # as it takes a while to set the library up
-            with time_limit(0.5 if ends_by is DeadlineExceededError else 60), cancellable(cancellation):
+            limit = 0.5 if ends_by is DeadlineExceededError else 60
+            with time_limit(limit), cancellable(cancellation), observed_by(told):
                 warehouse.read(PATH)
         except ends_by as error:
             ended.append(type(error))
@@ -139,6 +143,8 @@ def test_a_request_that_ends_keeps_no_thread_in_storage(ends_by: type[Exception]
         thread.join(PATIENT_SECONDS)
         # The store still keeps the request.
         assert ended == [ends_by]
+    # That a caller goes away is no failure of the store.
+    assert told.errors == ([DeadlineExceededError] if ends_by is DeadlineExceededError else [])
 
 
 def test_an_outage_does_not_multiply_calls() -> None:
