@@ -6,6 +6,7 @@ Every method may be called from many threads and blocks while it reads; the time
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from app.planning.requests import SnapshotSelector
 from app.planning.schemas import DescribedSchemas, describe_schema
 from app.planning.standalone import evaluate_files, inspect_file
 from app.planning.version import Version, VersionContents
-from app.storage import ByteCache, Readers
+from app.storage import ByteCache
 from app.storage.memory import give_memory_back
 from app.table.catalog import Catalog
 from app.table.digest import content_digest
@@ -65,11 +66,10 @@ class IndexService:
     """Answers for some warehouses.
 
     Args:
-        warehouses: by name.
+        warehouses: by name; their readers are closed with the service.
         cache_bytes: capacity of each cache.
         limits: how large requests may be.
         time_zone: the session time zone of requests that name none; None if it is not known.
-        readers: read files side by side, for the warehouses as well; closed with the service.
         disk: where the warehouses keep what they read, if anywhere.
     """
 
@@ -80,13 +80,11 @@ class IndexService:
         cache_bytes: CacheBytes,
         limits: Limits,
         time_zone: str | None = None,
-        readers: Readers | None = None,
         disk: DiskTier | None = None,
     ) -> None:
         self.warehouses = dict(warehouses)
         self._limits = limits
         self._time_zone = time_zone
-        self._readers = readers or Readers()
         self._disk = disk
         self._metadata: ByteCache[Any] = ByteCache("metadata", cache_bytes.metadata, _nbytes)
         self._manifests: ByteCache[Any] = ByteCache("manifests", cache_bytes.manifests, _nbytes)
@@ -119,7 +117,7 @@ class IndexService:
 
     def schemas(self, version: Version) -> Sequence[Mapping[str, Json]]:
         """The schemas of a table up to that of a version; each is read when somebody asks for it."""
-        return DescribedSchemas.of(version, self._readers)
+        return DescribedSchemas.of(version, version.loader.readers)
 
     def snapshots(self, ref: TableRef, branch: str | None = None) -> list[Mapping[str, Json]]:
         """The snapshots of a table, oldest first."""
@@ -150,9 +148,8 @@ class IndexService:
                 branch=selector.branch,
                 schema_id=selector.schema_id,
             )
-        loader = IndexLoader(
-            self._warehouse(ref.warehouse), self._readers, table.paths(resolved), self._indexes
-        )
+        warehouse = self._warehouse(ref.warehouse)
+        loader = IndexLoader(warehouse, warehouse.readers, table.paths(resolved), self._indexes)
         resolving_ms = (time.perf_counter() - started) * 1000
         return Version(
             table,
@@ -274,11 +271,13 @@ class IndexService:
         """Forgets everything that was decoded; what is kept on disk stays there."""
         for cache in self._caches():
             cache.clear()
-        self._readers.later(give_memory_back)
+        # It takes long, and nobody waits for it.
+        threading.Thread(target=give_memory_back, name="memory", daemon=True).start()
 
     def close(self) -> None:
         """Ends the threads that read files."""
-        self._readers.close()
+        for warehouse in self.warehouses.values():
+            warehouse.readers.close()
 
     def _caches(self) -> list[ByteCache[Any]]:
         indexes = [getattr(self._indexes, each.name) for each in fields(self._indexes)]
@@ -293,7 +292,7 @@ class IndexService:
 
     def _catalog(self, warehouse: str) -> Catalog:
         storage = self._warehouse(warehouse)
-        return Catalog(TableReader(storage, self._metadata, self._manifests, self._readers))
+        return Catalog(TableReader(storage, self._metadata, self._manifests, storage.readers))
 
     def _table(self, ref: TableRef) -> Table:
         return self._catalog(ref.warehouse).table(ref.database, ref.table)

@@ -23,6 +23,8 @@ Loaded = TypeVar("Loaded")
 
 DEFAULT_BYTES = 256 << 20
 
+_CORES = threading.BoundedSemaphore(os.cpu_count() or 1)
+
 _FEWEST_ALONE = 8
 """Loads that are judged together at least: memory for the first of them may have to come from the system."""
 
@@ -31,7 +33,8 @@ class Readers:
     """Threads that help requests to load files; a request's deadline and its end go with its work.
 
     The thread that asks takes part, so work may be shared out again from inside of shared work, as long as
-    the outer work claims no bytes.
+    the outer work claims no bytes. Each warehouse has its own: threads and bytes of one that hangs are not
+    missing to others.
 
     Args:
         threads: files that are read for one request at the same time, and threads that help all requests.
@@ -42,7 +45,6 @@ class Readers:
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="reader")
         self._budget = ByteBudget(bytes_in_flight)
-        self._cores = threading.BoundedSemaphore(os.cpu_count() or 1)
 
     def map(
         self,
@@ -117,11 +119,11 @@ class Readers:
 
     @contextmanager
     def core(self) -> Iterator[None]:
-        """One of the machine's cores, for decoding what was read.
+        """One of the machine's cores, for decoding what was read; nothing is read in the block.
 
         Of more threads than cores each takes longer, while all of them hold their memory.
         """
-        with self._cores:
+        with _CORES:
             yield
 
     def close(self) -> None:
