@@ -35,6 +35,7 @@ from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.stopping import Stopping
 from app.storage import DiskTier, Readers, Warehouse
+from app.storage.decoding import DecodingMemory
 from app.storage.memory import prepare_process
 from app.storage.process_memory import PROCESS_MEMORY
 from app.telemetry.middleware import Accounting
@@ -156,7 +157,7 @@ def create_service(settings: Settings) -> IndexService:
             """'{"name": "url"}'"""
         )
     budget = MemoryBudget.of(settings)
-    readers = Readers(settings.read_threads, budget.reads)
+    readers = Readers(settings.read_threads, budget.reads, DecodingMemory(budget.decoding))
     disk = DiskTier(settings.disk_cache, settings.disk_cache_bytes) if settings.disk_cache else None
     warehouses = {
         name: _open(name, url, allow_external=settings.allow_external, readers=readers, disk=disk)

@@ -35,6 +35,7 @@ class MemoryUse(Document):
     caches: dict[str, int] = Field(description="Capacity of each cache.")
     bodies_bytes: int = Field(description="For bodies that are being received, all together.")
     read_bytes: int = Field(description="For reads under way, all together.")
+    decoding_bytes: int = Field(description="For files that are being decoded, all together.")
     resident_bytes: int = Field(description="What the process takes now.")
 
 

@@ -14,6 +14,7 @@ directories are listed otherwise. Nothing here is cached, since all of it change
 from __future__ import annotations
 
 import re
+import traceback
 from bisect import bisect_right
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,6 +22,7 @@ from app.errors import (
     CorruptMetadataError,
     FileMissingError,
     NotFoundError,
+    PaimonIndexError,
     SnapshotExpiredError,
     UnsupportedFormatError,
 )
@@ -53,12 +55,24 @@ def decode(path: str, data: Content, parse: Callable[[Content], Parsed]) -> Pars
     """What ``parse`` makes of a file's bytes; its errors say which file it was."""
     try:
         return parse(data)
-    except CorruptMetadataError as error:
-        report_undecodable(path)
-        raise error.at(path) from error
-    except UnsupportedFormatError as error:
-        report_undecodable(path)
-        raise UnsupportedFormatError(f"{path}: {error}") from error
+    except PaimonIndexError as error:
+        _let_go(error)
+        match error:
+            case CorruptMetadataError():
+                report_undecodable(path)
+                raise error.at(path) from error
+            case UnsupportedFormatError():
+                report_undecodable(path)
+                raise UnsupportedFormatError(f"{path}: {error}") from error
+            case _:
+                raise
+
+
+def _let_go(error: BaseException | None) -> None:
+    """Drops what decoders held when they failed, which would live for as long as somebody has the error."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
 
 
 def report_undecodable(path: str) -> None:

@@ -62,8 +62,15 @@ class MadeTable:
         make_table(directory, schema_json(columns, partitioned_by, primary_key, options))
         return cls(directory, golden_ref(name))
 
-    def commit(self, *manifests: Sequence[ManifestEntry], index_entries: Sequence[IndexEntry] = ()) -> None:
-        """Makes the files of some manifests, and the index files beside them, the newest version."""
+    def commit(
+        self, *manifests: Sequence[ManifestEntry] | bytes, index_entries: Sequence[IndexEntry] = ()
+    ) -> None:
+        """Makes the files of some manifests, and the index files beside them, the newest version.
+
+        Args:
+            manifests: the entries of each, or its file as it is.
+            index_entries: of the index manifest.
+        """
         number = 1 + len(list(self.directory.glob("snapshot/snapshot-*")))
         listed = [
             self._write_manifest(f"manifest-{number}-{at}", entries) for at, entries in enumerate(manifests)
@@ -96,8 +103,8 @@ class MadeTable:
         planner = Planner(version, request, predicate)
         return answer_plan(version, request, planner.run(), PlanWarnings((), planner.warnings), {})
 
-    def _write_manifest(self, name: str, entries: Sequence[ManifestEntry]) -> dict[str, Any]:
-        content = avro(map(record, entries))
+    def _write_manifest(self, name: str, entries: Sequence[ManifestEntry] | bytes) -> dict[str, Any]:
+        content = entries if isinstance(entries, bytes) else avro(map(record, entries))
         (self.directory / "manifest" / name).write_bytes(content)
         return dict.fromkeys((field["name"] for field in MANIFEST_LIST["fields"]), None) | {
             "_VERSION": 2,
