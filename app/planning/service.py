@@ -23,6 +23,7 @@ from app.planning.plan_answer import PlanWarnings, answer_plan, plan_bytes, repo
 from app.planning.planner import Planner
 from app.planning.requests import SnapshotSelector
 from app.planning.schemas import DescribedSchemas, describe_schema
+from app.planning.second_look import second_look
 from app.planning.standalone import evaluate_files, inspect_file
 from app.planning.version import Version, VersionContents
 from app.storage import ByteCache, Readers
@@ -164,7 +165,8 @@ class IndexService:
 
     def index_files(self, version: Version, index_type: str | None) -> list[Json]:
         """The index files of a version."""
-        return describe_index_files(version, index_type)
+        with second_look(version):
+            return describe_index_files(version, index_type)
 
     def plan(self, ref: TableRef, request: PlanRequest) -> Plan:
         """Which files a query reads, and which of their rows."""
@@ -178,7 +180,8 @@ class IndexService:
         self._check_named(request.files)
         asked = replace(request, selector=SnapshotSelector(), time_zone=self.time_zone(request.time_zone))
         key = (version.identity, content_digest(repr(asked).encode(errors="backslashreplace")))
-        plan = self._plans.get_or_load(key, lambda: self._plan(version, asked))
+        with second_look(version):
+            plan = self._plans.get_or_load(key, lambda: self._plan(version, asked))
         report_plan(plan)
         return plan
 
@@ -189,7 +192,7 @@ class IndexService:
     def deletions_version(self, version: Version, request: DeletionsRequest) -> DeletionsAnswer:
         """The deletions of a version that was resolved before, whatever the request's selector says."""
         self._check_named(request.files)
-        with during(Phase.EVALUATE):
+        with second_look(version), during(Phase.EVALUATE):
             return answer_deletions(version, request, self._zone(request.time_zone))
 
     def lookup(self, ref: TableRef, request: LookupRequest) -> LookupAnswer:
@@ -198,7 +201,7 @@ class IndexService:
 
     def lookup_version(self, version: Version, request: LookupRequest) -> LookupAnswer:
         """The buckets in a version that was resolved before, whatever the request's selector says."""
-        with during(Phase.EVALUATE):
+        with second_look(version), during(Phase.EVALUATE):
             return answer_lookup(version, request, self._zone(request.time_zone))
 
     def warm(self, version: Version) -> None:
@@ -208,23 +211,24 @@ class IndexService:
             SnapshotExpiredError: the version went away.
             CorruptMetadataError: one of its manifests is damaged.
         """
-        for file in version.manifest_files:
-            version.table.manifest(file)
-        # Short by now: a request for the same version, which would wait for it, has nothing left to read.
-        version.contents  # noqa: B018 - sorts the files
-        open_declared(version)
-        version.keep_derived()
+        with second_look(version):
+            for file in version.manifest_files:
+                version.table.manifest(file)
+            # Short by now: a request for the same version, which would wait for it, has nothing left to read.
+            version.contents  # noqa: B018 - sorts the files
+            open_declared(version)
+            version.keep_derived()
 
     def buckets(self, ref: TableRef, request: BucketsRequest) -> BucketsAnswer:
         """What is in the buckets of a partition, or of all partitions."""
         version = self.resolve(ref, request.selector)
-        with during(Phase.EVALUATE):
+        with second_look(version), during(Phase.EVALUATE):
             return answer_buckets(version, request, self._zone(request.time_zone))
 
     def assign(self, ref: TableRef, request: AssignRequest) -> AssignAnswer:
         """Which buckets a writer would put keys into; nothing is written."""
         version = self.resolve(ref, request.lookup.selector)
-        with during(Phase.EVALUATE):
+        with second_look(version), during(Phase.EVALUATE):
             return answer_assignment(version, request, self._zone(request.lookup.time_zone))
 
     def evaluate(

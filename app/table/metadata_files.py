@@ -88,7 +88,7 @@ class MetadataFiles:
                 ):
                     decoded, length = decode(path, data, parse), len(data)
             except FileMissingError as error:
-                raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired") from error
+                raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired", path=path) from error
             # Avro cut between two blocks is Avro as well, with fewer records: only the size tells.
             if size is not None and length != size:
                 report_undecodable(path)

@@ -121,6 +121,7 @@ class References:
         Raises:
             SnapshotExpiredError: snapshots went away faster than they could be read.
             CorruptMetadataError: there are none any more, though the hint names one.
+            FileMissingError: there are none any more, though what commits leave behind is there.
         """
         hinted = self._latest_hint()
         if hinted is not None:
@@ -132,6 +133,7 @@ class References:
         ids = self.snapshot_ids()
         if not ids:
             if hinted is None:
+                self._check_never_written()
                 return None
             raise CorruptMetadataError(
                 f"LATEST names snapshot {hinted} of {self._what}, which has no snapshots"
@@ -212,6 +214,24 @@ class References:
     def branches(self) -> list[str]:
         """Names of the branches, without the main one."""
         return self._names("branch", "branch-")
+
+    def _check_never_written(self) -> None:
+        """Makes sure that a table without snapshots is one that nobody has committed to.
+
+        A writer that failed in its first commit may leave manifests behind, but deletes manifest lists.
+        """
+        tags, lists = self._names("tag", "tag-"), self._names("manifest", "manifest-list-")
+        if not tags and not lists:
+            return
+        left = f"tag {tags[0]!r}" if tags else f"manifest/manifest-list-{lists[0]}"
+        # A first commit may have come between the two looks.
+        if not self.snapshot_ids():
+            path = f"{self._directory}/snapshot"
+            raise FileMissingError(
+                f"{self._what} has no snapshots in {path}, though it was written to: {left} is there; bring "
+                f"the directory back",
+                path=path,
+            )
 
     def _latest_hint(self) -> int | None:
         """The number in LATEST, unless a later snapshot shows it to be stale."""

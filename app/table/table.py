@@ -181,7 +181,9 @@ class Table:
                 key, lambda: self._read_schema(references, schema_id)
             )
         except NotFoundError as error:
-            raise SnapshotExpiredError(f"schema {schema_id} of {self._what} is gone") from error
+            raise SnapshotExpiredError(
+                f"schema {schema_id} of {self._what} is gone", path=references.schema_path(schema_id)
+            ) from error
         return schema
 
     def paths(self, resolved: ResolvedSnapshot) -> TablePaths:
@@ -244,6 +246,21 @@ class Table:
             return ()
         file = (resolved.snapshot.index_manifest, None)
         return self._files.get(self._reader.manifests, file, IndexManifest.parse).entries
+
+    def lacks(self, resolved: ResolvedSnapshot, path: str) -> bool:
+        """Whether a file is missing although the snapshot or tag of a version is still what it was."""
+        if resolved.snapshot is None or self._storage.exists(path):
+            return False
+        _, references = self._references(resolved.branch)
+        try:
+            found = (
+                references.snapshot(resolved.snapshot.id)
+                if resolved.tag is None
+                else references.tag(resolved.tag)
+            )
+        except NotFoundError:
+            return False
+        return found.digest == resolved.snapshot.digest
 
     @property
     def _what(self) -> str:

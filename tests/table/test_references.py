@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.errors import CorruptMetadataError, NotFoundError, PaimonIndexError, SnapshotExpiredError
+from app.errors import (
+    CorruptMetadataError,
+    FileMissingError,
+    NotFoundError,
+    PaimonIndexError,
+    SnapshotExpiredError,
+)
 from app.storage import Readers
 from app.table.references import References
 from app.table.snapshot import Snapshot
@@ -124,6 +130,19 @@ class TestLatest:
     def test_a_table_that_lost_its_snapshots_is_not_empty(self) -> None:
         with pytest.raises(CorruptMetadataError, match="LATEST names snapshot 3"):
             references(storage_of(latest=b"3")).latest()
+
+    @pytest.mark.parametrize("left", ["manifest/manifest-list-a-0", "tag/tag-v1"])
+    def test_a_table_that_lost_its_directory_of_snapshots_says_so(self, left: str) -> None:
+        storage = storage_of()
+        storage.files[f"t/{left}"] = snapshot_file(1)
+        with pytest.raises(FileMissingError, match=r"no snapshots in t/snapshot.*(manifest-list-a-0|'v1')"):
+            references(storage).latest()
+
+    @pytest.mark.parametrize("left", ["manifest/manifest-a-0", "bucket-0/data-a-0.parquet"])
+    def test_what_a_writer_leaves_before_its_first_commit_is_no_sign_of_one(self, left: str) -> None:
+        storage = storage_of()
+        storage.files[f"t/{left}"] = b""
+        assert references(storage).latest() is None
 
     def test_strange_files_beside_snapshots_do_not_matter(self) -> None:
         storage = storage_of(1)
