@@ -152,9 +152,10 @@ class TableDescription(Document):
 
 
 class SnapshotList(Document):
-    """A table's snapshots, oldest first."""
+    """One page of a table's snapshots, oldest first."""
 
     snapshots: list[Snapshot]
+    next_page_token: NextPageToken
 
 
 class Tag(Document):
@@ -165,9 +166,10 @@ class Tag(Document):
 
 
 class TagList(Document):
-    """A table's tags."""
+    """One page of a table's tags, by name."""
 
     tags: list[Tag]
+    next_page_token: NextPageToken
 
 
 class Branch(Document):

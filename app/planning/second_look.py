@@ -44,7 +44,7 @@ def second_look(version: Version) -> Iterator[None]:
             raise
         name = f"tag {version.resolved.tag!r}" if version.resolved.tag else f"snapshot {version.snapshot_id}"
         raise FileMissingError(
-            f"{path} is not there, though {name} needs it: bring it back, or roll the table back to a version "
-            f"that is whole",
+            f"{path} is not there, though {name} needs it: bring it back, or roll the table back to a "
+            f"version that is whole",
             path=path,
         ) from error

@@ -30,6 +30,7 @@ from app.storage import ByteCache, Readers
 from app.storage.memory import give_memory_back
 from app.table.catalog import Catalog
 from app.table.digest import content_digest
+from app.table.listings import MOST_READS
 from app.table.metadata_files import TableReader
 from app.types.session_zone import session_zone
 
@@ -122,14 +123,29 @@ class IndexService:
         """The schemas of a table up to that of a version; each is read when somebody asks for it."""
         return DescribedSchemas.of(version, self._readers)
 
-    def snapshots(self, ref: TableRef, branch: str | None = None) -> list[Mapping[str, Json]]:
-        """The snapshots of a table, oldest first."""
-        return [describe_snapshot(snapshot) for snapshot in self._table(ref).snapshots(branch)]
+    def snapshots(
+        self, ref: TableRef, branch: str | None = None, after: int | None = None, count: int = MOST_READS
+    ) -> tuple[list[Mapping[str, Json]], int | None]:
+        """Some snapshots of a table, oldest first, and the number behind which the others follow.
 
-    def tags(self, ref: TableRef, branch: str | None = None) -> list[Mapping[str, Json]]:
-        """The tags of a table, each with its snapshot."""
-        found = self._table(ref).tags(branch)
-        return [{"name": name, "snapshot": describe_snapshot(snapshot)} for name, snapshot in found.items()]
+        Args:
+            ref: the table.
+            branch: of this branch rather than the main one.
+            after: the number that they follow; None for the first ones.
+            count: how many at most; never more than :data:`MOST_READS`.
+        """
+        part = self._table(ref).snapshots(branch, after, count)
+        return [describe_snapshot(snapshot) for snapshot in part.entries.values()], part.last
+
+    def tags(
+        self, ref: TableRef, branch: str | None = None, after: str | None = None, count: int = MOST_READS
+    ) -> tuple[list[Mapping[str, Json]], str | None]:
+        """Some tags of a table by name, each with its snapshot; as of :meth:`snapshots`."""
+        part = self._table(ref).tags(branch, after, count)
+        described: list[Mapping[str, Json]] = []
+        for name, found in part.entries.items():
+            described.append({"name": name, "snapshot": describe_snapshot(found)})
+        return described, part.last
 
     def branches(self, ref: TableRef) -> list[Mapping[str, Json]]:
         """The branches of a table besides the main one."""

@@ -27,6 +27,7 @@ from app.errors import (
     UnsupportedFormatError,
 )
 from app.observation import FileFormat, observer
+from app.table.listings import Part
 from app.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -156,8 +157,14 @@ class References:
         except FileMissingError as error:
             raise NotFoundError(f"{self._what} has no snapshot {snapshot_id}: {self._range()}") from error
 
-    def existing_snapshots(self, readers: Readers) -> list[Snapshot]:
-        """Every snapshot, oldest first, without those that expire while they are read."""
+    def existing_snapshots(self, readers: Readers, after: int | None, count: int) -> Part[int, Snapshot]:
+        """A part of the snapshots, oldest first, without those that expire while they are read.
+
+        Args:
+            readers: read side by side.
+            after: the number that the part begins behind; None for the first part.
+            count: most snapshots of it.
+        """
 
         def read(snapshot_id: int) -> Snapshot | None:
             try:
@@ -165,8 +172,7 @@ class References:
             except FileMissingError:
                 return None
 
-        found = readers.map(read, self.snapshot_ids())
-        return [snapshot for snapshot in found if snapshot is not None]
+        return Part.read(self.snapshot_ids(), after, count, read, readers)
 
     def at_time(self, millis: int) -> Snapshot:
         """The newest snapshot that was committed at ``millis`` or before; tags do not count.
@@ -200,16 +206,23 @@ class References:
         except FileMissingError as error:
             raise missing from error
 
-    def tags(self) -> dict[str, Snapshot]:
-        """All tags by name, as a listing sees them: those with a slash in their name are not seen."""
-        found = {}
-        for name in self._names("tag", "tag-"):
+    def tags(self, readers: Readers, after: str | None, count: int) -> Part[str, Snapshot]:
+        """A part of the tags by name, as a listing sees them: those with a slash in their name are not seen.
+
+        Args:
+            readers: read side by side.
+            after: the name that the part begins behind; None for the first part.
+            count: most tags of it.
+        """
+
+        def read(name: str) -> Snapshot | None:
             try:
-                found[name] = self.tag(name)
+                return self.tag(name)
             except NotFoundError:
                 # Deleted since it was listed, or the directory of a tag with a slash.
-                continue
-        return found
+                return None
+
+        return Part.read(sorted(self._names("tag", "tag-")), after, count, read, readers)
 
     def branches(self) -> list[str]:
         """Names of the branches, without the main one."""

@@ -16,6 +16,7 @@ from app.errors import (
     SnapshotExpiredError,
 )
 from app.storage import Readers
+from app.table.listings import MOST_READS
 from app.table.references import References
 from app.table.snapshot import Snapshot
 from tests.memory_storage import MemoryStorage
@@ -200,8 +201,11 @@ class TestTags:
         assert references(self.STORAGE).tag("v1").id == 1
 
     def test_a_listing_does_not_see_tags_with_a_slash(self) -> None:
-        found = references(self.STORAGE)
-        assert {name: tag.id for name, tag in found.tags().items()} == {"v1": 1, "rel 2024": 2}
+        found, readers = references(self.STORAGE), Readers(2)
+        tags = found.tags(readers, None, 10)
+        assert {name: tag.id for name, tag in tags.entries.items()} == {"v1": 1, "rel 2024": 2}
+        assert tags.last is None
+        readers.close()
         assert found.tag("a/b").id == 3
 
     @pytest.mark.parametrize("name", ["none", "", ".", "..", "../../x", "a//b", "/v1", "v1\x00"])
@@ -213,5 +217,21 @@ class TestTags:
 def test_snapshots_that_expire_during_a_listing_are_left_out() -> None:
     storage, readers = storage_of(1, 2, 3), Readers(2)
     storage.files["t/snapshot/snapshot-4/x"] = b""
-    assert [snapshot.id for snapshot in references(storage).existing_snapshots(readers)] == [1, 2, 3]
+    part = references(storage).existing_snapshots(readers, None, 10)
+    assert (list(part.entries), part.last) == ([1, 2, 3], None)
+    readers.close()
+
+
+def test_a_part_of_many_snapshots_reads_no_others() -> None:
+    storage, readers = storage_of(*range(1, 2501)), Readers(4)
+
+    first = references(storage).existing_snapshots(readers, None, 10_000)
+    assert list(first.entries) == list(range(1, MOST_READS + 1))
+    assert len(storage.reads) == MOST_READS
+
+    storage.reads.clear()
+    last = references(storage).existing_snapshots(readers, 2495, 3)
+    assert (list(last.entries), last.last) == ([2496, 2497, 2498], 2498)
+    assert len(storage.reads) == 3
+    assert references(storage).existing_snapshots(readers, 2498, 3).last is None
     readers.close()
