@@ -350,7 +350,9 @@ class IndexService:
                 "load": (loaded - started) * 1000,
                 "evaluate": (time.perf_counter() - loaded) * 1000,
             }
-            warnings = PlanWarnings(time_zone_warnings(predicate), planner.warnings)
+            warnings = PlanWarnings(
+                (*time_zone_warnings(predicate), *planner.effort.warnings), planner.warnings
+            )
             return answer_plan(version, request, drafts, warnings, timings)
 
     def _zone(self, asked: str | None) -> SessionZone | None:

@@ -23,6 +23,7 @@ from app.file_index.inspect import inspect
 from app.file_index.result import SKIP, Rows
 from app.file_index.top_n import indexed_rows, top_n
 from app.planning.answers import EvaluateAnswer, EvaluatedFile, ExplainStep
+from app.planning.effort import Effort
 from app.planning.filters import read_filter, time_zone_warnings
 from app.planning.index_places import FILE_INDEX_SUFFIX, check_index_place
 from app.predicates.names import Names, Relation
@@ -80,11 +81,12 @@ def evaluate_files(
         names = Names(fields, relation)
         columns = [names.sort_column(key.column) for key in request.top_n.order_by]
         sort_column = columns[0]
+    effort = Effort()
     files = tuple(
-        _evaluate(warehouse, file, request, predicate, sort_column, any_place=any_place)
+        _evaluate(warehouse, file, request, effort.of_rows(predicate), sort_column, any_place=any_place)
         for file in request.files
     )
-    return EvaluateAnswer(files, time_zone_warnings(predicate))
+    return EvaluateAnswer(files, (*time_zone_warnings(predicate), *effort.warnings))
 
 
 def inspect_file(

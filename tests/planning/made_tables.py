@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from app.file_index import bitmap, bloom_filter, bsi, range_bitmap
 from app.file_index.index_kinds import IndexKind
 from app.planning.answers import KeepReason
+from app.planning.effort import Effort
 from app.planning.plan_answer import PlanWarnings, answer_plan
 from app.planning.planner import Planner
 from app.planning.requests import PlanRequest, SnapshotSelector
@@ -96,12 +97,21 @@ class MadeTable:
         """A plan of the newest version."""
         return service.plan(self.ref, PlanRequest(filter=written, **asked))
 
-    def plan_bound(self, service: IndexService, predicate: BoundPredicate, **asked: Any) -> Plan:
-        """The same by a filter that is bound already, which nothing simplifies."""
+    def plan_bound(
+        self,
+        service: IndexService,
+        predicate: BoundPredicate,
+        effort: Effort | None = None,
+        **asked: Any,
+    ) -> Plan:
+        """The same by a filter that is bound already, which nothing simplifies, with less effort perhaps."""
         request = PlanRequest(**asked)
         version = self.version(service)
-        planner = Planner(version, request, predicate)
-        return answer_plan(version, request, planner.run(), PlanWarnings((), planner.warnings), {})
+        planner = Planner(version, request, predicate, effort=effort or Effort())
+        drafts = planner.run()
+        return answer_plan(
+            version, request, drafts, PlanWarnings(planner.effort.warnings, planner.warnings), {}
+        )
 
     def _write_manifest(self, name: str, entries: Sequence[ManifestEntry] | bytes) -> dict[str, Any]:
         content = entries if isinstance(entries, bytes) else avro(map(record, entries))
