@@ -22,6 +22,7 @@ from app.api.admission import Admission
 from app.api.authentication import Authentication, everybody, this_machine, tokens_of
 from app.api.authorisation import authorise, open_paths
 from app.api.bodies import explain_faults
+from app.api.caches import Caches
 from app.api.compression import Compression
 from app.api.openapi import document
 from app.api.problems import ProblemError, problem_of, problem_of_status
@@ -32,6 +33,7 @@ from app.connections import UNTAKEN_ANSWERS
 from app.errors import PaimonIndexError, RequestError, SettingsError
 from app.memory_budget import MemoryBudget
 from app.planning.service import IndexService
+from app.processes import Processes
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.stopping import Stopping
 from app.storage import DiskTier, Readers, Warehouse
@@ -73,7 +75,9 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     settings = settings or Settings.load()
     tokens = TokenFile(settings.tokens_file, settings.warehouses) if settings.tokens_file else None
     service = service or create_service(settings)
+    processes = Processes.of_environment()
     telemetry = Telemetry(
+        processes,
         service.cache_statistics,
         concurrency=settings.concurrency,
         token_names=settings.metrics_token_names,
@@ -90,6 +94,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
                 "%sAUTH=off: whoever reaches this service may read its warehouses", ENVIRONMENT_PREFIX
             )
         telemetry.start()
+        processes.start()
         app.state.runtime = runtime = Runtime.start(settings, service, telemetry.background)
         telemetry.watch = runtime.watch
         UNTAKEN_ANSWERS.seconds = settings.deadline_seconds
@@ -102,6 +107,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
             tokens.stop()
         service.close()
         telemetry.stop()
+        processes.stop()
         stopping.finish()
 
     stopping = Stopping(settings.drain_seconds)
@@ -121,6 +127,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     app.state.runtime = None
     app.state.stopping = stopping
     app.state.telemetry = telemetry
+    app.state.caches = Caches(service, processes)
     for module in (
         planning,
         deletions,

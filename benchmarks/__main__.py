@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from benchmarks import (
+    callers,
     commits,
     deletions,
     engine,
@@ -135,6 +136,7 @@ def _suites(arguments: argparse.Namespace, engine_directory: Path | None) -> Ite
         manifest_formats,
         key_lookups,
         http_plans,
+        callers,
         commits,
     ):
         yield from module.suites()

@@ -6,13 +6,10 @@ The client writes requests to sockets that stay open, since a client library tak
 from __future__ import annotations
 
 import json
-import os
 import socket
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Final
@@ -20,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from benchmarks.events import DATABASE, TABLE
 from benchmarks.questions import one_day, sql
 from benchmarks.runner import percentile
+from benchmarks.servers import server
 from benchmarks.services import NO_INDEX, WAREHOUSE, prepare, warehouse_of
 from benchmarks.workload import Figure, Suite, Target, Unit
 
@@ -34,7 +32,6 @@ _WARM_UP_SECONDS: Final = 1.0
 _SECONDS: Final = 4.0
 _CONNECTIONS: Final = 8
 _PATIENCE_SECONDS: Final = 60
-_START_SECONDS: Final = 30
 _PATH: Final = f"/v1/{WAREHOUSE}/databases/{DATABASE}/tables/{TABLE}/plan"
 _OK: Final = b"HTTP/1.1 200 "
 _HEAD_END: Final = b"\r\n\r\n"
@@ -46,7 +43,7 @@ def suites() -> Iterator[Suite]:
 
 
 def _figures(directory: Path) -> Iterator[Figure]:
-    with _server(warehouse_of(directory, NO_INDEX, _FILES)) as port:
+    with server(warehouse_of(directory, NO_INDEX, _FILES)) as port:
         random = Random(port)
         with closing(_Connection(port)) as connection:
             _ask(connection, random, _WARM_UP_SECONDS)
@@ -125,38 +122,3 @@ def _answers_side_by_side(port: int) -> tuple[int, float]:
         started = time.perf_counter()
         answers = sum(threads.map(ask, range(_CONNECTIONS)))
     return answers, time.perf_counter() - started
-
-
-@contextmanager
-def _server(warehouse: Path) -> Iterator[int]:
-    """The service as it is run, on one core of its own where there are two; gives its port."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        port = int(listener.getsockname()[1])
-    program = "from app.cli import main; main()"
-    flags = ["serve", "--warehouse", f"{WAREHOUSE}={warehouse}", "--port", str(port)]
-    process = subprocess.Popen(  # noqa: S603 - our own program
-        [sys.executable, "-c", program, *flags], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        if hasattr(os, "sched_setaffinity"):
-            first, *others = sorted(os.sched_getaffinity(0))
-            os.sched_setaffinity(process.pid, {first})
-            os.sched_setaffinity(0, set(others) or {first})
-        _await_listening(port)
-        yield port
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def _await_listening(port: int) -> None:
-    deadline = time.monotonic() + _START_SECONDS
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-        except ConnectionRefusedError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-        else:
-            return

@@ -260,7 +260,8 @@ def check_service(started: Started) -> None:
         if start(started.probe).wait() != 0:
             raise CheckError("the health check fails while the service answers")
         service.terminate()
-        service.wait(STOP_SECONDS)
+        if service.wait(STOP_SECONDS) != 0:
+            raise CheckError(f"the service ended with status {service.returncode} when it was told to stop")
     except subprocess.TimeoutExpired as error:
         raise CheckError(f"the service did not end within {STOP_SECONDS} s of SIGTERM") from error
     finally:
@@ -270,9 +271,7 @@ def check_service(started: Started) -> None:
         raise CheckError("the health check passes after the service has ended")
     if changes(started.work, started.cache) != before:
         raise CheckError("the service wrote outside of its cache directory")
-    print(
-        f"user {user_id}: planned a table, passed the health check, wrote to the cache alone, ended when told"
-    )
+    print(f"user {user_id}: planned a table, passed the health check, wrote to the cache alone, ended with 0")
 
 
 def wait_until_ready(service: subprocess.Popen[bytes], url: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benchmarks.soak import MIB, run, write_tables
+from benchmarks.soak.tables import MIB, run, write_tables
 
 if TYPE_CHECKING:
     from pathlib import Path

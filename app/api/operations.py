@@ -1,5 +1,8 @@
 """Running the service: health and caches."""
 
+import asyncio
+from typing import TYPE_CHECKING
+
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
@@ -8,8 +11,10 @@ from app import __version__
 from app.api.discovery_documents import About, CacheStatistics, Health
 from app.api.openapi import operation
 from app.api.problems import ProblemError, problem_of_status
-from app.api.runtime import Shared
 from app.api.strict_json import write_json
+
+if TYPE_CHECKING:
+    from app.api.caches import Caches
 
 router = APIRouter(tags=["operations"])
 
@@ -43,13 +48,14 @@ async def ready(request: Request) -> Response:
 
 
 @router.get("/v1/cache", **operation(CacheStatistics, storage=False))
-async def cache(runtime: Shared) -> Response:
-    """Tell what each cache holds and how it does."""
-    return Response(write_json(runtime.service.cache_statistics()), media_type="application/json")
+async def cache(request: Request) -> Response:
+    """Tell what each cache holds and how it does, in all processes together."""
+    caches: Caches = request.app.state.caches
+    return Response(write_json(await asyncio.to_thread(caches.statistics)), media_type="application/json")
 
 
 @router.post("/v1/cache/clear", **operation(CacheStatistics, storage=False))
-async def clear_caches(runtime: Shared) -> Response:
-    """Empty every cache; what is asked next is read from storage again."""
-    runtime.service.clear_caches()
-    return Response(write_json(runtime.service.cache_statistics()), media_type="application/json")
+async def clear_caches(request: Request) -> Response:
+    """Empty every cache of every process; what is asked next is read from storage again."""
+    caches: Caches = request.app.state.caches
+    return Response(write_json(await asyncio.to_thread(caches.clear)), media_type="application/json")

@@ -13,10 +13,10 @@ made as they are sent, so memory does not grow with the plan; one that ends with
 from __future__ import annotations
 
 import time
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from app.api.encoding import Entry, Form, plan_file, plan_summary, rounded
+from app.api.encoding import Entry, Form, plan_summary, rounded
+from app.api.plan_rows import plan_rows
 from app.api.strict_json import write_json
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def plan_lines(plan: Plan, form: Form, *, explain: bool) -> Iterator[bytes]:
     """
     piece = bytearray()
     started, encoding_seconds = time.perf_counter(), 0.0
-    for entry in _entries(plan, form, explain=explain):
-        piece += write_json(entry) + b"\n"
+    for row in plan_rows(plan, form, tells_skipped=explain):
+        piece += row + b"\n"
         if len(piece) >= _PIECE_BYTES:
             encoding_seconds += time.perf_counter() - started
             yield bytes(piece)
@@ -52,13 +52,3 @@ def plan_lines(plan: Plan, form: Form, *, explain: bool) -> Iterator[bytes]:
         "timings_ms": rounded({**plan.timings_ms, "encode": encoding_seconds * 1000}),
     }
     yield bytes(piece) + write_json(end) + b"\n"
-
-
-def _entries(plan: Plan, form: Form, *, explain: bool) -> Iterator[Entry]:
-    kept = (plan_file(file, form) for file in plan.files)
-    if not explain:
-        return kept
-    skipped = (plan_file(file, None) for file in plan.skipped_files)
-    return chain(
-        ({**entry, "skipped": False} for entry in kept), ({**entry, "skipped": True} for entry in skipped)
-    )

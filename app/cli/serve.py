@@ -16,11 +16,11 @@ from app.cli.options import AllowExternal, parse_warehouse
 from app.connections import PunctualProtocol
 from app.errors import SettingsError
 from app.main import create_app, create_service
+from app.processes import VARIABLE as WORKERS_DIRECTORY
+from app.processes import shared_directory
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.stopping import run_server
 from app.telemetry.logs import logging_config
-from app.telemetry.workers import VARIABLE as WORKERS_DIRECTORY
-from app.telemetry.workers import shared_directory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

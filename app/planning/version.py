@@ -210,7 +210,9 @@ class Version:
 
     def relation(self, alias: str | None) -> Relation:
         """What a query calls the table, whose alias hides its name."""
-        return Relation(self.table.name, self.table.database) if alias is None else Relation(alias)
+        if alias is not None:
+            return Relation(alias)
+        return Relation(self.table.name, self.table.database, self.resolved.branch)
 
     def file_schema(self, schema_id: int) -> TableSchema:
         """The schema that data files with this schema number were written with."""

@@ -4,7 +4,7 @@ Names are compared without regard to case, as Spark does by default; where that 
 counts. Spark reads ``a.b`` in this order:
 
 1. column ``b`` of the table that is called ``a``: by its alias, or without one by its name
-   (``db.a.b`` and ``catalog.db.a.b`` name its database and catalog, too);
+   (``db.a.b`` and ``catalog.db.a.b`` name its database and catalog, too), or by that of its branch;
 2. field ``b`` of the struct ``a``, or key ``b`` of the map ``a``.
 
 The name of the catalog is Spark's matter and not known here, so any name may stand for it; where the whole
@@ -49,31 +49,38 @@ class Relation:
     Attributes:
         name: its alias, or its name; None if it has neither.
         database: its database; None behind an alias, which hides it.
+        branch: the branch that is asked, whose name Spark takes as ``table$branch_name``; None likewise.
     """
 
     name: str | None = None
     database: str | None = None
+    branch: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The table's name, and that of its branch."""
+        if self.name is None:
+            return []
+        return [self.name] if self.branch is None else [self.name, f"{self.name}$branch_{self.branch}"]
 
     @property
     def qualifiers(self) -> list[str]:
         """What may stand before the name of a column, besides a catalog."""
-        if self.name is None:
-            return []
-        return [self.name] if self.database is None else [self.name, f"{self.database}.{self.name}"]
+        full = [] if self.database is None else [f"{self.database}.{name}" for name in self.names]
+        return self.names + full
 
     def lengths(self, parts: Sequence[str]) -> Iterator[tuple[int, bool]]:
         """How many leading names may be qualifiers, in Spark's order, and whether that is sure."""
-        if self.name is None:
-            return
         lowered = [part.lower() for part in parts[:-1]]
-        if self.database is not None:
-            full = [self.database.lower(), self.name.lower()]
-            if lowered[1:3] == full:
-                yield 3, False
-            if lowered[:2] == full:
-                yield 2, True
-        if lowered[:1] == [self.name.lower()]:
-            yield 1, True
+        for name in (each.lower() for each in self.names):
+            if self.database is not None:
+                full = [self.database.lower(), name]
+                if lowered[1:3] == full:
+                    yield 3, False
+                if lowered[:2] == full:
+                    yield 2, True
+            if lowered[:1] == [name]:
+                yield 1, True
 
 
 NAMELESS: Final = Relation()

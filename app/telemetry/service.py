@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prometheus_client.exposition import choose_encoder
@@ -14,7 +12,7 @@ from app.telemetry.metrics import Metrics
 from app.telemetry.request_lines import write_line
 from app.telemetry.state import cache_families, process_families, request_families, watch_families
 from app.telemetry.traces import start_tracing
-from app.telemetry.workers import VARIABLE, Workers
+from app.telemetry.workers import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
     from app.planning.watch import Watch
+    from app.processes import Processes
     from app.telemetry.spans import Tracing
 
 
@@ -30,6 +29,7 @@ class Telemetry:
     """What one process counts, and what all processes of the service have counted.
 
     Args:
+        processes: those of the service, of which this is one.
         caches: gives the statistics of each cache by name.
         concurrency: requests that may be under way at once.
         token_names: label requests with the names of tokens.
@@ -42,6 +42,7 @@ class Telemetry:
 
     def __init__(
         self,
+        processes: Processes,
         caches: Callable[[], Mapping[str, Mapping[str, int]]],
         *,
         concurrency: int,
@@ -55,23 +56,19 @@ class Telemetry:
         self._live: set[Account] = set()
         self._lock = threading.Lock()
         self._tracing: Tracing | None = None
-        self._workers: Workers | None = None
+        directory = processes.directory
+        self._workers = None if directory is None else Workers(processes, directory, self.families)
         self.background = Background(self._metrics)
         self.watch: Watch | None = None
 
     def start(self) -> None:
-        """Begins to answer other processes of the service, and to send traces, where that is configured."""
-        directory = os.environ.get(VARIABLE)
-        if directory:
-            self._workers = Workers(Path(directory), self.families)
-            self._workers.start()
+        """Begins to send traces, where that is configured."""
         self._tracing = start_tracing()
 
     def stop(self) -> None:
         """Leaves what was counted to the other processes, and sends the last traces."""
         if self._workers is not None:
             self._workers.stop()
-            self._workers = None
         if self._tracing is not None:
             self._tracing.stop()
             self._tracing = None

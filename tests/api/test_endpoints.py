@@ -195,6 +195,16 @@ def test_columns_of_a_plan_may_be_qualified(client: httpx.Client, alias: str | N
     assert len(answers[0]["files"]) == 1
 
 
+def test_columns_of_a_branch_may_be_qualified_by_its_name(client: httpx.Client) -> None:
+    body = {"filter": "`versions$branch_dev`.session_no = 5", "branch": "dev"}
+
+    post(client, f"{TABLES}/versions/plan", documents.PlanAnswer, body)
+    elsewhere = client.post(f"{TABLES}/versions/plan", json=body | {"branch": "fresh"})
+
+    assert elsewhere.status_code == 422
+    assert "versions$branch_fresh" in elsewhere.json()["detail"]
+
+
 def test_a_plan_selects_the_same_rows_in_every_form(client: httpx.Client) -> None:
     def select(form: str) -> dict[str, Any]:
         body = {"filter": "fee = 58.43", "selection": form}

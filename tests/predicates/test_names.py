@@ -12,6 +12,7 @@ from app.types import DataField, parse_type
 
 EVENTS = Relation("events", "db")
 E = Relation("e")
+BRANCH = Relation("events", "db", "b1")
 PERSON = Relation("person", "db")
 """The name of a column, too."""
 
@@ -57,6 +58,9 @@ def meaning(condition: str, relation: Relation = EVENTS) -> str:
         ("E.event_id = 5", E),
         ("event_id = 5", E),
         ("event_id = 5", NAMELESS),
+        ("`Events$branch_B1`.event_id = 5", BRANCH),
+        ("paimon.db.`events$branch_b1`.event_id = 5", BRANCH),
+        ("events.event_id = 5", BRANCH),
         # The table's column goes before the struct's field of that name.
         ("person.event_id = 5", PERSON),
         ("db.person.event_id = 5", PERSON),
@@ -126,6 +130,7 @@ def test_fields_of_structs_and_what_can_be_read_in_two_ways_keep_every_row(
         ("c.other.events.event_id = 5", 0, "qualified by events or db.events", EVENTS),
         ("events.event_id = 5", 0, "qualified by e", E),
         ("db.e.event_id = 5", 0, "qualified by e", E),
+        ("`events$branch_b2`.event_id = 5", 0, "qualified by events or events.branch_b1", BRANCH),
         ("events.event_id = 5", 0, "no alias of the table is given", NAMELESS),
         ("events.nowhere = 5", 0, "no column 'events.nowhere'", EVENTS),
         ("events.twice = 5", 0, "could be 'Twice' or 'tWICE'", EVENTS),

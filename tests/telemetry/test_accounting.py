@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from app.observation import Phase, during, observed_by
+from app.processes import Processes
 from app.telemetry.middleware import Accounting
 from app.telemetry.service import Telemetry
 from tests.telemetry.scrapes import Scrape
@@ -19,7 +20,7 @@ END = {"type": "http.response.body", "body": b"", "more_body": False}
 
 
 def telemetry(*, token_names: bool = False) -> Telemetry:
-    return Telemetry(dict, concurrency=7, token_names=token_names)
+    return Telemetry(Processes(None), dict, concurrency=7, token_names=token_names)
 
 
 def scrape(counting: Telemetry) -> Scrape:
@@ -105,7 +106,7 @@ def test_each_second_counts_for_the_innermost_phase() -> None:
 
 
 def test_memory_is_told_with_its_limit_where_there_is_one() -> None:
-    limited = Telemetry(dict, concurrency=1, memory_limit=lambda: 1 << 30)
+    limited = Telemetry(Processes(None), dict, concurrency=1, memory_limit=lambda: 1 << 30)
 
     assert scrape(limited).value("memory_limit_bytes") == 1 << 30
     assert scrape(limited).value("memory_resident_bytes") > 1 << 20

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import pytest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
+from app.processes import Processes
 from app.telemetry.merging import dump
-from app.telemetry.workers import Workers, shared_directory
+from app.telemetry.workers import Workers
 from tests.telemetry.running import running
 from tests.telemetry.scrapes import ROUTE, TABLES, Scrape
 
@@ -37,8 +38,13 @@ class Counting:
 
     def __init__(self, directory: Path, count: int) -> None:
         self.count = count
-        self.workers = Workers(directory, self.families)
-        self.workers.start()
+        self.processes = Processes(directory)
+        self.workers = Workers(self.processes, directory, self.families)
+        self.processes.start()
+
+    def stop(self) -> None:
+        self.workers.stop()
+        self.processes.stop()
 
     def families(self) -> list[Metric]:
         counter = CounterMetricFamily("paimon_index_requests", "", labels=["route"])
@@ -63,27 +69,27 @@ def test_counters_add_up_and_outlive_their_workers(tmp_path: Path) -> None:
     assert numbers(first.workers.gather()) == {"requests_total": 111, "workers": 3, "watched_tables": 3}
 
     third.count = 500
-    third.workers.stop()
+    third.stop()
 
     for asked in (first, second, first):
         assert numbers(asked.workers.gather()) == {"requests_total": 511, "workers": 2, "watched_tables": 3}
     second.count = 20
-    second.workers.stop()
+    second.stop()
     assert numbers(first.workers.gather()) == {"requests_total": 521, "workers": 1, "watched_tables": 3}
     assert {each.name for each in tmp_path.iterdir() if each.suffix == ".json"} >= {"ended.json"}
     assert len(list(tmp_path.glob("*.sock"))) == 1
-    first.workers.stop()
+    first.stop()
 
 
 def test_a_worker_that_was_counted_with_the_ended_is_not_counted_again(tmp_path: Path) -> None:
     asked, gone = Counting(tmp_path, 1), Counting(tmp_path, 10)
-    gone.workers.stop()
+    gone.stop()
     place = next(each for each in tmp_path.glob("*.json") if b"10" in each.read_bytes())
     # As if the process that added it up was killed before it removed the file.
     (tmp_path / "ended.json").write_bytes(dump(gone.families(), workers=[place.stem]))
 
     assert numbers(asked.workers.gather())["requests_total"] == 11
-    asked.workers.stop()
+    asked.stop()
 
 
 def test_a_worker_that_hangs_is_told_by_what_it_said_last(tmp_path: Path) -> None:
@@ -94,7 +100,7 @@ def test_a_worker_that_hangs_is_told_by_what_it_said_last(tmp_path: Path) -> Non
         (tmp_path / "hanging.json").write_bytes(dump(asked.families()))
 
         assert numbers(asked.workers.gather()) == {"requests_total": 2, "workers": 2, "watched_tables": 3}
-    asked.workers.stop()
+    asked.stop()
 
 
 def test_a_run_that_is_gone_leaves_each_worker_to_itself(tmp_path: Path) -> None:
@@ -104,21 +110,7 @@ def test_a_run_that_is_gone_leaves_each_worker_to_itself(tmp_path: Path) -> None
     shutil.rmtree(run)
 
     assert numbers(asked.workers.gather())["requests_total"] == 7
-    asked.workers.stop()
-
-
-def test_the_directory_of_a_run_is_private_and_removed() -> None:
-    with shared_directory() as directory:
-        assert directory.stat().st_mode & 0o777 == 0o700
-        abandoned = directory.parent / f"{directory.name}-abandoned"
-        abandoned.mkdir()
-        (abandoned / "lock").touch()
-        os.utime(abandoned, (0, 0))
-        with shared_directory() as other:
-            assert other != directory
-            assert directory.exists()
-        assert not abandoned.exists()
-    assert not directory.exists()
+    asked.stop()
 
 
 @pytest.fixture(scope="module")
@@ -166,6 +158,20 @@ def test_any_worker_speaks_for_all_while_they_plan(service: Service) -> None:
     assert last.value("requests_total", route=f"{ROUTE}/plan", status="200") == CLIENTS * PLANS
     assert last.value("plans_total") == CLIENTS * PLANS
     assert last.value("requests_in_flight_limit") == 512
+
+
+def test_caches_are_told_and_cleared_in_every_worker(service: Service) -> None:
+    with service.client() as client:
+        before = Scrape.of(client)
+        told = client.get("/v1/cache").json()["manifests"]
+        cleared = client.post("/v1/cache/clear").json()
+        after = Scrape.of(client)
+
+    # Some worker may not have planned, but together they hold what the metrics say.
+    assert told["bytes"] == before.value("cache_bytes", cache="manifests") > 0
+    assert told["capacity"] == before.value("cache_capacity_bytes", cache="manifests")
+    assert {each["bytes"] for each in cleared.values()} == {0}
+    assert after.value("cache_bytes", cache="manifests") == 0
 
 
 def test_a_killed_worker_takes_nothing_back(service: Service) -> None:

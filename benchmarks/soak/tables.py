@@ -1,29 +1,25 @@
 """A server under a memory limit, while many small tables pass through it, half of them damaged.
 
-``make soak`` runs it. The limit is that of a control group where one may be made (version 1 or 2); else
-the server is only told its limit, and the report says so.
+The limit is that of a control group where one may be made (version 1 or 2); else the server is only told
+its limit, and the report says so.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import shutil
-import socket
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
+from benchmarks.soak.serving import LOOK_SECONDS, PATIENCE_SECONDS, resident, server
 from tests.golden_tables import DATABASE, expected, unpack
 
 if TYPE_CHECKING:
@@ -33,8 +29,6 @@ MIB: Final = 1 << 20
 BASE_BYTES: Final = 250 * MIB
 """Resident memory of a process beside 1.3 times what its caches count."""
 
-_PATIENCE_SECONDS: Final = 120
-_LOOK_SECONDS: Final = 0.1
 _GROUPS: Final = (
     (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.max_usage_in_bytes"),
     (Path("/sys/fs/cgroup"), "memory.max", "memory.peak"),
@@ -124,7 +118,8 @@ def run(warehouse: Path, limit: int, requests: int, callers: int) -> Report:
         callers: threads that ask at the same time.
     """
     tables = sorted(path.name for path in (warehouse / f"{DATABASE}.db").iterdir())
-    with _group(limit) as group, _server(warehouse, limit, group) as (process, url):
+    told = {"PAIMON_INDEX_MEMORY_BYTES": str(limit)}
+    with _group(limit) as group, server(f"main={warehouse}", {} if group else told, group) as (process, url):
         report = Report(f"control group {group}" if group else "the setting alone", limit)
         waiting = iter(range(requests))
         is_over = threading.Event()
@@ -141,14 +136,14 @@ def run(warehouse: Path, limit: int, requests: int, callers: int) -> Report:
         watcher.join()
         if process.poll() is not None:
             raise RuntimeError(f"the server ended with status {process.returncode}")
-        report.resident = _resident(process.pid)
+        report.resident = resident(process.pid)
         report.counted = sum(each["bytes"] for each in _caches(httpx.get(f"{url}/v1/cache")))
         httpx.post(f"{url}/v1/cache/clear")
         # It returns memory on its own.
         give_up = time.monotonic() + 10
-        while _resident(process.pid) > BASE_BYTES and time.monotonic() < give_up:
-            time.sleep(_LOOK_SECONDS)
-        report.cleared = _resident(process.pid)
+        while resident(process.pid) > BASE_BYTES and time.monotonic() < give_up:
+            time.sleep(LOOK_SECONDS)
+        report.cleared = resident(process.pid)
         if group is not None:
             (peak,) = (group / name for _, _, name in _GROUPS if (group / name).exists())
             report.group_peak = int(peak.read_text())
@@ -160,7 +155,7 @@ def _caches(answer: httpx.Response) -> list[dict[str, int]]:
 
 
 def _ask(url: str, tables: list[str], waiting: Iterator[int], statuses: Counter[int]) -> None:
-    with httpx.Client(base_url=url, timeout=_PATIENCE_SECONDS) as client:
+    with httpx.Client(base_url=url, timeout=PATIENCE_SECONDS) as client:
         for number in waiting:
             chance = random.Random(number)
             table = chance.choice(tables)
@@ -177,16 +172,8 @@ def _ask(url: str, tables: list[str], waiting: Iterator[int], statuses: Counter[
 
 
 def _watch(pid: int, report: Report, is_over: threading.Event) -> None:
-    while not is_over.wait(_LOOK_SECONDS):
-        report.peak = max(report.peak, _resident(pid))
-
-
-def _resident(pid: int) -> int:
-    try:
-        pages = Path(f"/proc/{pid}/statm").read_text().split()[1]
-    except (OSError, IndexError):
-        return 0
-    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+    while not is_over.wait(LOOK_SECONDS):
+        report.peak = max(report.peak, resident(pid))
 
 
 @contextmanager
@@ -209,56 +196,3 @@ def _group(limit: int) -> Iterator[Path | None]:
             group.rmdir()
         return
     yield None
-
-
-@contextmanager
-def _server(warehouse: Path, limit: int, group: Path | None) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    # In the group from its first moment on, it finds the limit by itself.
-    join = "" if group is None else f"open({str(group / 'cgroup.procs')!r}, 'w').write(str(os.getpid())); "
-    code = f"import os; {join}from app.cli import main; main()"
-    told = {} if group else {"PAIMON_INDEX_MEMORY_BYTES": str(limit)}
-    command = [sys.executable, "-c", code, "serve", "--warehouse", f"main={warehouse}", "--port", str(port)]
-    process = subprocess.Popen(  # noqa: S603 - our own command
-        command, env={**os.environ, **told, "PAIMON_INDEX_DRAIN_SECONDS": "0"}, stdout=subprocess.DEVNULL
-    )
-    url = f"http://127.0.0.1:{port}"
-    try:
-        give_up = time.monotonic() + _PATIENCE_SECONDS
-        while not _is_ready(url):
-            if process.poll() is not None or time.monotonic() > give_up:
-                raise RuntimeError("the server does not start")
-            time.sleep(_LOOK_SECONDS)
-        yield process, url
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def _is_ready(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/health/ready").is_success
-    except httpx.HTTPError:
-        return False
-
-
-def main() -> None:
-    """Runs it with what the command line says; status 1 where something is not as it has to be."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tables", type=int, default=2_000)
-    parser.add_argument("--requests", type=int, default=20_000)
-    parser.add_argument("--callers", type=int, default=16)
-    parser.add_argument("--mebibytes", type=int, default=768, help="the limit")
-    asked = parser.parse_args()
-    with TemporaryDirectory(prefix="paimon-index-soak-") as directory:
-        warehouse = write_tables(Path(directory), asked.tables)
-        report = run(warehouse, asked.mebibytes * MIB, asked.requests, asked.callers)
-    print(report)
-    for fault in report.faults:
-        print(f"FAULT: {fault}")
-    sys.exit(1 if report.faults else 0)
-
-
-if __name__ == "__main__":
-    main()

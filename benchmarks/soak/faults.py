@@ -1,0 +1,170 @@
+"""An S3 server on the loopback interface, and a proxy before it that spoils some of its answers.
+
+The server is moto's. Both are processes of their own. The proxy counts what passes and what it spoilt; it
+tells so under ``/_counts``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import multiprocessing
+import random
+import threading
+from collections import Counter
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, cast
+
+from aiohttp import ClientSession, ClientTimeout, TCPConnector, web
+from moto.server import ThreadedMotoServer
+from s3fs import S3FileSystem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from multiprocessing.connection import Connection
+
+COUNTS: Final = "/_counts"
+BUCKET: Final = "soak"
+
+_HANG_SECONDS: Final = 60.0
+_OPTIONS: Final = {"key": "key", "secret": "secret"}
+_ERROR: Final = '<?xml version="1.0" encoding="UTF-8"?><Error><Code>{0}</Code><Message>{0}</Message></Error>'
+_OF_THE_CONNECTION: Final = frozenset({"connection", "transfer-encoding", "content-encoding", "keep-alive"})
+
+
+class Fault(StrEnum):
+    """What the proxy does to an answer."""
+
+    SLOW_DOWN = "503 SlowDown"
+    INTERNAL = "500 InternalError"
+    RESET = "connection reset"
+    CUT = "body cut short"
+    HANG = "no answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Where the objects are.
+
+    Attributes:
+        endpoint: the proxy's URL.
+        options: of s3fs, for the server behind it.
+    """
+
+    endpoint: str
+    options: Mapping[str, str]
+
+    def put(self, objects: Mapping[str, bytes]) -> None:
+        """Writes objects past the proxy; one is seen whole or not at all."""
+        files = S3FileSystem(**self.options)
+        for key, content in objects.items():
+            files.pipe_file(f"{BUCKET}/{key}", content)
+
+
+@contextmanager
+def serve(share: float) -> Iterator[Storage]:
+    """An empty bucket behind a proxy that spoils this share of all answers."""
+    context = multiprocessing.get_context("spawn")
+    processes = []
+
+    def start(run: object, *arguments: object) -> int:
+        ours, theirs = context.Pipe()
+        process = context.Process(target=run, args=(*arguments, theirs), daemon=True)  # type: ignore[arg-type]
+        process.start()
+        processes.append(process)
+        return cast("int", ours.recv())
+
+    try:
+        options = {**_OPTIONS, "endpoint_url": f"http://127.0.0.1:{start(_run_server)}"}
+        S3FileSystem(**options).mkdir(BUCKET)
+        yield Storage(f"http://127.0.0.1:{start(_run_proxy, options['endpoint_url'], share)}", options)
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+
+
+def _run_server(ready: Connection) -> None:
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    ready.send(server.get_host_and_port()[1])
+    threading.Event().wait()
+
+
+def _run_proxy(upstream: str, share: float, ready: Connection) -> None:
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_Proxy(upstream, share).run(ready))
+
+
+class _Proxy:
+    def __init__(self, upstream: str, share: float) -> None:
+        self._upstream = upstream
+        self._share = share
+        self._chance = random.Random(share)
+        self._counts: Counter[str] = Counter()
+
+    async def run(self, ready: Connection) -> None:
+        application = web.Application(client_max_size=1 << 30)
+        application.router.add_get(COUNTS, self._tell)
+        application.router.add_route("*", "/{path:.*}", self._pass_on)
+        connector = TCPConnector(limit=0)
+        timeout = ClientTimeout(total=_HANG_SECONDS)
+        async with ClientSession(connector=connector, timeout=timeout, auto_decompress=False) as session:
+            self._session = session
+            runner = web.AppRunner(application, access_log=None)
+            await runner.setup()
+            site = web.TCPSite(runner, "127.0.0.1", 0)
+            await site.start()
+            ready.send(runner.addresses[0][1])
+            await asyncio.Event().wait()
+
+    async def _tell(self, _: web.Request) -> web.Response:
+        return web.json_response(self._counts)
+
+    async def _pass_on(self, request: web.Request) -> web.StreamResponse:
+        self._counts["requests"] += 1
+        fault = self._chance.choice([*Fault]) if self._chance.random() < self._share else None
+        if fault is not None:
+            self._counts[fault] += 1
+        match fault:
+            case Fault.SLOW_DOWN:
+                return web.Response(status=503, text=_ERROR.format("SlowDown"))
+            case Fault.INTERNAL:
+                return web.Response(status=500, text=_ERROR.format("InternalError"))
+            case Fault.RESET:
+                return _reset(request)
+            case Fault.HANG:
+                await asyncio.sleep(_HANG_SECONDS)
+                return _reset(request)
+        url = f"{self._upstream}{request.raw_path}"
+        body = await request.read()
+        async with self._session.request(
+            request.method, url, headers=request.headers, data=body, allow_redirects=False
+        ) as answer:
+            content = await answer.read()
+            headers = {
+                name: value
+                for name, value in answer.headers.items()
+                if name.lower() not in _OF_THE_CONNECTION
+            }
+        if fault is Fault.CUT and content:
+            response = web.StreamResponse(status=answer.status, headers=headers)
+            await response.prepare(request)
+            await response.write(content[: len(content) // 2])
+            return _reset(request)
+        if request.method == "HEAD":
+            # What the object is long, which no body shows.
+            response = web.StreamResponse(status=answer.status, headers=headers)
+            await response.prepare(request)
+            return response
+        headers.pop("Content-Length", None)
+        return web.Response(status=answer.status, headers=headers, body=content)
+
+
+def _reset(request: web.Request) -> web.Response:
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response()
