@@ -9,8 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyroaring import BitMap
 
 from app.api.plan_rows import plan_rows
@@ -78,7 +80,10 @@ def encode_plan(plan: Plan, window: Window, form: Form, token: NextToken, *, exp
 def _plan_page(plan: Plan, window: Window, form: Form, token: NextToken, *, explain: bool) -> Entry:
     started = time.perf_counter()
     kept = len(plan.files)
-    page = window.take(kept + len(plan.skipped_files), plan_rows(plan, form, window.offset))
+    rows = chain.from_iterable(
+        each.cast(pa.large_binary()).to_pylist() for each in plan_rows(plan, form, window.offset)
+    )
+    page = window.take(kept + len(plan.skipped_files), rows)
     kept_here = max(0, kept - window.offset)
     answer: Entry = {
         "snapshot_id": plan.snapshot_id,
