@@ -74,3 +74,11 @@ def test_every_command_is_described_with_its_own_options(command: str) -> None:
     page = (DOCS / "command-line.md").read_text()
 
     assert f"| `paimon-index {command}` |" in page
+
+
+@pytest.mark.parametrize("page", ["architecture.md", "glossary.md"])
+def test_every_path_that_is_named_exists(page: str) -> None:
+    named = re.findall(r"`((?:app|benchmarks|docs|helm|tests)/[\w/.-]+)`", (DOCS / page).read_text())
+
+    assert len(named) > 5
+    assert [path for path in named if not (DOCS.parent / path).exists()] == []
