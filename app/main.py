@@ -37,6 +37,7 @@ from app.processes import Processes
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.stopping import Stopping
 from app.storage import DiskTier, Readers, RetryPolicy, Warehouse
+from app.storage.decoding import DecodingMemory
 from app.storage.memory import prepare_process
 from app.storage.process_memory import PROCESS_MEMORY
 from app.storage.retry_budget import RetryBudget
@@ -164,6 +165,7 @@ def create_service(settings: Settings) -> IndexService:
             """'{"name": "url"}'"""
         )
     budget = MemoryBudget.of(settings)
+    decoding = DecodingMemory(budget.decoding)
     disk = DiskTier(settings.disk_cache, settings.disk_cache_bytes) if settings.disk_cache else None
     count = len(settings.warehouses)
     warehouses = {
@@ -173,7 +175,7 @@ def create_service(settings: Settings) -> IndexService:
             allow_external=settings.allow_external,
             stall_seconds=settings.stall_seconds,
             # Each has its own, or one that hangs would hold what the others need.
-            readers=Readers(settings.read_threads, budget.reads // count),
+            readers=Readers(settings.read_threads, budget.reads // count, decoding),
             retry=RetryPolicy(budget=retries),
             disk=disk,
         )

@@ -44,6 +44,8 @@ class KeepReason(StrEnum):
     """Statistics or an index were asked and cannot rule the file out."""
     NO_INDEX = "no_index"
     """No index of the file covers a column of the filter; statistics cannot rule it out."""
+    NOT_ASKED = "not_asked"
+    """Lists of the filter are so long that no index of the file was asked about them; the plan warns."""
     INDEX_UNREADABLE = "index_unreadable"
     """An index is damaged or cannot be read: the file is kept and the plan carries a warning."""
     MERGE_REQUIRED = "merge_required"

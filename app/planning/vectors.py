@@ -73,7 +73,7 @@ def _decode(
     content: bytes | PaimonIndexError, path: str, entry: IndexEntry, lies: DeletionRange
 ) -> DeletionVector:
     if isinstance(content, FileMissingError):
-        raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired") from content
+        raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired", path=path) from content
     if isinstance(content, PaimonIndexError):
         raise content
     if len(content) < _readable_bytes(entry, lies):

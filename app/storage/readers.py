@@ -12,11 +12,14 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, TypeVar
 
 from app.storage.deadline import check_deadline, wait_for
+from app.storage.decoding import DecodingMemory
 from app.storage.turns import ByteBudget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
+
+    from app.storage.decoding import Claim
 
 Given = TypeVar("Given")
 Loaded = TypeVar("Loaded")
@@ -39,12 +42,19 @@ class Readers:
     Args:
         threads: files that are read for one request at the same time, and threads that help all requests.
         bytes_in_flight: what loads under way may claim together, over all requests.
+        decoding: memory for the decoding of what was loaded, which all warehouses share.
     """
 
-    def __init__(self, threads: int = 16, bytes_in_flight: int = DEFAULT_BYTES) -> None:
+    def __init__(
+        self,
+        threads: int = 16,
+        bytes_in_flight: int = DEFAULT_BYTES,
+        decoding: DecodingMemory | None = None,
+    ) -> None:
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="reader")
         self._budget = ByteBudget(bytes_in_flight)
+        self._decoding = decoding or DecodingMemory()
 
     def map(
         self,
@@ -116,6 +126,12 @@ class Readers:
     def later(self, work: Callable[[], object]) -> None:
         """Has a thread do something that nobody waits for."""
         self._pool.submit(work)
+
+    @contextmanager
+    def decoding(self) -> Iterator[Claim]:
+        """A core as of :meth:`core`, and a claim on the memory that decoding has."""
+        with self.core(), self._decoding.claim() as claim:
+            yield claim
 
     @contextmanager
     def core(self) -> Iterator[None]:
