@@ -134,7 +134,15 @@ class NotFoundError(PaimonIndexError):
 
 
 class SnapshotExpiredError(NotFoundError):
-    """A snapshot whose files went away while they were read; asking again reads a newer one."""
+    """A snapshot whose files went away while they were read; asking again reads a newer one.
+
+    Attributes:
+        path: the file that was not there, where one file told.
+    """
+
+    def __init__(self, message: str, *, path: str | None = None) -> None:
+        self.path = path
+        super().__init__(message)
 
 
 class PathNotAllowedError(PaimonIndexError):

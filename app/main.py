@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -36,9 +36,11 @@ from app.planning.service import IndexService
 from app.processes import Processes
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.stopping import Stopping
-from app.storage import DiskTier, Readers, Warehouse
+from app.storage import DiskTier, Readers, RetryPolicy, Warehouse
+from app.storage.decoding import DecodingMemory
 from app.storage.memory import prepare_process
 from app.storage.process_memory import PROCESS_MEMORY
+from app.storage.retry_budget import RetryBudget
 from app.telemetry.middleware import Accounting
 from app.telemetry.service import Telemetry
 
@@ -163,18 +165,27 @@ def create_service(settings: Settings) -> IndexService:
             """'{"name": "url"}'"""
         )
     budget = MemoryBudget.of(settings)
-    readers = Readers(settings.read_threads, budget.reads)
+    decoding = DecodingMemory(budget.decoding)
     disk = DiskTier(settings.disk_cache, settings.disk_cache_bytes) if settings.disk_cache else None
+    count = len(settings.warehouses)
     warehouses = {
-        name: _open(name, url, allow_external=settings.allow_external, readers=readers, disk=disk)
-        for name, url in settings.warehouses.items()
+        name: _open(
+            name,
+            url,
+            allow_external=settings.allow_external,
+            stall_seconds=settings.stall_seconds,
+            # Each has its own, or one that hangs would hold what the others need.
+            readers=Readers(settings.read_threads, budget.reads // count, decoding),
+            retry=RetryPolicy(budget=retries),
+            disk=disk,
+        )
+        for (name, url), retries in zip(settings.warehouses.items(), RetryBudget.of_each(count), strict=True)
     }
     return IndexService(
         warehouses,
         cache_bytes=budget.caches,
         limits=settings.limits,
         time_zone=settings.time_zone,
-        readers=readers,
         disk=disk,
     )
 
@@ -185,11 +196,9 @@ def _gate(settings: Settings, tokens: TokenFile | None) -> Gate:
     return everybody if settings.auth == "off" else this_machine
 
 
-def _open(
-    name: str, url: str, *, allow_external: tuple[str, ...], readers: Readers, disk: DiskTier | None
-) -> Warehouse:
+def _open(name: str, url: str, **how: Any) -> Warehouse:  # noqa: ANN401 - as Warehouse has them
     try:
-        return Warehouse(name, url, allow_external=allow_external, readers=readers, disk=disk)
+        return Warehouse(name, url, **how)
     except (PaimonIndexError, ValueError, ImportError, OSError) as error:
         told = _USER_INFO.sub("://...@", str(error))
         raise SettingsError(f"warehouse {name!r} cannot be opened: {told}") from error

@@ -7,7 +7,8 @@ the process       ``PROCESS_BYTES``: interpreter, libraries, and what allocators
 caches            half of the rest, split by :data:`CACHE_SHARES`
 bodies            an eighth of the rest, for all that are being received together; at least two of the largest
 reads             an eighth of the rest, 256 MiB at most, for all ranges and files that are being read
-decoding, answers what is left
+decoding          an eighth of the rest or what is left, 1 GiB at most, for files that are being decoded
+answers           what is left
 ================= ==========================================================================================
 
 What an operator sets wins over the default of its part, and leaves less to the defaults of the others.
@@ -47,6 +48,9 @@ CACHE_SHARES: Final[Mapping[str, float]] = {
 
 _LEAST_ROOM: Final = 96 * _MIB
 _MOST_READ_BYTES: Final = 256 * _MIB
+_MOST_DECODING_BYTES: Final = 1024 * _MIB
+_LEAST_DECODING_BYTES: Final = 16 * _MIB
+"""Where operators leave less: what a few manifests of the usual size take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,7 @@ class MemoryBudget:
         caches: capacity of each cache.
         bodies: for bodies that are being received.
         reads: for what is being read.
+        decoding: for what is being decoded.
     """
 
     limit: int
@@ -66,6 +71,7 @@ class MemoryBudget:
     caches: CacheBytes
     bodies: int
     reads: int
+    decoding: int
 
     @classmethod
     def of(cls, settings: Settings, detected: MemoryLimit | None = None) -> MemoryBudget:
@@ -93,7 +99,9 @@ class MemoryBudget:
         caches = _caches(settings.cache_capacities, room)
         bodies = settings.bodies_bytes or min(max(room // 8, 2 * settings.body_bytes), room // 4)
         reads = settings.read_bytes or min(room // 8, _MOST_READ_BYTES)
-        budget = cls(limit, detected.source, caches, bodies, reads)
+        left = room - caches.total - bodies - reads
+        decoding = min(room // 8, max(left, _LEAST_DECODING_BYTES), _MOST_DECODING_BYTES)
+        budget = cls(limit, detected.source, caches, bodies, reads, decoding)
         if budget.parts > room:
             raise SettingsError(
                 f"memory: caches of {caches.total}, bodies of {bodies} and reads of {reads} bytes are more "
@@ -106,7 +114,7 @@ class MemoryBudget:
 
     @property
     def parts(self) -> int:
-        """Bytes of all parts that are bounded one by one."""
+        """Bytes of all parts that operators may set."""
         return self.caches.total + self.bodies + self.reads
 
     def describe(self) -> dict[str, object]:
@@ -118,6 +126,7 @@ class MemoryBudget:
             "caches": asdict(self.caches),
             "bodies_bytes": self.bodies,
             "read_bytes": self.reads,
+            "decoding_bytes": self.decoding,
         }
 
 

@@ -86,6 +86,7 @@ class Settings(BaseSettings):
 
     read_threads: Positive = 16
     read_bytes: Positive | None = None
+    stall_seconds: Seconds = 3.0
     disk_cache: str | None = None
     disk_cache_bytes: Positive = 10 << 30
 

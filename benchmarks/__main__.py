@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from benchmarks import (
+    answers,
     callers,
     commits,
     deletions,
@@ -135,6 +136,7 @@ def _suites(arguments: argparse.Namespace, engine_directory: Path | None) -> Ite
         deletions,
         manifest_formats,
         key_lookups,
+        answers,
         http_plans,
         callers,
         commits,

@@ -10,11 +10,12 @@ import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import timedelta
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from benchmarks.events import DATABASE, TABLE
+from benchmarks.events import DATABASE, FILES_PER_DAY, FIRST_DAY, TABLE
 from benchmarks.questions import one_day, sql
 from benchmarks.runner import percentile
 from benchmarks.servers import server
@@ -31,6 +32,10 @@ _RATE: Final = Target(300, is_ceiling=False)
 _WARM_UP_SECONDS: Final = 1.0
 _SECONDS: Final = 4.0
 _CONNECTIONS: Final = 8
+_MANY_FILES: Final = 20_000
+_MANY_KEPT: Final = 2_000
+_MANY_PLANS: Final = 100
+_WARM_UP_PLANS: Final = 20
 _PATIENCE_SECONDS: Final = 60
 _PATH: Final = f"/v1/{WAREHOUSE}/databases/{DATABASE}/tables/{TABLE}/plan"
 _OK: Final = b"HTTP/1.1 200 "
@@ -40,6 +45,37 @@ _HEAD_END: Final = b"\r\n\r\n"
 def suites() -> Iterator[Suite]:
     """Answers one by one, and as many as there can be."""
     yield Suite("HTTP", _figures, partial(prepare, NO_INDEX, _FILES))
+    yield Suite("HTTP, many files", _many_figures, partial(prepare, NO_INDEX, _MANY_FILES))
+
+
+def _many_figures(directory: Path) -> Iterator[Figure]:
+    """Plans that keep a tenth of the files, each of other days."""
+    with (
+        server(warehouse_of(directory, NO_INDEX, _MANY_FILES)) as port,
+        closing(_Connection(port)) as connection,
+    ):
+        took: list[float] = []
+        answer = b""
+        for number in range(_WARM_UP_PLANS + _MANY_PLANS):
+            first = FIRST_DAY + timedelta(days=number)
+            last = first + timedelta(days=_MANY_KEPT // FILES_PER_DAY - 1)
+            body = json.dumps(
+                {"filter": f"day BETWEEN DATE '{first}' AND DATE '{last}'", "page_size": _MANY_KEPT}
+            )
+            started = time.perf_counter()
+            answer = connection.post(body.encode())
+            took.append(time.perf_counter() - started)
+    took = sorted(took[_WARM_UP_PLANS:])
+    yield Figure(
+        f"plan over HTTP, {_MANY_KEPT:,} files kept",
+        _MANY_FILES,
+        Unit.MILLISECONDS,
+        percentile(took, 0.5) * 1e3,
+        percentile(took, 0.99) * 1e3,
+        runs=len(took),
+        kept=len(json.loads(answer)["files"]),
+        target=Target(10),
+    )
 
 
 def _figures(directory: Path) -> Iterator[Figure]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 import typer.main
 
 from app.api import problems
+from app.api.plan_batches import plan_schema
 from app.cli import program
 from app.main import create_app
 from app.planning.limits import CacheBytes
 from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
+from app.types import DataField, parse_type
 
 DOCS = Path(__file__).parent.parent / "docs"
 COMMANDS = sorted(typer.main.get_command(program).commands)  # type: ignore[attr-defined] # a click group
@@ -42,6 +45,24 @@ def test_every_endpoint_is_described(endpoints: set[str]) -> None:
     assert {endpoint for endpoint in endpoints if f"`{endpoint}`" not in page} == set()
 
 
+def test_every_column_of_a_plan_is_described_with_its_type() -> None:
+    page = (DOCS / "api.md").read_text()
+    table = page.partition("| column | type |\n")[2].partition("\n\n")[0]
+    described = {
+        name: written.split()[0].rstrip(":;")
+        for row in table.splitlines()[1:]
+        for columns, written in [row.strip("| ").split(" | ", 1)]
+        for name in re.findall("`([a-z_]+)`", columns)
+        if (name, columns) != ("explain", "`raw_convertible`, `residual`, and `skipped` with `explain`")
+    }
+    names = {"int32": "int32", "int64": "int64", "bool": "bool", "string": "string", "binary": "binary"}
+
+    schema = plan_schema((DataField(0, "dt", parse_type("DATE")),), explain=True)
+
+    found = {field.name: names.get(str(field.type), str(field.type).partition("<")[0]) for field in schema}
+    assert described == found
+
+
 def test_every_problem_is_described() -> None:
     page = (DOCS / "api.md").read_text()
 
@@ -53,3 +74,11 @@ def test_every_command_is_described_with_its_own_options(command: str) -> None:
     page = (DOCS / "command-line.md").read_text()
 
     assert f"| `paimon-index {command}` |" in page
+
+
+@pytest.mark.parametrize("page", ["architecture.md", "glossary.md"])
+def test_every_path_that_is_named_exists(page: str) -> None:
+    named = re.findall(r"`((?:app|benchmarks|docs|helm|tests)/[\w/.-]+)`", (DOCS / page).read_text())
+
+    assert len(named) > 5
+    assert [path for path in named if not (DOCS.parent / path).exists()] == []

@@ -29,7 +29,8 @@ def test_all_parts_fit_whatever_there_is(mebibytes: int, workers: int) -> None:
     found = budget(mebibytes * workers + 160, workers=workers)
 
     assert found.limit <= (mebibytes * workers + 160) * MIB // workers
-    assert found.parts + PROCESS_BYTES <= found.limit
+    assert found.parts + found.decoding + PROCESS_BYTES <= found.limit
+    assert found.decoding > 0
     assert min(asdict(found.caches).values()) > 0
 
 

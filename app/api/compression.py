@@ -133,7 +133,8 @@ class _Answer:
     async def _compressed(self, message: Message) -> bytes:
         body: bytes = message.get("body", b"")
         more: bool = message.get("more_body", False)
-        if self._start is not None and self._coding is not None:
+        # The start may still wait while nothing can be said of the pieces so far.
+        if self._start is not None and self._coding is not None and self._pieces is None:
             coding = CODINGS[self._coding]
             if more:
                 _rename(self._start, self._coding)

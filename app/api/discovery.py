@@ -21,11 +21,12 @@ from app.api.discovery_documents import (
     TagList,
 )
 from app.api.encoding import Entry, NextToken, encode_index_files, encode_schemas
+from app.api.listings import Listing
 from app.api.negotiation import PlanFormat
 from app.api.openapi import operation
 from app.api.paging import Window
 from app.api.paths import DATABASES, TABLE, TABLES, DatabaseName, SchemaId, Table, WarehouseName
-from app.api.queries import BranchQuery, IndexFilesQuery, SchemasQuery, VersionQuery
+from app.api.queries import BranchQuery, IndexFilesQuery, ListingQuery, SchemasQuery, VersionQuery
 from app.api.runtime import Shared
 from app.api.strict_json import write_json
 from app.api.versioned import Question
@@ -124,15 +125,28 @@ async def schema(
 
 
 @router.get(TABLE + "/snapshots", **operation(SnapshotList))
-async def snapshots(table: Table, asked: Annotated[BranchQuery, Query()], runtime: Shared) -> Response:
-    """List a table's snapshots."""
-    return await runtime.answer(lambda: {"snapshots": runtime.service.snapshots(table, asked.branch)})
+async def snapshots(table: Table, asked: Annotated[ListingQuery, Query()], runtime: Shared) -> Response:
+    """List a table's snapshots, the oldest first."""
+    listing = Listing.of("snapshots", table, asked, runtime.settings)
+    after = None if listing.after is None else int(listing.after)
+
+    def compute() -> object:
+        found, last = runtime.service.snapshots(table, asked.branch, after, listing.size)
+        return {"snapshots": found, "next_page_token": listing.next_token(last)}
+
+    return await runtime.answer(compute)
 
 
 @router.get(TABLE + "/tags", **operation(TagList))
-async def tags(table: Table, asked: Annotated[BranchQuery, Query()], runtime: Shared) -> Response:
-    """List a table's tags."""
-    return await runtime.answer(lambda: {"tags": runtime.service.tags(table, asked.branch)})
+async def tags(table: Table, asked: Annotated[ListingQuery, Query()], runtime: Shared) -> Response:
+    """List a table's tags by name."""
+    listing = Listing.of("tags", table, asked, runtime.settings)
+
+    def compute() -> object:
+        found, last = runtime.service.tags(table, asked.branch, listing.after, listing.size)
+        return {"tags": found, "next_page_token": listing.next_token(last)}
+
+    return await runtime.answer(compute)
 
 
 @router.get(TABLE + "/branches", **operation(BranchList))

@@ -35,6 +35,7 @@ class MemoryUse(Document):
     caches: dict[str, int] = Field(description="Capacity of each cache.")
     bodies_bytes: int = Field(description="For bodies that are being received, all together.")
     read_bytes: int = Field(description="For reads under way, all together.")
+    decoding_bytes: int = Field(description="For files that are being decoded, all together.")
     resident_bytes: int = Field(description="What the process takes now.")
 
 
@@ -151,9 +152,10 @@ class TableDescription(Document):
 
 
 class SnapshotList(Document):
-    """A table's snapshots, oldest first."""
+    """One page of a table's snapshots, oldest first."""
 
     snapshots: list[Snapshot]
+    next_page_token: NextPageToken
 
 
 class Tag(Document):
@@ -164,9 +166,10 @@ class Tag(Document):
 
 
 class TagList(Document):
-    """A table's tags."""
+    """One page of a table's tags, by name."""
 
     tags: list[Tag]
+    next_page_token: NextPageToken
 
 
 class Branch(Document):

@@ -1,23 +1,36 @@
-"""The shapes of answers, for the OpenAPI document only: answers themselves are written by ``encoding``.
+"""The shapes of answers: the OpenAPI document is made of them, and the schema of a plan's Arrow stream.
 
-Tests hold real answers against these shapes, which allow no member that is not described here.
+Answers themselves are written by :mod:`app.api.encoding` and its neighbours. Tests hold real answers against
+these shapes, which allow no member that is not described here. Members of a plan's files name their Arrow
+type beside that of JSON; where they name none, it depends on the table.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
+
+Text = Annotated[str, pa.string()]
+MaybeText = Annotated[str | None, pa.string()]
+Flag = Annotated[bool, pa.bool_()]
+Int32 = Annotated[int, pa.int32()]
+Int64 = Annotated[int, pa.int64()]
+MaybeInt64 = Annotated[int | None, pa.int64()]
 
 Selection = Annotated[
     str | list[list[int]] | list[int] | None,
+    pa.binary(),
     Field(
         description="Row positions in the form asked for: base64 of a portable RoaringBitmap, ranges "
         "with exclusive ends, or positions. Null: every row of the file."
     ),
 ]
 SelectionFormat = Annotated[
-    Literal["roaring32", "roaring64"] | None, Field(description="Which roaring form a bitmap has.")
+    Literal["roaring32", "roaring64"] | None,
+    pa.string(),
+    Field(description="Which roaring form a bitmap has."),
 ]
 NextPageToken = Annotated[str | None, Field(description="Asks for the next page; null on the last one.")]
 SnapshotId = Annotated[int | None, Field(description="Null for a table without snapshots.")]
@@ -48,54 +61,54 @@ class ProblemDetails(Document):
 class ExplainStep(Document):
     """One thing that was tried for one file."""
 
-    step: str = Field(examples=["file_index"])
-    outcome: Literal["skip", "keep", "rows", "unknown"]
-    column: str | None
-    index: str | None = Field(examples=["bloom-filter"])
-    predicate: str | None = Field(examples=["score > 60"])
-    rows: int | None
+    step: Text = Field(examples=["file_index"])
+    outcome: Annotated[Literal["skip", "keep", "rows", "unknown"], pa.string()]
+    column: MaybeText
+    index: MaybeText = Field(examples=["bloom-filter"])
+    predicate: MaybeText = Field(examples=["score > 60"])
+    rows: MaybeInt64
 
 
 class DeletionFile(Document):
     """Where a data file's deletion vector lies."""
 
-    path: str = Field(description="In the form of a data file's path.")
-    offset: int
-    length: int
-    cardinality: int | None
+    path: Text = Field(description="In the form of a data file's path.")
+    offset: Int64
+    length: Int64
+    cardinality: MaybeInt64
 
 
 class SkippedFile(Document):
     """A data file that the query need not read."""
 
-    path: str = Field(
+    path: Text = Field(
         description="Relative to the warehouse; with `uris` an absolute URI, which is not percent-encoded. "
         "Of an external file the URI that the table's metadata has."
     )
-    file_name: str
-    format: str = Field(examples=["parquet"])
-    file_size: int
-    row_count: int
-    schema_id: int
-    level: int
+    file_name: Text
+    format: Text = Field(examples=["parquet"])
+    file_size: Int64
+    row_count: Int64
+    schema_id: Int64
+    level: Int32
     partition: Partition
-    bucket: int
-    total_buckets: int
-    min_sequence_number: int
-    max_sequence_number: int
-    first_row_id: int | None = Field(description="Null in a table that does not track rows.")
-    raw_convertible: bool = Field(description="Rows can be read straight from the file, without merging.")
-    merge_group: int | None = Field(description="Files of one number must be read together.")
-    residual: bool = Field(description="False: every selected row is proven to satisfy the filter.")
+    bucket: Int32
+    total_buckets: Int32
+    min_sequence_number: Int64
+    max_sequence_number: Int64
+    first_row_id: MaybeInt64 = Field(description="Null in a table that does not track rows.")
+    raw_convertible: Flag = Field(description="Rows can be read straight from the file, without merging.")
+    merge_group: MaybeInt64 = Field(description="Files of one number must be read together.")
+    residual: Flag = Field(description="False: every selected row is proven to satisfy the filter.")
     deletion: DeletionFile | None
-    decision_reason: str = Field(examples=["matched"])
+    decision_reason: Text = Field(examples=["matched"])
     explain: list[ExplainStep] | None = None
 
 
 class PlannedFile(SkippedFile):
     """A data file that the query reads."""
 
-    selected_rows: int = Field(description="Rows left to read, without deleted ones.")
+    selected_rows: Int64 = Field(description="Rows left to read, without deleted ones.")
     selection: Selection
     selection_format: SelectionFormat
 

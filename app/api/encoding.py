@@ -1,7 +1,7 @@
 """The planner's answers as JSON objects; the same for HTTP and for the command line.
 
-Entries are plain dictionaries and frozen dataclasses, made for the files that are really sent and written by
-``orjson``: answers never pass through models, whose checking of our own values would cost more than planning.
+Entries are plain dictionaries and frozen dataclasses, made for what is really sent and written by ``orjson``:
+answers never pass through models, whose checking of our own values would cost more than planning.
 """
 
 from __future__ import annotations
@@ -9,10 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyroaring import BitMap
 
+from app.api.plan_rows import plan_rows
 from app.api.problems import problem_of
 from app.api.selections import Encoded, bitmap_format, encode_positions, sized_for
 from app.observation import Phase, during
@@ -30,7 +33,6 @@ if TYPE_CHECKING:
         EvaluateAnswer,
         EvaluatedFile,
         FileDeletions,
-        FilePlan,
         LookupAnswer,
         Plan,
         PlanSummary,
@@ -78,13 +80,10 @@ def encode_plan(plan: Plan, window: Window, form: Form, token: NextToken, *, exp
 def _plan_page(plan: Plan, window: Window, form: Form, token: NextToken, *, explain: bool) -> Entry:
     started = time.perf_counter()
     kept = len(plan.files)
-
-    def entry(index: int) -> Entry:
-        if index < kept:
-            return plan_file(plan.files[index], form)
-        return plan_file(plan.skipped_files[index - kept], None)
-
-    page = window.fill(kept + len(plan.skipped_files), entry)
+    rows = chain.from_iterable(
+        each.cast(pa.large_binary()).to_pylist() for each in plan_rows(plan, form, window.offset)
+    )
+    page = window.take(kept + len(plan.skipped_files), rows)
     kept_here = max(0, kept - window.offset)
     answer: Entry = {
         "snapshot_id": plan.snapshot_id,
@@ -169,36 +168,6 @@ def encode_evaluation(answer: EvaluateAnswer, form: Form, row_count: int | None,
     """What index files say; ``instance`` names the request in the problem of a file that cannot be used."""
     results = [_evaluated(file, form, row_count or 0, instance) for file in answer.files]
     return {"results": results, "warnings": answer.warnings}
-
-
-def plan_file(file: FilePlan, form: Form | None) -> Entry:
-    """One file of a plan; without a form it is one that was skipped, of which no rows are told."""
-    entry = {
-        "path": file.path,
-        "file_name": file.file_name,
-        "format": file.format,
-        "file_size": file.file_size,
-        "row_count": file.row_count,
-        "schema_id": file.schema_id,
-        "level": file.level,
-        "partition": file.partition,
-        "bucket": file.bucket,
-        "total_buckets": file.total_buckets,
-        "min_sequence_number": file.min_sequence_number,
-        "max_sequence_number": file.max_sequence_number,
-        "first_row_id": file.first_row_id,
-        "raw_convertible": file.raw_convertible,
-        "merge_group": file.merge_group,
-        "residual": file.residual,
-        "deletion": file.deletion,
-        "decision_reason": file.reason.value,
-    }
-    if form is not None:
-        entry["selected_rows"] = file.selected_rows
-        entry |= form.members(file.selection, file.row_count)
-    if file.explain is not None:
-        entry["explain"] = file.explain
-    return entry
 
 
 def plan_summary(summary: PlanSummary) -> Entry:

@@ -23,6 +23,7 @@ import base64
 import hashlib
 import struct
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Self
 
 import orjson
@@ -31,7 +32,7 @@ from app.api.strict_json import write_json
 from app.errors import PageTokenError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _LAYOUT = 1
 _HEAD = struct.Struct(">Bqqq16s")
@@ -116,11 +117,13 @@ class Window:
 
     def fill(self, total: int, entry: Callable[[int], object]) -> Page:
         """The page of an answer of ``total`` entries; ``entry`` gives one by its index."""
-        last = min(self.offset + self.size, total)
+        return self.take(total, (write_json(entry(index)) for index in range(self.offset, total)))
+
+    def take(self, total: int, encoded_entries: Iterator[bytes]) -> Page:
+        """The same of entries in JSON, from the first of this page on."""
         entries: list[orjson.Fragment] = []
         held_bytes = 0
-        for index in range(self.offset, last):
-            encoded = write_json(entry(index))
+        for encoded in islice(encoded_entries, self.size):
             held_bytes += len(encoded)
             if entries and held_bytes > self.max_bytes:
                 break

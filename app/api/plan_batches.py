@@ -8,22 +8,28 @@ and end early where their selections are large, so memory does not grow with the
 
 from __future__ import annotations
 
-from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from app.api.arrow_values import arrow_type, arrow_value
-from app.api.encoding import Entry, Form, plan_file, plan_summary, rounded
-from app.api.selections import pack_positions
+from app.api.documents import DeletionFile, ExplainStep, PlannedFile
+from app.api.encoding import plan_summary, rounded
+from app.api.selections import bitmap_format, pack_positions, sized_for
 from app.api.strict_json import write_json
+from app.planning.drafts import decision
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from app.planning.answers import FilePlan, Plan
-    from app.types import DataField, Json
+    from pydantic import BaseModel
+
+    from app.api.encoding import Form
+    from app.planning.answers import Plan
+    from app.planning.planned_files import PlannedFiles
+    from app.types import DataField
 
 _FILES_OF_BATCH: Final = 10_000
 _SELECTION_BYTES_OF_BATCH: Final = 1 << 23
@@ -31,20 +37,20 @@ _SELECTION_BYTES_OF_BATCH: Final = 1 << 23
 # The continuation mark and a length of nothing, see "IPC Streaming Format" of the Arrow specification.
 _END_OF_STREAM: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
-_DELETION: Final = {
-    "path": pa.string(),
-    "offset": pa.int64(),
-    "length": pa.int64(),
-    "cardinality": pa.int64(),
-}
-_EXPLAIN_STEP: Final = {
-    "step": pa.string(),
-    "outcome": pa.string(),
-    "column": pa.string(),
-    "index": pa.string(),
-    "predicate": pa.string(),
-    "rows": pa.int64(),
-}
+
+def _members(model: type[BaseModel]) -> dict[str, pa.DataType]:
+    """The Arrow types that a shape names."""
+    return {
+        name: described
+        for name, member in model.model_fields.items()
+        for described in member.metadata
+        if isinstance(described, pa.DataType)
+    }
+
+
+_FILE: Final = _members(PlannedFile)
+_DELETION: Final = _members(DeletionFile)
+_EXPLAIN_STEP: Final = _members(ExplainStep)
 _deletion = attrgetter(*_DELETION)
 _explain_step = attrgetter(*_EXPLAIN_STEP)
 
@@ -57,65 +63,29 @@ def plan_batches(
     Raises:
         LimitExceededError: a file has more positions than fit one list.
     """
-    packed = replace(form, write=pack_positions)
-    partitions = _Partitions(partition_fields)
-    schema = _schema(partitions.type, explain=explain).with_metadata(_metadata(plan))
-    piece = bytearray(schema.serialize())
-    rows: list[Entry] = []
-    selection_bytes = 0
-    for file, skipped in _files(plan, explain=explain):
-        row = plan_file(file, None if skipped else packed)
-        row["partition"] = partitions.row(file.partition)
-        row["deletion"] = None if file.deletion is None else _deletion(file.deletion)
-        if explain:
-            row["skipped"] = skipped
-            row["explain"] = [_explain_step(step) for step in file.explain or ()]
-        rows.append(row)
-        selection_bytes += len(row.get("selection") or b"")
-        if len(rows) == _FILES_OF_BATCH or selection_bytes >= _SELECTION_BYTES_OF_BATCH:
-            piece += pa.RecordBatch.from_pylist(rows, schema).serialize()
-            yield bytes(piece)
-            piece.clear()
-            rows.clear()
-            selection_bytes = 0
-    if rows:
-        piece += pa.RecordBatch.from_pylist(rows, schema).serialize()
-    yield bytes(piece) + _END_OF_STREAM
+    schema = plan_schema(partition_fields, explain=explain).with_metadata(_metadata(plan))
+    piece = schema.serialize().to_pybytes()
+    for files, form_here in ((plan.files, form), (plan.skipped_files, None)):
+        columns = _Columns(files, form_here, partition_fields)
+        start = 0
+        while start < len(files):
+            batch = columns.batch(schema, start)
+            start += len(batch)
+            yield piece + batch.serialize().to_pybytes()
+            piece = b""
+    yield piece + _END_OF_STREAM
 
 
-def _files(plan: Plan, *, explain: bool) -> Iterator[tuple[FilePlan, bool]]:
-    """The files to tell of, and whether each was skipped."""
-    for file in plan.files:
-        yield file, False
-    if explain:
-        for file in plan.skipped_files:
-            yield file, True
-
-
-def _schema(partition: pa.DataType, *, explain: bool) -> pa.Schema:
-    columns = {
-        "path": pa.string(),
-        "file_name": pa.string(),
-        "format": pa.string(),
-        "file_size": pa.int64(),
-        "row_count": pa.int64(),
-        "schema_id": pa.int64(),
-        "level": pa.int32(),
-        "partition": partition,
-        "bucket": pa.int32(),
-        "total_buckets": pa.int32(),
-        "min_sequence_number": pa.int64(),
-        "max_sequence_number": pa.int64(),
-        "first_row_id": pa.int64(),
-        "raw_convertible": pa.bool_(),
-        "merge_group": pa.int64(),
-        "residual": pa.bool_(),
+def plan_schema(partition_fields: Sequence[DataField], *, explain: bool) -> pa.Schema:
+    """The columns: the members of a planned file in their order, and with ``explain`` two more."""
+    partition = {field.name: arrow_type(field.type) for field in partition_fields}
+    depending = {
+        # Many readers take no struct without members.
+        "partition": pa.struct(partition) if partition else pa.null(),
         "deletion": pa.struct(_DELETION),
-        "decision_reason": pa.string(),
-        "selected_rows": pa.int64(),
-        "selection": pa.binary(),
-        "selection_format": pa.string(),
     }
+    columns = {name: _FILE.get(name) or depending.get(name) for name in PlannedFile.model_fields}
+    del columns["explain"]
     if explain:
         columns |= {"skipped": pa.bool_(), "explain": pa.list_(pa.struct(_EXPLAIN_STEP))}
     return pa.schema(columns)
@@ -133,26 +103,93 @@ def _metadata(plan: Plan) -> Mapping[str, bytes]:
     return {name: write_json(value) for name, value in told.items()}
 
 
-class _Partitions:
-    """Partition values as rows of a struct with a member per column; many files share few of them.
+class _Columns:
+    """Files of a plan as Arrow arrays; without a form they were skipped, and no rows are told."""
 
-    Attributes:
-        type: of the struct; Arrow's null type for a table without partitions, since many readers take no
-            struct without members.
-    """
+    def __init__(self, files: PlannedFiles, form: Form | None, partition_fields: Sequence[DataField]) -> None:
+        self._files = files
+        self._form = form
+        self._partition_fields = partition_fields
+        self._partition_rows: dict[int, tuple[Any, ...]] = {}
 
-    def __init__(self, fields: Sequence[DataField]) -> None:
-        self._fields = fields
-        self._rows: dict[bytes, tuple[Any, ...]] = {}
-        members = {field.name: arrow_type(field.type) for field in fields}
-        self.type = pa.struct(members) if members else pa.null()
+    def batch(self, schema: pa.Schema, start: int) -> pa.RecordBatch:
+        """The batch that begins with a file, in the order of the schema's columns."""
+        files = self._files
+        stop = min(start + _FILES_OF_BATCH, len(files))
+        packed = self._packed(start, stop)
+        stop = start + len(packed)
+        here = slice(start, stop)
+        paths, names, formats = files.texts(start, stop)
+        columns: dict[str, Any] = {name: values[here] for name, values in files.integers.items()}
+        columns |= {
+            "path": paths,
+            "file_name": names,
+            "format": formats,
+            "partition": self._partitions(here, schema.field("partition").type),
+            "first_row_id": _or_null(files.first_row_ids[here]),
+            "raw_convertible": files.raw_convertible[here],
+            "merge_group": _or_null(files.merge_groups[here].astype(np.int64)),
+            "residual": files.residual[here],
+            "deletion": [self._deletion(at) for at in range(start, stop)],
+            "decision_reason": _reasons(files.decisions[here]),
+            "selection": [selection for selection, _ in packed],
+            "selection_format": [written for _, written in packed],
+            "skipped": np.full(stop - start, self._form is None),
+            "explain": [list(map(_explain_step, steps)) for steps in (files.steps or ())[here]],
+        }
+        if self._form is None:
+            columns["selected_rows"] = pa.nulls(stop - start, pa.int64())
+        return pa.record_batch([_array(columns[field.name], field.type) for field in schema], schema=schema)
 
-    def row(self, partition: Mapping[str, Json]) -> tuple[Any, ...] | None:
-        if not self._fields:
-            return None
-        written = write_json(partition)
-        row = self._rows.get(written)
+    def _deletion(self, at: int) -> tuple[Any, ...] | None:
+        deletion = self._files.deletions.get(at)
+        return None if deletion is None else _deletion(deletion)
+
+    def _packed(self, start: int, stop: int) -> list[tuple[bytes | None, str | None]]:
+        """Selections and their formats, of as many files as one batch may have."""
+        found: list[tuple[bytes | None, str | None]] = []
+        form, selections = self._form, self._files.selections
+        if form is None or not selections:
+            return [(None, None)] * (stop - start)
+        row_counts, size = self._files.integers["row_count"], 0
+        for at in range(start, stop):
+            positions = selections.get(at)
+            if positions is None:
+                found.append((None, None))
+                continue
+            sized = sized_for(positions, int(row_counts[at]))
+            content = pack_positions(sized, form.selection, form.positions)
+            found.append((content, bitmap_format(sized, form.selection)))
+            size += len(content or b"")
+            if size >= _SELECTION_BYTES_OF_BATCH:
+                break
+        return found
+
+    def _partitions(self, here: slice, data_type: pa.DataType) -> pa.Array:
+        """Partition values, read once for each partition."""
+        codes, numbers = np.unique(self._files.partition_codes[here], return_inverse=True)
+        if pa.types.is_null(data_type):
+            return pa.nulls(len(numbers))
+        return pa.array([self._partition_row(code) for code in codes.tolist()], data_type).take(numbers)
+
+    def _partition_row(self, code: int) -> tuple[Any, ...]:
+        row = self._partition_rows.get(code)
         if row is None:
-            values = (arrow_value(partition[field.name], field.type) for field in self._fields)
-            row = self._rows[written] = tuple(values)
+            values = self._files.partition(code)
+            row = tuple(arrow_value(values[field.name], field.type) for field in self._partition_fields)
+            self._partition_rows[code] = row
         return row
+
+
+def _array(values: object, data_type: pa.DataType) -> pa.Array:
+    return values.cast(data_type) if isinstance(values, pa.Array) else pa.array(values, data_type)
+
+
+def _or_null(numbers: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
+    """Numbers of which those below 0 stand for none."""
+    return pa.array(numbers, mask=numbers < 0)
+
+
+def _reasons(decisions: np.ndarray[Any, np.dtype[np.int8]]) -> pa.Array:
+    codes, numbers = np.unique(decisions, return_inverse=True)
+    return pa.array([decision(code).value for code in codes.tolist()], pa.string()).take(numbers)

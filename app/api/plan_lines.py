@@ -13,18 +13,16 @@ made as they are sent, so memory does not grow with the plan; one that ends with
 from __future__ import annotations
 
 import time
-from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from app.api.encoding import Entry, Form, plan_file, plan_summary, rounded
+from app.api.encoding import Entry, Form, plan_summary, rounded
+from app.api.plan_rows import plan_rows
 from app.api.strict_json import write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from app.planning.answers import Plan
-
-_PIECE_BYTES: Final = 1 << 18
 
 
 def plan_lines(plan: Plan, form: Form, *, explain: bool) -> Iterator[bytes]:
@@ -33,16 +31,13 @@ def plan_lines(plan: Plan, form: Form, *, explain: bool) -> Iterator[bytes]:
     Raises:
         LimitExceededError: a file has more positions than fit one list.
     """
-    piece = bytearray()
     started, encoding_seconds = time.perf_counter(), 0.0
-    for entry in _entries(plan, form, explain=explain):
-        piece += write_json(entry) + b"\n"
-        if len(piece) >= _PIECE_BYTES:
-            encoding_seconds += time.perf_counter() - started
-            yield bytes(piece)
-            piece.clear()
-            started = time.perf_counter()
-    encoding_seconds += time.perf_counter() - started
+    for rows in plan_rows(plan, form, tells_skipped=explain, end="\n"):
+        _, offsets, content = rows.buffers()
+        piece = memoryview(content)[: memoryview(offsets).cast("q")[len(rows)]]
+        encoding_seconds += time.perf_counter() - started
+        yield bytes(piece)
+        started = time.perf_counter()
     end: Entry = {
         "summary": plan_summary(plan.summary),
         "snapshot_id": plan.snapshot_id,
@@ -51,14 +46,4 @@ def plan_lines(plan: Plan, form: Form, *, explain: bool) -> Iterator[bytes]:
         "unknown_files": plan.unknown_files,
         "timings_ms": rounded({**plan.timings_ms, "encode": encoding_seconds * 1000}),
     }
-    yield bytes(piece) + write_json(end) + b"\n"
-
-
-def _entries(plan: Plan, form: Form, *, explain: bool) -> Iterator[Entry]:
-    kept = (plan_file(file, form) for file in plan.files)
-    if not explain:
-        return kept
-    skipped = (plan_file(file, None) for file in plan.skipped_files)
-    return chain(
-        ({**entry, "skipped": False} for entry in kept), ({**entry, "skipped": True} for entry in skipped)
-    )
+    yield write_json(end) + b"\n"

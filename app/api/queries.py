@@ -5,7 +5,7 @@ Values are text and read as such; an unknown parameter is refused like an unknow
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -26,6 +26,13 @@ class BranchQuery(BaseModel):
     model_config = _LENIENT
 
     branch: Name | None = None
+
+
+class ListingQuery(BranchQuery):
+    """Which page of a listing."""
+
+    page_size: Annotated[int, Field(ge=1)] | None = None
+    page_token: str | None = None
 
 
 class VersionQuery(VersionedBody):

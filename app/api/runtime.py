@@ -1,10 +1,9 @@
-"""What all request handlers share: the service, the settings, and the threads that blocking work runs in."""
+"""What all request handlers share: the service, the settings, and the way in which blocking work runs."""
 
 import asyncio
 import logging
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Annotated, Self, TypeVar
@@ -14,7 +13,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive
 
-from app.api.load import Bodies, Work
+from app.api.bulkheads import Bulkhead, Bulkheads
+from app.api.load import Bodies
 from app.api.strict_json import write_json
 from app.errors import DeadlineExceededError
 from app.memory_budget import MemoryBudget
@@ -41,11 +41,10 @@ class Runtime:
     Attributes:
         settings: what the operator set.
         service: answers the questions.
-        threads: do the blocking work. A thread that storage holds up stays counted here after its request was
-            answered with 504, so that no number of such requests makes more threads.
         watch: keeps the tables warm that the operator named.
         budget: the memory of this process.
-        work: counts the requests that are worked on.
+        bulkheads: have the threads that do the blocking work.
+        bulkhead: that of the request; the common one outside of requests.
         bodies: bounds the bodies that are being received.
         slots: for threads that compute.
         receive: tells when the caller of the request goes away; None outside of requests.
@@ -54,10 +53,10 @@ class Runtime:
 
     settings: Settings
     service: IndexService
-    threads: ThreadPoolExecutor
     watch: Watch
     budget: MemoryBudget
-    work: Work
+    bulkheads: Bulkheads
+    bulkhead: Bulkhead
     bodies: Bodies
     slots: Slots
     receive: Receive | None = None
@@ -77,9 +76,9 @@ class Runtime:
         _log.info("memory of this process in bytes: %s", budget.describe())
         watch = Watch(service, settings.watched_tables, settings.watch_seconds, observer=observer)
         watch.start()
-        threads = ThreadPoolExecutor(settings.threads, thread_name_prefix="paimon-index")
-        work, bodies = Work(settings.concurrency), Bodies(budget.bodies)
-        return cls(settings, service, threads, watch, budget, work, bodies, Slots())
+        bulkheads = Bulkheads(service.warehouses, settings.threads, settings.concurrency)
+        bodies = Bodies(budget.bodies)
+        return cls(settings, service, watch, budget, bulkheads, bulkheads.common, bodies, Slots())
 
     async def run(self, work: Callable[[], T], *, is_begun: bool = False) -> T:
         """The result of blocking ``work``, done in a thread before the deadline.
@@ -89,7 +88,7 @@ class Runtime:
             is_begun: for an answer of which some is sent already, so that it is too late to be refused.
 
         Raises:
-            BusyError: as many requests as may be are worked on already.
+            BusyError: as many requests of this warehouse as may be are worked on already.
             DeadlineExceededError: the time was up, in the queue or in the work.
             ClientDisconnect: nobody waits for the result any more.
         """
@@ -108,9 +107,9 @@ class Runtime:
                 check_deadline()
                 return work()
 
-        with nullcontext() if is_begun else self.work.one_more():
+        with nullcontext() if is_begun else self.bulkhead.work.one_more():
             return await self._finished(
-                asyncio.get_running_loop().run_in_executor(self.threads, limited), cancellation
+                asyncio.get_running_loop().run_in_executor(self.bulkhead.threads, limited), cancellation
             )
 
     async def _finished(self, under_way: asyncio.Future[T], cancellation: Cancellation) -> T:
@@ -140,7 +139,7 @@ class Runtime:
     def close(self) -> None:
         """Ends the watch and the threads; work that was not begun is dropped."""
         self.watch.stop()
-        self.threads.shutdown(wait=False, cancel_futures=True)
+        self.bulkheads.close()
 
     async def _while_awaited(self, under_way: asyncio.Future[T]) -> T:
         done, _ = await asyncio.wait({under_way}, timeout=_UNWATCHED_SECONDS)
@@ -164,7 +163,12 @@ async def _disconnected(receive: Receive) -> None:
 
 async def _runtime(request: Request) -> Runtime:
     runtime: Runtime = request.app.state.runtime
-    return replace(runtime, receive=request.receive, observer=request.scope["state"].get("observer", NOBODY))
+    return replace(
+        runtime,
+        bulkhead=runtime.bulkheads.of(request.path_params.get("warehouse")),
+        receive=request.receive,
+        observer=request.scope["state"].get("observer", NOBODY),
+    )
 
 
 Shared = Annotated[Runtime, Depends(_runtime)]

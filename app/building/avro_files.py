@@ -82,7 +82,7 @@ class AvroFile:
         blocks = tuple(_find_blocks(cursor, sync))
         return cls(
             data,
-            pa.schema(decode_blocks([Block(cursor.at, 0, b"")], avro_schema).type.fields),
+            pa.schema(decode_blocks([Block(cursor.at, 0, b"", 0)], avro_schema).type.fields),
             sum(block.count for block in blocks),
             avro_schema,
             header.get("avro.codec", b"null").decode(errors="replace"),
@@ -105,7 +105,7 @@ class AvroFile:
                 raise CorruptMetadataError(
                     f"{packed.count} records in a block of {len(expanded)} bytes", offset=packed.offset
                 )
-            together.append(Block(packed.offset, packed.count, expanded))
+            together.append(Block(packed.offset, packed.count, expanded, packed.length))
             held_bytes += len(expanded)
             if held_bytes >= _DECODED_TOGETHER_BYTES:
                 yield self._decode(together)

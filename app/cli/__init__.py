@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from functools import cache
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Final, NamedTuple
 
 import typer
 
@@ -17,29 +17,49 @@ from app.errors import PaimonIndexError
 
 __all__ = ["main", "program"]
 
-# Where each command is: a command that runs need not wait for the libraries of the others.
-_MODULES = {
-    "serve": "serve",
-    "doctor": "doctor",
-    "plan": "tables",
-    "deletions": "tables",
-    "lookup": "tables",
-    "describe": "discovery",
-    "schemas": "discovery",
-    "inspect": "index_files",
-    "evaluate": "index_files",
-    "build": "build",
-    "verify": "verify",
-    "advise": "advise",
-    "orphans": "orphans",
-    "token": "token",
-    "openapi": "openapi",
+
+class _Command(NamedTuple):
+    """Where a command is, and the first sentence of its help.
+
+    A command that runs need not wait for the libraries of the others, nor need the list of all commands.
+    """
+
+    module: str
+    summary: str
+
+
+_COMMANDS: Final = {
+    "serve": _Command("serve", "Serve HTTP."),
+    "doctor": _Command(
+        "doctor", "Check settings, memory, clock, disk cache and warehouses, and say what to do."
+    ),
+    "plan": _Command("tables", "Tell which files of a table a query reads, and which of their rows."),
+    "deletions": _Command("tables", "Tell which rows of which files are deleted."),
+    "lookup": _Command("tables", "Tell which buckets keys live in."),
+    "describe": _Command("discovery", "Describe a table: its schema, keys, options and indexes."),
+    "schemas": _Command(
+        "discovery", "List the schemas of a table, or show one, with the full types of its columns."
+    ),
+    "inspect": _Command("index_files", "Show what is in an index file."),
+    "evaluate": _Command(
+        "index_files", "Ask a filter of index files: which data files can be skipped, which rows can match?"
+    ),
+    "build": _Command("build", "Build the index file of one data file."),
+    "verify": _Command("verify", "Prove an index file against its data: no row that matches is left out."),
+    "advise": _Command(
+        "advise", "Propose indexes, and sizes of bloom filters, from the values that a data file has."
+    ),
+    "orphans": _Command(
+        "orphans", "List index files and index manifests that no snapshot, tag or branch refers to."
+    ),
+    "token": _Command("token", "Make tokens for callers: token new."),
+    "openapi": _Command("openapi", "Print the OpenAPI document."),
 }
 
 
 def __getattr__(name: str) -> typer.Typer:
     if name == "program":
-        return _program(tuple(_MODULES))
+        return _program(tuple(_COMMANDS))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -49,7 +69,7 @@ def __dir__() -> list[str]:
 
 @cache
 def _program(commands: tuple[str, ...]) -> typer.Typer:
-    """The program with some of its commands."""
+    """The program with some of its commands; it lists the others, but cannot run them."""
     found = typer.Typer(
         name="paimon-index",
         help="Answers from Apache Paimon index files.",
@@ -57,15 +77,22 @@ def _program(commands: tuple[str, ...]) -> typer.Typer:
         no_args_is_help=True,
         pretty_exceptions_enable=False,
     )
-    for command in commands:
-        module = import_module(f"app.cli.{_MODULES[command]}")
-        if hasattr(module, command):
-            found.command(command)(getattr(module, command))
+    for name, command in _COMMANDS.items():
+        if name not in commands:
+            found.command(name, help=command.summary)(_nothing)
+            continue
+        module = import_module(f"app.cli.{command.module}")
+        if hasattr(module, name):
+            found.command(name)(getattr(module, name))
         else:
             # A command that has commands of its own.
-            found.add_typer(module.program, name=command)
+            found.add_typer(module.program, name=name)
     found.callback()(_options)
     return found
+
+
+def _nothing() -> None:
+    """Stands for a command in the list."""
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
@@ -85,9 +112,11 @@ def _options(
 
 def main() -> None:
     """Runs the command line."""
-    word = next(iter(sys.argv[1:]), None)
+    word = next(iter(sys.argv[1:]), "--help")
+    # Behind an option of the whole program there may be any command.
+    is_list = word in ("--help", "--version") or not word.startswith("-")
     try:
-        _program((word,) if word in _MODULES else tuple(_MODULES))()
+        _program((word,) if word in _COMMANDS else () if is_list else tuple(_COMMANDS))()
     except PaimonIndexError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(1)

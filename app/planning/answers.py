@@ -10,12 +10,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from pyroaring import BitMap, BitMap64
 
     from app.file_index.index_kinds import IndexKind
     from app.file_index.trace import Step
+    from app.planning.planned_files import PlannedFiles
     from app.types import Json
 
 Positions: TypeAlias = "BitMap | BitMap64"
@@ -43,6 +44,8 @@ class KeepReason(StrEnum):
     """Statistics or an index were asked and cannot rule the file out."""
     NO_INDEX = "no_index"
     """No index of the file covers a column of the filter; statistics cannot rule it out."""
+    NOT_ASKED = "not_asked"
+    """Lists of the filter are so long that no index of the file was asked about them; the plan warns."""
     INDEX_UNREADABLE = "index_unreadable"
     """An index is damaged or cannot be read: the file is kept and the plan carries a warning."""
     MERGE_REQUIRED = "merge_required"
@@ -153,7 +156,7 @@ class Plan:
 
     Attributes:
         snapshot_id: None for a table without snapshots.
-        files: kept files in manifest order; each is put into words when it is asked for.
+        files: kept files in manifest order: columns, and a sequence of :class:`FilePlan`.
         skipped_files: with ``explain`` only, else empty.
         timings_ms: milliseconds of ``resolve``, ``load`` and ``evaluate``.
         nbytes: about how much memory the plan takes.
@@ -163,8 +166,8 @@ class Plan:
 
     snapshot_id: int | None
     schema_id: int
-    files: Sequence[FilePlan]
-    skipped_files: Sequence[FilePlan]
+    files: PlannedFiles
+    skipped_files: PlannedFiles
     summary: PlanSummary
     warnings: tuple[str, ...]
     unknown_files: tuple[str, ...]

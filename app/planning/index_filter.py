@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from app.file_index.container import FileIndex
     from app.file_index.trace import Step
     from app.planning.drafts import Drafts
+    from app.planning.effort import Effort
     from app.planning.file_indexes import FileIndexes
     from app.planning.version import Version
     from app.predicates.model import BoundPredicate
@@ -49,11 +50,13 @@ class IndexFilter:
         version: the version that is planned.
         indexes: loads them.
         warnings: where indexes that could not be used are reported.
+        effort: what may be asked of long lists.
     """
 
     version: Version
     indexes: FileIndexes
     warnings: list[str]
+    effort: Effort
     _narrowing: list[tuple[BoundPredicate, NDArray[np.int64]]] = field(default_factory=list)
     """Files whose indexes know matching rows, with the filter in the columns of their schema."""
     _unreadable: set[int] = field(default_factory=set)
@@ -147,8 +150,13 @@ class IndexFilter:
         row_counts = drafts.files.columns.row_counts
         for stacked in self.indexes.stacks(files, asked_indexes(predicate)):
             some = files[stacked.at]
-            found = evaluate_files(predicate, stacked.index, stacked.places, row_counts[some])
+            heads = stacked.index.heads
+            probed = any(IndexKind.BLOOM_FILTER in heads.kinds(column) for column in heads.columns)
+            asked = self.effort.of_files(predicate, len(some), with_bloom_filters=probed)
+            found = evaluate_files(asked, stacked.index, stacked.places, row_counts[some])
             drafts.keep(some[found.answered], KeepReason.MATCHED)
+            if asked is not predicate:
+                drafts.keep(some, KeepReason.NOT_ASKED)
             for kind, skipped in found.skipped_by():
                 drafts.skip(some[skipped], SkipStep.FILE_INDEX, kind=kind)
             by_place = dict(zip(stacked.places.tolist(), some.tolist(), strict=True)) if found.errors else {}
@@ -156,8 +164,8 @@ class IndexFilter:
                 self.unreadable(drafts, by_place[place], error)
             for at in np.flatnonzero(found.answers == Answer.DOUBT).tolist():
                 check_deadline()
-                self._evaluate(drafts, int(some[at]), stacked.index.file_index(stacked.places[at]), predicate)
-            self._narrowing.append((predicate, some[found.answers == Answer.ROWS]))
+                self._evaluate(drafts, int(some[at]), stacked.index.file_index(stacked.places[at]), asked)
+            self._narrowing.append((asked, some[found.answers == Answer.ROWS]))
 
     def _ask_rows(self, drafts: Drafts, files: NDArray[np.int64], predicate: BoundPredicate) -> None:
         """Asks single files for their rows."""
@@ -171,22 +179,25 @@ class IndexFilter:
         """Notes the rows of a file that can match, or skips it if there are none."""
         at = np.array([file])
         trace: list[Step] = []
+        asked = self.effort.of_rows(predicate)
         try:
             row_count = int(drafts.files.columns.row_counts[file])
-            answer = evaluate(predicate, index, row_count=row_count, trace=trace)
+            answer = evaluate(asked, index, row_count=row_count, trace=trace)
         except _UNUSABLE as error:
             self.unreadable(drafts, file, error)
             return
         if any(step.index is not None for step in trace):
             drafts.keep(at, KeepReason.MATCHED)
+        elif asked is not predicate:
+            drafts.keep(at, KeepReason.NOT_ASKED)
         for step in trace:
             drafts.note(at, ExplainStep.of(step))
         if isinstance(answer, Rows):
             drafts.answers[file] = answer
         elif answer is SKIP:
             # An AND of sets of rows that have none in common is the doing of the last index asked.
-            asked = [step.index for step in trace if step.index is not None]
-            drafts.skip(at, SkipStep.FILE_INDEX, kind=asked[-1] if asked else None, predicate=predicate)
+            kinds = [step.index for step in trace if step.index is not None]
+            drafts.skip(at, SkipStep.FILE_INDEX, kind=kinds[-1] if kinds else None, predicate=predicate)
 
     def _report_failures(self, drafts: Drafts, files: NDArray[np.int64]) -> None:
         for file, error in self.indexes.failures(files):

@@ -47,6 +47,7 @@ def read_directories(loader: IndexLoader, partitions: Sequence[Entries]) -> list
         by_key,
         lambda missing: _merge(loader, [by_key[key] for key in missing]),
         expected_bytes=lambda key: _DIRECTORY_BYTES * sum(entry.file.row_count for entry in by_key[key]),
+        storage=loader.warehouse.name,
     )
     return [directories[_name(loader, entries)] for entries in partitions]
 

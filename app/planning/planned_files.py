@@ -1,7 +1,8 @@
-"""The files of a plan, put into words one by one when somebody asks for them.
+"""The files of a plan: columns, of which answers are written, and a sequence of objects for Python programs.
 
-What the words are made of is copied out of the manifests, for just these files: a plan that is remembered
-for its further pages must not keep the metadata of a whole table alive.
+The columns are copied out of the manifests, for just these files: a plan that is remembered for its further
+pages must not keep the metadata of a whole table alive. Directories, partitions and objects are made when
+somebody asks for them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, overload
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from app.planning.answers import Deletion, FilePlan
 from app.planning.drafts import decision
@@ -19,7 +22,6 @@ from app.table.partition import partition_json
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from app.planning.answers import ExplainStep, Positions
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from app.table.paths import TablePaths
     from app.types import Json
 
+_BUCKET_BITS: Final = 32
+_BUCKET_MASK: Final = (1 << _BUCKET_BITS) - 1
 _MEMORY_PER_FILE: Final = 250
 _MEMORY_PER_DELETION: Final = 200
 
@@ -57,7 +61,7 @@ class PlannedFiles(Sequence[FilePlan]):
     external_paths: pa.LargeBinaryArray
     partitions: tuple[bytes, ...]
     partition_codes: NDArray[np.int32]
-    places: _Places
+    places: Places
     first_row_ids: NDArray[np.int64]
     integers: Mapping[str, NDArray[np.integer]]
     residual: NDArray[np.bool_]
@@ -105,7 +109,7 @@ class PlannedFiles(Sequence[FilePlan]):
             external_paths=drafts.files.external_paths(files),
             partitions=columns.partitions,
             partition_codes=columns.partition_codes[files],
-            places=_Places(version.loader.paths, root),
+            places=Places(version.loader.paths, root),
             first_row_ids=drafts.files.first_row_ids(files),
             integers={
                 "file_size": columns.file_sizes[files],
@@ -130,6 +134,29 @@ class PlannedFiles(Sequence[FilePlan]):
     def __len__(self) -> int:
         return len(self.residual)
 
+    def texts(self, start: int, stop: int) -> tuple[pa.StringArray, pa.StringArray, pa.StringArray]:
+        """Paths, names and formats of the files from ``start`` to ``stop``, exclusive."""
+        here = slice(start, stop)
+        names = self.names[here].cast(pa.large_string()).cast(pa.string())
+        places = self.partition_codes[here].astype(np.int64) << _BUCKET_BITS
+        places |= self.integers["bucket"][here].astype(np.int64) & _BUCKET_MASK
+        _, first, codes = np.unique(places, return_index=True, return_inverse=True)
+        directories = [self._directory(start + at) for at in first.tolist()]
+        paths = pc.binary_join_element_wise(_strings(directories).take(codes), names, "/")
+        external = self.external_paths[here]
+        if external.null_count < len(external):
+            paths = pc.coalesce(external.cast(pa.large_string()).cast(pa.string()), paths)
+        return paths, names, pc.replace_substring_regex(names, r"(?s)^.*\.", "")
+
+    def partition(self, code: int) -> Mapping[str, Json]:
+        """The partition of a code, as typed JSON by column name."""
+        return self.places.partition(self.partitions[code])
+
+    def _directory(self, at: int) -> str:
+        """The bucket's directory of a file."""
+        partition = self.partitions[self.partition_codes[at]]
+        return self.places.directory(partition, int(self.integers["bucket"][at]))
+
     @overload
     def __getitem__(self, at: int) -> FilePlan: ...
     @overload
@@ -139,15 +166,13 @@ class PlannedFiles(Sequence[FilePlan]):
             return [self[position] for position in range(*at.indices(len(self)))]
         at = range(len(self))[at]
         name = self.names[at].as_py().decode()
-        partition = self.partitions[self.partition_codes[at]]
-        directory = self.places.directory(partition, int(self.integers["bucket"][at]))
         external = self.external_paths[at].as_py()
         group, first_row_id = int(self.merge_groups[at]), int(self.first_row_ids[at])
         return FilePlan(
-            path=f"{directory}/{name}" if external is None else external.decode(),
+            path=f"{self._directory(at)}/{name}" if external is None else external.decode(),
             file_name=name,
             format=name.rpartition(".")[2],
-            partition=self.places.partition(partition),
+            partition=self.partition(int(self.partition_codes[at])),
             first_row_id=None if first_row_id < 0 else first_row_id,
             raw_convertible=bool(self.raw_convertible[at]),
             merge_group=None if group < 0 else group,
@@ -171,7 +196,7 @@ class PlannedFiles(Sequence[FilePlan]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Places:
+class Places:
     """Directories and partitions of files, each put into words once.
 
     Attributes:
@@ -208,3 +233,8 @@ def _deletions(version: Version, files: NDArray[np.int64], root: str) -> dict[in
             path = root + path
         found[at] = Deletion(path, place.offset, place.length, place.cardinality)
     return found
+
+
+def _strings(texts: Sequence[str]) -> pa.StringArray:
+    """Arrow's strings; what is no UTF-8 on disk, and half a surrogate pair here, becomes a question mark."""
+    return pa.array([text.encode(errors="replace").decode() for text in texts], pa.string())

@@ -22,6 +22,7 @@ import numpy as np
 from app.planning.answers import ExplainStep, KeepReason, SkipStep
 from app.planning.bucket_pruning import BucketPruning
 from app.planning.drafts import Drafts
+from app.planning.effort import Effort
 from app.planning.file_indexes import FileIndexes
 from app.planning.first_rows import enough_for_limit, keep_first_rows
 from app.planning.index_filter import IndexFilter
@@ -55,12 +56,14 @@ class Planner:
         request: what was asked.
         predicate: the request's filter, bound to the version's schema.
         warnings: what did not stop the plan but should be known.
+        effort: what may be asked of long lists.
     """
 
     version: Version
     request: PlanRequest
     predicate: BoundPredicate
     warnings: list[str] = field(default_factory=list)
+    effort: Effort = field(default_factory=Effort)
 
     def run(self) -> Drafts:
         """Every file that was asked about, decided."""
@@ -71,7 +74,7 @@ class Planner:
         prune_partitions(drafts, version)
         BucketPruning(version, self.warnings).prune(drafts)
         values = ValueFilter.of(version)
-        indexes = IndexFilter(version, FileIndexes(version), self.warnings)
+        indexes = IndexFilter(version, FileIndexes(version), self.warnings, self.effort)
         joined = None
         if version.schema.options.data_evolution:
             joined = judge_joined(drafts, drafts.left(), values, indexes)

@@ -6,6 +6,7 @@ Every method may be called from many threads and blocks while it reads; the time
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any
@@ -23,12 +24,14 @@ from app.planning.plan_answer import PlanWarnings, answer_plan, plan_bytes, repo
 from app.planning.planner import Planner
 from app.planning.requests import SnapshotSelector
 from app.planning.schemas import DescribedSchemas, describe_schema
+from app.planning.second_look import second_look
 from app.planning.standalone import evaluate_files, inspect_file
 from app.planning.version import Version, VersionContents
-from app.storage import ByteCache, Readers
+from app.storage import ByteCache
 from app.storage.memory import give_memory_back
 from app.table.catalog import Catalog
 from app.table.digest import content_digest
+from app.table.listings import MOST_READS
 from app.table.metadata_files import TableReader
 from app.types.session_zone import session_zone
 
@@ -65,11 +68,10 @@ class IndexService:
     """Answers for some warehouses.
 
     Args:
-        warehouses: by name.
+        warehouses: by name; their readers are closed with the service.
         cache_bytes: capacity of each cache.
         limits: how large requests may be.
         time_zone: the session time zone of requests that name none; None if it is not known.
-        readers: read files side by side, for the warehouses as well; closed with the service.
         disk: where the warehouses keep what they read, if anywhere.
     """
 
@@ -80,13 +82,11 @@ class IndexService:
         cache_bytes: CacheBytes,
         limits: Limits,
         time_zone: str | None = None,
-        readers: Readers | None = None,
         disk: DiskTier | None = None,
     ) -> None:
         self.warehouses = dict(warehouses)
         self._limits = limits
         self._time_zone = time_zone
-        self._readers = readers or Readers()
         self._disk = disk
         self._metadata: ByteCache[Any] = ByteCache("metadata", cache_bytes.metadata, _nbytes)
         self._manifests: ByteCache[Any] = ByteCache("manifests", cache_bytes.manifests, _nbytes)
@@ -119,16 +119,31 @@ class IndexService:
 
     def schemas(self, version: Version) -> Sequence[Mapping[str, Json]]:
         """The schemas of a table up to that of a version; each is read when somebody asks for it."""
-        return DescribedSchemas.of(version, self._readers)
+        return DescribedSchemas.of(version, version.loader.readers)
 
-    def snapshots(self, ref: TableRef, branch: str | None = None) -> list[Mapping[str, Json]]:
-        """The snapshots of a table, oldest first."""
-        return [describe_snapshot(snapshot) for snapshot in self._table(ref).snapshots(branch)]
+    def snapshots(
+        self, ref: TableRef, branch: str | None = None, after: int | None = None, count: int = MOST_READS
+    ) -> tuple[list[Mapping[str, Json]], int | None]:
+        """Some snapshots of a table, oldest first, and the number behind which the others follow.
 
-    def tags(self, ref: TableRef, branch: str | None = None) -> list[Mapping[str, Json]]:
-        """The tags of a table, each with its snapshot."""
-        found = self._table(ref).tags(branch)
-        return [{"name": name, "snapshot": describe_snapshot(snapshot)} for name, snapshot in found.items()]
+        Args:
+            ref: the table.
+            branch: of this branch rather than the main one.
+            after: the number that they follow; None for the first ones.
+            count: how many at most; never more than :data:`MOST_READS`.
+        """
+        part = self._table(ref).snapshots(branch, after, count)
+        return [describe_snapshot(snapshot) for snapshot in part.entries.values()], part.last
+
+    def tags(
+        self, ref: TableRef, branch: str | None = None, after: str | None = None, count: int = MOST_READS
+    ) -> tuple[list[Mapping[str, Json]], str | None]:
+        """Some tags of a table by name, each with its snapshot; as of :meth:`snapshots`."""
+        part = self._table(ref).tags(branch, after, count)
+        described: list[Mapping[str, Json]] = []
+        for name, found in part.entries.items():
+            described.append({"name": name, "snapshot": describe_snapshot(found)})
+        return described, part.last
 
     def branches(self, ref: TableRef) -> list[Mapping[str, Json]]:
         """The branches of a table besides the main one."""
@@ -150,9 +165,8 @@ class IndexService:
                 branch=selector.branch,
                 schema_id=selector.schema_id,
             )
-        loader = IndexLoader(
-            self._warehouse(ref.warehouse), self._readers, table.paths(resolved), self._indexes
-        )
+        warehouse = self._warehouse(ref.warehouse)
+        loader = IndexLoader(warehouse, warehouse.readers, table.paths(resolved), self._indexes)
         resolving_ms = (time.perf_counter() - started) * 1000
         return Version(
             table,
@@ -164,7 +178,8 @@ class IndexService:
 
     def index_files(self, version: Version, index_type: str | None) -> list[Json]:
         """The index files of a version."""
-        return describe_index_files(version, index_type)
+        with second_look(version):
+            return describe_index_files(version, index_type)
 
     def plan(self, ref: TableRef, request: PlanRequest) -> Plan:
         """Which files a query reads, and which of their rows."""
@@ -178,7 +193,8 @@ class IndexService:
         self._check_named(request.files)
         asked = replace(request, selector=SnapshotSelector(), time_zone=self.time_zone(request.time_zone))
         key = (version.identity, content_digest(repr(asked).encode(errors="backslashreplace")))
-        plan = self._plans.get_or_load(key, lambda: self._plan(version, asked))
+        with second_look(version):
+            plan = self._plans.get_or_load(key, lambda: self._plan(version, asked))
         report_plan(plan)
         return plan
 
@@ -189,7 +205,7 @@ class IndexService:
     def deletions_version(self, version: Version, request: DeletionsRequest) -> DeletionsAnswer:
         """The deletions of a version that was resolved before, whatever the request's selector says."""
         self._check_named(request.files)
-        with during(Phase.EVALUATE):
+        with second_look(version), during(Phase.EVALUATE):
             return answer_deletions(version, request, self._zone(request.time_zone))
 
     def lookup(self, ref: TableRef, request: LookupRequest) -> LookupAnswer:
@@ -198,7 +214,7 @@ class IndexService:
 
     def lookup_version(self, version: Version, request: LookupRequest) -> LookupAnswer:
         """The buckets in a version that was resolved before, whatever the request's selector says."""
-        with during(Phase.EVALUATE):
+        with second_look(version), during(Phase.EVALUATE):
             return answer_lookup(version, request, self._zone(request.time_zone))
 
     def warm(self, version: Version) -> None:
@@ -208,23 +224,24 @@ class IndexService:
             SnapshotExpiredError: the version went away.
             CorruptMetadataError: one of its manifests is damaged.
         """
-        for file in version.manifest_files:
-            version.table.manifest(file)
-        # Short by now: a request for the same version, which would wait for it, has nothing left to read.
-        version.contents  # noqa: B018 - sorts the files
-        open_declared(version)
-        version.keep_derived()
+        with second_look(version):
+            for file in version.manifest_files:
+                version.table.manifest(file)
+            # Short by now: a request for the same version, which would wait for it, has nothing left to read.
+            version.contents  # noqa: B018 - sorts the files
+            open_declared(version)
+            version.keep_derived()
 
     def buckets(self, ref: TableRef, request: BucketsRequest) -> BucketsAnswer:
         """What is in the buckets of a partition, or of all partitions."""
         version = self.resolve(ref, request.selector)
-        with during(Phase.EVALUATE):
+        with second_look(version), during(Phase.EVALUATE):
             return answer_buckets(version, request, self._zone(request.time_zone))
 
     def assign(self, ref: TableRef, request: AssignRequest) -> AssignAnswer:
         """Which buckets a writer would put keys into; nothing is written."""
         version = self.resolve(ref, request.lookup.selector)
-        with during(Phase.EVALUATE):
+        with second_look(version), during(Phase.EVALUATE):
             return answer_assignment(version, request, self._zone(request.lookup.time_zone))
 
     def evaluate(
@@ -274,11 +291,13 @@ class IndexService:
         """Forgets everything that was decoded; what is kept on disk stays there."""
         for cache in self._caches():
             cache.clear()
-        self._readers.later(give_memory_back)
+        # It takes long, and nobody waits for it.
+        threading.Thread(target=give_memory_back, name="memory", daemon=True).start()
 
     def close(self) -> None:
         """Ends the threads that read files."""
-        self._readers.close()
+        for warehouse in self.warehouses.values():
+            warehouse.readers.close()
 
     def _caches(self) -> list[ByteCache[Any]]:
         indexes = [getattr(self._indexes, each.name) for each in fields(self._indexes)]
@@ -293,7 +312,7 @@ class IndexService:
 
     def _catalog(self, warehouse: str) -> Catalog:
         storage = self._warehouse(warehouse)
-        return Catalog(TableReader(storage, self._metadata, self._manifests, self._readers))
+        return Catalog(TableReader(storage, self._metadata, self._manifests, storage.readers))
 
     def _table(self, ref: TableRef) -> Table:
         return self._catalog(ref.warehouse).table(ref.database, ref.table)
@@ -330,7 +349,9 @@ class IndexService:
                 "load": (loaded - started) * 1000,
                 "evaluate": (time.perf_counter() - loaded) * 1000,
             }
-            warnings = PlanWarnings(time_zone_warnings(predicate), planner.warnings)
+            warnings = PlanWarnings(
+                (*time_zone_warnings(predicate), *planner.effort.warnings), planner.warnings
+            )
             return answer_plan(version, request, drafts, warnings, timings)
 
     def _zone(self, asked: str | None) -> SessionZone | None:

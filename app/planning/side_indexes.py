@@ -208,7 +208,9 @@ class SideIndexes:
         self, cache: ByteCache[Any], key: tuple[Hashable, ...], fetch: Callable[[], Fetched], expected: int
     ) -> Fetched:
         """Fetches what requests that are under way at the same time lack alike, once for all of them."""
-        fetched: Passing[Fetched] = cache.get_or_load(key, lambda: Passing(fetch()), expected_bytes=expected)
+        fetched: Passing[Fetched] = cache.get_or_load(
+            key, lambda: Passing(fetch()), expected_bytes=expected, storage=self.loader.warehouse.name
+        )
         return fetched.item
 
     @property

@@ -23,6 +23,7 @@ from app.file_index.inspect import inspect
 from app.file_index.result import SKIP, Rows
 from app.file_index.top_n import indexed_rows, top_n
 from app.planning.answers import EvaluateAnswer, EvaluatedFile, ExplainStep
+from app.planning.effort import Effort
 from app.planning.filters import read_filter, time_zone_warnings
 from app.planning.index_places import FILE_INDEX_SUFFIX, check_index_place
 from app.predicates.names import Names, Relation
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 _MAGIC_BYTES = struct.pack(">q", MAGIC)
 _VECTORS_VERSION = b"\x01"
 _FIRST_MAGIC = slice(5, 9)
+_HEAD_BYTES = 9
 _LARGEST_BYTES = 256 << 20
 _HASH_BYTES = 4
 _REPORTED = (CorruptIndexError, StorageError, UnsupportedFormatError, PathNotAllowedError, FilterError)
@@ -80,11 +82,12 @@ def evaluate_files(
         names = Names(fields, relation)
         columns = [names.sort_column(key.column) for key in request.top_n.order_by]
         sort_column = columns[0]
+    effort = Effort()
     files = tuple(
-        _evaluate(warehouse, file, request, predicate, sort_column, any_place=any_place)
+        _evaluate(warehouse, file, request, effort.of_rows(predicate), sort_column, any_place=any_place)
         for file in request.files
     )
-    return EvaluateAnswer(files, time_zone_warnings(predicate))
+    return EvaluateAnswer(files, (*time_zone_warnings(predicate), *effort.warnings))
 
 
 def inspect_file(
@@ -114,8 +117,12 @@ def inspect_file(
     """
     if file.path is not None and not any_place:
         check_index_place(file.path)
-        _check_file(warehouse, file.path)
+        size, head = _check_file(warehouse, file.path)
+        _check_kind(kind, head, file.path)
+        if kind in (None, "hash") and not file.path.endswith(FILE_INDEX_SUFFIX) and not _is_vectors(head):
+            return _some_hashes(warehouse, file.path, size, entries)
     name, content = _content(warehouse, file, any_place=any_place)
+    _check_kind(kind, content, name)
     try:
         match kind or _kind_of(content, name):
             case "file_index":
@@ -146,28 +153,54 @@ def _next(entries: slice, count: int) -> int | None:
     return entries.stop if entries.stop is not None and entries.stop < count else None
 
 
-def _check_file(warehouse: Warehouse, path: str) -> None:
+def _check_file(warehouse: Warehouse, path: str) -> tuple[int, bytes]:
+    """Size and first bytes of a file, before all of it is read, since it may be anything."""
     size = warehouse.size(path)
     if size > _LARGEST_BYTES:
         raise LimitExceededError(
             f"{path} has {size} bytes, and files of at most {_LARGEST_BYTES} are shown", limit=_LARGEST_BYTES
         )
-    if path.endswith(FILE_INDEX_SUFFIX):
-        # Before all of it is read, since it may be anything.
-        (head,) = warehouse.read_ranges([(path, 0, len(_MAGIC_BYTES))])
-        if head != _MAGIC_BYTES:
-            raise (
-                head
-                if isinstance(head, Exception)
-                else CorruptIndexError("expected a file index", offset=0).at(path)
-            )
+    (head,) = warehouse.read_ranges([(path, 0, _HEAD_BYTES)])
+    if isinstance(head, Exception):
+        raise head
+    if path.endswith(FILE_INDEX_SUFFIX) and not head.startswith(_MAGIC_BYTES):
+        raise CorruptIndexError("expected a file index", offset=0).at(path)
+    return size, head
+
+
+def _check_kind(kind: str | None, head: bytes, name: str) -> None:
+    """Refuses to show as key hashes what says itself that it is something else."""
+    if kind != "hash":
+        return
+    if name.endswith(FILE_INDEX_SUFFIX) or head.startswith(_MAGIC_BYTES):
+        raise CorruptIndexError("expected a hash index, found a file index", offset=0).at(name)
+    if _is_vectors(head):
+        raise CorruptIndexError("expected a hash index, found deletion vectors", offset=0).at(name)
+
+
+def _some_hashes(warehouse: Warehouse, path: str, size: int, entries: slice) -> Json:
+    """Some hashes of a file; the others are not read."""
+    if size % _HASH_BYTES:
+        raise CorruptIndexError(f"expected key hashes of {_HASH_BYTES} bytes, found {size} bytes").at(path)
+    count = size // _HASH_BYTES
+    start, stop, _ = entries.indices(count)
+    wanted = _HASH_BYTES * max(0, stop - start)
+    (content,) = warehouse.read_ranges([(path, _HASH_BYTES * start, wanted)])
+    if isinstance(content, Exception):
+        raise content
+    return {
+        "kind": "hash",
+        "row_count": count,
+        "hashes": hash_index.read(content).tolist(),
+        "next_offset": _next(entries, count),
+    }
 
 
 def _kind_of(content: bytes, name: str) -> str:
     """What a file is, by its name and bytes; hash indexes have no mark, so they are what is left."""
     if name.endswith(FILE_INDEX_SUFFIX) or content.startswith(_MAGIC_BYTES):
         return "file_index"
-    if content.startswith(_VECTORS_VERSION) and _is_vectors(content):
+    if _is_vectors(content):
         return "deletion_vectors"
     if len(content) % _HASH_BYTES == 0:
         return "hash"
@@ -176,6 +209,8 @@ def _kind_of(content: bytes, name: str) -> str:
 
 def _is_vectors(content: bytes) -> bool:
     """Whether the first vector has its magic; a file without vectors is its version alone."""
+    if not content.startswith(_VECTORS_VERSION):
+        return False
     return content == _VECTORS_VERSION or content[_FIRST_MAGIC] in (vector32.MAGIC, vector64.MAGIC)
 
 

@@ -56,7 +56,7 @@ def load_vectors(loader: IndexLoader, places: Sequence[VectorPlace]) -> list[Del
             yield _decode(content, paths[id(entry)], entry, lies)
 
     vectors: dict[str, DeletionVector] = loader.caches.deletion_vectors.get_or_load_many(
-        keys, read, expected_bytes=lambda key: by_key[key][1].length
+        keys, read, expected_bytes=lambda key: by_key[key][1].length, storage=loader.warehouse.name
     )
     found = [vectors[key] for key in keys]
     for vector, (entry, lies, row_count) in zip(found, places, strict=True):
@@ -73,7 +73,7 @@ def _decode(
     content: bytes | PaimonIndexError, path: str, entry: IndexEntry, lies: DeletionRange
 ) -> DeletionVector:
     if isinstance(content, FileMissingError):
-        raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired") from content
+        raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired", path=path) from content
     if isinstance(content, PaimonIndexError):
         raise content
     if len(content) < _readable_bytes(entry, lies):

@@ -1,8 +1,8 @@
 """Keeps the latest snapshots of some tables decoded, so that their first plan after a commit is warm.
 
-One thread does it, and loads one manifest at a time: a request that needs more of them meanwhile loads them
-itself, side by side, and waits for one at most. What is decoded is decoded once for each version; should the
-caches need the room for what requests ask for, it is not loaded again.
+One thread for each warehouse does it, and loads one manifest at a time: a request that needs more of them
+meanwhile loads them itself, side by side, and waits for one at most. What is decoded is decoded once for each
+version; should the caches need the room for what requests ask for, it is not loaded again.
 """
 
 from __future__ import annotations
@@ -77,38 +77,48 @@ class Watch:
         self._clock = clock
         self._observer = observer
         self._cancellation = Cancellation()
-        self._thread = threading.Thread(target=self._run, name="paimon-index-watch", daemon=True)
+        # What hangs in one warehouse holds up no table of another.
+        self._threads = [
+            threading.Thread(
+                target=self._run, args=(warehouse,), name=f"paimon-index-watch-{warehouse}", daemon=True
+            )
+            for warehouse in dict.fromkeys(table.warehouse for table in tables)
+        ]
         self._watched = {table: WatchedTable(table, due=clock()) for table in tables}
 
     def start(self) -> None:
         """Begins to watch, if there is a table to watch."""
-        if self._watched:
-            self._thread.start()
+        for thread in self._threads:
+            thread.start()
 
     def stop(self) -> None:
         """Ends the watching, and a load under way at its next read."""
         self._cancellation.cancel()
-        if self._thread.is_alive():
-            self._thread.join(_STOP_SECONDS)
+        until = time.monotonic() + _STOP_SECONDS
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(max(0.0, until - time.monotonic()))
 
     def tables(self) -> list[WatchedTable]:
         """How far each table has been followed, in the order in which they were named."""
         return list(self._watched.values())
 
-    def look(self) -> float:
-        """Looks at every table that is due.
+    def look(self, warehouse: str) -> float:
+        """Looks at every table of a warehouse that is due.
 
         Returns:
             Seconds until the next one is.
         """
-        for watched in self.tables():
+        tables = [table for table in self._watched if table.warehouse == warehouse]
+        for table in tables:
+            watched = self._watched[table]
             if watched.due <= self._clock() and not self._cancellation.event.is_set():
-                self._watched[watched.table] = self._follow(watched)
-        return max(0.0, min(watched.due for watched in self.tables()) - self._clock())
+                self._watched[table] = self._follow(watched)
+        return max(0.0, min(self._watched[table].due for table in tables) - self._clock())
 
-    def _run(self) -> None:
+    def _run(self, warehouse: str) -> None:
         with cancellable(self._cancellation), observed_by(self._observer):
-            while not self._cancellation.event.wait(self.look()):
+            while not self._cancellation.event.wait(self.look(warehouse)):
                 pass
 
     def _follow(self, watched: WatchedTable) -> WatchedTable:

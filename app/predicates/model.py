@@ -80,16 +80,15 @@ class BoundLeaf:
     literals: tuple[Value, ...] = ()
 
     def __str__(self) -> str:
-        name, shown = self.field.name, [_show(value, self.field) for value in self.literals]
+        literals = self.literals[:_SHOWN_LITERALS]
+        name, shown = self.field.name, [_show(value, self.field) for value in literals]
         match self.operator:
             case Operator.IS_NULL:
                 return f"{name} IS NULL"
             case Operator.IS_NOT_NULL:
                 return f"{name} IS NOT NULL"
             case Operator.IN | Operator.NOT_IN:
-                listed = ", ".join(shown[:_SHOWN_LITERALS]) + (
-                    ", ..." if len(shown) > _SHOWN_LITERALS else ""
-                )
+                listed = ", ".join(shown) + (", ..." if len(self.literals) > len(shown) else "")
                 return f"{name} {self.operator.replace('_', ' ')} ({listed})"
             case Operator.BETWEEN:
                 return f"{name} BETWEEN {shown[0]} AND {shown[1]}"

@@ -7,6 +7,7 @@ together: a load claims room before it begins, and waits for its turn where ther
 from __future__ import annotations
 
 import threading
+from collections import Counter, defaultdict
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
@@ -75,7 +76,8 @@ class ByteCache(Generic[Item]):
         self.name = name
         self._weigh = weigh
         self._lock = threading.Lock()
-        self._line = Line(self._lock)
+        self._lines: defaultdict[str, Line] = defaultdict(lambda: Line(self._lock))
+        self._loads: Counter[str] = Counter()
         self._kept: AdmittingCache[Item] = AdmittingCache(capacity_bytes)
         self._under_way: dict[Hashable, _Flight[Item]] = {}
         self._claimed = 0
@@ -107,21 +109,27 @@ class ByteCache(Generic[Item]):
         with self._lock:
             self._kept.keep(key, weighed, self._room)
 
-    def get_or_load(self, key: Hashable, load: Callable[[], Item], *, expected_bytes: int = 0) -> Item:
+    def get_or_load(
+        self, key: Hashable, load: Callable[[], Item], *, expected_bytes: int = 0, storage: str = ""
+    ) -> Item:
         """The object of ``key``, from the cache or from ``load``.
 
         Args:
             key: what the object is known by.
             load: called once for all that ask meanwhile.
             expected_bytes: what the object will weigh, as far as known; ``load`` begins once there is room
-                for it. An object too large for that is loaded while no other claims any room.
+                for it. An object too large for that is loaded while no other of its storage claims any room.
+            storage: the warehouse that ``load`` reads from. Loads of one wait for each other only: what hangs
+                in another storage does not keep this one from loading.
 
         Raises:
             DeadlineExceededError: the request's time ran out, or its caller went away, in waiting for room or
                 for another thread.
             Exception: whatever ``load`` raised, here or in the thread that was loading.
         """
-        found = self.get_or_load_many((key,), lambda _: (load(),), expected_bytes=lambda _: expected_bytes)
+        found = self.get_or_load_many(
+            (key,), lambda _: (load(),), expected_bytes=lambda _: expected_bytes, storage=storage
+        )
         return found[key]
 
     def get_or_load_many(
@@ -130,6 +138,7 @@ class ByteCache(Generic[Item]):
         load_missing: Callable[[Sequence[Key]], Iterable[Item]],
         *,
         expected_bytes: Callable[[Key], int] = lambda _: 0,
+        storage: str = "",
     ) -> dict[Key, Item]:
         """The objects of all ``keys``; those that are missing are loaded together.
 
@@ -138,6 +147,7 @@ class ByteCache(Generic[Item]):
             load_missing: gives the objects of the keys that it is given, in their order. It is called again
                 for further keys where not all fit into the room for loads at once.
             expected_bytes: as of :meth:`get_or_load`, of each key.
+            storage: as of :meth:`get_or_load`.
 
         Raises:
             DeadlineExceededError: as of :meth:`get_or_load`.
@@ -151,7 +161,7 @@ class ByteCache(Generic[Item]):
                 others, batches = self._sort_out(wanted, found)
             missing = sum(len(batch.keys) for batch in batches)
             observer().cache_asked(self.name, len(wanted) - missing, missing)
-            self._load_all(batches, load_missing, found)
+            self._load_all(batches, load_missing, found, storage)
             # What this thread took upon itself is done: no two threads wait for each other.
             wanted = {key: wanted[key] for key in _collect(others, found)}
         return found
@@ -223,10 +233,11 @@ class ByteCache(Generic[Item]):
         batches: Sequence[_Batch[Key, Item]],
         load_missing: Callable[[Sequence[Key]], Iterable[Item]],
         found: dict[Key, Item],
+        storage: str,
     ) -> None:
         for position, batch in enumerate(batches):
             try:
-                loaded = self._load(batch, load_missing)
+                loaded = self._load(batch, load_missing, storage)
             except BaseException as error:
                 for failed in batches[position:]:
                     with self._lock:
@@ -237,35 +248,39 @@ class ByteCache(Generic[Item]):
             found.update(loaded)
 
     def _load(
-        self, batch: _Batch[Key, Item], load_missing: Callable[[Sequence[Key]], Iterable[Item]]
+        self, batch: _Batch[Key, Item], load_missing: Callable[[Sequence[Key]], Iterable[Item]], storage: str
     ) -> dict[Key, Item]:
         PROCESS_MEMORY.require(batch.expected, f"a load for {self.name}")
-        claimed = 0
+        claimed: int | None = None
         if batch.expected:
             with self._lock:
-                claimed = self._line.take(lambda: self._claim(batch.expected))
+                claimed = self._lines[storage].take(lambda: self._claim(batch.expected, storage))
         loaded: dict[Key, Weighed[Item]] = {}
         try:
             for key, item in zip(batch.keys, load_missing(batch.keys), strict=True):
                 loaded[key] = Weighed(item, self._weigh(item))
         finally:
             with self._lock:
-                self._claimed -= claimed
+                if claimed is not None:
+                    self._claimed -= claimed
+                    self._loads[storage] -= 1
                 # Where a load fails, what came before the failure is whole nevertheless.
                 for key in self._land(batch):
                     if key in loaded:
                         self._kept.keep(key, loaded[key], self._room)
-                self._line.changed()
+                for line in self._lines.values():
+                    line.changed()
         return {key: weighed.item for key, weighed in loaded.items()}
 
-    def _claim(self, expected: int) -> int | None:
-        """Claims room for a load, if there is any or no other load claims some."""
+    def _claim(self, expected: int, storage: str) -> int | None:
+        """Claims room for a load, if there is any or no other load from its storage claims some."""
         claimable = self._room - self._kept.protected
-        if expected > claimable and self._claimed:
+        if expected > claimable and self._loads[storage]:
             return None
         claim = min(expected, claimable)
         self._kept.make_room(self._room - claim)
         self._claimed += claim
+        self._loads[storage] += 1
         return claim
 
     def _land(self, batch: _Batch[Key, Item]) -> list[Key]:

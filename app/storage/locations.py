@@ -13,10 +13,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import fsspec
-
 from app.errors import FileMissingError, PathNotAllowedError, SettingsError
 from app.storage.failures import is_behind_the_end
+from app.storage.libraries import STALL_SECONDS, ask, open_filesystem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,15 +26,6 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _LONGEST_KEY = 1024
 """Bytes of the longest name in a bucket of S3, which refuses longer ones; other stores allow no more."""
 _SCHEME_ALIASES = {"s3a": "s3", "s3n": "s3", "local": "file"}
-
-_READ_ONLY_OPTIONS: dict[str, dict[str, Any]] = {
-    # Listings must be fresh: the newest snapshot is found by them. Calls are repeated above, so botocore
-    # need not.
-    "s3": {
-        "use_listings_cache": False,
-        "config_kwargs": {"connect_timeout": 5, "read_timeout": 20, "retries": {"total_max_attempts": 1}},
-    },
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +43,14 @@ class Root:
     directory: str
 
     @classmethod
-    def open(cls, location: str, *, uri: str | None = None, options: dict[str, Any] | None = None) -> Root:
+    def open(
+        cls,
+        location: str,
+        *,
+        uri: str | None = None,
+        options: dict[str, Any] | None = None,
+        stall_seconds: float = STALL_SECONDS,
+    ) -> Root:
         """A root at ``location``, known to paths as ``uri`` (``location`` itself unless given).
 
         Raises:
@@ -62,9 +59,8 @@ class Root:
         """
         place = normal_uri(location)
         protocol = place.partition(":")[0]
-        settings = {**_READ_ONLY_OPTIONS.get(protocol, {}), **(options or {})}
         try:
-            filesystem = fsspec.filesystem(protocol, **settings)
+            filesystem = open_filesystem(protocol, options or {}, stall_seconds)
         except (ValueError, ImportError) as error:
             raise SettingsError(f"cannot open {location}: {error}") from error
         # Some filesystems want a leading slash and some none: each knows its own form.
@@ -73,10 +69,12 @@ class Root:
         return cls(known_as if known_as.endswith("/") else f"{known_as}/", filesystem, directory)
 
     @classmethod
-    def external(cls, allowed: str, options: dict[str, Any] | None = None) -> Root:
+    def external(
+        cls, allowed: str, options: dict[str, Any] | None = None, *, stall_seconds: float = STALL_SECONDS
+    ) -> Root:
         """A root from an operator's ``URI`` or ``URI=LOCATION``; the latter serves a tree that was moved."""
         parts = _MAPPED.split(allowed, maxsplit=1)
-        return cls.open(parts[-1], uri=parts[0], options=options)
+        return cls.open(parts[-1], uri=parts[0], options=options, stall_seconds=stall_seconds)
 
     def holds(self, uri: str) -> bool:
         """Whether a normal URI lies below this root."""
@@ -123,13 +121,21 @@ class Root:
         if self.uri_is_local:
             return _read_local(path, start, end)
         try:
-            content: bytes = self.filesystem.cat_file(path, start=start, end=end)
+            content: bytes = self.ask("cat_file", path, start=start, end=end)
         except OSError as error:
             # An object store refuses a range that begins at the end, as that of an empty file does.
             if is_behind_the_end(error):
                 return b""
             raise
         return content
+
+    def ask(self, method: str, path: str, **options: object) -> Any:  # noqa: ANN401 - whatever it is
+        """What a method of the filesystem answers for a path that :meth:`resolve` gave.
+
+        Raises:
+            Exception: as of :func:`app.storage.libraries.ask`.
+        """
+        return ask(self.filesystem, method, path, **options)
 
     def read_into(self, path: str, buffer: memoryview, start: int = 0, *, flags: int = 0) -> int:
         """Fills a buffer from a place in a local file; how many bytes there were, at most its length.

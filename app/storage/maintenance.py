@@ -14,6 +14,7 @@ from app.observation import StorageOperation
 from app.storage.locations import is_absolute_uri
 
 if TYPE_CHECKING:
+    from app.storage.locations import Root
     from app.storage.warehouse import Warehouse
 
 # What the storage libraries call the time of the last change: local files, object stores, memory.
@@ -70,11 +71,11 @@ class Maintenance:
             PathNotAllowedError: the path leaves the warehouse.
             StorageError: storage failed, after retries, or does not tell when files were written.
         """
-        filesystem, place = self._locate(directory)
+        root, place = self._locate(directory)
         parent = place.strip("/")
 
         def attempt() -> list[dict[str, Any]]:
-            return list(filesystem.ls(place, detail=True))
+            return list(root.ask("ls", place, detail=True))
 
         try:
             found = self.warehouse.retry.call(directory, attempt, kind=StorageOperation.LIST)
@@ -121,15 +122,14 @@ class Maintenance:
             FileMissingError: there is no such file; object stores do not tell.
             StorageError: storage failed, after retries.
         """
-        filesystem, place = self._locate(path)
-        self.warehouse.retry.call(path, lambda: filesystem.rm_file(place), kind=StorageOperation.DELETE)
+        root, place = self._locate(path)
+        self.warehouse.retry.call(path, lambda: root.ask("rm_file", place), kind=StorageOperation.DELETE)
 
-    def _locate(self, path: str) -> tuple[Any, str]:
-        """The library's filesystem that holds ``path``, and its path inside of it."""
+    def _locate(self, path: str) -> tuple[Root, str]:
+        """The root that holds ``path``, and its path inside of that root's filesystem."""
         if is_absolute_uri(path):
             raise PathNotAllowedError(f"{path} is no path inside of the warehouse", path=path)
-        root, place = self.warehouse.locate(path)
-        return root.filesystem, place
+        return self.warehouse.locate(path)
 
 
 def _modified(entry: dict[str, Any], path: str) -> dt.datetime:

@@ -12,16 +12,21 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, TypeVar
 
 from app.storage.deadline import check_deadline, wait_for
+from app.storage.decoding import DecodingMemory
 from app.storage.turns import ByteBudget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
 
+    from app.storage.decoding import Claim
+
 Given = TypeVar("Given")
 Loaded = TypeVar("Loaded")
 
 DEFAULT_BYTES = 256 << 20
+
+_CORES = threading.BoundedSemaphore(os.cpu_count() or 1)
 
 _FEWEST_ALONE = 8
 """Loads that are judged together at least: memory for the first of them may have to come from the system."""
@@ -31,18 +36,25 @@ class Readers:
     """Threads that help requests to load files; a request's deadline and its end go with its work.
 
     The thread that asks takes part, so work may be shared out again from inside of shared work, as long as
-    the outer work claims no bytes.
+    the outer work claims no bytes. Each warehouse has its own: threads and bytes of one that hangs are not
+    missing to others.
 
     Args:
         threads: files that are read for one request at the same time, and threads that help all requests.
         bytes_in_flight: what loads under way may claim together, over all requests.
+        decoding: memory for the decoding of what was loaded, which all warehouses share.
     """
 
-    def __init__(self, threads: int = 16, bytes_in_flight: int = DEFAULT_BYTES) -> None:
+    def __init__(
+        self,
+        threads: int = 16,
+        bytes_in_flight: int = DEFAULT_BYTES,
+        decoding: DecodingMemory | None = None,
+    ) -> None:
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="reader")
         self._budget = ByteBudget(bytes_in_flight)
-        self._cores = threading.BoundedSemaphore(os.cpu_count() or 1)
+        self._decoding = decoding or DecodingMemory()
 
     def map(
         self,
@@ -116,12 +128,18 @@ class Readers:
         self._pool.submit(work)
 
     @contextmanager
+    def decoding(self) -> Iterator[Claim]:
+        """A core as of :meth:`core`, and a claim on the memory that decoding has."""
+        with self.core(), self._decoding.claim() as claim:
+            yield claim
+
+    @contextmanager
     def core(self) -> Iterator[None]:
-        """One of the machine's cores, for decoding what was read.
+        """One of the machine's cores, for decoding what was read; nothing is read in the block.
 
         Of more threads than cores each takes longer, while all of them hold their memory.
         """
-        with self._cores:
+        with _CORES:
             yield
 
     def close(self) -> None:

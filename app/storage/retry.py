@@ -1,31 +1,34 @@
 """Second chances for storage calls, and the one place where a library's exceptions become this project's.
 
-What storage libraries raise for a moment's trouble (resets, timeouts, throttling) is an ``OSError``; the
-kinds of ``OSError`` that state a fact are not worth asking again.
+Nothing below repeats a call (:mod:`app.storage.libraries`), and nothing above does. Which failures are worth
+asking again: :func:`app.storage.failures.is_transient`.
 """
 
 from __future__ import annotations
 
-import errno
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 import tenacity
 
-from app.errors import DeadlineExceededError, FileMissingError, PaimonIndexError, StorageError
+from app.errors import (
+    DeadlineExceededError,
+    FileMissingError,
+    PaimonIndexError,
+    RequestCancelledError,
+    StorageError,
+)
 from app.observation import StorageOperation, observer
 from app.storage.deadline import check_deadline, pause, remaining_seconds
-from app.storage.failures import failure_of
+from app.storage.failures import failure_of, is_missing, is_transient
+from app.storage.retry_budget import RetryBudget
 from app.storage.slots import waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 Result = TypeVar("Result")
-
-_MISSING = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
-_FINAL = (PermissionError, FileExistsError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +40,13 @@ class RetryPolicy:
         first_wait_seconds: upper bound of the first wait; it doubles with every attempt, and the wait is
             drawn evenly between zero and the bound, so that many callers do not come back at once.
         max_wait_seconds: no bound grows beyond this.
+        budget: of repeated calls, for all that the policy is used for; once it is spent, calls fail at once.
     """
 
     attempts: int = 4
     first_wait_seconds: float = 0.1
     max_wait_seconds: float = 2.0
+    budget: RetryBudget = field(default_factory=RetryBudget)
 
     def call(
         self,
@@ -56,24 +61,29 @@ class RetryPolicy:
             FileMissingError: storage says that there is no such file.
             DeadlineExceededError: the request's time is used up, or would be before the next attempt; or its
                 caller went away.
-            StorageError: every attempt failed, or one failed for good.
+            StorageError: every attempt failed, or one failed for good, or the budget is spent.
         """
         check_deadline()
         try:
             with waiting():
-                return _observed(kind, path, operation)
+                result = _observed(kind, path, operation)
         except PaimonIndexError:
             raise
         except Exception as error:
-            if _is_missing(error):
+            if is_missing(error):
                 raise FileMissingError(f"there is no file {path}", path=path) from error
-            return self._call_again(path, operation, kind, error)
+            result = self._call_again(path, operation, kind, error)
+            self.budget.succeeded(is_repeated=True)
+            return result
+        self.budget.succeeded(is_repeated=False)
+        return result
 
     def _call_again(
         self, path: str, operation: Callable[[], Result], kind: StorageOperation, first: Exception
     ) -> Result:
         """The result of further attempts; made apart, since most calls need but one and tenacity is slow."""
         failed: list[Exception] = [first]
+        budget = _SpentBudget(self.budget)
 
         def attempt() -> Result:
             if failed:
@@ -87,9 +97,10 @@ class RetryPolicy:
         if time_left is not None:
             stop |= tenacity.stop_before_delay(time_left)
         retrying = tenacity.Retrying(
-            stop=stop,
+            # The budget comes last, so that only calls that are made take from it.
+            stop=stop | budget,
             wait=tenacity.wait_random_exponential(self.first_wait_seconds, self.max_wait_seconds),
-            retry=tenacity.retry_if_exception(_is_transient),
+            retry=tenacity.retry_if_exception(is_transient),
             sleep=pause,
             reraise=True,
         )
@@ -98,19 +109,32 @@ class RetryPolicy:
         except PaimonIndexError:
             raise
         except Exception as error:
-            if _is_missing(error):
+            if is_missing(error):
                 raise FileMissingError(f"there is no file {path}", path=path) from error
+            why = f"cannot {kind.verb} {path}: {failure_of(error)}"
+            if budget.is_spent:
+                raise StorageError(f"{why}; not tried again, since many calls fail", path=path) from error
             made = retrying.statistics.get("attempt_number", 1)
-            if _is_transient(error) and made < self.attempts:
+            if is_transient(error) and made < self.attempts:
                 message = f"no time is left to {kind.verb} {path} again after {failure_of(error)}"
                 raise DeadlineExceededError(message, path=path) from error
-            raise StorageError(f"cannot {kind.verb} {path}: {failure_of(error)}", path=path) from error
+            raise StorageError(why, path=path) from error
 
 
-def _is_missing(error: BaseException) -> bool:
-    # No file has a name that its file system cannot hold.
-    too_long = isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG
-    return too_long or isinstance(error, _MISSING)
+class _SpentBudget(tenacity.stop.stop_base):
+    """Stops when a budget has no repeated call left; otherwise takes one.
+
+    Attributes:
+        is_spent: whether it did stop.
+    """
+
+    def __init__(self, budget: RetryBudget) -> None:
+        self.is_spent = False
+        self._budget = budget
+
+    def __call__(self, retry_state: tenacity.RetryCallState) -> bool:  # noqa: ARG002 - tenacity's way to ask
+        self.is_spent = not self._budget.take()
+        return self.is_spent
 
 
 def _observed(
@@ -122,7 +146,9 @@ def _observed(
         result = operation()
     except BaseException as error:
         seconds = time.perf_counter() - began
-        observer().storage_called(kind, path, seconds, 0, error=error, is_repeated=is_repeated)
+        # Where nobody waits any more, storage did not fail.
+        failed = None if isinstance(error, RequestCancelledError) else error
+        observer().storage_called(kind, path, seconds, 0, error=failed, is_repeated=is_repeated)
         raise
     if result is None:
         # A reader that found out that it is not the one to ask.
@@ -132,8 +158,3 @@ def _observed(
     size = len(result) if isinstance(result, bytes) else result if isinstance(result, int) else 0
     observer().storage_called(kind, path, seconds, size, error=None, is_repeated=is_repeated)
     return result
-
-
-def _is_transient(error: BaseException) -> bool:
-    is_refusal = isinstance(error, _FINAL) or getattr(error, "errno", None) == errno.EINVAL
-    return isinstance(error, OSError) and not is_refusal and not _is_missing(error)

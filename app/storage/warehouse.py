@@ -12,6 +12,7 @@ from app.errors import (
 )
 from app.observation import StorageOperation
 from app.storage.disk_entry import Piece
+from app.storage.libraries import STALL_SECONDS
 from app.storage.locations import Root, check_segments, is_absolute_uri, normal_uri
 from app.storage.memory import Scratch
 from app.storage.range_reading import RangeReader, too_large
@@ -47,12 +48,14 @@ class Warehouse:
         options: passed to the storage library for ``url`` and external roots (endpoint, credentials).
         max_file_bytes: no file larger than this is read whole, and no range longer.
         retry: how failing calls are repeated.
-        readers: read ranges side by side.
+        readers: read files side by side.
         disk: keeps immutable files and ranges of them, if there is one.
+        stall_seconds: how long an object store may be silent in a call before it is given up, and repeated.
 
     Attributes:
         name: see above.
         retry: see above.
+        readers: see above.
     """
 
     def __init__(  # noqa: PLR0913 - two say what it is, the others have values that fit
@@ -66,13 +69,17 @@ class Warehouse:
         retry: RetryPolicy | None = None,
         readers: Readers | None = None,
         disk: DiskTier | None = None,
+        stall_seconds: float = STALL_SECONDS,
     ) -> None:
         self.name = name
-        self._options = dict(options or {})
-        self._root = Root.open(url, options=self._options)
-        self._external = tuple(Root.external(allowed, self._options) for allowed in allow_external)
+        known = dict(options or {})
+        self._root = Root.open(url, options=known, stall_seconds=stall_seconds)
+        self._external = tuple(
+            Root.external(allowed, known, stall_seconds=stall_seconds) for allowed in allow_external
+        )
         self._max_file_bytes = max_file_bytes
         self.retry = retry or RetryPolicy()
+        self.readers = readers or Readers()
         self._disk = disk
         self._scratch = Scratch()
         # A name may be given to another directory while the disk tier keeps pieces of this one.
@@ -80,7 +87,7 @@ class Warehouse:
         self._ranges = RangeReader(
             self.locate,
             self.retry,
-            readers or Readers(),
+            self.readers,
             disk,
             self._identity,
             max_file_bytes,
@@ -204,7 +211,7 @@ class Warehouse:
         try:
             root, place = self.locate(directory) if directory else (self._root, self._root.resolve(""))
             found = self.retry.call(
-                directory, lambda: list(root.filesystem.ls(place, detail=False)), kind=StorageOperation.LIST
+                directory, lambda: list(root.ask("ls", place, detail=False)), kind=StorageOperation.LIST
             )
         except FileMissingError:
             return []
@@ -235,7 +242,7 @@ class Warehouse:
             StorageError: storage failed, after retries.
         """
         root, place = self.locate(path)
-        information = self.retry.call(path, lambda: root.filesystem.info(place), kind=StorageOperation.STAT)
+        information = self.retry.call(path, lambda: root.ask("info", place), kind=StorageOperation.STAT)
         return int(information.get("size") or 0)
 
     def locate(self, path: str) -> tuple[Root, str]:

@@ -21,6 +21,7 @@ Blocks are expanded here, with a bound (:mod:`app.table.avro_codecs`), and decod
 
 from __future__ import annotations
 
+import traceback
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,8 +31,8 @@ from app.table.avro_apart import LiftedValues
 from app.table.avro_blocks import Block, decode_blocks
 from app.table.avro_codecs import expand
 from app.table.avro_schema import BRANCH, reading_schema
-from app.table.expansion import allowed_bytes
-from app.table.record_columns import RecordColumns
+from app.table.expansion import MAX_EXPANSION, Allowance, allowed_bytes
+from app.table.record_columns import RecordColumns, list_items
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -47,11 +48,24 @@ MAGIC = b"Obj\x01"
 MAX_BLOCK_BYTES = 64 << 20
 """No block may expand to more: writers close a block after 64 kB and one record."""
 
+_SMALL_BLOCK_BYTES = 16 << 20
+"""Nor to more than this, unless it is as large in the file as blocks are that expand so far."""
+
+_DECODED_BLOCK_BYTES = 1 << 20
+"""As before, of what passes through the decoder: the record without a large index."""
+
+_SMALL_FILE_BYTES = 64 << 20
+"""All blocks of a small file together."""
+
 SYNC_BYTES = 16
 _MAX_LONG_BYTES = 10
 _MAX_HEADER_PAIRS = 100
 # Decoding has an overhead for each time, but pieces that are small use the same memory again and again.
 _DECODED_TOGETHER_BYTES = 4 << 20
+# A list of empty names has one byte for each. The decoder makes four of it, in buffers that grow by doubling.
+_MEMORY_PER_DECODED_BYTE = 12
+# Beside the columns, for what is made of them: where each item of a list starts, and how long it is.
+_MEMORY_PER_ITEM = 16
 
 
 def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
@@ -65,26 +79,40 @@ def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
         CorruptMetadataError: the bytes are not such a file.
         UnsupportedFormatError: the file is compressed by an unknown codec.
     """
-    schema, blocks = _open(data, expected)
-    return _decode(blocks, schema)
+    allowance = Allowance(len(data))
+    schema, blocks = _open(data, expected, allowance)
+    return _decode(blocks, schema, allowance)
 
 
 def read_columns_apart(
     data: Buffer, expected: RecordOf, column: ColumnApart
 ) -> tuple[RecordColumns, BytesColumn]:
     """As :func:`read_columns`, but one column of large values apart; records are without it."""
-    schema, blocks = _open(data, expected)
-    lifted = LiftedValues(column.prefix, capacity=len(data))
     try:
-        records, decoded = column.take_out(_decode(map(lifted.lighten, _ahead(blocks)), schema))
-        return records, lifted.put_back(decoded)
-    except CorruptMetadataError:
-        # Something was taken for a value that is none; or the file is damaged, and now tells where.
-        schema, blocks = _open(data, expected)
-        return column.take_out(_decode(blocks, schema))
+        return _read_lifted(data, expected, column)
+    except CorruptMetadataError as error:
+        # What the first attempt holds need not be held beside the second.
+        traceback.clear_frames(error.__traceback__)
+    # Something was taken for a value that is none; or the file is damaged, and now tells where.
+    return column.take_out(read_columns(data, expected))
 
 
-def _open(data: Buffer, expected: RecordOf) -> tuple[ReadingSchema, Iterator[Block]]:
+def _read_lifted(data: Buffer, expected: RecordOf, column: ColumnApart) -> tuple[RecordColumns, BytesColumn]:
+    """The same, where everything that looks like a value of the column is one."""
+    allowance = Allowance(len(data))
+    schema, blocks = _open(data, expected, allowance)
+    lifted = LiftedValues(column.prefix, capacity=len(data))
+
+    def lighten(block: Block) -> Block:
+        lighter = lifted.lighten(block)
+        allowance.take(max(0, len(block.expanded) - len(lighter.expanded)), "embedded indexes", block.offset)
+        return lighter
+
+    records, decoded = column.take_out(_decode(map(lighten, _ahead(blocks)), schema, allowance))
+    return records, lifted.put_back(decoded)
+
+
+def _open(data: Buffer, expected: RecordOf, allowance: Allowance) -> tuple[ReadingSchema, Iterator[Block]]:
     """The schema of a record, found harmless, and the expanded blocks of a file."""
     cursor = AvroCursor(memoryview(data))
     check_magic(cursor)
@@ -92,20 +120,34 @@ def _open(data: Buffer, expected: RecordOf) -> tuple[ReadingSchema, Iterator[Blo
     sync = bytes(cursor.take(SYNC_BYTES, "a sync marker"))
     codec = header.get("avro.codec", b"null").decode(errors="replace")
     schema = reading_schema(header.get("avro.schema", b""), expected)
-    return schema, _read_blocks(cursor, codec, sync)
+    return schema, _read_blocks(cursor, codec, sync, allowance)
 
 
-def _decode(blocks: Iterable[Block], schema: ReadingSchema) -> RecordColumns:
+def _decode(blocks: Iterable[Block], schema: ReadingSchema, allowance: Allowance) -> RecordColumns:
     """The records of some blocks, decoded as many at a time as is good for caches; one piece at least."""
-    pieces, together, held_bytes = [], [], 0
+    pieces: list[pa.StructArray] = []
+    together: list[Block] = []
+    held_bytes = 0
+
+    def decode_together() -> None:
+        allowance.hold(held_bytes * _MEMORY_PER_DECODED_BYTE)
+        piece = _decode_piece(together or [Block(0, 0, b"", 0)], schema)
+        taken = piece.get_total_buffer_size() + _MEMORY_PER_ITEM * list_items(piece)
+        allowance.take(taken, "records", together[0].offset if together else None)
+        pieces.append(piece)
+
     for block in blocks:
+        if len(block.expanded) > max(_DECODED_BLOCK_BYTES, MAX_EXPANSION * block.stored_bytes):
+            raise CorruptMetadataError(
+                f"a block of {block.stored_bytes} bytes expands to {len(block.expanded)}", offset=block.offset
+            )
         together.append(block)
         held_bytes += len(block.expanded)
         if held_bytes >= _DECODED_TOGETHER_BYTES:
-            pieces.append(_decode_piece(together, schema))
+            decode_together()
             together, held_bytes = [], 0
     if together or not pieces:
-        pieces.append(_decode_piece(together or [Block(0, 0, b"")], schema))
+        decode_together()
     return RecordColumns(pieces)
 
 
@@ -139,9 +181,9 @@ def _ahead(blocks: Iterator[Block]) -> Iterator[Block]:
     yield from waiting
 
 
-def _read_blocks(cursor: AvroCursor, codec: str, sync: bytes) -> Iterator[Block]:
+def _read_blocks(cursor: AvroCursor, codec: str, sync: bytes, allowance: Allowance) -> Iterator[Block]:
     size = len(cursor.data)
-    room = allowed_bytes(size)
+    room = allowed_bytes(size, _SMALL_FILE_BYTES)
     records = 0
     while cursor.left:
         start = cursor.at
@@ -153,12 +195,13 @@ def _read_blocks(cursor: AvroCursor, codec: str, sync: bytes) -> Iterator[Block]
         if cursor.take(SYNC_BYTES, "a sync marker") != sync:
             raise CorruptMetadataError("expected the file's sync marker after a block", offset=cursor.at - 16)
         try:
-            expanded = expand(codec, packed, min(room, MAX_BLOCK_BYTES))
+            most = min(room, MAX_BLOCK_BYTES, max(_SMALL_BLOCK_BYTES, MAX_EXPANSION * length))
+            expanded = expand(codec, packed, most, allowance.hold)
         except CorruptMetadataError as error:
             raise CorruptMetadataError(error.expectation, offset=start) from error
         if count > len(expanded):
             raise CorruptMetadataError(f"{count} records in a block of {len(expanded)} bytes", offset=start)
-        yield Block(start, count, expanded)
+        yield Block(start, count, expanded, length)
         records += count
         room -= len(expanded)
 

@@ -106,7 +106,7 @@ class LiftedValues:
         if self._waiting_bytes >= _MOVED_TOGETHER_BYTES:
             self._move()
         parts.append(view[done:])
-        return Block(block.offset, block.count, b"".join(parts))
+        return Block(block.offset, block.count, b"".join(parts), block.stored_bytes)
 
     def put_back(self, decoded: BytesColumn) -> BytesColumn:
         """The column with values for its tokens.

@@ -47,11 +47,13 @@ class Block:
         offset: where the block starts in its file.
         count: how many records it claims to have.
         expanded: the records, without compression.
+        stored_bytes: how long the block is in its file.
     """
 
     offset: int
     count: int
     expanded: Buffer
+    stored_bytes: int
 
 
 _MARK_BYTES = 16

@@ -46,6 +46,8 @@ _SNAPPY_MAX_EXPANSION = 22
 _RAW_DEFLATE = -15
 _DEFLATE_LEVEL = 6
 _ZSTD_LEVEL = 1
+_STEP_BYTES = 1 << 20
+"""So much of a block is expanded at once, which is all of nearly every block."""
 _XZ_MEMORY_BYTES = 128 << 20
 # Some writers make raw deflate of a zlib stream, and leave of its checksum what they forget to cut off.
 _TOLERATED_TAIL = {"deflate": 4}
@@ -59,21 +61,44 @@ class _Decompressor(Protocol):
     def decompress(self, data: Buffer, max_length: int, /) -> bytes: ...
 
 
+class _Inflate:
+    """Raw deflate as the other decompressors have it: what is left of the input is kept inside."""
+
+    def __init__(self) -> None:
+        self._inner = zlib.decompressobj(_RAW_DEFLATE)
+
+    @property
+    def eof(self) -> bool:
+        return self._inner.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inner.unused_data
+
+    def decompress(self, data: Buffer, max_length: int, /) -> bytes:
+        return self._inner.decompress(data or self._inner.unconsumed_tail, max_length)
+
+
 _STREAMS: dict[str, Callable[[], _Decompressor]] = {
-    "deflate": lambda: zlib.decompressobj(_RAW_DEFLATE),
+    "deflate": _Inflate,
     "zstandard": ZstdDecompressor,
     "bzip2": bz2.BZ2Decompressor,
     "xz": lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY_BYTES),
 }
 
 
-def expand(codec: str, block: Buffer, limit: int) -> Buffer:
+def _ask_nobody(_: int) -> None:
+    """Data files of this machine's own are read by command-line tools alone."""
+
+
+def expand(codec: str, block: Buffer, limit: int, hold: Callable[[int], None] = _ask_nobody) -> Buffer:
     """The block without its compression.
 
     Args:
         codec: Avro's name of it.
         block: as it stands in the file.
         limit: most bytes that may come out.
+        hold: is asked for the bytes that this takes, before it takes them.
 
     Raises:
         CorruptMetadataError: the block is damaged, or expands to more than ``limit`` bytes.
@@ -83,9 +108,9 @@ def expand(codec: str, block: Buffer, limit: int) -> Buffer:
         case "null":
             return _within(block, limit)
         case "snappy":
-            return _expand_snappy(block, limit)
+            return _expand_snappy(block, limit, hold)
         case _ if codec in _STREAMS:
-            return _expand_stream(codec, block, limit)
+            return _expand_stream(codec, block, limit, hold)
         case _:
             raise UnsupportedFormatError(f"Avro codec {codec!r} is not supported")
 
@@ -114,10 +139,13 @@ def _within(expanded: Buffer, limit: int) -> Buffer:
     return expanded
 
 
-def _expand_stream(codec: str, block: Buffer, limit: int) -> bytes:
+def _expand_stream(codec: str, block: Buffer, limit: int, hold: Callable[[int], None]) -> bytes:
     decompressor = _STREAMS[codec]()
     try:
-        expanded = decompressor.decompress(block, limit + 1)
+        hold(min(limit, _STEP_BYTES))
+        expanded = decompressor.decompress(block, min(limit + 1, _STEP_BYTES))
+        if len(expanded) == _STEP_BYTES:
+            expanded += _rest(decompressor, limit + 1 - _STEP_BYTES, hold)
     except (zlib.error, ZstdError, lzma.LZMAError, OSError, EOFError, ValueError) as error:
         raise CorruptMetadataError(f"expected a {codec} block, found damage: {error}") from error
     _within(expanded, limit)
@@ -126,10 +154,25 @@ def _expand_stream(codec: str, block: Buffer, limit: int) -> bytes:
     return expanded
 
 
-def _expand_snappy(block: Buffer, limit: int) -> bytes:
+def _rest(decompressor: _Decompressor, most: int, hold: Callable[[int], None]) -> bytes:
+    """What a stream has beside its first bytes, ``most`` bytes at most."""
+    parts, size = [], 0
+    while size < most and not decompressor.eof:
+        # The parts, and what is made of all of them.
+        hold(2 * (size + 2 * _STEP_BYTES))
+        part = decompressor.decompress(b"", min(most - size, _STEP_BYTES))
+        if not part:
+            break
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts)
+
+
+def _expand_snappy(block: Buffer, limit: int, hold: Callable[[int], None]) -> bytes:
     if len(block) <= _CRC.size:
         raise CorruptMetadataError(f"a snappy block of {len(block)} bytes has no room for its checksum")
     packed, (checksum,) = block[: -_CRC.size], _CRC.unpack(block[-_CRC.size :])
+    hold(min(limit, _SNAPPY_MAX_EXPANSION * len(packed)))
     expanded = expand_raw_snappy(packed, limit)
     if zlib.crc32(expanded) != checksum:
         raise CorruptMetadataError("a snappy block does not have the checksum it states")

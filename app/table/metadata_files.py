@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from app.errors import CorruptMetadataError, FileMissingError, SnapshotExpiredError
 from app.storage.memory import give_memory_back
+from app.table.expansion import asking
 from app.table.references import decode, report_undecodable
 
 if TYPE_CHECKING:
@@ -80,10 +81,14 @@ class MetadataFiles:
             try:
                 # Its writer named it after a random UUID, so that it is no other file's name even where the
                 # table was dropped and made anew.
-                with self.reader.storage.reading(path, size) as data, self.reader.readers.core():
+                with (
+                    self.reader.storage.reading(path, size) as data,
+                    self.reader.readers.decoding() as claim,
+                    asking(claim.grow_to),
+                ):
                     decoded, length = decode(path, data, parse), len(data)
             except FileMissingError as error:
-                raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired") from error
+                raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired", path=path) from error
             # Avro cut between two blocks is Avro as well, with fewer records: only the size tells.
             if size is not None and length != size:
                 report_undecodable(path)

@@ -135,6 +135,15 @@ class RecordColumns:
         return columns[0] if len(columns) == 1 else pa.concat_arrays(columns)
 
 
+def list_items(array: pa.Array) -> int:
+    """How many items the lists in an Arrow array have together, those inside of records included."""
+    if pa.types.is_struct(array.type):
+        return sum(list_items(array.field(at)) for at in range(array.type.num_fields))
+    if pa.types.is_list(array.type):
+        return len(array.values) + list_items(array.values)
+    return 0
+
+
 def list_codes(array: pa.ListArray) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Numbers lists of strings so that equal lists have one number; null counts as empty.
 

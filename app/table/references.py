@@ -14,6 +14,7 @@ directories are listed otherwise. Nothing here is cached, since all of it change
 from __future__ import annotations
 
 import re
+import traceback
 from bisect import bisect_right
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,10 +22,12 @@ from app.errors import (
     CorruptMetadataError,
     FileMissingError,
     NotFoundError,
+    PaimonIndexError,
     SnapshotExpiredError,
     UnsupportedFormatError,
 )
 from app.observation import FileFormat, observer
+from app.table.listings import Part
 from app.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -53,12 +56,24 @@ def decode(path: str, data: Content, parse: Callable[[Content], Parsed]) -> Pars
     """What ``parse`` makes of a file's bytes; its errors say which file it was."""
     try:
         return parse(data)
-    except CorruptMetadataError as error:
-        report_undecodable(path)
-        raise error.at(path) from error
-    except UnsupportedFormatError as error:
-        report_undecodable(path)
-        raise UnsupportedFormatError(f"{path}: {error}") from error
+    except PaimonIndexError as error:
+        _let_go(error)
+        match error:
+            case CorruptMetadataError():
+                report_undecodable(path)
+                raise error.at(path) from error
+            case UnsupportedFormatError():
+                report_undecodable(path)
+                raise UnsupportedFormatError(f"{path}: {error}") from error
+            case _:
+                raise
+
+
+def _let_go(error: BaseException | None) -> None:
+    """Drops what decoders held when they failed, which would live for as long as somebody has the error."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
 
 
 def report_undecodable(path: str) -> None:
@@ -107,6 +122,7 @@ class References:
         Raises:
             SnapshotExpiredError: snapshots went away faster than they could be read.
             CorruptMetadataError: there are none any more, though the hint names one.
+            FileMissingError: there are none any more, though what commits leave behind is there.
         """
         hinted = self._latest_hint()
         if hinted is not None:
@@ -118,6 +134,7 @@ class References:
         ids = self.snapshot_ids()
         if not ids:
             if hinted is None:
+                self._check_never_written()
                 return None
             raise CorruptMetadataError(
                 f"LATEST names snapshot {hinted} of {self._what}, which has no snapshots"
@@ -140,8 +157,14 @@ class References:
         except FileMissingError as error:
             raise NotFoundError(f"{self._what} has no snapshot {snapshot_id}: {self._range()}") from error
 
-    def existing_snapshots(self, readers: Readers) -> list[Snapshot]:
-        """Every snapshot, oldest first, without those that expire while they are read."""
+    def existing_snapshots(self, readers: Readers, after: int | None, count: int) -> Part[int, Snapshot]:
+        """A part of the snapshots, oldest first, without those that expire while they are read.
+
+        Args:
+            readers: read side by side.
+            after: the number that the part begins behind; None for the first part.
+            count: most snapshots of it.
+        """
 
         def read(snapshot_id: int) -> Snapshot | None:
             try:
@@ -149,8 +172,7 @@ class References:
             except FileMissingError:
                 return None
 
-        found = readers.map(read, self.snapshot_ids())
-        return [snapshot for snapshot in found if snapshot is not None]
+        return Part.read(self.snapshot_ids(), after, count, read, readers)
 
     def at_time(self, millis: int) -> Snapshot:
         """The newest snapshot that was committed at ``millis`` or before; tags do not count.
@@ -184,20 +206,45 @@ class References:
         except FileMissingError as error:
             raise missing from error
 
-    def tags(self) -> dict[str, Snapshot]:
-        """All tags by name, as a listing sees them: those with a slash in their name are not seen."""
-        found = {}
-        for name in self._names("tag", "tag-"):
+    def tags(self, readers: Readers, after: str | None, count: int) -> Part[str, Snapshot]:
+        """A part of the tags by name, as a listing sees them: those with a slash in their name are not seen.
+
+        Args:
+            readers: read side by side.
+            after: the name that the part begins behind; None for the first part.
+            count: most tags of it.
+        """
+
+        def read(name: str) -> Snapshot | None:
             try:
-                found[name] = self.tag(name)
+                return self.tag(name)
             except NotFoundError:
                 # Deleted since it was listed, or the directory of a tag with a slash.
-                continue
-        return found
+                return None
+
+        return Part.read(sorted(self._names("tag", "tag-")), after, count, read, readers)
 
     def branches(self) -> list[str]:
         """Names of the branches, without the main one."""
         return self._names("branch", "branch-")
+
+    def _check_never_written(self) -> None:
+        """Makes sure that a table without snapshots is one that nobody has committed to.
+
+        A writer that failed in its first commit may leave manifests behind, but deletes manifest lists.
+        """
+        tags, lists = self._names("tag", "tag-"), self._names("manifest", "manifest-list-")
+        if not tags and not lists:
+            return
+        left = f"tag {tags[0]!r}" if tags else f"manifest/manifest-list-{lists[0]}"
+        # A first commit may have come between the two looks.
+        if not self.snapshot_ids():
+            path = f"{self._directory}/snapshot"
+            raise FileMissingError(
+                f"{self._what} has no snapshots in {path}, though it was written to: {left} is there; bring "
+                f"the directory back",
+                path=path,
+            )
 
     def _latest_hint(self) -> int | None:
         """The number in LATEST, unless a later snapshot shows it to be stale."""

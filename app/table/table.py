@@ -25,6 +25,7 @@ from app.table.schema import TableSchema
 
 if TYPE_CHECKING:
     from app.table.index_manifest import IndexEntry
+    from app.table.listings import Part
     from app.table.manifest_list import ManifestFile
     from app.table.metadata_files import TableReader
     from app.table.snapshot import Snapshot
@@ -116,25 +117,35 @@ class Table:
         identity = content_digest(*(fact.encode() for fact in facts))
         return ResolvedSnapshot(snapshot, schema, branch, tag, directory, identity)
 
-    def snapshots(self, branch: str | None = None) -> list[Snapshot]:
-        """The snapshots that are there, oldest first.
+    def snapshots(self, branch: str | None, after: int | None, count: int) -> Part[int, Snapshot]:
+        """A part of the snapshots that are there, oldest first.
+
+        Args:
+            branch: of this branch rather than the main one.
+            after: the number that the part begins behind; None for the first part.
+            count: most snapshots of it.
 
         Raises:
             NotFoundError: there is no such table or branch.
         """
         _, references = self._references(branch)
         references.schema_ids()
-        return references.existing_snapshots(self._reader.readers)
+        return references.existing_snapshots(self._reader.readers, after, count)
 
-    def tags(self, branch: str | None = None) -> dict[str, Snapshot]:
-        """The tags by name.
+    def tags(self, branch: str | None, after: str | None, count: int) -> Part[str, Snapshot]:
+        """A part of the tags by name.
+
+        Args:
+            branch: of this branch rather than the main one.
+            after: the name that the part begins behind; None for the first part.
+            count: most tags of it.
 
         Raises:
             NotFoundError: there is no such table or branch.
         """
         _, references = self._references(branch)
         references.schema_ids()
-        return references.tags()
+        return references.tags(self._reader.readers, after, count)
 
     def branches(self) -> list[str]:
         """Names of the branches, without the main one.
@@ -181,7 +192,9 @@ class Table:
                 key, lambda: self._read_schema(references, schema_id)
             )
         except NotFoundError as error:
-            raise SnapshotExpiredError(f"schema {schema_id} of {self._what} is gone") from error
+            raise SnapshotExpiredError(
+                f"schema {schema_id} of {self._what} is gone", path=references.schema_path(schema_id)
+            ) from error
         return schema
 
     def paths(self, resolved: ResolvedSnapshot) -> TablePaths:
@@ -244,6 +257,21 @@ class Table:
             return ()
         file = (resolved.snapshot.index_manifest, None)
         return self._files.get(self._reader.manifests, file, IndexManifest.parse).entries
+
+    def lacks(self, resolved: ResolvedSnapshot, path: str) -> bool:
+        """Whether a file is missing although the snapshot or tag of a version is still what it was."""
+        if resolved.snapshot is None or self._storage.exists(path):
+            return False
+        _, references = self._references(resolved.branch)
+        try:
+            found = (
+                references.snapshot(resolved.snapshot.id)
+                if resolved.tag is None
+                else references.tag(resolved.tag)
+            )
+        except NotFoundError:
+            return False
+        return found.digest == resolved.snapshot.digest
 
     @property
     def _what(self) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
+from app.errors import DeadlineExceededError
 from app.observation import FileFormat, Observer, Phase, StorageOperation
+from app.storage.failures import is_missing, is_timeout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,13 +26,6 @@ PHASE_NAMES: Final = {phase: phase.value for phase in Phase}
 """Looking a name up is faster than to ask an enumeration for it, and every request has a few."""
 
 _OPERATION_LABELS: Final = {operation: (operation.value,) for operation in StorageOperation}
-_ERRORS: Final = (
-    (FileNotFoundError, "missing"),
-    (NotADirectoryError, "missing"),
-    (IsADirectoryError, "missing"),
-    (PermissionError, "denied"),
-    (TimeoutError, "timeout"),
-)
 
 
 class Background(Observer):
@@ -203,4 +198,8 @@ class Account(Background):
 
 
 def _kind_of(error: BaseException) -> str:
-    return next((name for kind, name in _ERRORS if isinstance(error, kind)), "failed")
+    if is_missing(error):
+        return "missing"
+    if isinstance(error, PermissionError):
+        return "denied"
+    return "timeout" if is_timeout(error) or isinstance(error, DeadlineExceededError) else "failed"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from itertools import islice
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyroaring import BitMap
@@ -17,12 +17,19 @@ from app.api.encoding import Form
 from app.api.plan_batches import plan_batches
 from app.api.plan_lines import plan_lines
 from app.errors import LimitExceededError
-from app.planning.answers import Deletion, ExplainStep, FilePlan, KeepReason, Plan, PlanSummary, SkipStep
+from app.planning.answers import Deletion, ExplainStep, KeepReason, Plan, PlanSummary, Positions, SkipStep
+from app.planning.drafts import SKIPS, decision
+from app.planning.planned_files import Places, PlannedFiles
 from app.planning.requests import SelectionForm
-from app.types import DataField, Json, parse_type
+from app.table.options import TableOptions
+from app.table.paths import TablePaths
+from app.table.schema import TableSchema
+from app.types import DataField, Json, Value, parse_json, parse_type
+from app.types.binary_row import serialize_row
+from app.types.session_zone import session_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 MANY = 25_000
 DIGITS = Decimal("-123456789012345678901234567890.12")
@@ -31,58 +38,68 @@ MIDNIGHT = datetime(2025, 8, 1, tzinfo=UTC)
 BITMAPS = Form(SelectionForm.BITMAP, 1_000)
 
 
-class LazyFiles(Sequence[FilePlan]):
-    """Files that are made when they are asked for; ``made`` counts them."""
-
-    def __init__(self, total: int, **members: Any) -> None:
-        self._total = total
-        self._members = members
-        self.made = 0
-
-    def __len__(self) -> int:
-        return self._total
-
-    @overload
-    def __getitem__(self, index: int) -> FilePlan: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[FilePlan]: ...
-    def __getitem__(self, index: int | slice) -> FilePlan | list[FilePlan]:
-        if isinstance(index, slice):
-            return [self[each] for each in range(*index.indices(self._total))]
-        if index >= self._total:
-            raise IndexError(index)
-        self.made += 1
-        return a_file(file_name=f"data-{index}.parquet", **self._members)
+NAMED = TableOptions({"partition.legacy-name": "false"})
+"""So that every type has directories."""
 
 
-def a_file(**members: Any) -> FilePlan:
-    """A kept file."""
-    file: dict[str, Any] = {
-        "path": "demo.db/events/bucket-0/data-0.parquet",
-        "file_name": "data-0.parquet",
-        "format": "parquet",
+class Watched(dict[int, "Positions"]):
+    """Selections that remember the last file whose rows were asked for."""
+
+    last = -1
+
+    def get(self, at: int, default: object = None) -> object:  # type: ignore[override] # as it is called
+        """The selection of a file."""
+        self.last = max(self.last, at)
+        return super().get(at, default)
+
+
+def planned(
+    count: int = 1,
+    fields: Sequence[DataField] = (),
+    partition: Sequence[Value | None] = (),
+    selections: Mapping[int, Positions] | None = None,
+    deletions: Mapping[int, Deletion] | None = None,
+    steps: Sequence[tuple[ExplainStep, ...]] | None = None,
+    reason: KeepReason | SkipStep = KeepReason.MATCHED,
+    **integers: int,
+) -> PlannedFiles:
+    """Files that are all alike, in bucket 0 of one partition."""
+    numbers = {
         "file_size": 1 << 40,
         "row_count": 1_000,
         "schema_id": 0,
         "level": 0,
-        "partition": {},
         "bucket": 0,
         "total_buckets": -1,
         "min_sequence_number": 1,
         "max_sequence_number": 2,
-        "first_row_id": None,
-        "raw_convertible": True,
-        "merge_group": None,
         "selected_rows": 1_000,
-        "selection": None,
-        "residual": False,
-        "deletion": None,
-        "reason": KeepReason.MATCHED,
+        "first_row_id": -1,
+        "merge_group": -1,
     }
-    return FilePlan(**(file | members))
+    columns = {name: np.full(count, integers.get(name, value)) for name, value in numbers.items()}
+    schema = TableSchema(0, tuple(fields), tuple(field.name for field in fields), options=NAMED)
+    code = next(code for code in range(-len(KeepReason), len(SKIPS) + 1) if code and decision(code) is reason)
+    return PlannedFiles(
+        names=pa.array([b"data-%d.parquet" % at for at in range(count)], pa.large_binary()),
+        external_paths=pa.nulls(count, pa.large_binary()),
+        partitions=(serialize_row(partition, [field.type for field in fields]),),
+        partition_codes=np.zeros(count, np.int32),
+        places=Places(TablePaths("demo.db/events", schema), ""),
+        first_row_ids=columns.pop("first_row_id"),
+        merge_groups=columns.pop("merge_group"),
+        integers=columns,
+        residual=np.zeros(count, np.bool_),
+        raw_convertible=np.ones(count, np.bool_),
+        decisions=np.full(count, code, np.int8),
+        selections=selections or {},
+        deletions=deletions or {},
+        steps=steps,
+    )
 
 
-def a_plan(files: Sequence[FilePlan], skipped: Sequence[FilePlan] = ()) -> Plan:
+def a_plan(files: PlannedFiles, skipped: PlannedFiles | None = None) -> Plan:
+    skipped = planned(0) if skipped is None else skipped
     summary = PlanSummary(
         files_total=len(files) + len(skipped),
         files_kept=len(files),
@@ -110,34 +127,26 @@ def batches(plan: Plan) -> Iterator[bytes]:
 def partition_of(data_type: str, value: Json) -> tuple[pa.DataType, object]:
     """The Arrow type and value of a partition column."""
     field = DataField(0, "part", parse_type(data_type))
-    plan = a_plan([a_file(partition={"part": value})])
+    plan = a_plan(planned(1, [field], [parse_json(value, field.type, session_zone("UTC"))]))
     table = pa.ipc.open_stream(b"".join(plan_batches(plan, [field], BITMAPS, explain=False))).read_all()
     return table.schema.field("partition").type.field("part").type, table["partition"][0].as_py()["part"]
 
 
 @pytest.mark.parametrize("pieces", [lines, batches])
-def test_only_the_files_of_a_piece_are_made_for_it(pieces: Callable[[Plan], Iterator[bytes]]) -> None:
-    files = LazyFiles(MANY)
-    stream = pieces(a_plan(files))
+def test_only_the_files_of_a_piece_are_written_for_it(pieces: Callable[[Plan], Iterator[bytes]]) -> None:
+    selections = Watched({MANY - 1: BitMap([1])})
+    stream = pieces(a_plan(planned(MANY, selections=selections)))
 
-    made = [files.made for _ in islice(stream, 2)]
+    last = [selections.last for _ in islice(stream, 2)]
 
-    assert 0 < made[0] <= 10_000
-    assert made[0] < made[1] <= 20_000
+    assert 0 < last[0] < 10_000
+    assert last[0] < last[1] < 20_000
     assert len(list(stream)) > 0
-    assert files.made == MANY
-
-
-@pytest.mark.parametrize("pieces", [lines, batches])
-def test_one_piece_after_another_is_the_whole_plan(pieces: Callable[[Plan], Iterator[bytes]]) -> None:
-    lazy = b"".join(pieces(a_plan(LazyFiles(MANY))))
-    listed = b"".join(pieces(a_plan(LazyFiles(MANY)[:])))
-
-    assert len(lazy) == pytest.approx(len(listed), abs=10)
+    assert selections.last == MANY - 1
 
 
 def test_a_batch_has_up_to_ten_thousand_files() -> None:
-    with pa.ipc.open_stream(b"".join(batches(a_plan(LazyFiles(MANY))))) as reader:
+    with pa.ipc.open_stream(b"".join(batches(a_plan(planned(MANY))))) as reader:
         sizes = [len(batch) for batch in reader]
 
     assert sizes == [10_000, 10_000, 5_000]
@@ -145,7 +154,7 @@ def test_a_batch_has_up_to_ten_thousand_files() -> None:
 
 def test_a_batch_of_large_selections_ends_early() -> None:
     rows = BitMap(range(0, 1 << 21, 2))
-    files = LazyFiles(100, row_count=1 << 21, selection=rows)
+    files = planned(100, row_count=1 << 21, selections=dict.fromkeys(range(100), rows))
 
     with pa.ipc.open_stream(b"".join(batches(a_plan(files)))) as reader:
         found = list(reader)
@@ -156,19 +165,19 @@ def test_a_batch_of_large_selections_ends_early() -> None:
 
 
 def test_a_stream_that_is_cut_has_no_end() -> None:
-    *all_but_last, last = batches(a_plan(LazyFiles(MANY)))
+    *all_but_last, last, end = batches(a_plan(planned(MANY)))
 
-    assert last.endswith(b"\xff\xff\xff\xff\0\0\0\0")
+    assert end == b"\xff\xff\xff\xff\0\0\0\0"
     with pytest.raises(OSError, match="Expected to be able to read"):
         pa.ipc.open_stream(b"".join(all_but_last) + last[:-100]).read_all()
 
 
 def test_a_file_in_every_detail() -> None:
     deletion = Deletion("demo.db/events/index/index-1", 1, 32, None)
-    kept = a_file(deletion=deletion, selection=BitMap([1, 5]), selected_rows=2, explain=())
+    kept = planned(deletions={0: deletion}, selections={0: BitMap([1, 5])}, selected_rows=2, steps=[()])
     step = ExplainStep("statistics", "skip", "score", "min_max", "score > 60", None)
-    skipped = a_file(reason=SkipStep.STATISTICS, merge_group=1 << 40, explain=(step,))
-    plan = a_plan([kept], [skipped])
+    skipped = planned(reason=SkipStep.STATISTICS, merge_group=1 << 40, steps=[(step,)])
+    plan = a_plan(kept, skipped)
 
     table = pa.ipc.open_stream(b"".join(plan_batches(plan, (), BITMAPS, explain=True))).read_all()
     *written, end = b"".join(plan_lines(plan, BITMAPS, explain=True)).splitlines()
@@ -196,7 +205,7 @@ def test_a_list_of_positions_has_a_limit(write: Callable[..., Iterator[bytes]]) 
     form = Form(SelectionForm.POSITIONS, 2)
 
     with pytest.raises(LimitExceededError):
-        list(write(a_plan([a_file(selection=BitMap([1, 2, 3]))]), form, explain=False))
+        list(write(a_plan(planned(selections={0: BitMap([1, 2, 3])})), form, explain=False))
 
 
 @pytest.mark.parametrize(
@@ -232,6 +241,6 @@ def test_partition_values_are_typed(
 
 
 def test_a_table_without_partitions_has_null_for_them() -> None:
-    table = pa.ipc.open_stream(b"".join(batches(a_plan([a_file()])))).read_all()
+    table = pa.ipc.open_stream(b"".join(batches(a_plan(planned())))).read_all()
 
     assert table.schema.field("partition").type == pa.null()

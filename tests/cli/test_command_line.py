@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import typer.main
 
 from app import __version__
+from app.cli import program
 
 if TYPE_CHECKING:
     from tests.golden_tables import GoldenWarehouse
@@ -218,3 +220,22 @@ def test_version() -> None:
 
 def test_openapi_prints_the_file_in_the_tree() -> None:
     assert run("openapi").stdout == (WAREHOUSE.parents[1] / "openapi.yaml").read_text()
+
+
+def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
+    listed = run("--help", COLUMNS="200").stdout
+
+    for name, command in typer.main.get_command(program).commands.items():  # type: ignore[attr-defined] # a click group
+        line = next(line for line in listed.splitlines() if line.startswith(f"│ {name} "))
+        assert line.strip("│ ").removeprefix(name).strip() == command.get_short_help_str(200)
+
+
+def test_the_list_of_commands_loads_none_of_them() -> None:
+    loaded = "import sys; from app.cli import main; sys.argv[1:] = ['--help']; sys.excepthook = print\n"
+    loaded += "try: main()\nfinally: print(sorted({'fastapi', 'numpy', 'pyarrow'} & set(sys.modules)))"
+
+    done = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", loaded], capture_output=True, text=True, check=False
+    )
+
+    assert done.stdout.splitlines()[-1] == "[]"

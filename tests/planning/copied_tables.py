@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from app.planning.limits import CacheBytes, Limits
 from app.planning.requests import PlanRequest, TableRef
 from app.planning.service import IndexService
-from app.storage import Readers, Warehouse
+from app.storage import Warehouse
 from tests.golden_tables import DATABASE
 
 if TYPE_CHECKING:
@@ -30,14 +30,12 @@ def open_service(
     time_zone: str | None = "UTC",
 ) -> IndexService:
     """A service of one warehouse, named ``golden``."""
-    readers = Readers()
-    warehouse = Warehouse("golden", root.as_uri(), allow_external=allow_external, readers=readers, disk=disk)
+    warehouse = Warehouse("golden", root.as_uri(), allow_external=allow_external, disk=disk)
     return IndexService(
         {"golden": warehouse},
         cache_bytes=CacheBytes(),
         limits=Limits(),
         time_zone=time_zone,
-        readers=readers,
         disk=disk,
     )
 

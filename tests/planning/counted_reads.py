@@ -10,7 +10,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from app.planning.limits import CacheBytes, Limits
 from app.planning.service import IndexService
-from app.storage import Readers, RetryPolicy, Warehouse
+from app.storage import RetryPolicy, Warehouse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,12 +69,10 @@ class CountedFileSystem(LocalFileSystem):  # type: ignore[misc]
 def counted_service(root: Path, reads: Reads) -> IndexService:
     """A service of one warehouse, named ``golden``, that never waits before it reads again."""
     fsspec.register_implementation("counted", CountedFileSystem, clobber=True)
-    readers = Readers()
     warehouse = Warehouse(
         "golden",
         f"counted:/{root}",
         options={"reads": reads},
         retry=RetryPolicy(attempts=2, first_wait_seconds=0),
-        readers=readers,
     )
-    return IndexService({"golden": warehouse}, cache_bytes=CacheBytes(), limits=Limits(), readers=readers)
+    return IndexService({"golden": warehouse}, cache_bytes=CacheBytes(), limits=Limits())

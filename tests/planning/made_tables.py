@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from app.file_index import bitmap, bloom_filter, bsi, range_bitmap
 from app.file_index.index_kinds import IndexKind
 from app.planning.answers import KeepReason
+from app.planning.effort import Effort
 from app.planning.plan_answer import PlanWarnings, answer_plan
 from app.planning.planner import Planner
 from app.planning.requests import PlanRequest, SnapshotSelector
@@ -62,8 +63,15 @@ class MadeTable:
         make_table(directory, schema_json(columns, partitioned_by, primary_key, options))
         return cls(directory, golden_ref(name))
 
-    def commit(self, *manifests: Sequence[ManifestEntry], index_entries: Sequence[IndexEntry] = ()) -> None:
-        """Makes the files of some manifests, and the index files beside them, the newest version."""
+    def commit(
+        self, *manifests: Sequence[ManifestEntry] | bytes, index_entries: Sequence[IndexEntry] = ()
+    ) -> None:
+        """Makes the files of some manifests, and the index files beside them, the newest version.
+
+        Args:
+            manifests: the entries of each, or its file as it is.
+            index_entries: of the index manifest.
+        """
         number = 1 + len(list(self.directory.glob("snapshot/snapshot-*")))
         listed = [
             self._write_manifest(f"manifest-{number}-{at}", entries) for at, entries in enumerate(manifests)
@@ -89,15 +97,24 @@ class MadeTable:
         """A plan of the newest version."""
         return service.plan(self.ref, PlanRequest(filter=written, **asked))
 
-    def plan_bound(self, service: IndexService, predicate: BoundPredicate, **asked: Any) -> Plan:
-        """The same by a filter that is bound already, which nothing simplifies."""
+    def plan_bound(
+        self,
+        service: IndexService,
+        predicate: BoundPredicate,
+        effort: Effort | None = None,
+        **asked: Any,
+    ) -> Plan:
+        """The same by a filter that is bound already, which nothing simplifies, with less effort perhaps."""
         request = PlanRequest(**asked)
         version = self.version(service)
-        planner = Planner(version, request, predicate)
-        return answer_plan(version, request, planner.run(), PlanWarnings((), planner.warnings), {})
+        planner = Planner(version, request, predicate, effort=effort or Effort())
+        drafts = planner.run()
+        return answer_plan(
+            version, request, drafts, PlanWarnings(planner.effort.warnings, planner.warnings), {}
+        )
 
-    def _write_manifest(self, name: str, entries: Sequence[ManifestEntry]) -> dict[str, Any]:
-        content = avro(map(record, entries))
+    def _write_manifest(self, name: str, entries: Sequence[ManifestEntry] | bytes) -> dict[str, Any]:
+        content = entries if isinstance(entries, bytes) else avro(map(record, entries))
         (self.directory / "manifest" / name).write_bytes(content)
         return dict.fromkeys((field["name"] for field in MANIFEST_LIST["fields"]), None) | {
             "_VERSION": 2,

@@ -13,8 +13,8 @@ import pytest
 
 from app.errors import (
     CorruptMetadataError,
+    FileMissingError,
     PaimonIndexError,
-    SnapshotExpiredError,
     UnsupportedFormatError,
 )
 from app.planning.answers import KeepReason, SkipStep
@@ -260,7 +260,7 @@ def test_metadata_cut_between_its_blocks_is_an_error(copy_table: CopyTable, tabl
 @pytest.mark.parametrize(
     ("table", "kind"), [each for each in _METADATA if each[1] not in (_SNAPSHOT, _SCHEMA)]
 )
-def test_missing_metadata_means_that_the_snapshot_expired(
+def test_missing_metadata_of_a_snapshot_that_is_there_is_missing(
     copy_table: CopyTable, table: str, kind: str
 ) -> None:
     copied = copy_table(table)
@@ -268,7 +268,7 @@ def test_missing_metadata_means_that_the_snapshot_expired(
         content = path.read_bytes()
         path.unlink()
 
-        with pytest.raises(SnapshotExpiredError, match=path.name):
+        with pytest.raises(FileMissingError, match=path.name):
             copied.plan()
         path.write_bytes(content)
 

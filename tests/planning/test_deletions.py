@@ -10,7 +10,7 @@ import pytest
 from pyroaring import BitMap
 
 from app.deletion_vectors import EncodedVector, write_file
-from app.errors import CorruptIndexError, FilterError, SnapshotExpiredError
+from app.errors import CorruptIndexError, FileMissingError, FilterError
 from app.planning.requests import DeletionsRequest, SelectionForm, SnapshotSelector
 from app.table.index_manifest import IndexEntry
 from app.table.manifest_entry import FileKind
@@ -189,14 +189,14 @@ def test_a_truncated_file_is_an_error(copy_table: CopyTable, table: str) -> None
 
 
 @pytest.mark.parametrize("table", ["append_dv32", "append_dv64", "pk_dv"])
-def test_a_file_that_is_gone_means_that_the_snapshot_expired(copy_table: CopyTable, table: str) -> None:
+def test_a_file_that_a_snapshot_needs_is_missing(copy_table: CopyTable, table: str) -> None:
     copied = copy_table(table)
     path, _ = _vector_file(copied)
     path.unlink()
 
-    with pytest.raises(SnapshotExpiredError, match=path.name):
+    with pytest.raises(FileMissingError, match=path.name):
         _deletions(copied)
-    with pytest.raises(SnapshotExpiredError, match=path.name):
+    with pytest.raises(FileMissingError, match=path.name):
         copied.plan()
 
 

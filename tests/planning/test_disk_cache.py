@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from app.errors import NotFoundError, SnapshotExpiredError
+from app.errors import FileMissingError, NotFoundError
 from app.planning.requests import PlanRequest, SelectionForm
 from app.storage import DiskTier
 from tests.golden_tables import DATABASE
@@ -111,5 +111,5 @@ def test_what_is_in_memory_only_is_lost_with_its_files(restarted: Restarted) -> 
         restarted.plan(service)
     shutil.rmtree(restarted.cache)
     restarted.lose("manifest", "index")
-    with restarted.service() as service, pytest.raises(SnapshotExpiredError):
+    with restarted.service() as service, pytest.raises(FileMissingError):
         restarted.plan(service)

@@ -11,6 +11,7 @@ import pytest
 from app.bucket_index import hash_index
 from app.errors import CorruptIndexError, LimitExceededError, PathNotAllowedError
 from app.main import create_service
+from app.observation import Observer, observed_by
 from app.planning.index_places import check_index_place
 from app.planning.requests import EvaluateRequest, IndexFileRef
 from app.settings import Settings
@@ -20,11 +21,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from app.observation import StorageOperation
     from app.planning.service import IndexService
     from tests.golden_tables import GoldenWarehouse
 
 NAME = "index-0b8f6c1e-7a55-4a30-8f0e-2b4a3d1c9e77-0"
 KINDS = (None, "file_index", "deletion_vectors", "hash")
+
+
+class ReadBytes(Observer):
+    """Adds up what is read."""
+
+    total = 0
+
+    def storage_called(
+        self,
+        operation: StorageOperation,
+        path: str,
+        seconds: float,
+        size: int,
+        *,
+        error: BaseException | None,
+        is_repeated: bool,
+    ) -> None:
+        del operation, path, seconds, error, is_repeated
+        self.total += size
 
 
 @pytest.fixture(scope="module")
@@ -145,6 +166,38 @@ def test_hashes_come_in_parts(own: IndexService, tmp_path: Path) -> None:
 
     assert found == hashes.tolist()
     assert parts == 3
+
+
+def test_hashes_are_not_read_beside_those_that_are_listed(own: IndexService, tmp_path: Path) -> None:
+    file = put(tmp_path, f"db.db/t/index/{NAME}", hash_index.write(np.arange(1_000_000)))
+    account = ReadBytes()
+
+    with observed_by(account):
+        part: Any = own.inspect("main", file, None, {}, slice(500_000, 500_003))
+
+    assert (part["row_count"], part["hashes"]) == (1_000_000, [500_000, 500_001, 500_002])
+    assert account.total < 100
+
+
+def test_a_file_that_is_cut_is_no_hash_index(own: IndexService, tmp_path: Path) -> None:
+    file = put(tmp_path, f"db.db/t/index/{NAME}", bytes(10))
+
+    with pytest.raises(CorruptIndexError, match="found 10 bytes"):
+        own.inspect("main", file, None, {})
+
+
+@pytest.mark.parametrize("table", ["append_sidecar", "append_dv32", "append_dv64"])
+def test_what_is_another_index_is_not_shown_as_hashes(
+    service: IndexService, golden: GoldenWarehouse, table: str
+) -> None:
+    files = [*golden.table(table).rglob("*.index"), *golden.table(table).glob("index/index-*")]
+
+    assert files
+    for file in files:
+        given = IndexFileRef(content=file.read_bytes())
+        for ref in (IndexFileRef(path=str(file.relative_to(golden.root))), given):
+            with pytest.raises(CorruptIndexError, match="expected a hash index, found"):
+                service.inspect("main", ref, "hash", {})
 
 
 def test_operators_may_name_any_file(own: IndexService, golden: GoldenWarehouse, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from app.deletion_vectors import EncodedVector, write_file
-from app.errors import CorruptIndexError, SnapshotExpiredError
+from app.errors import CorruptIndexError, FileMissingError, SnapshotExpiredError
 from app.planning.requests import DeletionsRequest, SelectionForm, SnapshotSelector
 from app.planning.vectors import load_vectors
 from app.table.index_manifest import IndexEntry
@@ -180,5 +180,5 @@ def test_counts_come_from_the_manifest_alone(copy_table: CopyTable, form: Select
     copied.service.clear_caches()
     assert copied.service.deletions(copied.ref, DeletionsRequest(count_only=True)) == counts
     assert sum(each.cardinality for each in counts.deletions) > 0
-    with pytest.raises(SnapshotExpiredError):
+    with pytest.raises(FileMissingError):
         copied.service.deletions(copied.ref, DeletionsRequest())

@@ -15,7 +15,7 @@ from app.planning.files import FileColumns
 from app.planning.limits import CacheBytes, Limits
 from app.planning.service import IndexService
 from app.planning.version import VersionContents
-from app.storage import Readers, Warehouse
+from app.storage import Warehouse
 from app.table.index_manifest import IndexEntry
 from app.table.live_files import live_rows
 from app.table.manifest_entry import FileKind
@@ -107,11 +107,8 @@ def test_index_files_are_told_apart_by_what_they_are() -> None:
 
 
 def open_service(root: Path, **capacities: int) -> IndexService:
-    readers = Readers()
-    warehouse = Warehouse("golden", root.as_uri(), readers=readers)
-    return IndexService(
-        {"golden": warehouse}, cache_bytes=CacheBytes(**capacities), limits=Limits(), readers=readers
-    )
+    warehouse = Warehouse("golden", root.as_uri())
+    return IndexService({"golden": warehouse}, cache_bytes=CacheBytes(**capacities), limits=Limits())
 
 
 @pytest.fixture

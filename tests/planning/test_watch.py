@@ -58,10 +58,10 @@ def misses(service: IndexService) -> int:
 
 
 def test_a_version_is_decoded_once(watch: Watch, service: IndexService, clock: Clock) -> None:
-    clock.wait(watch.look())
+    clock.wait(watch.look("golden"))
     loaded = misses(service)
     (watched,) = watch.tables()
-    watch.look()
+    watch.look("golden")
 
     assert (watched.snapshot_id, watched.failures) == (FIRST, 0)
     assert loaded > 0
@@ -71,23 +71,23 @@ def test_a_version_is_decoded_once(watch: Watch, service: IndexService, clock: C
 def test_what_is_new_is_decoded(
     watch: Watch, service: IndexService, clock: Clock, growing: GrowingTable
 ) -> None:
-    clock.wait(watch.look())
+    clock.wait(watch.look("golden"))
     growing.commit(FIRST + 1)
     loaded = misses(service)
-    watch.look()
+    watch.look("golden")
 
     assert watch.tables()[0].snapshot_id == FIRST + 1
     assert misses(service) > loaded
 
 
 def test_a_table_is_looked_at_when_it_is_due(watch: Watch, clock: Clock, growing: GrowingTable) -> None:
-    pause = watch.look()
+    pause = watch.look("golden")
     growing.commit(FIRST + 1)
     clock.wait(pause / 2)
-    left = watch.look()
+    left = watch.look("golden")
     before = watch.tables()[0].snapshot_id
     clock.wait(left)
-    watch.look()
+    watch.look("golden")
 
     assert SECONDS / 2 <= pause <= SECONDS
     assert (before, watch.tables()[0].snapshot_id) == (FIRST, FIRST + 1)
@@ -96,9 +96,9 @@ def test_a_table_is_looked_at_when_it_is_due(watch: Watch, clock: Clock, growing
 def test_what_was_dropped_from_the_caches_is_not_decoded_again(
     watch: Watch, service: IndexService, clock: Clock
 ) -> None:
-    clock.wait(watch.look())
+    clock.wait(watch.look("golden"))
     service.clear_caches()
-    watch.look()
+    watch.look("golden")
 
     assert service.cache_statistics()["manifests"]["entries"] == 0
 
@@ -107,10 +107,10 @@ def test_a_table_that_does_not_exist_is_waited_for(
     service: IndexService, clock: Clock, growing: GrowingTable, caplog: pytest.LogCaptureFixture
 ) -> None:
     watch = Watch(service, [TableRef("golden", "golden", "later")], SECONDS, clock)
-    clock.wait(watch.look())
+    clock.wait(watch.look("golden"))
     (missing,) = watch.tables()
     growing.directory.rename(growing.directory.parent / "later")
-    watch.look()
+    watch.look("golden")
 
     assert (missing.snapshot_id, missing.failures) == (None, 0)
     assert watch.tables()[0].snapshot_id == FIRST
@@ -126,11 +126,11 @@ def test_a_failing_table_is_logged_once_and_tried_less_often_until_it_recovers(
     pauses = []
     with caplog.at_level(logging.INFO, "paimon_index"):
         for _ in range(8):
-            pauses.append(watch.look())
+            pauses.append(watch.look("golden"))
             clock.wait(pauses[-1])
         failed, logged = watch.tables()[0], list(caplog.messages)
         snapshot.write_bytes(content)
-        clock.wait(watch.look())
+        clock.wait(watch.look("golden"))
         recovered = watch.tables()[0]
 
     assert (failed.snapshot_id, failed.failures) == (None, 8)
@@ -151,7 +151,7 @@ def test_a_failing_table_does_not_hold_up_the_others(
     (broken / "schema").mkdir(parents=True)
     (broken / "schema" / "schema-0").write_text("{")
     watch = Watch(service, [golden_ref("broken"), REF], SECONDS, clock)
-    watch.look()
+    watch.look("golden")
 
     assert [(each.snapshot_id, each.failures) for each in watch.tables()] == [(None, 1), (FIRST, 0)]
 
@@ -161,7 +161,7 @@ def test_a_watch_that_was_stopped_looks_no_more(watch: Watch) -> None:
     watch.stop()
     before = watch.tables()
 
-    watch.look()
+    watch.look("golden")
 
     assert watch.tables() == before
 

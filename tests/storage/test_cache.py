@@ -227,6 +227,21 @@ def test_a_load_waits_until_others_give_room_back() -> None:
     assert cache.get("kept") == bytes(70)
 
 
+def test_loads_that_hang_in_one_storage_keep_none_of_another_waiting() -> None:
+    cache, hung = bytes_cache(80), Gate(bytes(8))
+    with ThreadPoolExecutor(3) as pool:
+        holder = pool.submit(cache.get_or_load, "a1", hung, expected_bytes=80, storage="a")
+        assert hung.begun.wait(30)
+        waiter = pool.submit(cache.get_or_load, "a2", lambda: b"a2", expected_bytes=8, storage="a")
+        other = [
+            cache.get_or_load(f"b{n}", lambda: bytes(8), expected_bytes=8, storage="b") for n in range(3)
+        ]
+        assert (cache.statistics().in_flight, waiter.done()) == (80, False)
+        hung.may_end.set()
+        assert (holder.result(), waiter.result(), other) == (bytes(8), b"a2", [bytes(8)] * 3)
+    assert cache.statistics().in_flight == 0
+
+
 def test_a_caller_who_goes_away_ends_the_wait_for_room() -> None:
     cache, gate, cancellation = bytes_cache(80), Gate(bytes(80)), Cancellation()
     with ThreadPoolExecutor(1) as pool:

@@ -188,7 +188,7 @@ def test_a_block_may_not_grow_beyond_the_limit(codec: str) -> None:
 def test_a_bomb_is_stopped(codec: str) -> None:
     bomb = packed_block(bytes(100 << 20), codec)
     assert len(bomb) < 200_000
-    with pytest.raises(CorruptMetadataError, match="more than 67108864 bytes"):
+    with pytest.raises(CorruptMetadataError, match="more than 16777216 bytes"):
         read_records(handmade(WRITTEN, 1, bomb, codec.encode()), EXPECTED)
 
 

@@ -118,7 +118,7 @@ def test_large_values_are_not_decoded() -> None:
     value = large(1, 100_000)
     content = b"some" + fastavro_long(len(value)) + value + b"more"
 
-    lighter = lifted.lighten(Block(0, 1, content))
+    lighter = lifted.lighten(Block(0, 1, content, len(content)))
 
     assert len(lighter.expanded) < 40
     assert lighter.expanded[:4] == b"some"

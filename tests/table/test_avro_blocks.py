@@ -42,7 +42,7 @@ def encoded(records: list[dict[str, Any]]) -> bytes:
 
 def decoded(*blocks: tuple[int, bytes]) -> list[dict[str, Any]]:
     """The records of blocks with these counts and contents; block number i lies at offset 100 i."""
-    placed = [Block(100 * at, count, content) for at, (count, content) in enumerate(blocks)]
+    placed = [Block(100 * at, count, content, len(content)) for at, (count, content) in enumerate(blocks)]
     records: list[dict[str, Any]] = decode_blocks(placed, orjson.dumps(SCHEMA)).to_pylist()
     return records
 

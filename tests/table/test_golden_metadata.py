@@ -281,8 +281,10 @@ def test_schema_of_the_table(golden_catalog: Catalog, name: str) -> None:
 def test_listings(golden_catalog: Catalog, name: str) -> None:
     expected = golden_tables.expected(name)
     table = golden_catalog.table(golden_tables.DATABASE, name)
-    assert [each.id for each in table.snapshots()] == [each["id"] for each in expected["snapshots"]]
-    assert {tag: each.id for tag, each in table.tags().items()} == expected["tags"]
+    assert [each.id for each in table.snapshots(None, None, 100).entries.values()] == [
+        each["id"] for each in expected["snapshots"]
+    ]
+    assert {tag: each.id for tag, each in table.tags(None, None, 100).entries.items()} == expected["tags"]
     assert table.branches() == sorted(expected["branches"])
 
 

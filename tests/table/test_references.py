@@ -8,8 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.errors import CorruptMetadataError, NotFoundError, PaimonIndexError, SnapshotExpiredError
+from app.errors import (
+    CorruptMetadataError,
+    FileMissingError,
+    NotFoundError,
+    PaimonIndexError,
+    SnapshotExpiredError,
+)
 from app.storage import Readers
+from app.table.listings import MOST_READS
 from app.table.references import References
 from app.table.snapshot import Snapshot
 from tests.memory_storage import MemoryStorage
@@ -125,6 +132,19 @@ class TestLatest:
         with pytest.raises(CorruptMetadataError, match="LATEST names snapshot 3"):
             references(storage_of(latest=b"3")).latest()
 
+    @pytest.mark.parametrize("left", ["manifest/manifest-list-a-0", "tag/tag-v1"])
+    def test_a_table_that_lost_its_directory_of_snapshots_says_so(self, left: str) -> None:
+        storage = storage_of()
+        storage.files[f"t/{left}"] = snapshot_file(1)
+        with pytest.raises(FileMissingError, match=r"no snapshots in t/snapshot.*(manifest-list-a-0|'v1')"):
+            references(storage).latest()
+
+    @pytest.mark.parametrize("left", ["manifest/manifest-a-0", "bucket-0/data-a-0.parquet"])
+    def test_what_a_writer_leaves_before_its_first_commit_is_no_sign_of_one(self, left: str) -> None:
+        storage = storage_of()
+        storage.files[f"t/{left}"] = b""
+        assert references(storage).latest() is None
+
     def test_strange_files_beside_snapshots_do_not_matter(self) -> None:
         storage = storage_of(1)
         storage.files["t/snapshot/snapshot-x"] = b""
@@ -181,8 +201,11 @@ class TestTags:
         assert references(self.STORAGE).tag("v1").id == 1
 
     def test_a_listing_does_not_see_tags_with_a_slash(self) -> None:
-        found = references(self.STORAGE)
-        assert {name: tag.id for name, tag in found.tags().items()} == {"v1": 1, "rel 2024": 2}
+        found, readers = references(self.STORAGE), Readers(2)
+        tags = found.tags(readers, None, 10)
+        assert {name: tag.id for name, tag in tags.entries.items()} == {"v1": 1, "rel 2024": 2}
+        assert tags.last is None
+        readers.close()
         assert found.tag("a/b").id == 3
 
     @pytest.mark.parametrize("name", ["none", "", ".", "..", "../../x", "a//b", "/v1", "v1\x00"])
@@ -194,5 +217,21 @@ class TestTags:
 def test_snapshots_that_expire_during_a_listing_are_left_out() -> None:
     storage, readers = storage_of(1, 2, 3), Readers(2)
     storage.files["t/snapshot/snapshot-4/x"] = b""
-    assert [snapshot.id for snapshot in references(storage).existing_snapshots(readers)] == [1, 2, 3]
+    part = references(storage).existing_snapshots(readers, None, 10)
+    assert (list(part.entries), part.last) == ([1, 2, 3], None)
+    readers.close()
+
+
+def test_a_part_of_many_snapshots_reads_no_others() -> None:
+    storage, readers = storage_of(*range(1, 2501)), Readers(4)
+
+    first = references(storage).existing_snapshots(readers, None, 10_000)
+    assert list(first.entries) == list(range(1, MOST_READS + 1))
+    assert len(storage.reads) == MOST_READS
+
+    storage.reads.clear()
+    last = references(storage).existing_snapshots(readers, 2495, 3)
+    assert (list(last.entries), last.last) == ([2496, 2497, 2498], 2498)
+    assert len(storage.reads) == 3
+    assert references(storage).existing_snapshots(readers, 2498, 3).last is None
     readers.close()

@@ -117,7 +117,7 @@ class TestIdentity:
 
     def test_it_changes_when_the_table_is_made_anew(self, table: Table, storage: MemoryStorage) -> None:
         for path in list(storage.files):
-            if "/snapshot/" in path:
+            if "/schema/" not in path:
                 del storage.files[path]
         before = table.resolve()
         assert before.snapshot is None
@@ -184,7 +184,7 @@ class TestWhatIsNotThere:
         catalog = Catalog(reader_of(storage))
         for ask in (
             lambda: catalog.table(DATABASE, name).resolve(),
-            lambda: catalog.table(DATABASE, name).tags(),
+            lambda: catalog.table(DATABASE, name).tags(None, None, 1),
         ):
             with pytest.raises(NotFoundError, match="there is no table"):
                 ask()
@@ -194,7 +194,7 @@ class TestWhatIsNotThere:
         with pytest.raises(NotFoundError, match="there is no branch"):
             table.resolve(branch=branch)
         with pytest.raises(NotFoundError, match="there is no branch"):
-            table.snapshots(branch)
+            table.snapshots(branch, None, 1)
 
     def test_two_ways_at_once(self, table: Table) -> None:
         with pytest.raises(RequestError):

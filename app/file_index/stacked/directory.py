@@ -19,7 +19,7 @@ from app.file_index.stacked import byte_order
 from app.file_index.stacked.cursors import integers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _LENGTH = struct.Struct(">i")
 _SCANNED_AT_ONCE: Final = 1 << 18
+_FEW_KEYS: Final = 16
 _MOST_BITS: Final = 62
 _NARROW_BITS: Final = 32
 
@@ -70,6 +71,13 @@ class _Integers:
             return len(self.values)
         # A key of another width would have the whole array converted.
         return int(np.searchsorted(self.values, self.values.dtype.type(key)))
+
+    def places(self, keys: Sequence[Key]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where each key that can be stored begins, and where what is larger does."""
+        bounds = np.iinfo(self.values.dtype)
+        held = [int(key) for key in keys if bounds.min <= int(key) <= bounds.max]
+        wanted = np.array(held, self.values.dtype)
+        return np.searchsorted(self.values, wanted), np.searchsorted(self.values, wanted, "right")
 
     @property
     def nbytes(self) -> int:
@@ -185,16 +193,16 @@ class Directory:
     def having(self, keys: Sequence[Key]) -> NDArray[np.bool_]:
         """Which files have one of the keys, shape (m,)."""
         found = np.zeros(len(self.first), bool)
-        for key in keys:
-            found[self._files_of(key)] = True
+        for files in self._found(keys):
+            found[files] = True
         return found
 
     def having_others(self, keys: Sequence[Key]) -> NDArray[np.bool_]:
         """Which files have a key that is none of ``keys``, which are distinct; shape (m,)."""
         hits = np.zeros(len(self.first), np.int64)
-        for key in keys:
-            # A file has a key once, so that no place occurs twice.
-            hits[self._files_of(key)] += 1
+        for files in self._found(keys):
+            # Keys that were found together may be of one file.
+            hits += np.bincount(files, minlength=len(hits))
         return self.distinct > hits
 
     def having_between(self, start: Key | None, stop: Key | None) -> NDArray[np.bool_]:
@@ -208,8 +216,22 @@ class Directory:
             self._scan(first, behind, found, around)
         return found
 
-    def _files_of(self, key: Key) -> NDArray[np.int32]:
-        return self.files[self.keys.below(key) : self.keys.below(after(key))]
+    def _found(self, keys: Sequence[Key]) -> Iterator[NDArray[np.int32]]:
+        """The files of keys, of as many keys at once as find no more than a good many files."""
+        if len(keys) <= _FEW_KEYS or not isinstance(self.keys, _Integers):
+            for key in keys:
+                yield self.files[self.keys.below(key) : self.keys.below(after(key))]
+            return
+        firsts, behind = self.keys.places(keys)
+        counts = behind - firsts
+        start, ends = 0, np.cumsum(counts)
+        while start < len(counts):
+            before = int(ends[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(ends, before + _SCANNED_AT_ONCE, "right")))
+            some = counts[start:stop]
+            inside = np.arange(int(some.sum())) - np.repeat(np.cumsum(some) - some, some)
+            yield self.files[np.repeat(firsts[start:stop], some) + inside]
+            start = stop
 
     def _scan(self, first: int, behind: int, found: NDArray[np.bool_], around: NDArray[np.bool_]) -> None:
         """Looks at the keys of a range until no file is left of which it is open whether it has some."""

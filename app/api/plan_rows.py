@@ -1,0 +1,177 @@
+"""The files of a plan as JSON objects, which Arrow's kernels write column by column.
+
+An object is its members joined: ``{"path":`` and the paths, ``,"file_name":`` and the names, and so on.
+Numbers become text all at once, and a partition becomes JSON once, however many files it has.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from app.api.strict_json import write_json
+from app.planning.drafts import decision
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from app.api.encoding import Form
+    from app.planning.answers import Plan
+    from app.planning.planned_files import PlannedFiles
+
+_AT_ONCE: Final = 1_024
+_SELECTION_BYTES_AT_ONCE: Final = 1 << 20
+_SELECTION: Final = ""
+"""Stands for the name of two members that are written as one."""
+_ESCAPED: Final = r'["\\\x00-\x1f]'
+"""What JSON does not take in a string as it is."""
+
+
+def plan_rows(
+    plan: Plan, form: Form, offset: int = 0, *, tells_skipped: bool = False, end: str = ""
+) -> Iterator[pa.LargeStringArray]:
+    """The kept files and then the skipped ones, each as a JSON object, made some at a time.
+
+    Args:
+        plan: what was planned.
+        form: how positions are written.
+        offset: how many files to leave out at the beginning.
+        tells_skipped: each object says by a member ``skipped`` which it is.
+        end: what follows each object.
+
+    Raises:
+        LimitExceededError: a file has more positions than fit one list.
+    """
+    for files, form_here, is_skipped in ((plan.files, form, "false"), (plan.skipped_files, None, "true")):
+        more = f',"skipped":{is_skipped}' if tells_skipped else ""
+        start = offset
+        while start < len(files):
+            rows = _rows(files, start, form_here, f"{more}}}{end}")
+            yield rows
+            start += len(rows)
+        offset = max(0, offset - len(files))
+
+
+def _rows(files: PlannedFiles, start: int, form: Form | None, end: str) -> pa.LargeStringArray:
+    """Some files from ``start`` on; without a form they were skipped, and no rows are told."""
+    stop = min(start + _AT_ONCE, len(files))
+    told = None if form is None else _told_rows(files, start, stop, form)
+    if isinstance(told, pa.Array):
+        stop = start + len(told)
+    members: dict[str, pa.Array | str] = dict(_columns(files, start, stop))
+    if told is not None:
+        members["selected_rows"] = _numbers(files.integers["selected_rows"][start:stop])
+        members[_SELECTION] = told
+    if files.steps is not None:
+        members["explain"] = _texts([write_json(steps) for steps in files.steps[start:stop]])
+    return _joined(members, end, stop - start)
+
+
+def _joined(members: dict[str, pa.Array | str], end: str, count: int) -> pa.LargeStringArray:
+    """Objects of these members; what is the same in all of them is joined once."""
+    pieces, same = list[Any](), "{"
+    for name, values in members.items():
+        same += "" if name == _SELECTION else f'"{name}":'
+        if isinstance(values, str):
+            same += values
+        else:
+            pieces += [pa.scalar(same, pa.large_string()), values.cast(pa.large_string())]
+            same = ""
+        same += ","
+    same = same[:-1] + end
+    if not pieces:
+        return pa.repeat(pa.scalar(same, pa.large_string()), count)
+    return pc.binary_join_element_wise(*pieces, *(pa.scalar(text, pa.large_string()) for text in (same, "")))
+
+
+def _columns(files: PlannedFiles, start: int, stop: int) -> dict[str, pa.Array | str]:
+    """The members that kept and skipped files have, as JSON, in the order in which they are written.
+
+    What is the same for all files is one text.
+    """
+    here = slice(start, stop)
+    numbers = {name: _numbers(values[here]) for name, values in files.integers.items()}
+    paths, names, formats = files.texts(start, stop)
+    return {
+        "path": _quoted(paths),
+        "file_name": _quoted(names),
+        "format": _quoted(formats),
+        "file_size": numbers["file_size"],
+        "row_count": numbers["row_count"],
+        "schema_id": numbers["schema_id"],
+        "level": numbers["level"],
+        "partition": _partitions(files, files.partition_codes[here]),
+        "bucket": numbers["bucket"],
+        "total_buckets": numbers["total_buckets"],
+        "min_sequence_number": numbers["min_sequence_number"],
+        "max_sequence_number": numbers["max_sequence_number"],
+        "first_row_id": _or_null(files.first_row_ids[here]),
+        "raw_convertible": _numbers(files.raw_convertible[here]),
+        "merge_group": _or_null(files.merge_groups[here]),
+        "residual": _numbers(files.residual[here]),
+        "deletion": _deletions(files, start, stop),
+        "decision_reason": _reasons(files.decisions[here]),
+    }
+
+
+def _told_rows(files: PlannedFiles, start: int, stop: int, form: Form) -> pa.Array | str:
+    """``selection`` and ``selection_format`` of as many files as are written at once."""
+    if not files.selections:
+        return write_json(form.members(None, 0))[1:-1].decode()
+    row_counts, found, size = files.integers["row_count"], list[bytes](), 0
+    for at in range(start, stop):
+        members = form.members(files.selections.get(at), int(row_counts[at]))
+        found.append(write_json(members)[1:-1])
+        size += len(found[-1])
+        if size >= _SELECTION_BYTES_AT_ONCE:
+            break
+    return _texts(found)
+
+
+def _partitions(files: PlannedFiles, codes: NDArray[np.int32]) -> pa.Array | str:
+    return _distinct(codes, lambda code: write_json(files.partition(code)))
+
+
+def _reasons(decisions: NDArray[np.int8]) -> pa.Array | str:
+    return _distinct(decisions, lambda code: write_json(decision(code).value))
+
+
+def _distinct(codes: NDArray[np.integer[Any]], write: Callable[[int], bytes]) -> pa.Array | str:
+    """What is written of each code, which is done once."""
+    distinct, numbers = np.unique(codes, return_inverse=True)
+    written = [write(code) for code in distinct.tolist()]
+    return written[0].decode() if len(written) == 1 else _texts(written).take(numbers)
+
+
+def _deletions(files: PlannedFiles, start: int, stop: int) -> pa.Array | str:
+    if not files.deletions:
+        return "null"
+    return _texts([write_json(files.deletions.get(at)) for at in range(start, stop)])
+
+
+def _numbers(values: NDArray[Any]) -> pa.Array | str:
+    """Numbers or truth values, which are often the same for all files."""
+    if (values == values[0]).all():
+        return write_json(values[0].item()).decode()
+    return pa.array(values).cast(pa.string())
+
+
+def _or_null(numbers: NDArray[np.integer[Any]]) -> pa.Array | str:
+    """Numbers of which those below 0 stand for null."""
+    absent = numbers < 0
+    return "null" if absent.all() else pa.array(numbers, mask=absent).cast(pa.string()).fill_null("null")
+
+
+def _quoted(strings: pa.Array) -> pa.Array:
+    if pc.any(pc.match_substring_regex(strings, _ESCAPED)).as_py():
+        return _texts([write_json(text) for text in strings.to_pylist()])
+    return pc.binary_join_element_wise('"', strings, '"', "")
+
+
+def _texts(written: list[bytes]) -> pa.Array:
+    return pa.array(written, pa.large_binary()).cast(pa.large_string())

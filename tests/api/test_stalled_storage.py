@@ -1,0 +1,141 @@
+"""A storage that hangs holds up no other warehouse, and what passes in a moment is not told to callers."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from app.main import create_app
+from app.memory_budget import MemoryBudget
+from app.planning.service import IndexService
+from app.settings import Settings
+from app.storage import RetryPolicy, Warehouse
+from tests.api.conftest import listening
+from tests.faulty_store import BUCKET, Fault, Store
+from tests.golden_tables import DATABASE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import httpx
+
+    from tests.golden_tables import GoldenWarehouse
+
+TABLE = f"databases/{DATABASE}/tables/append_sidecar"
+ASKERS = 40
+NUMBERS = range(4956 - ASKERS, 4956)
+"""That statistics do not rule out in every file."""
+PATIENT_SECONDS = 30
+
+
+@contextmanager
+def both(golden: GoldenWarehouse, store: Store, **given: object) -> Iterator[httpx.Client]:
+    """A server with the same tables twice: ``local`` on the disk, ``remote`` in the store."""
+    settings = Settings.load(warehouses={"local": str(golden.root), "remote": f"s3://{BUCKET}"}, **given)
+    with store.serving() as options:
+        warehouses = {
+            "local": Warehouse("local", settings.warehouses["local"]),
+            "remote": Warehouse(
+                "remote",
+                settings.warehouses["remote"],
+                options=options,
+                retry=RetryPolicy(first_wait_seconds=0),
+                stall_seconds=settings.stall_seconds,
+            ),
+        }
+        service = IndexService(
+            warehouses, cache_bytes=MemoryBudget.of(settings).caches, limits=settings.limits, time_zone="UTC"
+        )
+        with listening(create_app(settings, service), lifespan="on") as client:
+            yield client
+            store.ends.set()
+
+
+def plan(client: httpx.Client, warehouse: str, number: int = 4956) -> httpx.Response:
+    return client.post(f"/v1/{warehouse}/{TABLE}/plan", json={"filter": f"rank_no = {number}"})
+
+
+def timed(client: httpx.Client, number: int) -> float:
+    """Seconds that a plan of the local table takes."""
+    began = time.monotonic()
+    answer = plan(client, "local", number)
+    assert answer.status_code == 200
+    return time.monotonic() - began
+
+
+@pytest.mark.parametrize("hangs", ["", "/manifest/", ".index"])
+def test_plans_that_hang_in_one_storage_hold_up_no_other_table(golden: GoldenWarehouse, hangs: str) -> None:
+    store = Store.of(golden.root, lambda key: Fault.HANG if hangs in key else None)
+    with (
+        both(golden, store, stall_seconds=PATIENT_SECONDS, concurrency=ASKERS) as client,
+        ThreadPoolExecutor(ASKERS) as askers,
+    ):
+        remote = [askers.submit(plan, client, "remote", number) for number in NUMBERS]
+        with store.hangs:
+            assert store.hangs.wait_for(lambda: store.hanging, PATIENT_SECONDS)
+        seconds = [timed(client, number) for number in NUMBERS[:5]]
+        hung = sum(not each.done() for each in remote)
+        store.ends.set()
+
+    assert max(seconds) < 1
+    assert hung == ASKERS
+
+
+def test_large_bodies_for_a_storage_that_hangs_are_not_kept(golden: GoldenWarehouse) -> None:
+    store = Store.of(golden.root, lambda _: Fault.HANG)
+    body = b'{"filter": "rank_no = 1"' + b" " * 100_000 + b"}"
+    with (
+        both(golden, store, stall_seconds=PATIENT_SECONDS, threads=1, bodies_bytes=300_000) as client,
+        ThreadPoolExecutor(ASKERS) as askers,
+    ):
+        for _ in range(5):
+            askers.submit(client.post, f"/v1/remote/{TABLE}/plan", content=body)
+        with store.hangs:
+            assert store.hangs.wait_for(lambda: store.hanging, PATIENT_SECONDS)
+        answer = client.post(f"/v1/local/{TABLE}/plan", content=body)
+        store.ends.set()
+
+    assert answer.status_code == 200
+
+
+def test_a_watched_table_waits_for_no_other_storage(golden: GoldenWarehouse) -> None:
+    store = Store.of(golden.root, lambda _: Fault.HANG)
+    watch = tuple(f"{warehouse}.{DATABASE}.append_sidecar" for warehouse in ("remote", "local"))
+    with both(golden, store, stall_seconds=PATIENT_SECONDS, watch=watch) as client:
+        with store.hangs:
+            assert store.hangs.wait_for(lambda: store.hanging, PATIENT_SECONDS)
+        give_up = time.monotonic() + PATIENT_SECONDS / 2
+        followed: dict[str, int | None] = {}
+        while not followed.get("local") and time.monotonic() < give_up:
+            told = client.get("/v1/config").json()["watch"]
+            followed = {each["warehouse"]: each["snapshot_id"] for each in told}
+        store.ends.set()
+
+    assert followed == {"local": 3, "remote": None}
+
+
+def test_connections_that_break_now_and_then_are_no_errors_to_callers(golden: GoldenWarehouse) -> None:
+    draw = Random(6)  # noqa: S311 - no secret
+    store = Store.of(golden.root, lambda _: Fault.RESET if draw.random() < 0.2 else None)
+    with both(golden, store) as client:
+        statuses = [plan(client, "remote", number).status_code for number in range(40)]
+
+    assert statuses == [200] * 40
+
+
+def test_a_call_that_hangs_is_answered_by_another(golden: GoldenWarehouse) -> None:
+    faults = [Fault.HANG]
+    store = Store.of(golden.root, lambda key: faults.pop() if faults and "LATEST" in key else None)
+    with both(golden, store, stall_seconds=0.5) as client:
+        began = time.monotonic()
+        answer = plan(client, "remote")
+        seconds = time.monotonic() - began
+        store.ends.set()
+
+    assert answer.status_code == 200
+    assert 0.5 <= seconds < 3

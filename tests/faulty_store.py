@@ -1,0 +1,168 @@
+"""A store that speaks as much of S3 as reading takes, and fails as a test says."""
+
+from __future__ import annotations
+
+import re
+import socket
+import struct
+import threading
+from collections import Counter
+from contextlib import contextmanager
+from enum import Enum, auto
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+BUCKET = "bucket"
+
+
+class Fault(Enum):
+    """What becomes of a request."""
+
+    SLOW_DOWN = auto()
+    """It is answered with the error that asks for fewer."""
+    RESET = auto()
+    """The connection is reset before the answer."""
+    CUT = auto()
+    """The connection is reset in the middle of the answer."""
+    HANG = auto()
+    """It is never answered."""
+
+
+class Store:
+    """Objects of one bucket.
+
+    Args:
+        objects: by key.
+        fault: what becomes of the request for a key, if anything; called for each request, one at a time.
+
+    Attributes:
+        asked: how often each key was asked for; listings count for the prefix.
+        hanging: requests that hang, or did.
+        hangs: is notified of each of them.
+        ends: set it to end them, without an answer.
+    """
+
+    def __init__(self, objects: Mapping[str, bytes], fault: Callable[[str], Fault | None]) -> None:
+        self.objects = dict(objects)
+        self.asked: Counter[str] = Counter()
+        self.hanging = 0
+        self.hangs = threading.Condition()
+        self._fault = fault
+        self._lock = threading.Lock()
+        self.ends = threading.Event()
+
+    @classmethod
+    def of(cls, directory: Path, fault: Callable[[str], Fault | None]) -> Store:
+        """The files of a directory."""
+        files = (path for path in directory.rglob("*") if path.is_file())
+        return cls({path.relative_to(directory).as_posix(): path.read_bytes() for path in files}, fault)
+
+    def ask(self, key: str) -> Fault | None:
+        """Counts a request, and tells what becomes of it."""
+        with self._lock:
+            self.asked[key] += 1
+            return self._fault(key)
+
+    def hang(self) -> None:
+        """Keeps a request for the life of the store."""
+        with self.hangs:
+            self.hanging += 1
+            self.hangs.notify_all()
+        self.ends.wait()
+
+    @contextmanager
+    def serving(self) -> Iterator[dict[str, Any]]:
+        """Serves on the loopback interface; yields the options that storage libraries find it with."""
+        server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"store": self}))
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            endpoint = f"http://127.0.0.1:{server.server_port}"
+            yield {"endpoint_url": endpoint, "key": "key", "secret": "secret"}
+        finally:
+            self.ends.set()
+            server.shutdown()
+            thread.join()
+            server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    store: Store
+
+    def log_message(self, *_: object) -> None:
+        """Keeps quiet."""
+
+    def do_GET(self) -> None:
+        parts = urlsplit(self.path)
+        asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        key = asked.get("prefix") or unquote(parts.path).removeprefix(f"/{BUCKET}").strip("/")
+        match self.store.ask(key):
+            case Fault.RESET:
+                self._reset()
+            case Fault.HANG:
+                self.store.hang()
+                self.close_connection = True
+            case Fault.SLOW_DOWN:
+                self._answer(503, _error("SlowDown"))
+            case Fault.CUT:
+                whole = self._content(key) or b""
+                self._head(200, len(whole))
+                self.wfile.write(whole[: len(whole) // 2])
+                self._reset()
+            case None if "list-type" in asked:
+                self._answer(200, self._listing(asked.get("prefix", "")))
+            case None:
+                content = self._content(key)
+                if content is None:
+                    self._answer(404, _error("NoSuchKey"))
+                else:
+                    self._answer(206 if "Range" in self.headers else 200, content)
+
+    do_HEAD = do_GET  # noqa: N815 - the library's name
+
+    def _content(self, key: str) -> bytes | None:
+        content = self.store.objects.get(key)
+        wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        if content is None or wanted is None:
+            return content
+        return content[int(wanted[1]) : int(wanted[2]) + 1]
+
+    def _listing(self, prefix: str) -> bytes:
+        below = {key.removeprefix(prefix): key for key in self.store.objects if key.startswith(prefix)}
+        directories = {name.partition("/")[0] for name in below if "/" in name}
+        files = "".join(
+            f"<Contents><Key>{escape(key)}</Key><Size>{len(self.store.objects[key])}</Size></Contents>"
+            for name, key in below.items()
+            if "/" not in name
+        )
+        common = "".join(
+            f"<CommonPrefixes><Prefix>{escape(prefix + name)}/</Prefix></CommonPrefixes>"
+            for name in directories
+        )
+        return f"<ListBucketResult>{files}{common}</ListBucketResult>".encode()
+
+    def _head(self, status: int, length: int) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(length))
+        self.end_headers()
+
+    def _answer(self, status: int, content: bytes) -> None:
+        self._head(status, len(content))
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def _reset(self) -> None:
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.close_connection = True
+
+
+def _error(code: str) -> bytes:
+    return f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode()

@@ -1,0 +1,186 @@
+"""What a store does wrong in passing is made good, by few calls and soon; what lasts is told soon."""
+
+from __future__ import annotations
+
+import threading
+import time
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from app.errors import DeadlineExceededError, RequestCancelledError, StorageError
+from app.observation import Observer, StorageOperation, observed_by
+from app.storage import Cancellation, RetryPolicy, Warehouse, cancellable, time_limit
+from app.storage.retry_budget import RetryBudget
+from tests.faulty_store import BUCKET, Fault, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+OBJECTS = {f"w/db.db/t/{n}": bytes([n]) * 100_000 for n in range(8)}
+KEY, PATH = "w/db.db/t/1", "db.db/t/1"
+CONTENT = OBJECTS[KEY]
+PATIENT_SECONDS = 60
+
+
+def opened(options: Mapping[str, object], retry: RetryPolicy | None = None, stall: float = 60) -> Warehouse:
+    policy = retry or RetryPolicy(first_wait_seconds=0)
+    return Warehouse("w", f"s3://{BUCKET}/w", options=options, retry=policy, stall_seconds=stall)
+
+
+def first(count: int, fault: Fault) -> Callable[[str], Fault | None]:
+    """A fault of the first requests."""
+    faults = [fault] * count
+    return lambda _: faults.pop() if faults else None
+
+
+class Told(Observer):
+    """Counts what is told of calls."""
+
+    def __init__(self) -> None:
+        self.calls = self.repeated = 0
+        self.errors: list[type[BaseException]] = []
+
+    def storage_called(
+        self,
+        operation: StorageOperation,
+        path: str,
+        seconds: float,
+        size: int,
+        *,
+        error: BaseException | None,
+        is_repeated: bool,
+    ) -> None:
+        del operation, path, seconds, size
+        if error is not None:
+            self.errors.append(type(error))
+        self.calls += 1
+        self.repeated += is_repeated
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda warehouse: warehouse.read(PATH),
+        lambda warehouse: warehouse.size(PATH),
+        lambda warehouse: warehouse.list_names(PATH),
+    ],
+)
+def test_a_store_that_always_asks_for_less_is_asked_four_times(ask: Callable[[Warehouse], object]) -> None:
+    store, told = Store(OBJECTS, lambda _: Fault.SLOW_DOWN), Told()
+    with store.serving() as options, observed_by(told):
+        with pytest.raises(StorageError, match=r"\(.*HTTP 503\)$"):
+            ask(opened(options))
+        assert store.asked.total() == 4
+        assert (told.calls, told.repeated) == (4, 3)
+
+
+@pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.RESET, Fault.CUT])
+def test_what_passes_is_made_good(fault: Fault) -> None:
+    store = Store(OBJECTS, first(3, fault))
+    with store.serving() as options:
+        assert opened(options).read(PATH) == CONTENT
+
+
+@pytest.mark.parametrize("fault", [Fault.RESET, Fault.CUT])
+def test_one_of_five_connections_that_break_are_no_error(fault: Fault) -> None:
+    draw = Random(13)  # noqa: S311 - no secret
+    store = Store(OBJECTS, lambda _: fault if draw.random() < 0.2 else None)
+    with store.serving() as options:
+        warehouse, keys = opened(options), list(OBJECTS) * 12
+        for key in keys:
+            assert warehouse.read(key.removeprefix("w/")) == OBJECTS[key]
+    assert store.asked.total() > len(keys) * 1.15
+
+
+def test_a_server_that_is_not_there_is_asked_again() -> None:
+    told = Told()
+    options = {"endpoint_url": "http://127.0.0.1:1", "key": "key", "secret": "secret"}
+    with observed_by(told), pytest.raises(StorageError, match="EndpointConnectionError"):
+        opened(options).read(PATH)
+    assert told.calls == 4
+
+
+def test_a_silent_call_is_given_up_and_made_again() -> None:
+    store = Store(OBJECTS, first(1, Fault.HANG))
+    with store.serving() as options, time_limit(PATIENT_SECONDS):
+        warehouse, began = opened(options, stall=0.3), time.monotonic()
+        assert warehouse.read(PATH) == CONTENT
+        seconds = time.monotonic() - began
+    assert store.asked[KEY] == 2
+    assert 0.3 <= seconds < 3
+
+
+def test_a_store_that_stays_silent_is_an_error() -> None:
+    store = Store(OBJECTS, lambda _: Fault.HANG)
+    with store.serving() as options, pytest.raises(StorageError, match="ReadTimeoutError"):
+        opened(options, stall=0.1).read(PATH)
+    assert store.asked[KEY] == 4
+
+
+@pytest.mark.parametrize("ends_by", [DeadlineExceededError, RequestCancelledError])
+def test_a_request_that_ends_keeps_no_thread_in_storage(ends_by: type[Exception]) -> None:
+    store = Store(OBJECTS, lambda key: Fault.HANG if key == KEY else None)
+    ended, cancellation, told = list[type[Exception]](), Cancellation(), Told()
+
+    def read(warehouse: Warehouse) -> None:
+        try:
+            warehouse.read("db.db/t/0")  # as it takes a while to set the library up
+            limit = 0.5 if ends_by is DeadlineExceededError else 60
+            with time_limit(limit), cancellable(cancellation), observed_by(told):
+                warehouse.read(PATH)
+        except ends_by as error:
+            ended.append(type(error))
+
+    with store.serving() as options:
+        thread = threading.Thread(target=read, args=(opened(options),))
+        thread.start()
+        with store.hangs:
+            assert store.hangs.wait_for(lambda: store.hanging, PATIENT_SECONDS)
+        if ends_by is RequestCancelledError:
+            cancellation.cancel()
+        thread.join(PATIENT_SECONDS)
+        # The store still keeps the request.
+        assert ended == [ends_by]
+    # That a caller goes away is no failure of the store.
+    assert told.errors == ([DeadlineExceededError] if ends_by is DeadlineExceededError else [])
+
+
+def test_an_outage_does_not_multiply_calls() -> None:
+    reads, budget = 20, 5
+    store = Store(OBJECTS, lambda _: Fault.SLOW_DOWN)
+    retry = RetryPolicy(first_wait_seconds=0, budget=RetryBudget(budget))
+    with store.serving() as options:
+        warehouse = opened(options, retry)
+        errors = [_error_of(warehouse) for _ in range(reads)]
+    assert store.asked.total() == reads + budget
+    assert not errors[0].endswith("not tried again, since many calls fail")
+    assert errors[-1].endswith("HTTP 503); not tried again, since many calls fail")
+
+
+def _error_of(warehouse: Warehouse) -> str:
+    with pytest.raises(StorageError) as caught:
+        warehouse.read(PATH)
+    return str(caught.value)
+
+
+def test_calls_that_succeed_fill_the_budget_again() -> None:
+    budget = RetryBudget(2)
+    assert [budget.take() for _ in range(3)] == [True, True, False]
+    budget.succeeded(is_repeated=True)
+    assert [budget.take() for _ in range(2)] == [True, False]
+    for _ in range(11):
+        budget.succeeded(is_repeated=False)
+    assert [budget.take() for _ in range(2)] == [True, False]
+    for _ in range(100):
+        budget.succeeded(is_repeated=True)
+    assert [budget.take() for _ in range(3)] == [True, True, False]
+
+
+def test_no_warehouse_spends_the_budget_of_another() -> None:
+    first_one, second = RetryBudget.of_each(2)
+    taken = sum(first_one.take() for _ in range(1000))
+    assert (taken, second.take()) == (50, True)
+    (only,) = RetryBudget.of_each(1)
+    assert sum(only.take() for _ in range(1000)) == 100

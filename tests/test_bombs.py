@@ -1,0 +1,54 @@
+"""A server that is sent to many small files which expand, all at once."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from benchmarks.events import DATABASE, ID
+from tests.planning.made_tables import MadeTable
+from tests.served import serving
+from tests.table.expanding import encoded, manifest_of, with_empty_extra_files
+
+if TYPE_CHECKING:
+    from tests.served import Served
+
+MIB: Final = 1 << 20
+TABLES: Final = 16
+
+
+def most_resident_bytes(served: Served) -> int:
+    """Of the server since it started."""
+    status = Path(f"/proc/{served.process.pid}/status").read_text()
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    assert found is not None
+    return int(found[1]) << 10
+
+
+def plan(served: Served, table: str) -> tuple[int, str]:
+    answer = served.client.post(f"/v1/main/databases/{DATABASE}/tables/{table}/plan", json={})
+    return answer.status_code, answer.json().get("type", "")
+
+
+def test_bombs_are_corrupt_and_take_little_memory_however_many_there_are(tmp_path: Path) -> None:
+    keys = manifest_of(*[encoded(min_key=bytes(60_000_000))] * 4)
+    names = manifest_of(*[with_empty_extra_files(60_000_000)] * 4)
+    assert max(len(keys), len(names)) < 20_000
+    for number in range(TABLES):
+        MadeTable.make(tmp_path, [ID], name=f"keys{number}").commit(*[keys] * 20)
+        MadeTable.make(tmp_path, [ID], name=f"names{number}").commit(*[names] * 8)
+    MadeTable.make(tmp_path, [ID], name="plain").commit(manifest_of(encoded()))
+
+    with serving(tmp_path) as served, ThreadPoolExecutor(2 * TABLES) as callers:
+        before = plan(served, "plain")
+        resident_before = most_resident_bytes(served)
+        tables = [f"{kind}{number}" for kind in ("keys", "names") for number in range(TABLES)]
+        answers = set(callers.map(lambda table: plan(served, table), tables))
+        resident = most_resident_bytes(served) - resident_before
+        after = plan(served, "plain")
+
+    assert (before, after) == ((200, ""), (200, ""))
+    assert answers == {(424, "urn:paimon-index:error:corrupt-metadata")}
+    assert resident < 500 * MIB
