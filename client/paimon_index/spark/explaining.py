@@ -64,7 +64,7 @@ def explain(
             explain=True,
         ).to_arrow()
     lines = [f"{table}, snapshot {scan.facts.snapshot_id}: {where or 'all rows'}", *_funnel(told)]
-    by_partition = scan.facts.summary.files_skipped - pc.sum(told.column("skipped")).as_py() if told else 0
+    by_partition = scan.facts.summary.files_skipped - _sum(told, "skipped")
     if by_partition:
         lines.append(f"{by_partition:,} more files are in manifests that the partitions rule out")
     try:
@@ -72,9 +72,9 @@ def explain(
         for chosen, _, file_format, is_plain, files in Frames(
             spark, scan, {field.name for field in scan.schema.fields}
         ).groups():
-            way = "Spark's vectorised reader" if chosen == "vectorised" else "rows by position in Python"
-            readers[f"{file_format}: {way}{'' if is_plain else ', then merged by key'}"] += files.num_rows
-        lines += [f"{count:,} files of {way}" for way, count in sorted(readers.items())]
+            way = "Spark's vectorised reader" if chosen == "vectorised" else "positions, in Python"
+            readers[f"{file_format} by {way}{'' if is_plain else ', then merged by key'}"] += files.num_rows
+        lines += [f"files read as {way}: {count:,}" for way, count in sorted(readers.items())]
     except UnsupportedTableError as error:
         lines.append(str(error))
     lines += [f"warning: {warning}" for warning in scan.facts.warnings]
