@@ -34,6 +34,7 @@ class MemoryUse:
     caches: dict[str, int]
     bodies_bytes: int
     read_bytes: int
+    decoding_bytes: int
     resident_bytes: int
 
 

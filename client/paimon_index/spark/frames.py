@@ -73,7 +73,10 @@ class Frames:
         if merging:
             plain.append(self._merged(_united(merging)))
         rows = _united(plain) if plain else self._none()
-        return rows.select([_padded(field) for field in self._fields if field.name in self._names])
+        wanted = [field for field in self._fields if field.name in self._names]
+        if wanted == self._fields and all(char_length(field.type) is None for field in wanted):
+            return rows  # each column that is chosen costs calls of Java
+        return rows.select([_padded(field) for field in wanted])
 
     def groups(self) -> Iterator[tuple[Reader, int, str, bool, pa.Table]]:
         """Reader, schema, format, whether nothing is to be merged, and the files that have them in common."""
@@ -105,15 +108,10 @@ class Frames:
     ) -> DataFrame:
         """The needed columns of files of one schema, in the table's types."""
         in_file = {field.id: field for field in self._scan.file_schemas[schema_id].fields}
-        columns, there = [], []
-        for field in self._fields:
-            old = in_file.get(field.id)
-            columns.append(self._column(field, old))
-            if old is not None:
-                there.append(StructField(old.name, self._type(old)))
+        old = [in_file.get(field.id) for field in self._fields]
+        there = [StructField(field.name, self._type(field)) for field in old if field is not None]
         if with_kind:
             there += [StructField(SEQUENCE, LongType()), StructField(KIND, ByteType())]
-            columns += [F.col(SEQUENCE), F.col(KIND)]
         if not there:  # the rows still count
             some = next(iter(in_file.values()))
             there.append(StructField(some.name, self._type(some)))
@@ -124,17 +122,20 @@ class Frames:
             sizes = files.column("file_size").to_pylist()
             uris = [self._hadoop_uri(uri) for uri in files.column("path").to_pylist()]
             frame = known_files(self._spark, file_format, list(zip(uris, sizes, strict=True)), schema)
-        return frame.select(columns)
+        pairs = list(zip(self._fields, old, strict=True))
+        if all(was is not None and (was.name, was.type) == (now.name, now.type) for now, was in pairs):
+            return frame
+        kept = [F.col(SEQUENCE), F.col(KIND)] if with_kind else []
+        return frame.select([self._column(now, was) for now, was in pairs] + kept)
 
     def _column(self, field: SchemaColumn, old: SchemaColumn | None) -> Column:
+        wanted = self._type(field)
         if old is None:
-            return F.lit(None).cast(self._type(field)).alias(field.name)
+            return F.lit(None).cast(wanted).alias(field.name)
         if not is_readable_as(old.type, field.type):
             refuse(self._scan.table, f"column {field.name} was {old.type} in some files and is {field.type}")
-        column, wanted = F.col(_quoted(old.name)), self._type(field)
-        if self._type(old) != wanted:
-            column = column.cast(wanted)
-        return column.alias(field.name)
+        column = F.col(_quoted(old.name))
+        return (column if self._type(old) == wanted else column.cast(wanted)).alias(field.name)
 
     def _type(self, field: SchemaColumn) -> DataType:
         try:

@@ -63,8 +63,7 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
         return _narrowed(spark.read.options(**pinned).table(table), where, columns)
     wanted = None if columns is None else [_resolved(scan.schema, name) for name in columns]
     rows = Frames(spark, scan, needed(scan.schema, where, wanted)).rows()
-    names = [field.name for field in scan.schema.fields] if wanted is None else wanted
-    return _narrowed(rows.alias(scan.table.table), where, names)
+    return _narrowed(rows.alias(scan.table.table), where, wanted)
 
 
 def needed(schema: Schema, where: str | None, columns: Sequence[str] | None) -> set[str]:
