@@ -32,7 +32,7 @@ def demo() -> Iterator[str]:
 def test_the_examples_of_the_page_run(demo: str, capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     for example in EXAMPLES:
-        exec(example.replace("http://localhost:8080", demo), names)  # noqa: S102 - our own page
+        exec(re.sub(r"http://(localhost|127.0.0.1):8080", demo, example), names)  # noqa: S102 - our own page
 
     printed = capsys.readouterr().out
     assert len(EXAMPLES) >= 6
