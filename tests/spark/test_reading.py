@@ -91,9 +91,12 @@ def test_rows_are_those_that_the_connector_reads(tables: Golden, table: str, zon
     queries = chosen(table, zone)
     wheres = [query["filter_sql"] for query in queries]
 
-    expected = session.exactly(
-        *(f"SELECT {shown} FROM main.golden.{table} WHERE {where or 'TRUE'}" for where in wheres)  # noqa: S608 - our own
-    )
+    readable = {
+        query["name"]: f"SELECT {shown} FROM main.golden.{table} WHERE {where or 'TRUE'}"  # noqa: S608 - our own
+        for query, where in zip(queries, wheres, strict=True)
+        if not query.get("engine_error")
+    }
+    expected = dict(zip(readable, session.exactly(*readable.values()), strict=True))
     asked = [{"where": where, "columns": columns} for where in wheres]
     auto, rows = (
         session.read(tables.url, f"main.golden.{table}", *({**each, "reader": reader} for each in asked))
@@ -101,8 +104,9 @@ def test_rows_are_those_that_the_connector_reads(tables: Golden, table: str, zon
     )
 
     assert auto == rows
-    for query, where, ours, theirs in zip(queries, wheres, auto, expected, strict=True):
-        assert ours == theirs or query.get("engine_differs"), query["name"]
+    for query, where, ours in zip(queries, wheres, auto, strict=True):
+        theirs = expected.get(query["name"])
+        assert theirs in (ours, None) or query.get("engine_differs"), query["name"]
         # Spark compares to the microsecond, and golden files count to the nanosecond.
         is_countable = golden_tables.expected(table)["merge_engine"] is None and "9 " not in str(where)
         assert len(ours) == query["matching_count"] or zone != "UTC" or not is_countable, query["name"]

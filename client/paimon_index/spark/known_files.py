@@ -15,6 +15,7 @@ import json
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
+from py4j.java_gateway import JavaClass
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+_SOURCES: Final = "org.apache.spark.sql.execution.datasources"
+_READERS: Final = {"parquet": "parquet.ParquetFileFormat", "orc": "orc.OrcFileFormat"}
+_PYTHON_UTILS: Final = "org.apache.spark.api.python.PythonUtils"
 _OPTIONS: Final = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
 """The engine writes the proleptic Gregorian calendar, whatever the session takes files for."""
 
@@ -38,21 +42,19 @@ def known_files(
         files: URI and length in bytes of each; URIs are taken literally.
         schema: columns by the names that the files have.
     """
-    session = spark._jsparkSession  # noqa: SLF001 - Spark's files have no other door
     index = _index(spark, files, schema)
     if index is None:
         paths = [uri for uri, _ in files]
         literal = {**_OPTIONS, "__globPaths__": "false"}
         return spark.read.format(file_format).schema(schema).options(**literal).load(paths)
-    java = spark._jvm  # noqa: SLF001
-    sources = java.org.apache.spark.sql.execution.datasources
-    relation = sources.HadoopFsRelation(
+    session = spark._jsparkSession  # noqa: SLF001 - Spark's files have no other door
+    relation = _java(spark, f"{_SOURCES}.HadoopFsRelation")(
         index,
         session.parseDataType(StructType([]).json()),
         session.parseDataType(schema.json()),
-        java.scala.Option.empty(),
-        sources.parquet.ParquetFileFormat() if file_format == "parquet" else sources.orc.OrcFileFormat(),
-        java.PythonUtils.toScalaMap(_OPTIONS),
+        _java(spark, "scala.Option").empty(),
+        _java(spark, f"{_SOURCES}.{_READERS[file_format]}")(),
+        _java(spark, _PYTHON_UTILS).toScalaMap(_OPTIONS),
         session,
     )
     return DataFrame(session.baseRelationToDataFrame(relation), spark)
@@ -60,17 +62,17 @@ def known_files(
 
 def _index(spark: SparkSession, files: Sequence[tuple[str, int]], schema: StructType) -> Any:  # noqa: ANN401
     """Spark's index of these files; None where it does not hold exactly them."""
-    java, session = spark._jvm, spark._jsparkSession  # noqa: SLF001
-    sources = java.org.apache.spark.sql.execution.datasources
-    nowhere = java.org.apache.hadoop.fs.Path(f"file:/paimon-index-{uuid.uuid4()}")
-    cache = sources.FileStatusCache.getOrCreate(session)
-    cache.putLeafFiles(nowhere, _statuses(java, files))
-    nothing = java.scala.Option.empty()
-    index = sources.InMemoryFileIndex(
+    session, utils = spark._jsparkSession, _java(spark, _PYTHON_UTILS)  # noqa: SLF001
+    nowhere = _java(spark, "org.apache.hadoop.fs.Path")(f"file:/paimon-index-{uuid.uuid4()}")
+    cache = _java(spark, f"{_SOURCES}.FileStatusCache").getOrCreate(session)
+    cache.putLeafFiles(nowhere, _statuses(spark, files))
+    option = _java(spark, "scala.Option")
+    nothing = option.empty()
+    index = _java(spark, f"{_SOURCES}.InMemoryFileIndex")(
         session,
-        java.PythonUtils.toSeq([nowhere]),
-        java.PythonUtils.toScalaMap({"recursiveFileLookup": "true"}),
-        java.scala.Option.apply(session.parseDataType(schema.json())),
+        utils.toSeq([nowhere]),
+        utils.toScalaMap({"recursiveFileLookup": "true"}),
+        option.apply(session.parseDataType(schema.json())),
         cache,
         nothing,
         nothing,
@@ -79,15 +81,18 @@ def _index(spark: SparkSession, files: Sequence[tuple[str, int]], schema: Struct
     return index if index.allFiles().size() == len(files) else None
 
 
-def _statuses(java: Any, files: Sequence[tuple[str, int]]) -> Any:  # noqa: ANN401 - objects of Java
+def _statuses(spark: SparkSession, files: Sequence[tuple[str, int]]) -> Any:  # noqa: ANN401 - Java's array
     """An array of Hadoop's FileStatus, made from JSON by its fields."""
-    mapper = java.com.fasterxml.jackson.databind.ObjectMapper()
-    annotation = java.com.fasterxml.jackson.annotation
+    mapper = _java(spark, "com.fasterxml.jackson.databind.ObjectMapper")()
+    accessors = _java(spark, "com.fasterxml.jackson.annotation.PropertyAccessor")
+    visibilities = _java(spark, "com.fasterxml.jackson.annotation.JsonAutoDetect$Visibility")
     for accessor, visibility in (("FIELD", "ANY"), ("SETTER", "NONE")):
-        mapper.setVisibility(
-            annotation.PropertyAccessor.valueOf(accessor),
-            annotation.JsonAutoDetect.Visibility.valueOf(visibility),
-        )
+        mapper.setVisibility(accessors.valueOf(accessor), visibilities.valueOf(visibility))
     described = [{"path": uri, "length": length} for uri, length in files]
-    array = java.java.lang.Class.forName("[Lorg.apache.hadoop.fs.FileStatus;")
+    array = _java(spark, "java.lang.Class").forName("[Lorg.apache.hadoop.fs.FileStatus;")
     return mapper.readValue(json.dumps(described), array)
+
+
+def _java(spark: SparkSession, name: str) -> Any:  # noqa: ANN401 - a class of Java
+    """A class by its whole name; through ``spark._jvm`` each part of the name would be a call of its own."""
+    return JavaClass(name, spark._jvm._gateway_client)  # noqa: SLF001
