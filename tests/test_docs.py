@@ -76,7 +76,7 @@ def test_every_command_is_described_with_its_own_options(command: str) -> None:
     assert f"| `paimon-index {command}` |" in page
 
 
-@pytest.mark.parametrize("page", ["architecture.md", "glossary.md"])
+@pytest.mark.parametrize("page", ["architecture.md", "glossary.md", "reliability.md"])
 def test_every_path_that_is_named_exists(page: str) -> None:
     named = re.findall(r"`((?:app|benchmarks|docs|helm|tests)/[\w/.-]+)`", (DOCS / page).read_text())
 

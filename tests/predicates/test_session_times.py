@@ -138,7 +138,11 @@ def values_near(root: TypeRoot, zone: str, around: dt.datetime) -> list[int]:
         day = (around.date() - EPOCH.date()).days
         return list(range(day - 3, day + 4))
     middle = nanos(around) if root is TypeRoot.TIMESTAMP else to_instant(around, ZoneInfo(zone))
-    return [middle + minutes * 60_000_000 * MICROS for minutes in range(-26 * 60, 26 * 60 + 1, 15)]
+    minutes = {*range(-26 * 60, 26 * 60 + 1, 60), *range(-300, 301, 15)}
+    # Meanings may differ in a stretch that ends at such a value, and holds none.
+    return [
+        middle + at * 60_000_000 * MICROS + aside for at in sorted(minutes) for aside in (-MICROS, 0, MICROS)
+    ]
 
 
 def ask(bound: BoundPredicate, value: int) -> bool | None:
