@@ -16,7 +16,7 @@ from app.api.strict_json import write_json
 from app.planning.drafts import decision
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 _AT_ONCE: Final = 1_024
 _SELECTION_BYTES_AT_ONCE: Final = 1 << 20
-_SELECTION: Final = ""
-"""Stands for the name of two members that are written as one."""
 _ESCAPED: Final = r'["\\\x00-\x1f]'
 """What JSON does not take in a string as it is."""
 
@@ -63,20 +61,21 @@ def _rows(files: PlannedFiles, start: int, form: Form | None, end: str) -> pa.La
     told = None if form is None else _told_rows(files, start, stop, form)
     if isinstance(told, pa.Array):
         stop = start + len(told)
-    members: dict[str, pa.Array | str] = dict(_columns(files, start, stop))
+    members = [(f'"{name}":', values) for name, values in _columns(files, start, stop).items()]
     if told is not None:
-        members["selected_rows"] = _numbers(files.integers["selected_rows"][start:stop])
-        members[_SELECTION] = told
+        members.append(('"selected_rows":', _numbers(files.integers["selected_rows"][start:stop])))
+        members.append(("", told))
     if files.steps is not None:
-        members["explain"] = _texts([write_json(steps) for steps in files.steps[start:stop]])
+        explained = _texts([write_json(steps) for steps in files.steps[start:stop]])
+        members.append(('"explain":', explained))
     return _joined(members, end, stop - start)
 
 
-def _joined(members: dict[str, pa.Array | str], end: str, count: int) -> pa.LargeStringArray:
-    """Objects of these members; what is the same in all of them is joined once."""
+def _joined(members: Sequence[tuple[str, pa.Array | str]], end: str, count: int) -> pa.LargeStringArray:
+    """Objects of these members, each a text and what follows it; what is the same in all is joined once."""
     pieces, same = list[Any](), "{"
-    for name, values in members.items():
-        same += "" if name == _SELECTION else f'"{name}":'
+    for before, values in members:
+        same += before
         if isinstance(values, str):
             same += values
         else:
