@@ -19,14 +19,14 @@ from app.api.plan_rows import plan_rows
 from app.api.problems import problem_of
 from app.api.selections import Encoded, bitmap_format, encode_positions, sized_for
 from app.observation import Phase, during
-from app.planning.answers import SkipStep
-from app.planning.requests import SelectionForm
+from app.planning.plan.answers import SkipStep
+from app.planning.request.requests import SelectionForm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from app.api.paging import Window
-    from app.planning.answers import (
+    from app.planning.plan.answers import (
         AssignAnswer,
         BucketsAnswer,
         DeletionsAnswer,

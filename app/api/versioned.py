@@ -16,7 +16,7 @@ from app.api.streaming import PieceStream
 from app.api.strict_json import write_json
 from app.errors import NotFoundError, RequestError, SnapshotExpiredError
 from app.observation import Phase, during
-from app.planning.requests import SnapshotSelector
+from app.planning.request.requests import SnapshotSelector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from app.api.bodies import VersionedBody
     from app.api.encoding import Entry, NextToken
     from app.api.runtime import Runtime
-    from app.planning.requests import TableRef
-    from app.planning.version import Version
+    from app.planning.request.requests import TableRef
+    from app.planning.version.version import Version
 
 _PAGE_MEMBERS = {"page_size", "page_token"}
 _RELEASE = __version__.encode()

@@ -17,13 +17,21 @@ from app.api.encoding import Form
 from app.api.plan_batches import plan_batches
 from app.api.plan_lines import plan_lines
 from app.errors import LimitExceededError
-from app.planning.answers import Deletion, ExplainStep, KeepReason, Plan, PlanSummary, Positions, SkipStep
-from app.planning.drafts import SKIPS, decision
-from app.planning.planned_files import Places, PlannedFiles
-from app.planning.requests import SelectionForm
-from app.table.options import TableOptions
+from app.planning.plan.answers import (
+    Deletion,
+    ExplainStep,
+    KeepReason,
+    Plan,
+    PlanSummary,
+    Positions,
+    SkipStep,
+)
+from app.planning.plan.decisions import SKIPS, decision
+from app.planning.plan.planned_files import Places, PlannedFiles
+from app.planning.request.requests import SelectionForm
 from app.table.paths import TablePaths
-from app.table.schema import TableSchema
+from app.table.schema.options import TableOptions
+from app.table.schema.schema import TableSchema
 from app.types import DataField, Json, Value, parse_json, parse_type
 from app.types.binary_row import serialize_row
 from app.types.session_zone import session_zone
