@@ -20,7 +20,7 @@ from app.planning.request.requests import SelectionForm
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from app.planning.plan.answers import Positions
+    from app.types.roaring import Positions
 
 _LAST_ROW_OF_32_BITS = (1 << 31) - 1
 

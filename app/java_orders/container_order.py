@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from app.file_index.table_options import split_map_key
 from app.java_orders.hash_map import iteration_order, put_order
+from app.options.map_keys import split_map_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

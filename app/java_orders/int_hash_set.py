@@ -22,8 +22,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from app.bucket_index.hash_index import Hashes
-
+    Hashes: TypeAlias = NDArray[np.int32]
     Slots: TypeAlias = NDArray[np.int64]
 
 _GOLDEN_RATIO: Final = np.uint32(0x9E3779B9)

@@ -38,14 +38,9 @@ from app.types.session_zone import session_zone
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from app.planning.plan.answers import (
-        AssignAnswer,
-        BucketsAnswer,
-        DeletionsAnswer,
-        EvaluateAnswer,
-        LookupAnswer,
-        Plan,
-    )
+    from app.planning.deletions.deletions import DeletionsAnswer
+    from app.planning.keys.answers import AssignAnswer, BucketsAnswer, LookupAnswer
+    from app.planning.plan.answers import Plan
     from app.planning.request.limits import CacheBytes, Limits
     from app.planning.request.requests import (
         AssignRequest,
@@ -57,6 +52,7 @@ if TYPE_CHECKING:
         PlanRequest,
         TableRef,
     )
+    from app.planning.standalone.answers import EvaluateAnswer
     from app.storage import DiskTier, Warehouse
     from app.table.manifests.manifest import Manifest
     from app.table.table import ResolvedSnapshot, Table

@@ -17,16 +17,9 @@ from app.api.encoding import Form
 from app.api.plan_batches import plan_batches
 from app.api.plan_lines import plan_lines
 from app.errors import LimitExceededError
-from app.planning.plan.answers import (
-    Deletion,
-    ExplainStep,
-    KeepReason,
-    Plan,
-    PlanSummary,
-    Positions,
-    SkipStep,
-)
+from app.planning.plan.answers import Plan, PlanSummary
 from app.planning.plan.decisions import SKIPS, decision
+from app.planning.plan.file_plan import Deletion, ExplainStep, KeepReason, SkipStep
 from app.planning.plan.planned_files import Places, PlannedFiles
 from app.planning.request.requests import SelectionForm
 from app.table.paths import TablePaths
@@ -38,6 +31,8 @@ from app.types.session_zone import session_zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from app.types.roaring import Positions
 
 MANY = 25_000
 DIGITS = Decimal("-123456789012345678901234567890.12")

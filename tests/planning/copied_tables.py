@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from app.planning.plan.answers import FilePlan, Plan
+    from app.planning.plan.answers import Plan
+    from app.planning.plan.file_plan import FilePlan
     from app.storage import DiskTier
     from tests.golden_tables import GoldenWarehouse
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from app.file_index import bitmap, bloom_filter, bsi, range_bitmap
 from app.file_index.index_kinds import IndexKind
-from app.planning.plan.answers import KeepReason
+from app.planning.plan.file_plan import KeepReason
 from app.planning.plan.plan_answer import PlanWarnings, answer_plan
 from app.planning.request.effort import Effort
 from app.planning.request.requests import PlanRequest, SnapshotSelector
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from app.planning.plan.answers import FilePlan, Plan
+    from app.planning.plan.answers import Plan
+    from app.planning.plan.file_plan import FilePlan
     from app.planning.request.requests import TableRef
     from app.planning.service import IndexService
     from app.planning.version.version import Version

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from app.bucket_index import BucketFunction, buckets_of
 from app.file_index import container
 from app.file_index.index_kinds import IndexKind, takes
-from app.planning.plan.answers import CharKeyBucket
+from app.planning.keys.answers import CharKeyBucket
 from app.planning.request.requests import DeletionsRequest, LookupRequest, SelectionForm, SortKey, TopN
 from app.types import DataField, parse_type
 from app.types.binary_row import serialize_row
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from app.planning.plan.answers import FilePlan, Plan
+    from app.planning.plan.answers import Plan
+    from app.planning.plan.file_plan import FilePlan
     from app.table.manifests.manifest_entry import ManifestEntry
 
 LENGTH = 4

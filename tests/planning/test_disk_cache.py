@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from app.planning.plan.answers import FilePlan
+    from app.planning.plan.file_plan import FilePlan
     from app.planning.service import IndexService
     from tests.golden_tables import GoldenWarehouse
 

@@ -30,8 +30,9 @@ from tests.planning.copied_tables import golden_ref
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from app.planning.plan.answers import EvaluatedFile, Plan
+    from app.planning.plan.answers import Plan
     from app.planning.service import IndexService
+    from app.planning.standalone.answers import EvaluatedFile
     from app.types import Value
     from tests.planning.copied_tables import CopiedTable
 

@@ -8,22 +8,44 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from app.planning.deletions.vectors import load_vectors
-from app.planning.plan.answers import DeletionsAnswer, FileDeletions
 from app.planning.request.named_partition import NamedPartition
 from app.planning.version.vector_places import UNKNOWN_CARDINALITY, VectorPlaces
 from app.storage import check_deadline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from app.planning.request.requests import DeletionsRequest
     from app.planning.version.files import Files
     from app.planning.version.version import Version
+    from app.types import Json
+    from app.types.roaring import Positions
     from app.types.session_zone import SessionZone
 
 _FILES_AT_ONCE: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class FileDeletions:
+    """Deleted positions of one data file; ``positions`` is None where only counts were asked for."""
+
+    file_name: str
+    partition: Mapping[str, Json]
+    bucket: int
+    cardinality: int
+    positions: Positions | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionsAnswer:
+    """The answer to a DeletionsRequest."""
+
+    snapshot_id: int | None
+    deletions: tuple[FileDeletions, ...]
+    unknown_files: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def answer_deletions(
@@ -40,7 +62,9 @@ def answer_deletions(
         SnapshotExpiredError: a deletion vector file is gone.
     """
     asked_partition = request.partition
-    partition = None if asked_partition is None else NamedPartition.read(version, asked_partition, zone)
+    partition = (
+        None if asked_partition is None else NamedPartition.read(version.schema, asked_partition, zone)
+    )
     if request.files is None:
         files = version.files
         vectors = _Vectors(files, version.contents.vectors, version.vector_numbers(files.all()))

@@ -16,9 +16,7 @@ from app.bucket_index import (
     key_hashes,
 )
 from app.errors import FilterError
-from app.planning.keys.char_keys import key_forms
-from app.planning.keys.directory import read_directories
-from app.planning.plan.answers import (
+from app.planning.keys.answers import (
     AssignAnswer,
     AssignedBucket,
     BucketInfo,
@@ -26,6 +24,8 @@ from app.planning.plan.answers import (
     KeyBucket,
     LookupAnswer,
 )
+from app.planning.keys.char_keys import key_forms
+from app.planning.keys.directory import read_directories
 from app.planning.request.named_partition import NamedPartition
 from app.storage import check_deadline
 from app.table.schema.schema import BucketMode
@@ -65,7 +65,7 @@ def answer_lookup(version: Version, request: LookupRequest, zone: SessionZone | 
         StorageError: a hash index cannot be read.
     """
     mode = version.schema.bucket_mode
-    partition = NamedPartition.read(version, request.partition, zone)
+    partition = NamedPartition.read(version.schema, request.partition, zone)
     hashes, keys = _hashes(version, request, partition.exact, zone)
     forms = None if keys is None else key_forms(keys, len(hashes))
     if forms is not None:
@@ -95,7 +95,7 @@ def answer_buckets(version: Version, request: BucketsRequest, zone: SessionZone 
     """
     schema = version.schema
     asked = request.partition
-    partition = None if asked is None else NamedPartition.read(version, asked, zone)
+    partition = None if asked is None else NamedPartition.read(version.schema, asked, zone)
     files = _bucket_sizes(version.files)
     indexes: dict[tuple[bytes, int], IndexEntry] = {
         (row, entry.bucket): entry
@@ -138,7 +138,7 @@ def answer_assignment(version: Version, request: AssignRequest, zone: SessionZon
     if schema.bucket_mode is not BucketMode.HASH_DYNAMIC:
         mode = schema.bucket_mode.value.lower()
         raise FilterError(f"only dynamic buckets (hash_dynamic) are assigned; this table is {mode}")
-    partition = NamedPartition.read(version, request.lookup.partition, zone)
+    partition = NamedPartition.read(version.schema, request.lookup.partition, zone)
     row = write_row(partition.exact, [field.type for field in schema.partition_fields])
     hashes, _ = _hashes(version, request.lookup, partition.exact, zone)
     options = AssignerOptions(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from app.errors import LimitExceededError
-from app.planning.plan.answers import CharKeyBucket
+from app.planning.keys.answers import CharKeyBucket
 from app.types import TypeRoot
 from app.types.row_matrix import FieldValues
 

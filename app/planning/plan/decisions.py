@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 import numpy as np
 
 from app.file_index.index_kinds import IndexKind
-from app.planning.plan.answers import ExplainStep, KeepReason, SkipStep
+from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.types.grouping import alike
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from app.file_index.result import Rows
-    from app.planning.plan.answers import Positions
     from app.planning.version.files import Files
     from app.predicates.model import BoundPredicate
+    from app.types.roaring import Positions
 
 SKIPS: Final = (*((step, None) for step in SkipStep), *((SkipStep.FILE_INDEX, kind) for kind in IndexKind))
 """What codes from 1 on stand for: the step that left a file out, and the kind of index where one did."""

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from app.observation import observer
-from app.planning.plan.answers import Plan, PlanSummary, SkipStep
+from app.planning.plan.answers import Plan, PlanSummary
 from app.planning.plan.decisions import SKIPS
+from app.planning.plan.file_plan import SkipStep
 from app.planning.plan.planned_files import PlannedFiles
 from app.planning.request.requests import SelectionForm
 

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.planning.plan.answers import Deletion, FilePlan
 from app.planning.plan.decisions import decision
+from app.planning.plan.file_plan import Deletion, FilePlan
 from app.table.schema.partition import partition_json
 
 if TYPE_CHECKING:
@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from app.planning.plan.answers import ExplainStep, Positions
     from app.planning.plan.decisions import Drafts
+    from app.planning.plan.file_plan import ExplainStep
     from app.planning.version.version import Version
     from app.table.paths import TablePaths
     from app.types import Json
+    from app.types.roaring import Positions
 
 _BUCKET_BITS: Final = 32
 _BUCKET_MASK: Final = (1 << _BUCKET_BITS) - 1

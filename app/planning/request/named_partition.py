@@ -15,7 +15,7 @@ from app.types.values import same_in_sql
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from app.planning.version.version import Version
+    from app.table.schema.schema import TableSchema
     from app.types import DataField, Json, Value
     from app.types.session_zone import SessionZone
 
@@ -33,13 +33,13 @@ class NamedPartition:
     values: tuple[Value | Instants | None, ...]
 
     @classmethod
-    def read(cls, version: Version, written: Mapping[str, Json] | None, zone: SessionZone | None) -> Self:
-        """The partition that a caller named, of a table that has the columns of ``version``.
+    def read(cls, schema: TableSchema, written: Mapping[str, Json] | None, zone: SessionZone | None) -> Self:
+        """The partition that a caller named, of a table with this schema.
 
         Raises:
             FilterError: columns are missing, or too many, or a value does not fit.
         """
-        fields = version.schema.partition_fields
+        fields = schema.partition_fields
         given = dict(written or {})
         if set(given) != {field.name for field in fields}:
             names = ", ".join(field.name for field in fields) or "no columns"

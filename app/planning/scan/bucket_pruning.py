@@ -20,7 +20,7 @@ from app.bucket_index import BucketFunction, buckets_of, key_hashes
 from app.errors import FilterError, SnapshotExpiredError
 from app.planning.keys.candidates import pinned_keys
 from app.planning.keys.directory import read_usable
-from app.planning.plan.answers import SkipStep
+from app.planning.plan.file_plan import SkipStep
 from app.table.schema.schema import BucketMode
 from app.types.data_types import BINARY_ROOTS, STRING_ROOTS
 from app.types.row_matrix import fields_of

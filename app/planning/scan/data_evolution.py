@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 
-from app.planning.plan.answers import ExplainStep, KeepReason, SkipStep
+from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.scan.row_id_groups import JoinedGroups
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Constant, Unknown
 from app.predicates.simplify import conjunction, disjunction

@@ -7,16 +7,18 @@ statistics say.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError, FilterError
 from app.file_index.result import Rows
 from app.file_index.top_n import top_n
-from app.planning.plan.answers import ExplainStep, SkipStep
-from app.planning.scan.char_bounds import padded_bounds
+from app.planning.plan.file_plan import ExplainStep, SkipStep
 from app.planning.scan.live_rows import all_rows
 from app.planning.scan.top_n import Candidates, beyond_top_n
 from app.types import TypeRoot
@@ -30,7 +32,14 @@ if TYPE_CHECKING:
     from app.planning.scan.index_filter import IndexFilter
     from app.planning.version.file_bounds import FileBounds
     from app.predicates.binding.names import Names
+    from app.predicates.column_bounds import ColumnBounds
     from app.types import DataField
+
+_BELOW_BLANK: Final = r"[\x00-\x1f]"
+_CHARACTER: Final = r"[^\x80-\xbf]"
+"""The first byte of a character in UTF-8."""
+_ABOVE_BLANKS: Final = b"!"
+"""The next byte after the blank: behind a value, it is above as many blanks as there may be."""
 
 
 def keep_first_rows(
@@ -115,3 +124,24 @@ def _narrow(
         drafts.positions[file] = found.positions
         drafts.narrow(file, len(found.positions))
         drafts.note(np.array([file]), ExplainStep(SkipStep.TOP_N, "rows", rows=len(found.positions)))
+
+
+def padded_bounds(bounds: ColumnBounds, length: int) -> ColumnBounds:
+    """Bounds of a CHAR column in the order of ORDER BY, which is that of padded values.
+
+    Statistics are of values as they are stored. Padding only makes a value greater, so the smallest stored
+    one bounds the padded ones too. Of the values up to the largest stored one only those are above it when
+    padded that are a beginning of it: blanks then meet what follows, and are above it if that is less than a
+    blank.
+
+    Args:
+        bounds: of the values of a CHAR column as they are stored.
+        length: n of its type.
+    """
+    assert isinstance(bounds.high, pa.LargeBinaryArray)  # noqa: S101 - the form of strings
+    high = bounds.high.fill_null(b"")
+    behind, nothing = (pa.scalar(each, pa.large_binary()) for each in (_ABOVE_BLANKS, b""))
+    is_short = pc.less(pc.count_substring_regex(high, pattern=_CHARACTER), length)
+    padded = pc.if_else(is_short, pc.binary_join_element_wise(high, behind, nothing), high)
+    has_controls = np.asarray(pc.match_substring_regex(high, pattern=_BELOW_BLANK))
+    return replace(bounds, high=padded, has_high=bounds.has_high & ~has_controls)

@@ -21,7 +21,7 @@ from app.file_index.result import SKIP, Rows
 from app.file_index.stacked.answers import Answer
 from app.file_index.stacked.evaluation import evaluate_files
 from app.observation import FileFormat, observer
-from app.planning.plan.answers import ExplainStep, KeepReason, SkipStep
+from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.scan.schema_evolution import in_file_schema
 from app.storage import check_deadline
 from app.types.grouping import alike

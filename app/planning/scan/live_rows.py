@@ -14,7 +14,7 @@ import numpy as np
 from pyroaring import BitMap, BitMap64
 
 from app.planning.deletions.vectors import load_vectors
-from app.planning.plan.answers import ExplainStep, SkipStep
+from app.planning.plan.file_plan import ExplainStep, SkipStep
 from app.planning.version.vector_places import UNKNOWN_CARDINALITY
 from app.storage import check_deadline
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from app.deletion_vectors import DeletionVector
-    from app.planning.plan.answers import Positions
     from app.planning.plan.decisions import Drafts
     from app.planning.version.version import Version
+    from app.types.roaring import Positions
 
 _ROWS_OF_32_BITS: Final = 1 << 32
 _VECTORS_AT_ONCE: Final = 1024

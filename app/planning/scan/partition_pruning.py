@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from app.planning.plan.answers import SkipStep
+from app.planning.plan.file_plan import SkipStep
 from app.planning.scan.partition_filters import specialise
 from app.predicates.column_bounds import ColumnBounds
 from app.predicates.model import ALWAYS_FALSE, BoundLeaf, leaves

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from app.planning.plan.answers import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.decisions import Drafts
+from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.request.effort import Effort
 from app.planning.request.requests import SelectionForm
 from app.planning.scan.bucket_pruning import BucketPruning

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from app.planning.plan.answers import ExplainStep, KeepReason, SkipStep
+from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.version.file_bounds import FileBounds
 from app.predicates.model import ALWAYS_TRUE
 from app.predicates.verdicts import Verdict, evaluate_bounds

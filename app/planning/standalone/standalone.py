@@ -22,9 +22,10 @@ from app.file_index.evaluation import evaluate
 from app.file_index.inspect import inspect
 from app.file_index.result import SKIP, Rows
 from app.file_index.top_n import indexed_rows, top_n
-from app.planning.plan.answers import EvaluateAnswer, EvaluatedFile, ExplainStep
+from app.planning.plan.file_plan import ExplainStep
 from app.planning.request.effort import Effort
 from app.planning.request.filters import read_filter, time_zone_warnings
+from app.planning.standalone.answers import EvaluateAnswer, EvaluatedFile
 from app.planning.standalone.index_places import FILE_INDEX_SUFFIX, check_index_place
 from app.predicates.binding.names import Names, Relation
 from app.storage import check_deadline

@@ -32,6 +32,7 @@ from app.table.avro.blocks import Block, decode_blocks
 from app.table.avro.schema import BRANCH, reading_schema
 from app.table.records.codecs import expand
 from app.table.records.columns import RecordColumns, list_items
+from app.table.records.cursor import VarintCursor
 from app.table.records.expansion import MAX_EXPANSION, Allowance, allowed_bytes
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from app.table.avro.apart import ColumnApart
-    from app.table.avro.schema import ReadingSchema, RecordOf
+    from app.table.avro.schema import ReadingSchema
+    from app.table.records.expected import RecordOf
     from app.types.bytes_column import BytesColumn
     from app.types.roaring import Buffer
 
@@ -58,7 +60,6 @@ _SMALL_FILE_BYTES = 64 << 20
 """All blocks of a small file together."""
 
 SYNC_BYTES = 16
-_MAX_LONG_BYTES = 10
 _MAX_HEADER_PAIRS = 100
 # Decoding has an overhead for each time, but pieces that are small use the same memory again and again.
 _DECODED_TOGETHER_BYTES = 4 << 20
@@ -114,7 +115,7 @@ def _read_lifted(data: Buffer, expected: RecordOf, column: ColumnApart) -> tuple
 
 def _open(data: Buffer, expected: RecordOf, allowance: Allowance) -> tuple[ReadingSchema, Iterator[Block]]:
     """The schema of a record, found harmless, and the expanded blocks of a file."""
-    cursor = AvroCursor(memoryview(data))
+    cursor = VarintCursor(memoryview(data))
     check_magic(cursor)
     header = read_header(cursor)
     sync = bytes(cursor.take(SYNC_BYTES, "a sync marker"))
@@ -181,7 +182,7 @@ def _ahead(blocks: Iterator[Block]) -> Iterator[Block]:
     yield from waiting
 
 
-def _read_blocks(cursor: AvroCursor, codec: str, sync: bytes, allowance: Allowance) -> Iterator[Block]:
+def _read_blocks(cursor: VarintCursor, codec: str, sync: bytes, allowance: Allowance) -> Iterator[Block]:
     size = len(cursor.data)
     room = allowed_bytes(size, _SMALL_FILE_BYTES)
     records = 0
@@ -206,7 +207,7 @@ def _read_blocks(cursor: AvroCursor, codec: str, sync: bytes, allowance: Allowan
         room -= len(expanded)
 
 
-def check_magic(cursor: AvroCursor) -> None:
+def check_magic(cursor: VarintCursor) -> None:
     """Reads the magic.
 
     Raises:
@@ -219,7 +220,7 @@ def check_magic(cursor: AvroCursor) -> None:
         )
 
 
-def read_header(cursor: AvroCursor) -> dict[str, bytes]:
+def read_header(cursor: VarintCursor) -> dict[str, bytes]:
     """The metadata of a file whose magic has been read.
 
     Raises:
@@ -236,37 +237,3 @@ def read_header(cursor: AvroCursor) -> dict[str, bytes]:
             key = bytes(cursor.take(cursor.long(), "a header key")).decode(errors="replace")
             header[key] = bytes(cursor.take(cursor.long(), "a header value"))
     return header
-
-
-class AvroCursor:
-    """A position in the file; every step is checked against what is left."""
-
-    def __init__(self, data: memoryview) -> None:
-        self.data = data
-        self.at = 0
-
-    @property
-    def left(self) -> int:
-        """Bytes from here to the end."""
-        return len(self.data) - self.at
-
-    def take(self, length: int, what: str) -> memoryview:
-        """The next ``length`` bytes, not copied."""
-        if not 0 <= length <= self.left:
-            raise CorruptMetadataError(
-                f"expected {what} of {length} bytes, found {self.left} to the end", offset=self.at
-            )
-        taken = self.data[self.at : self.at + length]
-        self.at += length
-        return taken
-
-    def long(self) -> int:
-        """The number that stands here."""
-        value = 0
-        for position in range(min(_MAX_LONG_BYTES, self.left)):
-            byte = self.data[self.at + position]
-            value |= (byte & 0x7F) << (7 * position)
-            if byte < 0x80:  # noqa: PLR2004 - the continuation bit
-                self.at += position + 1
-                return (value >> 1) ^ -(value & 1)
-        raise CorruptMetadataError("expected a number of at most ten bytes", offset=self.at)

@@ -17,8 +17,9 @@ import pyarrow as pa
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
 from app.table.avro.blocks import Block, decode_blocks
-from app.table.avro.container import MAX_BLOCK_BYTES, SYNC_BYTES, AvroCursor, check_magic, read_header
+from app.table.avro.container import MAX_BLOCK_BYTES, SYNC_BYTES, check_magic, read_header
 from app.table.records.codecs import expand
+from app.table.records.cursor import VarintCursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +75,7 @@ class AvroFile:
         """
         with path.open("rb") as file:
             data = mmap(file.fileno(), 0, access=ACCESS_READ)
-        cursor = AvroCursor(memoryview(data))
+        cursor = VarintCursor(memoryview(data))
         check_magic(cursor)
         header = read_header(cursor)
         sync = bytes(cursor.take(SYNC_BYTES, "a sync marker"))
@@ -120,7 +121,7 @@ class AvroFile:
         return pa.RecordBatch.from_struct_array(records)
 
 
-def _find_blocks(cursor: AvroCursor, sync: bytes) -> Iterator[_PackedBlock]:
+def _find_blocks(cursor: VarintCursor, sync: bytes) -> Iterator[_PackedBlock]:
     while cursor.left:
         offset, count, length = cursor.at, cursor.long(), cursor.long()
         if count < 0 or not 0 <= length <= cursor.left:

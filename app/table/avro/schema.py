@@ -16,38 +16,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from app.errors import CorruptMetadataError
+from app.table.records.expected import ArrayOf, Nullable, RecordOf
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from app.table.records.expected import Expected
 
-@dataclass(frozen=True, slots=True)
-class Nullable:
-    """A union with null."""
-
-    inner: Expected
-
-
-@dataclass(frozen=True, slots=True)
-class ArrayOf:
-    """An array."""
-
-    items: Expected
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RecordOf:
-    """A record with at least these fields, save nullable ones."""
-
-    fields: Mapping[str, Expected]
-
-
-Expected: TypeAlias = "str | Nullable | ArrayOf | RecordOf"
 
 BRANCH: Final = "_BRANCH"
 """The field that is put in front of a record that is written as a union with null."""

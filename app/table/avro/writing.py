@@ -18,14 +18,14 @@ import orjson
 from app.errors import RequestError, UnsupportedFormatError
 from app.table.avro.blocks import encode_long
 from app.table.avro.container import MAGIC, SYNC_BYTES
-from app.table.avro.schema import ArrayOf, Nullable, RecordOf
 from app.table.records.codecs import compress
+from app.table.records.expected import ArrayOf, Nullable, RecordOf
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from app.table.avro.schema import Expected
     from app.table.records.codecs import WrittenCodec
+    from app.table.records.expected import Expected
 
 _NAME: Final = "record"
 _NAMESPACE: Final = "org.apache.paimon.avro.generated"

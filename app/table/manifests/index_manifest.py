@@ -28,10 +28,10 @@ import numpy as np
 import pyarrow as pa
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
-from app.table.avro.schema import ArrayOf, Nullable, RecordOf
 from app.table.manifests.manifest_entry import FileKind
 from app.table.manifests.record_files import read_columns
 from app.table.records.columns import RecordColumns
+from app.table.records.expected import ArrayOf, Nullable, RecordOf
 from app.types.index_files import DELETION_VECTORS, DeletionRange, GlobalIndex, IndexFileMeta
 
 if TYPE_CHECKING:

@@ -43,7 +43,6 @@ import pyarrow as pa
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
 from app.table.avro.apart import ColumnApart
-from app.table.avro.schema import ArrayOf, Nullable, RecordOf
 from app.table.manifests.derived import Derived
 from app.table.manifests.manifest_entry import (
     FILE_INDEX_SUFFIX,
@@ -55,6 +54,7 @@ from app.table.manifests.manifest_entry import (
 from app.table.manifests.record_files import is_orc, read_columns_apart
 from app.table.manifests.row_statistics import STATISTICS, StatisticsColumns
 from app.table.records.columns import NameLists, OptionalIntegers, RecordColumns
+from app.table.records.expected import ArrayOf, Nullable, RecordOf
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
-from app.table.avro.schema import Nullable, RecordOf
 from app.table.manifests.record_files import read_columns
 from app.table.manifests.row_statistics import STATISTICS
+from app.table.records.expected import Nullable, RecordOf
 
 if TYPE_CHECKING:
     from app.types.roaring import Buffer

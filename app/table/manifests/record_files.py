@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from app.table.avro.apart import ColumnApart
-    from app.table.avro.schema import RecordOf
     from app.table.records.columns import RecordColumns
+    from app.table.records.expected import RecordOf
     from app.types.bytes_column import BytesColumn
     from app.types.roaring import Buffer
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import pyarrow as pa
 
-from app.table.avro.schema import ArrayOf, Nullable, RecordOf
 from app.table.records.columns import OptionalIntegers
+from app.table.records.expected import ArrayOf, Nullable, RecordOf
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

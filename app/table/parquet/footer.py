@@ -32,8 +32,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 from app.errors import CorruptMetadataError
-from app.table.avro.container import AvroCursor
 from app.table.parquet.thrift import read_struct
+from app.table.records.cursor import VarintCursor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,7 +108,7 @@ class ParquetFooter:
         end = size - _TAIL.size
         if length > min(end - len(MAGIC), max(_ALWAYS_ALLOWED_BYTES, size // _SHARE)):
             raise CorruptMetadataError(f"a Parquet footer of {length} bytes", offset=end)
-        cursor = AvroCursor(memoryview(data)[:end])
+        cursor = VarintCursor(memoryview(data)[:end])
         cursor.at = end - length
         footer = read_struct(cursor)
         paths = _column_paths(footer.structs(2))

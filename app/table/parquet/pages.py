@@ -27,9 +27,9 @@ import numpy as np
 import pyarrow as pa
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
-from app.table.avro.container import AvroCursor
 from app.table.parquet.thrift import read_struct
 from app.table.records.arrow_records import is_chosen
+from app.table.records.cursor import VarintCursor
 from app.table.records.expansion import Allowance
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _pages(data: memoryview, chunk: ColumnChunk) -> Iterator[_Page]:
     if not chunk.values:
         # Nothing is read of it, wherever it is said to lie.
         return
-    cursor = AvroCursor(data)
+    cursor = VarintCursor(data)
     cursor.at = chunk.start
     while cursor.left:
         header = read_struct(cursor)

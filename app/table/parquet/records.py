@@ -18,7 +18,7 @@ from app.table.records.arrow_records import column_paths, decoding, fit_records
 from app.table.records.columns import RecordColumns
 
 if TYPE_CHECKING:
-    from app.table.avro.schema import RecordOf
+    from app.table.records.expected import RecordOf
     from app.types.roaring import Buffer
 
 

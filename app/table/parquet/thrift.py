@@ -29,7 +29,7 @@ from app.errors import CorruptMetadataError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from app.table.avro.container import AvroCursor
+    from app.table.records.cursor import VarintCursor
 
 MOST_ITEMS: Final = 10_000
 """No list has more."""
@@ -118,7 +118,7 @@ class Struct:
         return found
 
 
-def read_struct(cursor: AvroCursor, depth: int = 0) -> Struct:
+def read_struct(cursor: VarintCursor, depth: int = 0) -> Struct:
     """The struct that stands here.
 
     Raises:
@@ -141,7 +141,7 @@ def read_struct(cursor: AvroCursor, depth: int = 0) -> Struct:
     return Struct(offset, found)
 
 
-def _value(cursor: AvroCursor, kind: int, depth: int) -> Any:  # noqa: ANN401 - whatever a field has
+def _value(cursor: VarintCursor, kind: int, depth: int) -> Any:  # noqa: ANN401 - whatever a field has
     if depth > _MAX_DEPTH:
         raise CorruptMetadataError("a struct nested too deeply", offset=cursor.at)
     if kind in _INTEGERS:
@@ -161,7 +161,7 @@ def _value(cursor: AvroCursor, kind: int, depth: int) -> Any:  # noqa: ANN401 - 
     raise CorruptMetadataError(f"a struct with a field of type {kind}", offset=cursor.at)
 
 
-def _items(cursor: AvroCursor, depth: int) -> list[Any]:
+def _items(cursor: VarintCursor, depth: int) -> list[Any]:
     head = cursor.take(1, "a list")[0]
     count, kind = head >> 4, head & _HALF
     if count == _FOLLOWS:
@@ -173,6 +173,6 @@ def _items(cursor: AvroCursor, depth: int) -> list[Any]:
     return [_value(cursor, item_kind, depth + 1) for _ in range(count)]
 
 
-def _unsigned(cursor: AvroCursor) -> int:
+def _unsigned(cursor: VarintCursor) -> int:
     zigzag = cursor.long()
     return zigzag << 1 if zigzag >= 0 else ~zigzag << 1 | 1

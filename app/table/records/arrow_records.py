@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from app.errors import CorruptMetadataError, PaimonIndexError
-from app.table.avro.schema import ArrayOf, Nullable, RecordOf
+from app.table.records.expected import ArrayOf, Nullable, RecordOf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from app.table.avro.schema import Expected
+    from app.table.records.expected import Expected
 
     Mask: TypeAlias = NDArray[np.bool_]
 

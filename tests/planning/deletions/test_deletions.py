@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from app.planning.plan.answers import DeletionsAnswer, Plan
+    from app.planning.deletions.deletions import DeletionsAnswer
+    from app.planning.plan.answers import Plan
     from app.planning.service import IndexService
     from tests.planning.copied_tables import CopiedTable
 

@@ -16,7 +16,7 @@ from tests.planning.copied_tables import golden_ref
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from app.planning.plan.answers import LookupAnswer
+    from app.planning.keys.answers import LookupAnswer
     from app.planning.service import IndexService
     from tests.planning.copied_tables import CopiedTable
 

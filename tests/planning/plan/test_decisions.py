@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from app.file_index.result import Rows
-from app.planning.plan.answers import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.decisions import Drafts, decision
+from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.version.files import FileColumns, Files
 from app.predicates.model import ALWAYS_FALSE, ALWAYS_TRUE, Unknown
 from tests.table.entries import entry, manifest

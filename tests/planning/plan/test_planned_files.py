@@ -11,7 +11,7 @@ import pytest
 
 from app.file_index import container
 from app.file_index.index_kinds import IndexKind
-from app.planning.plan.answers import FilePlan, KeepReason
+from app.planning.plan.file_plan import FilePlan, KeepReason
 from app.planning.request.requests import SelectionForm
 from app.types import DataField, parse_type
 from app.types.binary_row import serialize_row

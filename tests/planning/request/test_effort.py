@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.file_index import container
 from app.file_index.index_kinds import IndexKind
-from app.planning.plan.answers import KeepReason
+from app.planning.plan.file_plan import KeepReason
 from app.planning.request.effort import FILE_QUESTIONS, ROW_QUESTIONS, SHORT_LIST, Effort
 from app.planning.request.requests import SelectionForm
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Operator, Unknown

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
-from app.planning.plan.answers import SkipStep
+from app.planning.plan.file_plan import SkipStep
 from app.planning.request.requests import PlanRequest
 from tests.golden_tables import expected
 from tests.planning.copied_tables import all_files, either, equals, golden_ref

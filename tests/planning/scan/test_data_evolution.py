@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import IndexKind
 from app.file_index.result import SKIP
-from app.planning.plan.answers import KeepReason, SkipStep
+from app.planning.plan.file_plan import KeepReason, SkipStep
 from app.planning.request.requests import SelectionForm
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Constant
 from app.predicates.rows import matches

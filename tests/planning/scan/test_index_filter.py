@@ -14,7 +14,7 @@ from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import IndexKind, takes
 from app.file_index.result import KEEP, SKIP
-from app.planning.plan.answers import KeepReason, SkipStep
+from app.planning.plan.file_plan import KeepReason, SkipStep
 from app.planning.request.requests import SelectionForm
 from app.predicates.model import BoundAnd, BoundOr, Unknown
 from app.types import DataField, parse_type

@@ -14,7 +14,7 @@ from pyroaring import BitMap
 from app.deletion_vectors import EncodedVector, write_file
 from app.file_index import container
 from app.file_index.index_kinds import IndexKind
-from app.planning.plan.answers import SkipStep
+from app.planning.plan.file_plan import SkipStep
 from app.planning.request.requests import SelectionForm, SortKey, TopN
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind

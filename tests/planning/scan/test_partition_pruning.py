@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from hypothesis import given, settings
 
-from app.planning.plan.answers import SkipStep
 from app.planning.plan.decisions import Drafts, decision
+from app.planning.plan.file_plan import SkipStep
 from app.planning.scan.partition_filters import specialise
 from app.planning.scan.partition_pruning import prune_partitions
 from app.predicates.model import ALWAYS_FALSE, BoundLeaf, Operator, leaves

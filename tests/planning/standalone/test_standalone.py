@@ -19,8 +19,8 @@ from app.planning.request.requests import EvaluateRequest, IndexFileRef, SortKey
 from tests import golden_file_index, golden_unit
 
 if TYPE_CHECKING:
-    from app.planning.plan.answers import EvaluatedFile
     from app.planning.service import IndexService
+    from app.planning.standalone.answers import EvaluatedFile
     from tests.golden_file_index import GoldenIndex
     from tests.golden_tables import GoldenWarehouse
 

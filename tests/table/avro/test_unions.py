@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError
 from app.table.avro.container import read_columns
-from app.table.avro.schema import ArrayOf, Nullable, RecordOf, reading_schema
+from app.table.avro.schema import reading_schema
 from app.table.manifests.index_manifest import IndexManifest
 from app.table.manifests.manifest import EMBEDDED, Manifest
 from app.table.manifests.manifest_list import ManifestList
+from app.table.records.expected import ArrayOf, Nullable, RecordOf
 from benchmarks.avro_schemas import INDEX_MANIFEST, MANIFEST, MANIFEST_LIST
 from tests.table.entries import avro, entry, record
 from tests.table.manifests.test_manifest import ENTRIES

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from pyarrow import parquet as pq
 
 from app.errors import CorruptMetadataError
-from app.table.avro.container import AvroCursor
-from app.table.avro.schema import ArrayOf, Nullable, RecordOf
 from app.table.parquet.footer import ColumnChunk, ParquetFooter, RowGroup
 from app.table.parquet.pages import check_pages
 from app.table.parquet.records import read_parquet
 from app.table.parquet.thrift import read_struct
+from app.table.records.cursor import VarintCursor
+from app.table.records.expected import ArrayOf, Nullable, RecordOf
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -163,7 +163,7 @@ def test_a_file_without_row_groups_has_no_records() -> None:
 @settings(deadline=None)
 @given(st.binary(max_size=60) | st.binary(max_size=60).map(lambda rest: b"\x19\x19" * 20 + rest))
 def test_any_bytes_are_a_header_or_damage(data: bytes) -> None:
-    cursor = AvroCursor(memoryview(data))
+    cursor = VarintCursor(memoryview(data))
     try:
         read_struct(cursor)
     except CorruptMetadataError:
@@ -186,11 +186,11 @@ def test_any_bytes_are_a_header_or_damage(data: bytes) -> None:
     ],
 )
 def test_structs(data: str, fields: dict[tuple[int, int], object]) -> None:
-    assert read_struct(AvroCursor(memoryview(bytes.fromhex(data)))).fields == fields
+    assert read_struct(VarintCursor(memoryview(bytes.fromhex(data)))).fields == fields
 
 
 def test_structs_inside_of_structs() -> None:
-    found = read_struct(AvroCursor(memoryview(bytes.fromhex("1c150200192c1504001506000016080000"[:-2]))))
+    found = read_struct(VarintCursor(memoryview(bytes.fromhex("1c150200192c1504001506000016080000"[:-2]))))
 
     assert found.struct(1).integer(1) == 1
     assert [each.integer(1) for each in found.structs(2)] == [2, 3]
@@ -205,4 +205,4 @@ def test_structs_inside_of_structs() -> None:
 )
 def test_headers_that_are_none(data: str) -> None:
     with pytest.raises(CorruptMetadataError):
-        read_struct(AvroCursor(memoryview(bytes.fromhex(data))))
+        read_struct(VarintCursor(memoryview(bytes.fromhex(data))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from app.building.map_values import values_under
+from app.building.columns import values_under
 from app.errors import IndexWriteError
 
 MAPS = pa.array(
