@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from app.errors import FilterError, LimitExceededError
 from app.predicates.limits import FilterLimits
-from app.predicates.sql_reader import read_sql
+from app.predicates.sql.reader import read_sql
 from app.predicates.unbound import Leaf
 
 NUMBERS = st.one_of(
