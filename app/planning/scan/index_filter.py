@@ -166,6 +166,8 @@ class IndexFilter:
                 check_deadline()
                 self._evaluate(drafts, int(some[at]), stacked.index.file_index(stacked.places[at]), asked)
             self._narrowing.append((asked, some[found.answers == Answer.ROWS]))
+            # Or the next indexes would be loaded beside these.
+            del stacked
 
     def _ask_rows(self, drafts: Drafts, files: NDArray[np.int64], predicate: BoundPredicate) -> None:
         """Asks single files for their rows."""

@@ -74,7 +74,8 @@ class Planner:
         prune_partitions(drafts, version)
         BucketPruning(version, self.warnings).prune(drafts)
         values = ValueFilter.of(version)
-        indexes = IndexFilter(version, FileIndexes(version), self.warnings, self.effort)
+        file_indexes = FileIndexes(version)
+        indexes = IndexFilter(version, file_indexes, self.warnings, self.effort)
         joined = None
         if version.schema.options.data_evolution:
             joined = judge_joined(drafts, drafts.left(), values, indexes)
@@ -95,6 +96,7 @@ class Planner:
             keep_first_rows(drafts, request.top_n, names, values.bounds, indexes)
         elif request.limit is not None:
             enough_for_limit(drafts, request.limit)
+        self.warnings += file_indexes.warnings
         return drafts
 
     @property
