@@ -31,8 +31,8 @@ from app.file_index.keys import FloatingKeys, IntegerKeys
 from app.types import TypeRoot
 from app.types.bytes_column import BytesColumn
 from app.types.data_types import BINARY_ROOTS, INTEGER_BITS, STRING_ROOTS, TIMESTAMP_ROOTS
+from app.types.time_units import NANOS_PER_MICRO, NANOS_PER_MILLI, NANOS_PER_SECOND
 from app.types.value_arrays import INT64
-from app.types.values import NANOS_PER_MILLI
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,7 +65,7 @@ _TESTS: Final[dict[TypeRoot, tuple[Callable[[pa.DataType], bool], ...]]] = {
     TypeRoot.TIME: (types.is_time, types.is_int32),
     TypeRoot.DECIMAL: (types.is_decimal,),
 }
-_NANOS: Final = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+_NANOS: Final = {"s": NANOS_PER_SECOND, "ms": NANOS_PER_MILLI, "us": NANOS_PER_MICRO, "ns": 1}
 
 
 def accepts(array_type: pa.DataType, data_type: DataType) -> bool:

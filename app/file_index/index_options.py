@@ -25,7 +25,7 @@ from app.errors import RequestError
 from app.file_index.bitmap import DEFAULT_BLOCK_BYTES, VERSION_1, VERSION_2
 from app.file_index.bloom_filter import DEFAULT_FPP, DEFAULT_ITEMS
 from app.file_index.index_kinds import IndexKind
-from app.types.memory_size import memory_size
+from app.options.memory_size import memory_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 from app.errors import CorruptIndexError, FilterError
 from app.types import TypeRoot
 from app.types.data_types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS
-from app.types.values import NANOS_PER_MICRO, NANOS_PER_MILLI
+from app.types.time_units import NANOS_PER_MICRO, NANOS_PER_MILLI
 
 if TYPE_CHECKING:
     import numpy as np

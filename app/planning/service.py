@@ -32,7 +32,7 @@ from app.storage.memory import give_memory_back
 from app.table.catalog import Catalog
 from app.table.listings import MOST_READS
 from app.table.metadata_files import TableReader
-from app.table.schema.digest import content_digest
+from app.types.digest import request_digest
 from app.types.session_zone import session_zone
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ class IndexService:
         """
         self._check_named(request.files)
         asked = replace(request, selector=SnapshotSelector(), time_zone=self.time_zone(request.time_zone))
-        key = (version.identity, content_digest(repr(asked).encode(errors="backslashreplace")))
+        key = (version.identity, request_digest(asked))
         with second_look(version):
             plan = self._plans.get_or_load(key, lambda: self._plan(version, asked))
         report_plan(plan)

@@ -20,8 +20,8 @@ from app.table.manifests.manifest_list import ManifestList
 from app.table.metadata_files import MetadataFiles
 from app.table.paths import TablePaths
 from app.table.references import References, decode
-from app.table.schema.digest import content_digest
 from app.table.schema.schema import TableSchema
+from app.types.digest import content_digest
 
 if TYPE_CHECKING:
     from app.table.listings import Part

@@ -19,7 +19,8 @@ from app.file_index.result import SKIP
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, TypeRoot, sql_key, to_json
 from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, INTEGER_BITS, STRING_ROOTS, TIMESTAMP_ROOTS
-from app.types.values import MILLIS_PER_DAY, NANOS_PER_MICRO, NANOS_PER_MILLI, integer_range, to_float32
+from app.types.time_units import MILLIS_PER_DAY, NANOS_PER_MICRO, NANOS_PER_MILLI
+from app.types.values import integer_range, to_float32
 from tests.brute_force import matching_rows
 from tests.file_index.strategies import TYPES
 from tests.key_columns import key_column

@@ -14,7 +14,7 @@ from app.planning.request.requests import PlanRequest, SnapshotSelector
 from app.planning.scan.planner import Planner
 from app.table.manifests.index_manifest import IndexManifest
 from app.table.manifests.row_statistics import RowStatistics
-from app.types.binary_row import serialize_row
+from app.types.binary_row.row import serialize_row
 from benchmarks.avro_schemas import MANIFEST_LIST
 from benchmarks.synthetic import make_table, schema_json, table_directory, write_snapshot
 from tests.key_columns import key_column

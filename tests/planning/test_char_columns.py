@@ -15,8 +15,8 @@ from app.file_index.index_kinds import IndexKind, takes
 from app.planning.keys.answers import CharKeyBucket
 from app.planning.request.requests import DeletionsRequest, LookupRequest, SelectionForm, SortKey, TopN
 from app.types import DataField, parse_type
-from app.types.binary_row import serialize_row
-from app.types.row_matrix import fields_of
+from app.types.binary_row.matrix import fields_of
+from app.types.binary_row.row import serialize_row
 from tests.char_meaning import LETTERS, CharTest, char_tests, texts
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, names_of, no_statistics, payload, statistics

@@ -30,9 +30,9 @@ from app.planning.request.named_partition import NamedPartition
 from app.storage import check_deadline
 from app.table.schema.schema import BucketMode
 from app.types import parse_json
-from app.types.binary_row import write_row
+from app.types.binary_row.matrix import FieldValues
+from app.types.binary_row.row import write_row
 from app.types.data_types import INTEGER_BITS
-from app.types.row_matrix import FieldValues
 from app.types.values import integer_range, same_in_sql
 
 if TYPE_CHECKING:
@@ -117,7 +117,9 @@ def answer_buckets(version: Version, request: BucketsRequest, zone: SessionZone 
                 bucket=bucket,
                 index_file=None if index is None else version.loader.paths.index_file(index),
                 index_rows=None if index is None else index.file.row_count,
-                full=(index is not None and index.file.row_count >= schema.options.target_bucket_rows)
+                full=(
+                    index is not None and index.file.row_count >= schema.options.dynamic_buckets.target_rows
+                )
                 if is_dynamic
                 else None,
                 data_files=files.get((row, bucket), _NO_FILES)[0],
@@ -141,12 +143,13 @@ def answer_assignment(version: Version, request: AssignRequest, zone: SessionZon
     partition = NamedPartition.read(version.schema, request.lookup.partition, zone)
     row = write_row(partition.exact, [field.type for field in schema.partition_fields])
     hashes, _ = _hashes(version, request.lookup, partition.exact, zone)
+    dynamic = schema.options.dynamic_buckets
     options = AssignerOptions(
         channels=request.num_channels,
         assigners=request.num_assigners,
         assign_id=request.assign_id,
-        target_rows=schema.options.target_bucket_rows,
-        max_buckets=schema.options.max_buckets,
+        target_rows=dynamic.target_rows,
+        max_buckets=dynamic.max_buckets,
     )
     assigner = HashBucketAssigner(options, lambda _: partition_index(version, partition))
     assigned = assigner.assign(row, hashes).tolist()

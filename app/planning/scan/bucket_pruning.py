@@ -22,8 +22,8 @@ from app.planning.keys.candidates import pinned_keys
 from app.planning.keys.directory import read_usable
 from app.planning.plan.file_plan import SkipStep
 from app.table.schema.schema import BucketMode
+from app.types.binary_row.matrix import fields_of
 from app.types.data_types import BINARY_ROOTS, STRING_ROOTS
-from app.types.row_matrix import fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

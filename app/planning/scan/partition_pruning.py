@@ -15,7 +15,7 @@ from app.planning.scan.partition_filters import specialise
 from app.predicates.column_bounds import ColumnBounds
 from app.predicates.model import ALWAYS_FALSE, BoundLeaf, leaves
 from app.predicates.verdicts import Verdict, leaf_verdicts
-from app.table.statistics.row_columns import RowColumns
+from app.types.binary_row.columns import RowColumns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

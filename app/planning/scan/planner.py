@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from app.options.table_options import MergeEngine
 from app.planning.plan.decisions import Drafts
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.request.effort import Effort
@@ -35,7 +36,6 @@ from app.planning.scan.value_filter import ValueFilter
 from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.version.version import keeps_one_version
 from app.predicates.binding.names import Names
-from app.table.schema.options import MergeEngine
 from app.table.statistics.key_ranks import key_ranks
 
 if TYPE_CHECKING:

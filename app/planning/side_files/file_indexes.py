@@ -18,7 +18,6 @@ from app.file_index.stacked.index import StackedIndex
 from app.planning.side_files.indexes import SideIndexes
 from app.planning.version.file_bounds import FileBounds
 from app.storage import check_deadline
-from app.table.schema.index_options import declared_indexes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -137,8 +136,8 @@ def open_declared(version: Version) -> None:
         CorruptMetadataError: the statistics of one of the manifests are damaged.
     """
     files, bounds = version.files, FileBounds(version)
-    for declared in declared_indexes(version.schema):
-        column, kind = version.schema.by_name.get(declared.column), known_kind(declared.index_type)
+    for declared in version.schema.options.file_indexes:
+        column, kind = version.schema.by_name.get(declared.column), known_kind(declared.kind)
         if column is None or kind is None:
             continue
         bounds.values(column, files.all())

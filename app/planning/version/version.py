@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from app.observation import Phase, during
+from app.options.table_options import MergeEngine
 from app.planning.version.files import Files
 from app.planning.version.vector_places import VectorPlaces
 from app.predicates.binding.names import Relation
 from app.table.paths import POSTPONED_BUCKET
-from app.table.schema.options import MergeEngine
 from app.table.schema.partition import partition_json, partition_values
 from app.types.bytes_column import BytesColumn
 from app.types.index_files import HASH

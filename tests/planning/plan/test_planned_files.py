@@ -14,7 +14,7 @@ from app.file_index.index_kinds import IndexKind
 from app.planning.plan.file_plan import FilePlan, KeepReason
 from app.planning.request.requests import SelectionForm
 from app.types import DataField, parse_type
-from app.types.binary_row import serialize_row
+from app.types.binary_row.row import serialize_row
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, names_of, no_statistics, payload
 from tests.table.entries import entry

@@ -15,7 +15,7 @@ from app.planning.scan.partition_filters import specialise
 from app.planning.scan.partition_pruning import prune_partitions
 from app.predicates.model import ALWAYS_FALSE, BoundLeaf, Operator, leaves
 from app.predicates.rows import matches
-from app.types.binary_row import serialize_row
+from app.types.binary_row.row import serialize_row
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, no_statistics
 from tests.planning.strategies import FIELDS, NAME, RATIO, pool, predicates

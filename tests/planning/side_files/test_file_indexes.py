@@ -16,7 +16,6 @@ from app.file_index import container
 from app.file_index.index_kinds import IndexKind
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector, TableRef
 from app.planning.side_files.file_indexes import FileIndexes
-from app.table.schema.index_options import declared_indexes
 from app.types import DataField, parse_type
 from benchmarks.events import DATABASE, TABLE, Indexed, Layout
 from benchmarks.synthetic import write_table
@@ -139,7 +138,7 @@ def test_indexes_take_little_more_memory_than_they_have_bytes(layout: Layout, tm
 def test_what_filters_on_indexed_columns_ask_is_open_before_they_ask(service: IndexService) -> None:
     ref = TableRef("golden", "golden", "append_embedded")
     version = service.resolve(ref, SnapshotSelector())
-    columns = {each.column for each in declared_indexes(version.schema)} & set(version.schema.by_name)
+    columns = {each.column for each in version.schema.options.file_indexes} & set(version.schema.by_name)
 
     service.warm(version)
     warm = service.cache_statistics()["manifests"]["bytes"]

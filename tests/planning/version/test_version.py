@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from app.file_index import container
 from app.file_index.index_kinds import IndexKind
+from app.options.table_options import TableOptions
 from app.planning.request.limits import CacheBytes, Limits
 from app.planning.service import IndexService
 from app.planning.version.files import FileColumns
@@ -19,7 +20,6 @@ from app.storage import Warehouse
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.live_files import live_rows
 from app.table.manifests.manifest_entry import FileKind
-from app.table.schema.options import TableOptions
 from app.table.schema.schema import TableSchema
 from app.types import DataField, parse_type
 from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange, IndexFileMeta

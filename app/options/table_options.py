@@ -1,4 +1,4 @@
-"""Table options that decide how a table is read; the rest concerns writers.
+"""Table options that decide how a table is read; :mod:`app.options.dynamic_buckets` has those of buckets.
 
 ====================================  ========================  ===========================================
 option                                default                   meaning
@@ -14,8 +14,6 @@ partition.default-name                __DEFAULT_PARTITION__     directory of nul
 partition.legacy-name                 true                      text of values in partition directories
 data-file.path-directory              none                      directory that partitions lie below
 index-file-in-data-file-dir           false                     hash and deletion vector files lie in buckets
-dynamic-bucket.target-row-num         2000000                   keys in a bucket before it counts as full
-dynamic-bucket.max-buckets            -1                        most buckets of a partition; -1 unlimited
 data-evolution.enabled                false                     one row may be spread over several files
 write-mode                            none                      ``change-log`` or ``append-only``; until 0.5
 ====================================  ========================  ===========================================
@@ -27,16 +25,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from app.errors import CorruptMetadataError, UnsupportedFormatError
+from app.errors import UnsupportedFormatError
+from app.options.dynamic_buckets import DynamicBucketOptions
+from app.options.file_indexes import stored_indexes
+from app.options.reading import INT32_MAX, OptionReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from app.options.file_indexes import DeclaredIndex
+
 UNBOUNDED_BUCKETS = -1
 POSTPONED_BUCKETS = -2
-
-_INT32 = 1 << 31
-_INT64 = 1 << 63
 
 
 class MergeEngine(StrEnum):
@@ -52,7 +52,7 @@ class MergeEngine(StrEnum):
 class TableOptions:
     """The options of one schema.
 
-    Every property raises ``CorruptMetadataError`` if what stands there does not have its form.
+    Properties raise ``CorruptMetadataError`` if what stands there does not have its form.
 
     Attributes:
         values: all options as written.
@@ -63,7 +63,8 @@ class TableOptions:
     @property
     def bucket(self) -> int:
         """The fixed number of buckets, or -1 or -2."""
-        return self._integer("bucket", UNBOUNDED_BUCKETS, _INT32)
+        number = self._reader.integer("bucket", most=INT32_MAX)
+        return UNBOUNDED_BUCKETS if number is None else number
 
     @property
     def bucket_key(self) -> tuple[str, ...]:
@@ -92,17 +93,17 @@ class TableOptions:
     @property
     def deletion_vectors(self) -> bool:
         """Whether deletion vectors are in force."""
-        return self._boolean("deletion-vectors.enabled", default=False)
+        return self._reader.boolean("deletion-vectors.enabled", default=False)
 
     @property
     def file_index_read(self) -> bool:
         """Whether file indexes may be used."""
-        return self._boolean("file-index.read.enabled", default=True)
+        return self._reader.boolean("file-index.read.enabled", default=True)
 
     @property
     def data_evolution(self) -> bool:
         """Whether several files may hold columns of the same rows."""
-        return self._boolean("data-evolution.enabled", default=False)
+        return self._reader.boolean("data-evolution.enabled", default=False)
 
     @property
     def change_log(self) -> bool:
@@ -117,7 +118,7 @@ class TableOptions:
     @property
     def legacy_partition_names(self) -> bool:
         """Whether partition directories show Java's internal values rather than SQL text."""
-        return self._boolean("partition.legacy-name", default=True)
+        return self._reader.boolean("partition.legacy-name", default=True)
 
     @property
     def data_directory(self) -> str | None:
@@ -127,38 +128,18 @@ class TableOptions:
     @property
     def index_files_beside_data(self) -> bool:
         """Whether hash and deletion vector files lie in bucket directories."""
-        return self._boolean("index-file-in-data-file-dir", default=False)
+        return self._reader.boolean("index-file-in-data-file-dir", default=False)
 
     @property
-    def target_bucket_rows(self) -> int:
-        """Keys that a dynamic bucket takes before it counts as full."""
-        return self._integer("dynamic-bucket.target-row-num", 2_000_000, _INT64)
+    def file_indexes(self) -> tuple[DeclaredIndex, ...]:
+        """The file indexes that new files get, by column, then kind."""
+        return stored_indexes(self.values)
 
     @property
-    def max_buckets(self) -> int:
-        """Most dynamic buckets of a partition, -1 for no bound."""
-        return self._integer("dynamic-bucket.max-buckets", UNBOUNDED_BUCKETS, _INT32)
+    def dynamic_buckets(self) -> DynamicBucketOptions:
+        """How many keys dynamic buckets take, and how many buckets there may be."""
+        return DynamicBucketOptions.stored(self.values)
 
-    def _boolean(self, name: str, *, default: bool) -> bool:
-        written = self.values.get(name)
-        if written is None:
-            return default
-        match written.strip().lower():
-            case "true":
-                return True
-            case "false":
-                return False
-            case _:
-                raise CorruptMetadataError(f"option {name} must be true or false, found {written!r:.100}")
-
-    def _integer(self, name: str, default: int, bound: int) -> int:
-        written = self.values.get(name)
-        if written is None:
-            return default
-        try:
-            number = int(written)
-        except ValueError as error:
-            raise CorruptMetadataError(f"option {name} must be a number, found {written!r:.100}") from error
-        if not -bound <= number < bound:
-            raise CorruptMetadataError(f"option {name} is out of range: {number}")
-        return number
+    @property
+    def _reader(self) -> OptionReader:
+        return OptionReader(self.values, given=False)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError
 from app.types import parse_json, parse_type
-from app.types.binary_row import read_row, row_hash, serialize_row, write_row
+from app.types.binary_row.row import read_row, row_hash, serialize_row, write_row
 from tests import golden_unit
 
 if TYPE_CHECKING:

@@ -1,41 +1,6 @@
-"""BinaryRow: one row as bytes, the form of partitions, keys and statistics, and what keys are hashed from.
+"""One binary row, read and written.
 
-A *row* (all little endian; ``B = 8 * ((fields + 71) // 64)``):
-
-==============  =========  ==========================================================================
-offset          width      meaning
-==============  =========  ==========================================================================
-0               1          row kind; 0 in everything that is stored, and not looked at
-1               B - 1      null bits: field ``i`` is bit ``i + 8``; bit ``n`` is byte ``n >> 3``,
-                           mask ``1 << (n & 7)``
-B               8 a field  slots
-B + 8 * fields             variable part in field order, each piece padded to 8 bytes with zeros
-==============  =========  ==========================================================================
-
-A *serialized row*, which is what manifests hold, puts the number of fields as i32 **big** endian in front.
-Offsets inside a row count from its own start, behind that number. Slots, unused bytes 0:
-
-===================================  ================================================================
-type                                 slot
-===================================  ================================================================
-BOOLEAN, TINYINT                     1 byte
-SMALLINT                             2 bytes
-INT, DATE, TIME, FLOAT               4 bytes, without sign extension
-BIGINT, DOUBLE                       8 bytes
-DECIMAL, at most 18 digits           i64 unscaled value
-timestamps, at most 3 digits         i64 milliseconds
-strings, binaries up to 7 bytes      the bytes, zeros, and 0x80 + length as last byte
-longer strings, binaries             i32 length, i32 offset
-DECIMAL, more than 18 digits         i32 length, i32 offset; always 16 bytes of variable part: unscaled
-                                     value as shortest two's complement, big endian, zeros behind
-timestamps, more than 3 digits       i32 nanoseconds of the millisecond, i32 offset of i64 milliseconds
-===================================  ================================================================
-
-The last two are fixed-length in the engine, so that they can be updated in place: their **nulls** keep both
-the offset and the (zeroed) variable bytes, and therefore hash otherwise than nulls of other types, which are
-a zero slot.
-
-The hash of a row is Murmur3 (32 bits, seed 42) over the row without the number of fields.
+Layout and hash: :mod:`app.types.binary_row.layout`.
 """
 
 from __future__ import annotations
@@ -46,11 +11,24 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import mmh3
 
 from app.errors import CorruptMetadataError
+from app.types.binary_row.layout import (
+    DECIMAL_BYTES,
+    HASH_SEED,
+    INLINE_BYTES,
+    INLINE_MARK,
+    SLOT_BYTES,
+    SLOT_CODES,
+    null_bit,
+    slot_start,
+    slots_start,
+)
 from app.types.data_types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, DataType, TypeRoot
-from app.types.values import NANOS_PER_MILLI, Value
+from app.types.time_units import NANOS_PER_MILLI
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from app.types.values import Value
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -58,28 +36,14 @@ _ARITY: Final = struct.Struct(">i")
 _LONG: Final = struct.Struct("<q")
 _PIECE: Final = struct.Struct("<ii")
 _SLOTS: Final = {
-    TypeRoot.BOOLEAN: struct.Struct("<?7x"),
-    TypeRoot.TINYINT: struct.Struct("<b7x"),
-    TypeRoot.SMALLINT: struct.Struct("<h6x"),
-    TypeRoot.INT: struct.Struct("<i4x"),
-    TypeRoot.BIGINT: _LONG,
-    TypeRoot.FLOAT: struct.Struct("<f4x"),
-    TypeRoot.DOUBLE: struct.Struct("<d"),
-    TypeRoot.DATE: struct.Struct("<i4x"),
-    TypeRoot.TIME: struct.Struct("<i4x"),
+    root: struct.Struct(f"<{code}{SLOT_BYTES - struct.calcsize(code)}x") for root, code in SLOT_CODES.items()
 }
-
-_SLOT_BYTES: Final = 8
-_ZERO_SLOT: Final = bytes(_SLOT_BYTES)
-_INLINE_MARK: Final = 0x80
-_INLINE_BYTES: Final = 7
-_DECIMAL_BYTES: Final = 16
-_HASH_SEED: Final = 42
+_ZERO_SLOT: Final = bytes(SLOT_BYTES)
 
 
 def row_hash(row: Buffer) -> int:
     """The engine's hash of a row without its number of fields, as a signed 32-bit integer."""
-    return mmh3.hash(bytes(row), _HASH_SEED, signed=True)
+    return mmh3.hash(bytes(row), HASH_SEED, signed=True)
 
 
 def read_row(buffer: Buffer, types: Sequence[DataType]) -> tuple[Value | None, ...]:
@@ -94,14 +58,14 @@ def read_row(buffer: Buffer, types: Sequence[DataType]) -> tuple[Value | None, .
         CorruptMetadataError: another number of fields, or a value that does not lie inside the row.
     """
     row = read_row_bytes(buffer, len(types))
-    null_bits = int.from_bytes(row[: null_bytes(len(types))], "little") >> 8
-    at = null_bytes(len(types))
+    null_bits = int.from_bytes(row[: slots_start(len(types))], "little") >> 8
+    at = slots_start(len(types))
     values: list[Value | None] = []
     for data_type in types:
         reader = None if null_bits & 1 else _READERS.get(data_type.root)
         values.append(None if reader is None else reader(row, at, data_type))
         null_bits >>= 1
-        at += _SLOT_BYTES
+        at += SLOT_BYTES
     return tuple(values)
 
 
@@ -118,7 +82,7 @@ def read_row_bytes(buffer: Buffer, fields: int) -> bytes:
     (arity,) = _ARITY.unpack_from(buffer)
     if arity != fields:
         raise CorruptMetadataError(f"expected a row of {fields} fields, found {arity}", offset=0)
-    needed = null_bytes(fields) + _SLOT_BYTES * fields
+    needed = slot_start(fields, fields)
     row = bytes(buffer[_ARITY.size :])
     if len(row) < needed:
         raise CorruptMetadataError(
@@ -139,22 +103,17 @@ def write_row(values: Sequence[Value | None], types: Sequence[DataType]) -> byte
         values: one value or None per type, each in the range of its type; None where the type has no values.
         types: one type per field.
     """
-    slots_at = null_bytes(len(types))
-    row = bytearray(slots_at + _SLOT_BYTES * len(types))
+    slots_at = slots_start(len(types))
+    row = bytearray(slots_at + SLOT_BYTES * len(types))
     for index, (value, data_type) in enumerate(zip(values, types, strict=True)):
         if value is None:
-            bit = index + 8
-            row[bit >> 3] |= 1 << (bit & 7)
+            byte, mask = null_bit(index)
+            row[byte] |= mask
         slot, piece = _encode(value, data_type, len(row))
-        at = slots_at + _SLOT_BYTES * index
-        row[at : at + _SLOT_BYTES] = slot
+        at = slots_at + SLOT_BYTES * index
+        row[at : at + SLOT_BYTES] = slot
         row += piece
     return bytes(row)
-
-
-def null_bytes(fields: int) -> int:
-    """Where the slots of a row begin: the bytes of its row kind and its null bits."""
-    return (fields + 71) // 64 * 8
 
 
 def _encode(value: Value | None, data_type: DataType, end: int) -> tuple[bytes, bytes]:
@@ -162,7 +121,7 @@ def _encode(value: Value | None, data_type: DataType, end: int) -> tuple[bytes, 
     root = data_type.root
     if root is TypeRoot.DECIMAL and not data_type.is_compact_decimal:
         unscaled = b"" if value is None else shortest_twos_complement(int(value))
-        return _PIECE.pack(len(unscaled), end), unscaled.ljust(_DECIMAL_BYTES, b"\0")
+        return _PIECE.pack(len(unscaled), end), unscaled.ljust(DECIMAL_BYTES, b"\0")
     if root in TIMESTAMP_ROOTS and not data_type.is_compact_timestamp:
         millis, nanos = divmod(0 if value is None else int(value), NANOS_PER_MILLI)
         return _PIECE.pack(nanos, end), _LONG.pack(millis)
@@ -176,9 +135,9 @@ def _encode(value: Value | None, data_type: DataType, end: int) -> tuple[bytes, 
 
 
 def _encode_bytes(value: bytes, end: int) -> tuple[bytes, bytes]:
-    if len(value) <= _INLINE_BYTES:
-        return value.ljust(_INLINE_BYTES, b"\0") + bytes((_INLINE_MARK | len(value),)), b""
-    return _PIECE.pack(len(value), end), value + bytes(-len(value) % _SLOT_BYTES)
+    if len(value) <= INLINE_BYTES:
+        return value.ljust(INLINE_BYTES, b"\0") + bytes((INLINE_MARK | len(value),)), b""
+    return _PIECE.pack(len(value), end), value + bytes(-len(value) % SLOT_BYTES)
 
 
 def shortest_twos_complement(number: int) -> bytes:
@@ -188,16 +147,16 @@ def shortest_twos_complement(number: int) -> bytes:
 
 
 def _read_slot(row: bytes, at: int, data_type: DataType) -> Value:
-    value: bool | int | float = _SLOTS[data_type.root].unpack_from(row, at)[0]
-    return value
+    value: int | float = _SLOTS[data_type.root].unpack_from(row, at)[0]
+    return bool(value) if data_type.root is TypeRoot.BOOLEAN else value
 
 
 def _read_bytes(row: bytes, at: int, _: DataType) -> bytes:
-    mark = row[at + _INLINE_BYTES]
-    if mark & _INLINE_MARK:
-        length = mark & ~_INLINE_MARK
-        if length > _INLINE_BYTES:
-            raise _corrupt(f"a value inside its slot has at most {_INLINE_BYTES} bytes, found {length}", at)
+    mark = row[at + INLINE_BYTES]
+    if mark & INLINE_MARK:
+        length = mark & ~INLINE_MARK
+        if length > INLINE_BYTES:
+            raise _corrupt(f"a value inside its slot has at most {INLINE_BYTES} bytes, found {length}", at)
         return row[at : at + length]
     length, offset = _PIECE.unpack_from(row, at)
     return _piece(row, offset, length, at)
@@ -207,8 +166,8 @@ def _read_decimal(row: bytes, at: int, data_type: DataType) -> int:
     if data_type.is_compact_decimal:
         return int(_LONG.unpack_from(row, at)[0])
     length, offset = _PIECE.unpack_from(row, at)
-    if not 1 <= length <= _DECIMAL_BYTES:
-        raise _corrupt(f"{data_type} takes 1 to {_DECIMAL_BYTES} bytes, found {length}", at)
+    if not 1 <= length <= DECIMAL_BYTES:
+        raise _corrupt(f"{data_type} takes 1 to {DECIMAL_BYTES} bytes, found {length}", at)
     return int.from_bytes(_piece(row, offset, length, at), "big", signed=True)
 
 

@@ -1,4 +1,4 @@
-"""Many binary rows at once, written field by field; their layout stands in :mod:`app.types.binary_row`.
+"""Many binary rows at once, written field by field; see :mod:`app.types.binary_row.layout`.
 
 Rows of one length form a matrix, one row of bytes after the other. Without strings over 7 bytes all rows are
 of one length; with them there are as many matrices as lengths, which are multiples of 8.
@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from app.types.binary_row import null_bytes, shortest_twos_complement
+from app.types.binary_row.layout import (
+    DECIMAL_BYTES,
+    INLINE_BYTES,
+    INLINE_MARK,
+    LONG_BYTES,
+    SLOT_BYTES,
+    SLOT_CODES,
+    null_bit,
+    slot_start,
+)
+from app.types.binary_row.row import shortest_twos_complement
 from app.types.bytes_column import BytesColumn
 from app.types.data_types import (
     BINARY_ROOTS,
@@ -23,7 +33,7 @@ from app.types.data_types import (
     DataType,
     TypeRoot,
 )
-from app.types.values import NANOS_PER_MILLI, Value
+from app.types.time_units import NANOS_PER_MILLI
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,28 +41,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from app.types.value_arrays import Values
+    from app.types.values import Value
 
-_SLOT_BYTES: Final = 8
-_LONG_BYTES: Final = 8
-_DECIMAL_BYTES: Final = 16
-_INLINE_BYTES: Final = 7
-_INLINE_MARK: Final = 0x80
 _OFFSET_BITS: Final = 32
 _SLOT: Final = np.dtype("<u8")
 _LONG: Final = np.dtype("<i8")
 _STORED: Final = {
-    TypeRoot.BOOLEAN: ("u1", "u1"),
-    TypeRoot.TINYINT: ("i1", "u1"),
-    TypeRoot.SMALLINT: ("<i2", "<u2"),
-    TypeRoot.INT: ("<i4", "<u4"),
-    TypeRoot.FLOAT: ("<f4", "<u4"),
-    TypeRoot.DOUBLE: ("<f8", "<u8"),
-    TypeRoot.DATE: ("<i4", "<u4"),
-    TypeRoot.TIME: ("<i4", "<u4"),
+    root: (np.dtype(f"<{code}"), np.dtype(f"<u{np.dtype(code).itemsize}"))
+    for root, code in SLOT_CODES.items()
 }
 """What stands at the beginning of a slot, and the same bits without a sign; other types: 64 bits."""
 
-_INLINE_MASKS: Final = np.array([(1 << 8 * length) - 1 for length in range(_INLINE_BYTES + 1)], _SLOT)
+_INLINE_MASKS: Final = np.array([(1 << 8 * length) - 1 for length in range(INLINE_BYTES + 1)], _SLOT)
 """The bytes of a slot that belong to a string of each length."""
 
 
@@ -123,21 +123,20 @@ def write_rows(fields: Sequence[FieldValues], count: int) -> Iterator[RowGroup]:
         fields: the fields, each of shape (count,).
         count: number of rows.
     """
-    slots_at = null_bytes(len(fields))
-    width = slots_at + _SLOT_BYTES * len(fields)
+    width = slot_start(len(fields), len(fields))
     fixed = np.zeros((count, width), np.uint8)
     ends = np.full(count, width, np.int64)
     pieces: list[tuple[NDArray[np.int64], _Pieces]] = []
     for index, field in enumerate(fields):
-        bit = index + 8
-        fixed[:, bit >> 3] |= field.is_null.astype(np.uint8) << np.uint8(bit & 7)
+        byte, mask = null_bit(index)
+        fixed[:, byte] |= field.is_null * np.uint8(mask)
         slots, piece = _encode(field)
         if piece is not None:
             slots |= np.where(piece.room > 0, ends, 0).astype(_SLOT) << np.uint64(_OFFSET_BITS)
             pieces.append((ends.copy(), piece))
             ends += piece.room
-        at = slots_at + _SLOT_BYTES * index
-        fixed[:, at : at + _SLOT_BYTES] = slots.view(np.uint8).reshape(count, _SLOT_BYTES)
+        at = slot_start(len(fields), index)
+        fixed[:, at : at + SLOT_BYTES] = slots.view(np.uint8).reshape(count, SLOT_BYTES)
     if not pieces or not count:
         yield RowGroup(np.arange(count), fixed)
         return
@@ -161,7 +160,7 @@ def _encode(field: FieldValues) -> tuple[NDArray[np.uint64], _Pieces | None]:
         if data_type.is_compact_timestamp:
             return millis.view(_SLOT), None
         nanos = np.where(is_null, 0, values % NANOS_PER_MILLI).astype(_SLOT)
-        return nanos, _fixed_pieces(millis.view(np.uint8), _LONG_BYTES)
+        return nanos, _fixed_pieces(millis.view(np.uint8), LONG_BYTES)
     if data_type.root is TypeRoot.DECIMAL and not data_type.is_compact_decimal:
         return _encode_decimals(values, is_null)
     if data_type.root in NESTED_ROOTS:
@@ -176,19 +175,19 @@ def _encode_bytes(
     column: BytesColumn, is_null: NDArray[np.bool_]
 ) -> tuple[NDArray[np.uint64], _Pieces | None]:
     lengths = np.where(is_null, 0, np.maximum(column.lengths, 0))
-    is_long = lengths > _INLINE_BYTES
+    is_long = lengths > INLINE_BYTES
     short = np.where(is_long, 0, lengths)
     # With a slot behind the last string, each has a whole slot to be read.
-    data = np.append(column.data, np.zeros(_SLOT_BYTES, np.uint8))
-    windows = np.lib.stride_tricks.sliding_window_view(data, _SLOT_BYTES)
+    data = np.append(column.data, np.zeros(SLOT_BYTES, np.uint8))
+    windows = np.lib.stride_tricks.sliding_window_view(data, SLOT_BYTES)
     slots = windows[np.where(is_null, 0, column.starts)].view(_SLOT)[:, 0] & _INLINE_MASKS[short]
-    slots |= (short + _INLINE_MARK).astype(_SLOT) << np.uint64(8 * _INLINE_BYTES)
+    slots |= (short + INLINE_MARK).astype(_SLOT) << np.uint64(8 * INLINE_BYTES)
     slots[is_null] = 0
     if not is_long.any():
         return slots, None
     slots[is_long] = lengths[is_long].astype(_SLOT)
     long_lengths = np.where(is_long, lengths, 0)
-    room = long_lengths + -long_lengths % _SLOT_BYTES
+    room = long_lengths + -long_lengths % SLOT_BYTES
     return slots, _Pieces(BytesColumn(column.data, column.starts, long_lengths), room)
 
 
@@ -197,7 +196,7 @@ def _encode_decimals(values: NDArray[Any], is_null: NDArray[np.bool_]) -> tuple[
         b"" if null else shortest_twos_complement(value)
         for value, null in zip(values.tolist(), is_null.tolist(), strict=True)
     )
-    room = np.full(len(is_null), _DECIMAL_BYTES, np.int64)
+    room = np.full(len(is_null), DECIMAL_BYTES, np.int64)
     return unscaled.lengths.astype(_SLOT), _Pieces(unscaled, room)
 
 

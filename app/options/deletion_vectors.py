@@ -16,8 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from app.errors import RequestError
-from app.types.memory_size import memory_size
+from app.options.reading import OptionReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,8 +49,5 @@ class VectorOptions:
         Raises:
             RequestError: an option is wrong; the message names it and says what it may be.
         """
-        bitmap64 = options.get(_BITMAP64, "false").strip().lower()
-        if bitmap64 not in ("true", "false"):
-            raise RequestError(f"{_BITMAP64} must be true or false, found {bitmap64!r:.100}")
-        target_bytes = options.get(_TARGET_SIZE, str(DEFAULT_TARGET_BYTES))
-        return cls(bitmap64 == "true", memory_size(_TARGET_SIZE, target_bytes))
+        reader = OptionReader(options, given=True)
+        return cls(reader.boolean(_BITMAP64, default=False), reader.size(_TARGET_SIZE, DEFAULT_TARGET_BYTES))

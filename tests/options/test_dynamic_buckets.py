@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.bucket_index.options import UNBOUNDED, AssignerOptions, DynamicBucketOptions
 from app.errors import RequestError
+from app.options.dynamic_buckets import UNBOUNDED, AssignerOptions, DynamicBucketOptions
 
 TARGET = "dynamic-bucket.target-row-num"
 BOUND = "dynamic-bucket.max-buckets"

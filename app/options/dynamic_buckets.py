@@ -16,8 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from app.bucket_index.partition_index import MAX_BUCKET
-from app.errors import RequestError
+from app.options.reading import INT32_MAX, INT64_MAX, OptionReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,8 +30,8 @@ _TARGET_ROWS: Final = "dynamic-bucket.target-row-num"
 _MAX_BUCKETS: Final = "dynamic-bucket.max-buckets"
 _INITIAL_BUCKETS: Final = "dynamic-bucket.initial-buckets"
 _ASSIGNER_PARALLELISM: Final = "dynamic-bucket.assigner-parallelism"
-_MAX_INT32: Final = (1 << 31) - 1
-_MAX_INT64: Final = (1 << 63) - 1
+MAX_BUCKET: Final = 32766
+"""The highest bucket that dynamic buckets can reach; the engine keeps them in 16 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ class DynamicBucketOptions:
     """What a table's options say about dynamic buckets.
 
     Attributes:
-        target_rows: keys in a bucket before it counts as full, at least 1.
+        target_rows: keys in a bucket before it counts as full; at least 1 if the options were given.
         max_buckets: most buckets of a partition, or :data:`UNBOUNDED`.
         initial_buckets: assigners per partition, if set.
         assigner_parallelism: channels, if set.
@@ -92,7 +91,7 @@ class DynamicBucketOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> DynamicBucketOptions:
-        """Reads the options of a table.
+        """Reads the options that are given for writing to a table.
 
         Args:
             options: all options by name; the others are passed over.
@@ -100,14 +99,21 @@ class DynamicBucketOptions:
         Raises:
             RequestError: an option is wrong; the message names it and says what it may be.
         """
-        target_rows = _number(options, _TARGET_ROWS, most=_MAX_INT64)
-        max_buckets = _number(options, _MAX_BUCKETS, most=_MAX_INT32, instead=UNBOUNDED)
+        reader = OptionReader(options, given=True)
         return cls(
-            target_rows=DEFAULT_TARGET_ROWS if target_rows is None else target_rows,
-            max_buckets=UNBOUNDED if max_buckets is None else max_buckets,
-            initial_buckets=_number(options, _INITIAL_BUCKETS, most=_MAX_INT32),
-            assigner_parallelism=_number(options, _ASSIGNER_PARALLELISM, most=_MAX_INT32),
+            *_for_reading(reader),
+            initial_buckets=reader.integer(_INITIAL_BUCKETS, most=INT32_MAX),
+            assigner_parallelism=reader.integer(_ASSIGNER_PARALLELISM, most=INT32_MAX),
         )
+
+    @classmethod
+    def stored(cls, options: Mapping[str, str]) -> DynamicBucketOptions:
+        """What a table's stored options say of its buckets; what only writers need is passed over.
+
+        Raises:
+            CorruptMetadataError: an option is no number.
+        """
+        return cls(*_for_reading(OptionReader(options, given=False)))
 
     def assigners(self, parallelism: int) -> tuple[AssignerOptions, ...]:
         """All assigners of a writer, one for each channel.
@@ -126,16 +132,11 @@ class DynamicBucketOptions:
         )
 
 
-def _number(options: Mapping[str, str], name: str, *, most: int, instead: int | None = None) -> int | None:
-    """A number from 1 to ``most``, or the one that stands for none of these; None if it is not set."""
-    written = options.get(name)
-    if written is None:
-        return None
-    special = "" if instead is None else f"{instead} or "
-    try:
-        number = int(written)
-    except ValueError as error:
-        raise RequestError(f"{name} must be {special}a number, found {written!r:.100}") from error
-    if number != instead and not 1 <= number <= most:
-        raise RequestError(f"{name} must be {special}from 1 to {most}, found {number}")
-    return number
+def _for_reading(reader: OptionReader) -> tuple[int, int]:
+    """Target rows and most buckets."""
+    target_rows = reader.integer(_TARGET_ROWS, most=INT64_MAX)
+    max_buckets = reader.integer(_MAX_BUCKETS, most=INT32_MAX, special=UNBOUNDED)
+    return (
+        DEFAULT_TARGET_ROWS if target_rows is None else target_rows,
+        UNBOUNDED if max_buckets is None else max_buckets,
+    )

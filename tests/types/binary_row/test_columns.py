@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError
-from app.table.statistics.row_columns import RowColumns
 from app.types import DataType, Value, parse_type
-from app.types.binary_row import read_row, serialize_row
+from app.types.binary_row.columns import RowColumns
+from app.types.binary_row.row import read_row, serialize_row
 from app.types.bytes_column import BytesColumn
 
 if TYPE_CHECKING:

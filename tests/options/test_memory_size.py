@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from app.errors import RequestError
-from app.types.memory_size import memory_size
+from app.options.memory_size import memory_size
 
 
 @pytest.mark.parametrize(

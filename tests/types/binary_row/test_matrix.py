@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.types import DataType, Value, parse_json, parse_type
-from app.types.binary_row import write_row
-from app.types.row_matrix import FieldValues, fields_of, write_rows
+from app.types.binary_row.matrix import FieldValues, fields_of, write_rows
+from app.types.binary_row.row import write_row
 from tests import golden_unit
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""One field of many serialized rows, whose layout stands in :mod:`app.types.binary_row`.
+"""One field of many serialized rows, whose layout stands in :mod:`app.types.binary_row.layout`.
 
 What lies at the same place in every row is one gather over all of them; what lies in the variable part is
 another, at the offsets that the slots gave. Everything is checked for all rows before it is looked at; the
@@ -13,6 +13,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from app.errors import CorruptMetadataError
+from app.types.binary_row.layout import (
+    ARITY_BYTES,
+    DECIMAL_BYTES,
+    INLINE_BYTES,
+    INLINE_MARK,
+    LONG_BYTES,
+    SLOT_BYTES,
+    SLOT_CODES,
+    null_bit,
+    slot_start,
+)
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
 from app.types.data_types import (
     BINARY_ROOTS,
@@ -23,8 +34,8 @@ from app.types.data_types import (
     DataType,
     TypeRoot,
 )
+from app.types.time_units import NANOS_PER_MILLI
 from app.types.value_arrays import INT64
-from app.types.values import NANOS_PER_MILLI
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,24 +48,9 @@ if TYPE_CHECKING:
     Bytes: TypeAlias = NDArray[np.uint8]
     Mask: TypeAlias = NDArray[np.bool_]
 
-_ARITY_BYTES: Final = 4
-_SLOT_BYTES: Final = 8
-_LONG_BYTES: Final = 8
-_DECIMAL_BYTES: Final = 16
-_INLINE_MARK: Final = 0x80
-_INLINE_BYTES: Final = 7
 _SIGN_BIT: Final = 0x80
-_STORED: Final = {
-    TypeRoot.BOOLEAN: "u1",
-    TypeRoot.TINYINT: "i1",
-    TypeRoot.SMALLINT: "<i2",
-    TypeRoot.INT: "<i4",
-    TypeRoot.BIGINT: "<i8",
-    TypeRoot.FLOAT: "<f4",
-    TypeRoot.DOUBLE: "<f8",
-    TypeRoot.DECIMAL: "<i8",
-    TypeRoot.DATE: "<i4",
-    TypeRoot.TIME: "<i4",
+_STORED: Final = {root: np.dtype(f"<{code}") for root, code in SLOT_CODES.items()} | {
+    TypeRoot.DECIMAL: np.dtype("<q")
 }
 """What stands at the beginning of a slot."""
 
@@ -84,11 +80,11 @@ class RowColumns:
         lengths, needed = self.rows.lengths, self._slot_at(self.fields)
         cut = bool((lengths < needed).any())
         if cut:
-            self._require(lengths >= _ARITY_BYTES, "4 bytes for the number of fields", lengths, 0)
-        heads = self.rows.gather(0, _ARITY_BYTES if cut else self._slot_at(0))
+            self._require(lengths >= ARITY_BYTES, "4 bytes for the number of fields", lengths, 0)
+        heads = self.rows.gather(0, ARITY_BYTES if cut else self._slot_at(0))
         arities = heads.view(">i4")[:, 0]
         self._require(arities == self.fields, f"a row of {self.fields} fields", arities, 0)
-        self._require(lengths >= needed, f"at least {needed} bytes of row", lengths, _ARITY_BYTES)
+        self._require(lengths >= needed, f"at least {needed} bytes of row", lengths, ARITY_BYTES)
         object.__setattr__(self, "_heads", heads)
 
     def read(self, index: int, data_type: DataType) -> tuple[Values, Mask]:
@@ -108,9 +104,9 @@ class RowColumns:
         root, slot_at = data_type.root, self._slot_at(index)
         if root in NESTED_ROOTS:
             return np.zeros(len(self.rows), np.int64), np.zeros(len(self.rows), np.bool_)
-        bit = index + 8
-        known = self._heads[:, _ARITY_BYTES + (bit >> 3)] & (1 << (bit & 7)) == 0
-        slots = self.rows.gather(slot_at, _SLOT_BYTES)
+        byte, mask = null_bit(index)
+        known = self._heads[:, ARITY_BYTES + byte] & mask == 0
+        slots = self.rows.gather(slot_at, SLOT_BYTES)
         if root in STRING_ROOTS | BINARY_ROOTS:
             return self._strings(slots, known, slot_at), known
         if root in TIMESTAMP_ROOTS:
@@ -126,12 +122,12 @@ class RowColumns:
         return stored.astype(np.int64), known
 
     def _strings(self, slots: Bytes, known: Mask, slot_at: int) -> pa.LargeBinaryArray:
-        marks = slots[:, _INLINE_BYTES]
-        inside = marks & _INLINE_MARK != 0
-        short = (marks & ~np.uint8(_INLINE_MARK)).astype(np.int64)
+        marks = slots[:, INLINE_BYTES]
+        inside = marks & INLINE_MARK != 0
+        short = (marks & ~np.uint8(INLINE_MARK)).astype(np.int64)
         self._require(
-            ~(known & inside) | (short <= _INLINE_BYTES),
-            f"at most {_INLINE_BYTES} bytes inside of a slot",
+            ~(known & inside) | (short <= INLINE_BYTES),
+            f"at most {INLINE_BYTES} bytes inside of a slot",
             short,
             slot_at,
         )
@@ -156,16 +152,16 @@ class RowColumns:
             nanos,
             slot_at,
         )
-        starts = self._piece_starts(np.full(len(nanos), _LONG_BYTES), offsets, known, slot_at)
-        millis = self.rows.gather(starts, _LONG_BYTES).view("<i8")[:, 0]
+        starts = self._piece_starts(np.full(len(nanos), LONG_BYTES), offsets, known, slot_at)
+        millis = self.rows.gather(starts, LONG_BYTES).view("<i8")[:, 0]
         return _nanoseconds(np.where(known, millis, 0), nanos)
 
     def _wide_decimals(self, slots: Bytes, known: Mask, slot_at: int) -> NDArray[Any]:
         lengths, offsets = _pieces(slots)
         lengths = np.where(known, lengths, 1)
         self._require(
-            (lengths >= 1) & (lengths <= _DECIMAL_BYTES),
-            f"a number of 1 to {_DECIMAL_BYTES} bytes",
+            (lengths >= 1) & (lengths <= DECIMAL_BYTES),
+            f"a number of 1 to {DECIMAL_BYTES} bytes",
             lengths,
             slot_at,
         )
@@ -184,16 +180,16 @@ class RowColumns:
 
     def _slot_at(self, index: int) -> int:
         """Where a slot lies in each serialized row."""
-        return _ARITY_BYTES + (self.fields + 71) // 64 * 8 + _SLOT_BYTES * index
+        return ARITY_BYTES + slot_start(self.fields, index)
 
     def _piece_starts(
         self, lengths: NDArray[np.int64], offsets: NDArray[np.int64], used: Mask, slot_at: int
     ) -> NDArray[np.int64]:
         """Where pieces of the variable part lie in their serialized rows; 0 where there is none."""
-        room = self.rows.lengths - _ARITY_BYTES
+        room = self.rows.lengths - ARITY_BYTES
         within = (offsets >= 0) & (lengths >= 0) & (offsets + lengths <= room)
         self._require(~used | within, "a value inside of its row", offsets + lengths, slot_at)
-        return np.where(used, _ARITY_BYTES + offsets, 0)
+        return np.where(used, ARITY_BYTES + offsets, 0)
 
     def _require(self, holds: Mask, expected: str, found: NDArray[np.int64], offset: int) -> None:
         """Reports the first row of which something does not hold."""
