@@ -128,9 +128,7 @@ class Table:
         Raises:
             NotFoundError: there is no such table or branch.
         """
-        _, references = self._references(branch)
-        references.schema_ids()
-        return references.existing_snapshots(self._reader.readers, after, count)
+        return self._existing(branch).existing_snapshots(self._reader.readers, after, count)
 
     def tags(self, branch: str | None, after: str | None, count: int) -> Part[str, Snapshot]:
         """A part of the tags by name.
@@ -143,9 +141,7 @@ class Table:
         Raises:
             NotFoundError: there is no such table or branch.
         """
-        _, references = self._references(branch)
-        references.schema_ids()
-        return references.tags(self._reader.readers, after, count)
+        return self._existing(branch).tags(self._reader.readers, after, count)
 
     def branches(self) -> list[str]:
         """Names of the branches, without the main one.
@@ -153,9 +149,7 @@ class Table:
         Raises:
             NotFoundError: there is no such table.
         """
-        _, references = self._references(None)
-        references.schema_ids()
-        return references.branches()
+        return self._existing(None).branches()
 
     def schema_ids(self, branch: str | None = None) -> list[int]:
         """Numbers of the schemas, ascending.
@@ -276,6 +270,16 @@ class Table:
     @property
     def _what(self) -> str:
         return f"table {self.database}.{self.name}"
+
+    def _existing(self, branch: str | None) -> References:
+        """The references of a table that is there.
+
+        Raises:
+            NotFoundError: there is no such table or branch.
+        """
+        _, references = self._references(branch)
+        references.schema_ids()
+        return references
 
     def _references(self, branch: str | None) -> tuple[str, References]:
         """The directory of the metadata of the main branch or another, and the versions it names."""

@@ -23,6 +23,7 @@ from app.planning.plan.decisions import SKIPS, decision
 from app.planning.plan.file_plan import Deletion, ExplainStep, KeepReason, SkipStep
 from app.planning.plan.planned_files import Places, PlannedFiles
 from app.planning.request.requests import SelectionForm
+from app.planning.version.partitions import Partitions
 from app.table.paths import TablePaths
 from app.table.schema.schema import TableSchema
 from app.types import DataField, Json, Value, parse_json, parse_type
@@ -88,7 +89,7 @@ def planned(
         external_paths=pa.nulls(count, pa.large_binary()),
         partitions=(serialize_row(partition, [field.type for field in fields]),),
         partition_codes=np.zeros(count, np.int32),
-        places=Places(TablePaths("demo.db/events", schema), ""),
+        places=Places(TablePaths("demo.db/events", schema), Partitions(schema), ""),
         first_row_ids=columns.pop("first_row_id"),
         merge_groups=columns.pop("merge_group"),
         integers=columns,

@@ -96,16 +96,16 @@ def answer_buckets(version: Version, request: BucketsRequest, zone: SessionZone 
     schema = version.schema
     asked = request.partition
     partition = None if asked is None else NamedPartition.read(version.schema, asked, zone)
-    files = _bucket_sizes(version.files)
+    files = _bucket_sizes(version.files())
     indexes: dict[tuple[bytes, int], IndexEntry] = {
         (row, entry.bucket): entry
-        for row, entries in version.contents.hash_indexes.items()
+        for row, entries in version.contents().hash_indexes.items()
         for entry in entries
     }
     wanted = [
         (row, bucket)
         for row, bucket in {**files, **indexes}
-        if partition is None or partition.could_be(version.partition(row))
+        if partition is None or partition.could_be(version.partitions.values(row))
     ]
     infos = []
     for row, bucket in sorted(wanted):
@@ -113,7 +113,7 @@ def answer_buckets(version: Version, request: BucketsRequest, zone: SessionZone 
         is_dynamic = schema.bucket_mode is BucketMode.HASH_DYNAMIC
         infos.append(
             BucketInfo(
-                partition=version.partition_json(row),
+                partition=version.partitions.json(row),
                 bucket=bucket,
                 index_file=None if index is None else version.loader.paths.index_file(index),
                 index_rows=None if index is None else index.file.row_count,
@@ -170,8 +170,8 @@ def partition_index(version: Version, partition: NamedPartition) -> PartitionInd
     """
     entries = [
         entry
-        for row, listed in version.contents.hash_indexes.items()
-        if partition.could_be(version.partition(row))
+        for row, listed in version.contents().hash_indexes.items()
+        if partition.could_be(version.partitions.values(row))
         for entry in listed
     ]
     (directory,) = read_directories(version.loader, [entries])
@@ -261,9 +261,9 @@ def _fixed(
 ) -> NDArray[np.int64]:
     """Buckets by the bucket function, among as many buckets as the partition has."""
     options = version.schema.options
-    columns = version.contents.columns
-    alike = np.array([partition.could_be(version.partition(row)) for row in columns.partitions], np.bool_)
-    totals = columns.total_buckets[alike[columns.partition_codes] & (columns.total_buckets > 0)]
+    columns = version.contents().columns
+    inside = version.partitions.where(columns.partitions, partition.could_be)
+    totals = columns.total_buckets[inside[columns.partition_codes] & (columns.total_buckets > 0)]
     total = int(totals[-1]) if len(totals) else options.bucket
     if options.bucket_function not in set(BucketFunction):
         raise FilterError(f"the bucket function {options.bucket_function!r} is not supported")

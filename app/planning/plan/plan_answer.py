@@ -147,7 +147,7 @@ def _summary(
         files_total=count,
         files_kept=len(kept),
         files_skipped=count - len(kept),
-        files_invisible=len(version.hidden_files or ()),
+        files_invisible=len(version.hidden_files() or ()),
         skipped_by=skipped_by,
         rows_total=int(columns.row_counts[asked].sum()),
         rows_selected=int(drafts.live_rows[kept].sum()),

@@ -70,7 +70,7 @@ class BucketPruning:
         self, files: NDArray[np.int64], keys: Sequence[tuple[Value, ...]], types: Sequence[DataType]
     ) -> NDArray[np.bool_]:
         function = BucketFunction(self.version.schema.options.bucket_function)
-        columns = self.version.contents.columns
+        columns = self.version.contents().columns
         totals, buckets = columns.total_buckets[files], columns.buckets[files]
         outside = np.zeros(len(files), np.bool_)
         for total in np.unique(totals[totals > 0]).tolist():
@@ -85,7 +85,7 @@ class BucketPruning:
     def _outside_dynamic(
         self, files: NDArray[np.int64], keys: Sequence[tuple[Value, ...]], types: Sequence[DataType]
     ) -> NDArray[np.bool_]:
-        contents = self.version.contents
+        contents = self.version.contents()
         codes, buckets = contents.columns.partition_codes[files], contents.columns.buckets[files]
         distinct = np.unique(codes).tolist()
         partitions = [contents.hash_indexes.get(contents.columns.partitions[code], ()) for code in distinct]

@@ -60,7 +60,7 @@ class FileIndexes:
             CorruptMetadataError: a file has more than one.
         """
         found = np.zeros(len(files), np.bool_)
-        all_files = self.version.files
+        all_files = self.version.files()
         for number, part, rows in all_files.by_manifest(files):
             embedded = ~all_files.manifests[number].embedded_indexes.is_null[rows]
             found[part] = embedded if embedded.all() else embedded | self._side(number).has_index(rows)
@@ -69,10 +69,12 @@ class FileIndexes:
     def path(self, file: int) -> str:
         """The file that a file's index is in."""
         version = self.version
-        number, row = version.files.place(file)
-        if version.files.manifests[number].embedded_indexes.lengths[row] < 0:
+        number, row = version.files().place(file)
+        if version.files().manifests[number].embedded_indexes.lengths[row] < 0:
             return self._side(number).paths(np.array([row]))[0]
-        return f"{version.loader.paths.data_file(version.files.entry(file))} (index embedded in its manifest)"
+        return (
+            f"{version.loader.paths.data_file(version.files().entry(file))} (index embedded in its manifest)"
+        )
 
     def stacks(self, files: NDArray[np.int64], asked: Asked) -> Iterator[Stacked]:
         """The indexes of ascending ``files`` that all have one, in as few stacks as there is memory for.
@@ -86,7 +88,7 @@ class FileIndexes:
         Raises:
             DeadlineExceededError: the request's time ran out.
         """
-        all_files = self.version.files
+        all_files = self.version.files()
         for number, part, rows in all_files.by_manifest(files):
             check_deadline()
             manifest = all_files.manifests[number]
@@ -114,7 +116,7 @@ class FileIndexes:
 
     def failures(self, files: NDArray[np.int64]) -> Iterator[tuple[int, PaimonIndexError]]:
         """Why indexes of ascending ``files`` could not be read, as far as somebody asked for them."""
-        for number, part, rows in self.version.files.by_manifest(files):
+        for number, part, rows in self.version.files().by_manifest(files):
             found = self._beside[number].failures if number in self._beside else {}
             if found:
                 failed = np.isin(rows, list(found))
@@ -124,8 +126,8 @@ class FileIndexes:
     def _side(self, number: int) -> SideIndexes:
         if number not in self._beside:
             version = self.version
-            key = (version.loader.warehouse.name, version.table.directory, *version.manifest_files[number])
-            self._beside[number] = SideIndexes(version.loader, version.files.manifests[number], key)
+            key = (version.loader.warehouse.name, version.table.directory, *version.manifest_files()[number])
+            self._beside[number] = SideIndexes(version.loader, version.files().manifests[number], key)
         return self._beside[number]
 
 
@@ -135,7 +137,7 @@ def open_declared(version: Version) -> None:
     Raises:
         CorruptMetadataError: the statistics of one of the manifests are damaged.
     """
-    files, bounds = version.files, FileBounds(version)
+    files, bounds = version.files(), FileBounds(version)
     for declared in version.schema.options.file_indexes:
         column, kind = version.schema.by_name.get(declared.column), known_kind(declared.kind)
         if column is None or kind is None:

@@ -67,7 +67,7 @@ def describe_index_files(version: Version, index_type: str | None) -> list[Json]
     return [
         {
             "kind": entry.kind.name,
-            "partition": version.partition_json(entry.partition),
+            "partition": version.partitions.json(entry.partition),
             "bucket": entry.bucket,
             "index_type": entry.file.index_type,
             "file_name": entry.file.file_name,

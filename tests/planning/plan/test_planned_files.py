@@ -71,7 +71,7 @@ def test_each_file_is_described_as_its_manifest_does(made: MadeTable, service: I
 
     assert len(plan.files) == 4
     for at, file in enumerate(plan.files):
-        written = version.files.entry(at)
+        written = version.files().entry(at)
         assert isinstance(file, FilePlan)
         assert (file.file_name, file.file_size, file.row_count) == (f"data-{at}.parquet", 10 + at, ROWS)
         assert (file.level, file.bucket, file.total_buckets, file.schema_id) == (at, at, -1, 0)
@@ -104,7 +104,7 @@ def test_files_are_a_sequence(made: MadeTable, service: IndexService) -> None:
 @pytest.mark.parametrize("written", [None, "number = 1", "day = 7"])
 def test_a_plan_keeps_no_manifest_alive(made: MadeTable, service: IndexService, written: str | None) -> None:
     plan = made.plan(service, written, explain=True)
-    held = [weakref.ref(manifest.file_sizes) for manifest in made.version(service).manifests]
+    held = [weakref.ref(manifest.file_sizes) for manifest in made.version(service).manifests()]
     before = [repr(file) for file in plan.files]
 
     service.clear_caches()

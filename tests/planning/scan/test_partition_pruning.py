@@ -69,7 +69,7 @@ def test_each_file_has_the_filter_of_its_partition(
     predicate: BoundPredicate,
     explain: bool,  # noqa: FBT001 - a case
 ) -> None:
-    files = partitioned.version.files
+    files = partitioned.version.files()
     drafts = Drafts.start(files, files.all(), predicate, explain=explain)
 
     prune_partitions(drafts, partitioned.version)
@@ -89,7 +89,7 @@ def test_each_file_has_the_filter_of_its_partition(
 
 
 def test_only_asked_files_are_left_out(partitioned: Partitioned) -> None:
-    files = partitioned.version.files
+    files = partitioned.version.files()
     nothing = BoundLeaf(Operator.EQUAL, NAME, (b"no partition has this name",))
     drafts = Drafts.start(files, files.all()[3:5], nothing, explain=False)
 

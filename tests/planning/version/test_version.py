@@ -14,8 +14,8 @@ from app.file_index.index_kinds import IndexKind
 from app.options.table_options import TableOptions
 from app.planning.request.limits import CacheBytes, Limits
 from app.planning.service import IndexService
+from app.planning.version.contents import VersionContents
 from app.planning.version.files import FileColumns
-from app.planning.version.version import VersionContents
 from app.storage import Warehouse
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.live_files import live_rows
