@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from app.errors import RequestError
-from app.file_index.index_kinds import IndexKind, takes
-from app.file_index.index_options import PARAMETERS, parse_options
+from app.file_index.index_kinds import KINDS
 from app.options.file_indexes import DEFAULT_THRESHOLD_BYTES, PREFIX, given_indexes, in_manifest_threshold
 from app.options.map_keys import split_map_key
 from app.types import TypeRoot
@@ -16,7 +15,7 @@ from app.types.data_types import STRING_ROOTS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from app.file_index.index_options import IndexOptions
+    from app.file_index.index_kinds import IndexKind
     from app.options.file_indexes import DeclaredIndex
     from app.types import DataType
 
@@ -35,7 +34,7 @@ class IndexDefinition:
     column: str
     kind: IndexKind
     data_type: DataType
-    options: IndexOptions
+    options: object
 
     @classmethod
     def of(cls, declared: DeclaredIndex, types: Mapping[str, DataType]) -> IndexDefinition:
@@ -48,10 +47,10 @@ class IndexDefinition:
         Raises:
             RequestError: the kind does not take the column, or an option is wrong.
         """
-        kind, column = IndexKind(declared.kind), declared.column
+        kind, column = KINDS[declared.kind], declared.column
         data_type = _taken_type(kind, column, types)
         try:
-            return cls(column, kind, data_type, parse_options(kind, declared.parameters))
+            return cls(column, kind, data_type, kind.parse_options(declared.parameters))
         except RequestError as error:
             raise RequestError(f"{kind} of column {column!r}: {error}") from error
 
@@ -79,7 +78,7 @@ class FileIndexOptions:
         Raises:
             RequestError: an option is wrong, or would have no effect; the message names it.
         """
-        declared = given_indexes(options, {kind.value: names for kind, names in PARAMETERS.items()})
+        declared = given_indexes(options, {kind: KINDS[kind].option_names for kind in KINDS})
         return cls(
             tuple(IndexDefinition.of(each, types) for each in declared), in_manifest_threshold(options)
         )
@@ -112,7 +111,7 @@ def _taken_type(kind: IndexKind, name: str, types: Mapping[str, DataType]) -> Da
         data_type = indexed_type(name, types)
     except RequestError as error:
         raise RequestError(f"{PREFIX}{kind}.columns names {name!r}: {error}") from error
-    if not takes(kind, data_type):
+    if not kind.takes(data_type):
         raise RequestError(f"{kind} does not take column {name!r} of type {data_type}: {_advice(data_type)}")
     return data_type
 
@@ -121,5 +120,5 @@ def _advice(data_type: DataType) -> str:
     """What to index a type with instead."""
     if data_type.root is TypeRoot.MAP:
         return "name one of its keys, as column[key]"
-    suited = [kind.value for kind in IndexKind if takes(kind, data_type)]
+    suited = [kind for kind in KINDS.values() if kind.takes(data_type)]
     return f"use {' or '.join(suited)}" if suited else "no index does"

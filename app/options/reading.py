@@ -7,6 +7,7 @@ for writing: whoever gives them is told of every value that makes no sense.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from app.errors import CorruptMetadataError, PaimonIndexError, RequestError
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 INT32_MAX: Final = (1 << 31) - 1
 INT64_MAX: Final = (1 << 63) - 1
+
+_WHOLE: Final = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 
 
 class OptionReader:
@@ -85,3 +88,26 @@ class OptionReader:
     def _error(self, name: str, expected: str, written: str) -> PaimonIndexError:
         kind = RequestError if self._given else CorruptMetadataError
         return kind(f"{name} must be {expected}, found {written!r:.100}")
+
+
+def whole_number(name: str, text: str) -> int:
+    """A whole number of 32 bits.
+
+    Raises:
+        RequestError: the text is none.
+    """
+    if not _WHOLE.fullmatch(text) or not -INT32_MAX <= int(text) <= INT32_MAX:
+        raise RequestError(f"{name} must be a whole number of 32 bits, found {text!r:.100}")
+    return int(text)
+
+
+def fraction(name: str, text: str) -> float:
+    """A number.
+
+    Raises:
+        RequestError: the text is none.
+    """
+    try:
+        return float(text)
+    except ValueError as error:
+        raise RequestError(f"{name} must be a number, found {text!r:.100}") from error

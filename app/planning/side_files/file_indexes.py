@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from app.errors import CorruptIndexError
-from app.file_index.asking import known_kind
+from app.file_index.index_kinds import KINDS
 from app.file_index.stacked.index import StackedIndex
 from app.planning.side_files.indexes import SideIndexes
 from app.planning.version.file_bounds import FileBounds
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from app.errors import PaimonIndexError
-    from app.file_index.asking import Asked
     from app.file_index.container import FileIndex
+    from app.file_index.index_choice import Asked
     from app.planning.version.version import Version
     from app.table.manifests.manifest import Manifest
 
@@ -139,7 +139,7 @@ def open_declared(version: Version) -> None:
     """
     files, bounds = version.files(), FileBounds(version)
     for declared in version.schema.options.file_indexes:
-        column, kind = version.schema.by_name.get(declared.column), known_kind(declared.kind)
+        column, kind = version.schema.by_name.get(declared.column), KINDS.get(declared.kind)
         if column is None or kind is None:
             continue
         bounds.values(column, files.all())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from app.file_index import container
-from app.file_index.index_kinds import IndexKind
+from app.file_index.index_kinds import BITMAP
 from app.planning.plan.file_plan import FilePlan, KeepReason
 from app.planning.request.requests import SelectionForm
 from app.types import DataField, parse_type
@@ -35,7 +35,7 @@ OUTSIDE = "s3://elsewhere/outside.orc"
 def made(tmp_path: Path) -> MadeTable:
     """Files of two partitions in two manifests; every third row of each has the number 1."""
     index = container.write(
-        {"number": [("bitmap", payload(IndexKind.BITMAP, [row % 3 for row in range(ROWS)], NUMBER))]}
+        {"number": [("bitmap", payload(BITMAP, [row % 3 for row in range(ROWS)], NUMBER))]}
     )
     rows = [serialize_row([day], [DAY.type]) for day in (7, None)]
     files = [

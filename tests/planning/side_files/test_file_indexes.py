@@ -13,7 +13,7 @@ import pytest
 
 from app.errors import CorruptMetadataError
 from app.file_index import container
-from app.file_index.index_kinds import IndexKind
+from app.file_index.index_kinds import BITMAP
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector, TableRef
 from app.planning.side_files.file_indexes import FileIndexes
 from app.types import DataField, parse_type
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from app.planning.service import IndexService
 
 NUMBER = DataField(0, "number", parse_type("INT"))
-INDEX = container.write({"number": [("bitmap", payload(IndexKind.BITMAP, [1], NUMBER))]})
+INDEX = container.write({"number": [("bitmap", payload(BITMAP, [1], NUMBER))]})
 
 
 def test_an_index_is_embedded_or_beside_or_missing(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_an_index_is_embedded_or_beside_or_missing(tmp_path: Path) -> None:
 
         assert indexes.has_index(np.arange(6)).tolist() == [False, True, True, True, True, False]
         assert indexes.has_index(np.array([0, 5])).tolist() == [False, False]
-        asked = frozenset([("number", IndexKind.BITMAP)])
+        asked = frozenset([("number", BITMAP)])
         files = np.array([1, 2, 3, 4])
         opened = dict(indexes.open(files, asked))
         paths = [indexes.path(file) for file in files.tolist()]
