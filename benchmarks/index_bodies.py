@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from app.file_index import bitmap, bloom_filter, container, range_bitmap
-from app.file_index.index_kinds import IndexKind
-from app.file_index.key_column import KeyColumn
+from app.file_index import container
+from app.file_index.bitmap import bitmap
+from app.file_index.bloom_filter import bloom_filter
+from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, RANGE_BITMAP
+from app.file_index.keys.key_column import KeyColumn
+from app.file_index.range_bitmap import range_bitmap
 from benchmarks.events import CAT, ID, SCORE, Indexed, Layout, categories, ids, scores
 
 if TYPE_CHECKING:
@@ -42,7 +45,7 @@ def write_bodies(directory: Path, layout: Layout, files: int) -> list[Path]:
 def _keys(body: int) -> bytes:
     values = ids(body)
     payload = bloom_filter.write(keys_of(values, ID), len(values), FPP)
-    return container.write({ID.name: [(IndexKind.BLOOM_FILTER, payload)]})
+    return container.write({ID.name: [(BLOOM_FILTER, payload)]})
 
 
 def _values(body: int, layout: Layout) -> bytes:
@@ -52,8 +55,8 @@ def _values(body: int, layout: Layout) -> bytes:
     cats, points = (values + random.choices(values, k=layout.rows - len(values)) for values in found)
     return container.write(
         {
-            CAT.name: [(IndexKind.BITMAP, bitmap.write(keys_of(cats, CAT)))],
-            SCORE.name: [(IndexKind.RANGE_BITMAP, range_bitmap.write(keys_of(points, SCORE)))],
+            CAT.name: [(BITMAP, bitmap.write(keys_of(cats, CAT)))],
+            SCORE.name: [(RANGE_BITMAP, range_bitmap.write(keys_of(points, SCORE)))],
         }
     )
 

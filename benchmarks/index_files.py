@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from app.file_index import bitmap, bloom_filter, container, range_bitmap
+from app.file_index import container
+from app.file_index.answers.result import SKIP
+from app.file_index.bitmap import bitmap
+from app.file_index.bloom_filter import bloom_filter
 from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
-from app.file_index.index_kinds import IndexKind
-from app.file_index.result import SKIP
+from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, RANGE_BITMAP
+from app.file_index.range_bitmap import range_bitmap
 from app.file_index.stacked.evaluation import evaluate_files
 from app.file_index.stacked.index import StackedIndex
 from app.predicates.model import BoundLeaf, Operator
@@ -101,15 +104,15 @@ def _write(kind: str, number: int) -> bytes:
         case "bloom":
             keys = [number * ROWS // 2 + random.randrange(ROWS) for _ in range(ROWS)]
             payload = bloom_filter.write(keys_of(keys, _LONG), ROWS, 0.02)
-            index = IndexKind.BLOOM_FILTER
+            index = BLOOM_FILTER
         case "bitmap":
             values = [number % 100 + random.randrange(200) for _ in range(ROWS)]
             payload = bitmap.write(keys_of(values, _INT))
-            index = IndexKind.BITMAP
+            index = BITMAP
         case _:
             values = [number * 7 + random.randrange(2_000) for _ in range(ROWS)]
             payload = range_bitmap.write(keys_of(values, _INT))
-            index = IndexKind.RANGE_BITMAP
+            index = RANGE_BITMAP
     return container.write({"c": [(index, payload)]})
 
 
@@ -128,7 +131,7 @@ def _rows_of_each(contents: Sequence[bytes], leaf: BoundLeaf) -> int:
 def _row_selection(directory: Path) -> Iterator[Workload]:  # noqa: ARG001 - suites are alike
     random = Random(LARGE_FILE_ROWS)
     values = [random.randrange(_LARGE_FILE_VALUES) for _ in range(LARGE_FILE_ROWS)]
-    content = container.write({"c": [(IndexKind.RANGE_BITMAP, range_bitmap.write(keys_of(values, _INT)))]})
+    content = container.write({"c": [(RANGE_BITMAP, range_bitmap.write(keys_of(values, _INT)))]})
     index = FileIndex.read(content)
 
     def between() -> BoundLeaf:

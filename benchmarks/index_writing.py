@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from app.file_index.index_kinds import IndexKind, takes
-from app.file_index.index_options import parse_options
+from app.file_index.index_kinds import BLOOM_FILTER, KINDS, RANGE_BITMAP, IndexKind
 from app.file_index.index_writer import write_index
-from app.file_index.key_column import KeyColumn
+from app.file_index.keys.key_column import KeyColumn
 from app.types import parse_type
 from benchmarks.workload import Figure, Suite, Target, Unit, Workload
 
@@ -28,7 +27,7 @@ _FPP: Final = "0.01"
 _INT: Final = parse_type("INT")
 _STRING: Final = parse_type("STRING")
 _MEMORY: Final = Target(3)
-_TARGETS: Final = {IndexKind.BLOOM_FILTER: Target(300), IndexKind.RANGE_BITMAP: Target(1_000)}
+_TARGETS: Final = {BLOOM_FILTER: Target(300), RANGE_BITMAP: Target(1_000)}
 
 
 def suites() -> Iterator[Suite]:
@@ -44,8 +43,8 @@ def _workloads(directory: Path) -> Iterator[Workload | Figure]:  # noqa: ARG001 
         "texts": (pa.array([f"key-{number}" for number in random.permutation(ROWS)]), _STRING),
     }
     for rows, (array, data_type) in columns.items():
-        for kind in IndexKind:
-            if takes(kind, data_type):
+        for kind in KINDS.values():
+            if kind.takes(data_type):
                 is_target = rows == "numbers"
                 write = partial(_write, kind, array, data_type)
                 yield Workload(
@@ -61,8 +60,8 @@ def _workloads(directory: Path) -> Iterator[Workload | Figure]:  # noqa: ARG001 
 
 
 def _write(kind: IndexKind, array: pa.Array, data_type: DataType) -> None:
-    options = {"items": str(ROWS), "fpp": _FPP} if kind is IndexKind.BLOOM_FILTER else {}
-    write_index(kind, KeyColumn.of(array, data_type, "c"), parse_options(kind, options))
+    options = {"items": str(ROWS), "fpp": _FPP} if kind is BLOOM_FILTER else {}
+    write_index(kind, KeyColumn.of(array, data_type, "c"), kind.parse_options(options))
 
 
 def _peak_bytes(run: Callable[[], object]) -> int:

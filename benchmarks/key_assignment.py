@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from app.bucket_index import DynamicBucketIndexMaintainer, HashBucketAssigner, PartitionIndex
-from app.bucket_index.options import DynamicBucketOptions
+from app.options.dynamic_buckets import DynamicBucketOptions
 from benchmarks.manifest_records import EMPTY_ROW
 from benchmarks.workload import Suite, Target, Workload
 

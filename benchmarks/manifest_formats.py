@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import fastavro
 
 from app.table.manifests.manifest import Manifest
-from app.types.binary_row import serialize_row
+from app.types.binary_row.row import serialize_row
 from benchmarks.avro_schemas import MANIFEST
 from benchmarks.columnar_files import write_orc, write_parquet
 from benchmarks.workload import Suite, Workload

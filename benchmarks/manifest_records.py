@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
-from app.types.binary_row import serialize_row
+from app.types.binary_row.row import serialize_row
 from benchmarks.avro_files import long
 from benchmarks.events import (
     CAT,

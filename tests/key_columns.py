@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from app.file_index.key_column import KeyColumn
+from app.file_index.keys.key_column import KeyColumn
 from app.types import TypeRoot
 from app.types.data_types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS
-from app.types.values import NANOS_PER_MICRO, NANOS_PER_MILLI
+from app.types.time_units import NANOS_PER_MICRO, NANOS_PER_MILLI
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

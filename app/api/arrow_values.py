@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from app.types import TypeRoot, parse_json
-from app.types.values import NANOS_PER_MICRO
+from app.types.time_units import NANOS_PER_MICRO
 
 if TYPE_CHECKING:
     from app.types import DataType, Json

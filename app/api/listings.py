@@ -15,12 +15,11 @@ offset  bytes  meaning
 from __future__ import annotations
 
 import base64
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.api.paging import digest
 from app.errors import PageTokenError, RequestError
+from app.types.digest import DIGEST_BYTES, digest, request_digest
 
 if TYPE_CHECKING:
     from app.api.queries import ListingQuery
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
     from app.settings import Settings
 
 _LAYOUT = b"\x02"
-_DIGEST_BYTES = 16
-_HEAD_BYTES = len(_LAYOUT) + _DIGEST_BYTES
+_HEAD_BYTES = len(_LAYOUT) + DIGEST_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +55,7 @@ class Listing:
         size = asked.page_size or settings.page_size
         if size > settings.page_size_max:
             raise RequestError(f"page_size is at most {settings.page_size_max}")
-        facts = [endpoint, table.warehouse, table.database, table.table, asked.branch]
-        request = json.dumps(facts).encode()
+        request = request_digest(endpoint, table, asked.branch)
         after = None if asked.page_token is None else _read_token(asked.page_token, request)
         return cls(request, after, size)
 

@@ -20,7 +20,6 @@ goes on with the request and the version that it began with, and with nothing el
 from __future__ import annotations
 
 import base64
-import hashlib
 import struct
 from dataclasses import dataclass
 from itertools import islice
@@ -30,23 +29,14 @@ import orjson
 
 from app.api.strict_json import write_json
 from app.errors import PageTokenError
+from app.types.digest import DIGEST_BYTES, digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _LAYOUT = 1
 _HEAD = struct.Struct(">Bqqq16s")
-_DIGEST_BYTES = 16
 _NO_SNAPSHOT = -1
-
-
-def digest(*parts: bytes) -> bytes:
-    """16 bytes that stand for ``parts`` in this order."""
-    hashed = hashlib.blake2b(digest_size=_DIGEST_BYTES)
-    for part in parts:
-        hashed.update(len(part).to_bytes(8, "big"))
-        hashed.update(part)
-    return hashed.digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +74,7 @@ class PageToken:
             raise PageTokenError(
                 "this is no page token: send next_page_token back as it was given"
             ) from error
-        if len(content) != _HEAD.size + _DIGEST_BYTES or content[0] != _LAYOUT:
+        if len(content) != _HEAD.size + DIGEST_BYTES or content[0] != _LAYOUT:
             raise PageTokenError("this is no page token of this release: ask for the first page again")
         _, snapshot_id, schema_id, offset, identity = _HEAD.unpack_from(content)
         snapshot = None if snapshot_id == _NO_SNAPSHOT else snapshot_id

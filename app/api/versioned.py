@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from pydantic import BaseModel
 from starlette.responses import Response
 
 from app import __version__
 from app.api.bodies import PagedBody
 from app.api.compression import CODINGS
-from app.api.paging import PageToken, VersionKey, Window, digest
+from app.api.paging import PageToken, VersionKey, Window
 from app.api.streaming import PieceStream
 from app.api.strict_json import write_json
 from app.errors import NotFoundError, RequestError, SnapshotExpiredError
 from app.observation import Phase, during
 from app.planning.request.requests import SnapshotSelector
+from app.types.digest import digest, request_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -130,13 +131,14 @@ class Question:
         return self.runtime.service.resolve(self.table, selector)
 
     def _digest(self) -> bytes:
-        table = self.table
-        members = {name: value for name, value in self.body if name not in _PAGE_MEMBERS}
+        members: dict[str, object] = {
+            name: value.model_dump() if isinstance(value, BaseModel) else value
+            for name, value in self.body
+            if name not in _PAGE_MEMBERS
+        }
         # Replicas may have other defaults.
-        members["time_zone"] = self.runtime.service.time_zone(members.get("time_zone"))
-        asked = [self.endpoint, table.warehouse, table.database, table.table, members]
-        # Decimals (numbers that a double cannot hold) and inner models stand for themselves as text.
-        return digest(json.dumps(asked, sort_keys=True, separators=(",", ":"), default=str).encode())
+        members["time_zone"] = self.runtime.service.time_zone(getattr(self.body, "time_zone", None))
+        return request_digest(self.endpoint, self.table, members)
 
     def _window(self, offset: int) -> Window:
         settings = self.runtime.settings

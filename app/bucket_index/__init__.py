@@ -9,9 +9,9 @@ from app.bucket_index.hash_index_writer import HashIndexWriter, WrittenIndex
 from app.bucket_index.key_batch import KeyBatch
 from app.bucket_index.key_hash import key_hash, key_hashes
 from app.bucket_index.maintainer import DynamicBucketIndexMaintainer
-from app.bucket_index.options import AssignerOptions, DynamicBucketOptions
 from app.bucket_index.overwrite_assigner import SimpleHashBucketAssigner
 from app.bucket_index.partition_index import UNKNOWN, PartitionIndex
+from app.options.dynamic_buckets import AssignerOptions, DynamicBucketOptions
 
 __all__ = [
     "UNKNOWN",

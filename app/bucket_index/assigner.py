@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from app.bucket_index.assignments import Assignments
     from app.bucket_index.batch_assignment import RandomSource
     from app.bucket_index.hash_index import Integers
-    from app.bucket_index.options import AssignerOptions
     from app.bucket_index.partition_index import PartitionIndex
+    from app.options.dynamic_buckets import AssignerOptions
 
     LoadIndex: TypeAlias = Callable[[bytes], PartitionIndex]
     """Gives the hash index of a partition, which is named by its row without the number of fields."""

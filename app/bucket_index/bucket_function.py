@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from app.bucket_index.hash_index import Hashes
     from app.types import DataType, Value
-    from app.types.row_matrix import FieldValues
+    from app.types.binary_row.matrix import FieldValues
 
 _MASK32: Final = 0xFFFFFFFF
 _MASK31: Final = 0x7FFFFFFF

@@ -24,7 +24,7 @@ from app.errors import CorruptIndexError, RequestError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from app.types.binary_row import Buffer
+    from app.types.binary_row.row import Buffer
     from app.types.index_files import IndexFileMeta
 
     Integers: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]]

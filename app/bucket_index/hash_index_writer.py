@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from app.bucket_index.key_batch import grouped
 from app.bucket_index.maintainer import DynamicBucketIndexMaintainer
-from app.bucket_index.partition_index import MAX_BUCKET
 from app.errors import RequestError
+from app.options.dynamic_buckets import MAX_BUCKET
 from app.types.index_files import HASH, IndexFileMeta, index_file_names
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 
 from app.bucket_index.hash_index import as_hashes
 from app.errors import RequestError
-from app.types.binary_row import row_hash
+from app.types.binary_row.row import row_hash
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from app.types.binary_row import row_hash, write_row
+from app.types.binary_row.matrix import write_rows
+from app.types.binary_row.row import row_hash, write_row
 from app.types.murmur3 import hash_rows
-from app.types.row_matrix import write_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from app.bucket_index.hash_index import Hashes
     from app.types import DataType, Value
-    from app.types.row_matrix import FieldValues
+    from app.types.binary_row.matrix import FieldValues
 
 
 def key_hash(key: Sequence[Value | None], types: Sequence[DataType]) -> int:

@@ -13,7 +13,7 @@ from app.java_orders.int_hash_set import IntHashSet
 
 if TYPE_CHECKING:
     from app.bucket_index.hash_index import Integers
-    from app.types.binary_row import Buffer
+    from app.types.binary_row.row import Buffer
     from app.types.index_files import IndexFileMeta
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from app.bucket_index.assignments import Assignments
     from app.bucket_index.hash_index import Integers
-    from app.bucket_index.options import AssignerOptions
+    from app.options.dynamic_buckets import AssignerOptions
 
 
 class SimpleHashBucketAssigner:

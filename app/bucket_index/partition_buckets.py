@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from app.bucket_index.options import AssignerOptions
+    from app.options.dynamic_buckets import AssignerOptions
 
 
 @dataclass(slots=True)

@@ -14,14 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from app.errors import CorruptMetadataError
+from app.options.dynamic_buckets import MAX_BUCKET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from app.bucket_index.hash_index import Hashes
-
-MAX_BUCKET: Final = 32766
-"""The highest bucket that dynamic buckets can reach; the engine keeps them in 16 bits."""
 
 UNKNOWN: Final = -1
 """Stands for the bucket of a hash that no file holds."""

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyroaring import BitMap
 
-    from app.file_index.arrow_keys import Keys
-    from app.file_index.key_column import KeyColumn
-    from app.file_index.keys import Key
+    from app.file_index.keys.arrow_keys import Keys
+    from app.file_index.keys.key_column import KeyColumn
+    from app.file_index.keys.keys import Key
     from app.types import Json
 
 

@@ -18,44 +18,33 @@ Sizes are measured: each proposed index is built.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import TYPE_CHECKING, Any, Final
 
 from app.building.columns import ignore_progress, read_columns
 from app.errors import IndexWriteError, RequestError
-from app.file_index.bloom_filter import DEFAULT_FPP, DEFAULT_ITEMS, payload_bytes
-from app.file_index.index_kinds import IndexKind, takes
-from app.file_index.index_options import (
-    BitmapOptions,
-    BloomFilterOptions,
-    BsiOptions,
-    RangeBitmapOptions,
-)
+from app.file_index.bloom_filter.bloom_filter import DEFAULT_FPP, DEFAULT_ITEMS, payload_bytes
+from app.file_index.bloom_filter.kind import BLOOM_FILTER, rounded_items
+from app.file_index.index_kinds import KINDS
 from app.file_index.index_writer import write_index
-from app.file_index.key_column import KeyColumn
+from app.file_index.keys.key_column import KeyColumn
+from app.file_index.kind import ColumnProfile
+from app.file_index.range_bitmap.kind import RANGE_BITMAP
 from app.file_index.table_options import IndexDefinition
 from app.options.map_keys import split_map_key
 from app.types import TypeRoot
-from app.types.data_types import STRING_ROOTS
 
 if TYPE_CHECKING:
     from app.building.column_types import ColumnTypes
     from app.building.columns import Advance
     from app.building.data_files import DataFile
-    from app.file_index.index_options import IndexOptions
+    from app.file_index.index_kinds import IndexKind
+    from app.file_index.kind import Proposal
     from app.types import DataType
 
-_FEW_VALUES: Final = 500
-_ROWS_PER_VALUE: Final = 4
 _LARGE_PART: Final = 0.2
 _KILOBYTE: Final = 1000
 _ENGINE_COLUMNS: Final = frozenset({"_SEQUENCE_NUMBER", "_VALUE_KIND"})
 _ENGINE_PREFIX: Final = "_KEY_"
-_REASONS: Final = {
-    IndexKind.BITMAP: "few values",
-    IndexKind.RANGE_BITMAP: "many values that have an order",
-    IndexKind.BLOOM_FILTER: "many values, of which single ones are asked for",
-    IndexKind.BSI: "many values, too wide for other indexes",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +98,13 @@ def table_options(advice: tuple[ColumnAdvice, ...]) -> dict[str, str]:
     """The table options that ask for the proposed indexes."""
     indexes = [each.index for each in advice if each.index]
     options = {
-        f"file-index.{kind}.columns": ",".join(index.column for index in indexes if index.kind is kind)
-        for kind in IndexKind
-        if any(index.kind is kind for index in indexes)
+        f"file-index.{kind}.columns": ",".join(index.column for index in indexes if index.kind == kind)
+        for kind in KINDS
+        if any(index.kind == kind for index in indexes)
     }
     for index in indexes:
-        if isinstance(index.options, BloomFilterOptions):
-            options[f"file-index.{index.kind}.{index.column}.items"] = str(index.options.items)
+        for name, text in index.kind.written_options(index.options).items():
+            options[f"file-index.{index.kind}.{index.column}.{name}"] = text
     return options
 
 
@@ -126,7 +115,7 @@ def _advise_column(file: DataFile, types: ColumnTypes, column: str) -> ColumnAdv
         return ColumnAdvice(column, str(error))
     if data_type.root is TypeRoot.MAP:
         return ColumnAdvice(column, f"list single keys of the map, as {column}[key]", data_type)
-    if not _suited(data_type):
+    if not any(kind.takes(data_type) for kind in KINDS.values()):
         return ColumnAdvice(column, "no index takes this type", data_type)
     try:
         keys = KeyColumn.of(read_columns(file, [column])[column], data_type, column)
@@ -138,65 +127,40 @@ def _advise_column(file: DataFile, types: ColumnTypes, column: str) -> ColumnAdv
 def _propose(file: DataFile, keys: KeyColumn) -> ColumnAdvice:
     column, data_type = keys.name, keys.data_type
     distinct, null_count = len(keys.distinct().keys), keys.row_count - len(keys.value_rows)
-    kind = _kind(data_type, distinct, len(keys.value_rows))
+    proposals = _proposals(ColumnProfile(data_type, distinct, len(keys.value_rows)))
     if distinct == 0:
         reason = "no row has a value, as statistics tell"
     elif distinct == 1 and null_count == 0:
         reason = "every row has the same value, as statistics tell"
+    elif not proposals:
+        reason = "no index suits its values"
     else:
-        reason = _obstacle(column, kind) or ""
+        reason = _obstacle(column, *proposals[0]) or ""
     if reason:
         return ColumnAdvice(column, reason, data_type, distinct, null_count)
-    options = _options(kind, distinct)
-    size_bytes = len(write_index(kind, keys, options))
+    kind, proposal = proposals[0]
+    size_bytes = len(write_index(kind, keys, proposal.options))
     return ColumnAdvice(
         column,
-        _REASONS[kind],
+        proposal.reason,
         data_type,
         distinct,
         null_count,
-        IndexDefinition(column, kind, data_type, options),
+        IndexDefinition(column, kind, data_type, proposal.options),
         size_bytes,
         _warning(file, column, kind, size_bytes, distinct),
     )
 
 
-def _suited(data_type: DataType) -> list[IndexKind]:
-    return [kind for kind in IndexKind if takes(kind, data_type)]
-
-
-def _kind(data_type: DataType, distinct: int, values: int) -> IndexKind:
-    suited = _suited(data_type)
-    few = distinct <= _FEW_VALUES and distinct * _ROWS_PER_VALUE <= values
-    if IndexKind.BITMAP in suited and (few or data_type.root is TypeRoot.BOOLEAN):
-        return IndexKind.BITMAP
-    if IndexKind.RANGE_BITMAP in suited and data_type.root not in STRING_ROOTS:
-        return IndexKind.RANGE_BITMAP
-    return IndexKind.BLOOM_FILTER if IndexKind.BLOOM_FILTER in suited else IndexKind.BSI
-
-
-def _options(kind: IndexKind, distinct: int) -> IndexOptions:
-    match kind:
-        case IndexKind.BLOOM_FILTER:
-            return BloomFilterOptions(_items(distinct))
-        case IndexKind.BITMAP:
-            return BitmapOptions()
-        case IndexKind.RANGE_BITMAP:
-            return RangeBitmapOptions()
-        case IndexKind.BSI:
-            return BsiOptions()
-        case _:
-            assert_never(kind)
-
-
-def _items(distinct: int) -> int:
-    """The number of values rounded up to two digits, which holds for files that have a few more."""
-    unit: int = 10 ** max(0, len(str(distinct)) - 2)
-    return -(-distinct // unit) * unit
+def _proposals(profile: ColumnProfile) -> list[tuple[IndexKind, Proposal[Any]]]:
+    """Each kind of index that suits a column, the best one first."""
+    taken = [kind for kind in KINDS.values() if kind.takes(profile.data_type)]
+    found = [(kind, made) for kind in taken if (made := kind.propose(profile)) is not None]
+    return sorted(found, key=lambda each: each[1].rank, reverse=True)
 
 
 def _warning(file: DataFile, column: str, kind: IndexKind, size_bytes: int, distinct: int) -> str | None:
-    if kind is IndexKind.BLOOM_FILTER:
+    if kind == BLOOM_FILTER:
         wasted_bytes = payload_bytes(DEFAULT_ITEMS, DEFAULT_FPP) - size_bytes
         return (
             f"without items, the {kind} of {column!r} would be made for {DEFAULT_ITEMS:,} values and waste "
@@ -204,20 +168,20 @@ def _warning(file: DataFile, column: str, kind: IndexKind, size_bytes: int, dist
             if wasted_bytes > 0
             else None
         )
-    if kind is IndexKind.RANGE_BITMAP and size_bytes > file.size_bytes * _LARGE_PART:
-        items = _items(distinct)
+    if kind == RANGE_BITMAP and size_bytes > file.size_bytes * _LARGE_PART:
+        items = rounded_items(distinct)
         return (
             f"the {kind} of {column!r} takes {size_bytes / file.size_bytes:.0%} of the file's size: if only "
-            f"single values are asked for, a {IndexKind.BLOOM_FILTER} of {items:,} items takes "
+            f"single values are asked for, a {BLOOM_FILTER} of {items:,} items takes "
             f"{payload_bytes(items, DEFAULT_FPP) / _KILOBYTE:,.0f} KB"
         )
     return None
 
 
-def _obstacle(column: str, kind: IndexKind) -> str | None:
+def _obstacle(column: str, kind: IndexKind, proposal: Proposal[Any]) -> str | None:
     """Why options cannot ask for an index; None if they can."""
     if "," in column or column != column.strip() or not column or split_map_key(column)[1] is not None:
         return "options cannot list a column of this name"
-    if kind is IndexKind.BLOOM_FILTER and "." in column:
-        return "options cannot set the size of a bloom filter on a name with a dot"
+    if kind.written_options(proposal.options) and "." in column:
+        return f"options cannot set the size of a {kind} on a name with a dot"
     return None

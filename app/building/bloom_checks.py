@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from app.building.row_checks import Mismatch
-from app.file_index.bloom_filter import places
-from app.file_index.fast_hash import hash_keys
+from app.file_index.bloom_filter.bloom_filter import places
+from app.file_index.bloom_filter.fast_hash import hash_keys
 from app.types.bytes_column import BytesColumn
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from app.building.actual_values import Truth
-    from app.file_index.arrow_keys import Keys
-    from app.file_index.bloom_filter import BloomFilter
+    from app.file_index.bloom_filter.bloom_filter import BloomFilter
+    from app.file_index.keys.arrow_keys import Keys
 
 _ABSENT_KEYS: Final = 50_000
 _ABSENT_BYTES: Final = 16

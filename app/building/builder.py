@@ -9,7 +9,7 @@ from app.building.columns import ignore_progress
 from app.errors import RequestError
 from app.file_index.container import write
 from app.file_index.index_writer import write_index
-from app.file_index.key_column import KeyColumn
+from app.file_index.keys.key_column import KeyColumn
 from app.java_orders.container_order import container_order
 from app.options.map_keys import split_map_key
 

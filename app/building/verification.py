@@ -16,9 +16,11 @@ from app.building.bloom_checks import BloomFindings, find_refused, measure
 from app.building.columns import ignore_progress
 from app.building.row_checks import Mismatch, find_mismatch
 from app.errors import CorruptIndexError, RequestError
-from app.file_index.asking import known_kind
-from app.file_index.bloom_filter import BloomFilter
+from app.file_index.answers.conditions import Points
+from app.file_index.answers.result import SKIP
+from app.file_index.bloom_filter.bloom_filter import BloomFilter
 from app.file_index.container import FileIndex, HeadLayout
+from app.file_index.index_kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +29,8 @@ if TYPE_CHECKING:
 
     from app.building.columns import Advance
     from app.file_index.container import Entry
-    from app.file_index.key_column import KeyColumn
+    from app.file_index.index_kinds import IndexKind
+    from app.file_index.keys.key_column import KeyColumn
     from app.types import Json
 
 _SEED: Final = 0
@@ -172,17 +175,31 @@ def _judge(
         return (
             _problem(Mismatch(int(rows[0]), lost=True, question="IS NOT NULL"), truth) if len(rows) else None
         )
-    kind = known_kind(entry.kind)
+    kind = KINDS.get(entry.kind)
     if kind is None:
         return Problem(f"there is no index type {entry.kind!r:.100}")
     opened = index.open(entry, kind, truth.column.data_type)
     if isinstance(opened, BloomFilter):
         refused = find_refused(opened, truth, ranks, random)
         return measure(opened, truth, random) if refused is None else _problem(refused, truth)
+    if not kind.tells_rows:
+        refused = _first_refused(kind, opened, truth, ranks)
+        return None if refused is None else _problem(refused, truth)
     if opened.row_count != row_count:
         return Problem(f"is about {opened.row_count} rows, the data file has {row_count}")
     wrong = find_mismatch(opened, truth, ranks, random)
     return None if wrong is None else _problem(wrong, truth)
+
+
+def _first_refused(
+    kind: IndexKind, opened: object, truth: Truth, ranks: NDArray[np.int64]
+) -> Mismatch | None:
+    """The first row whose value is refused by an index that tells no rows."""
+    refused = [rank for rank in ranks.tolist() if kind.select(opened, Points((truth.key(rank),))) is SKIP]
+    if not refused:
+        return None
+    row = int(truth.grouped[truth.starts[refused]].min())
+    return Mismatch(row, lost=True, question=f"= {truth.shown(int(truth.ranks[row]))}")
 
 
 def _problem(wrong: Mismatch, truth: Truth) -> Problem:

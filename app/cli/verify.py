@@ -21,7 +21,7 @@ from app.cli.data_files import (
 from app.cli.output import print_json, print_line, print_table
 from app.errors import CorruptIndexError
 from app.file_index.container import FileIndex
-from app.file_index.key_column import KeyColumn
+from app.file_index.keys.key_column import KeyColumn
 from app.file_index.table_options import indexed_type
 
 if TYPE_CHECKING:

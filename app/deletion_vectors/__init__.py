@@ -13,9 +13,9 @@ from app.deletion_vectors.file import (
     read_vector,
     read_vectors,
 )
-from app.deletion_vectors.options import VectorOptions
 from app.deletion_vectors.positions import Positions, Rows
 from app.deletion_vectors.writer import EncodedVector, VectorFile, write_file, write_files
+from app.options.deletion_vectors import VectorOptions
 
 __all__ = [
     "RECORD_MARGIN_BYTES",

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from app.deletion_vectors.file import DeletionVector
-    from app.deletion_vectors.options import VectorOptions
     from app.deletion_vectors.positions import Positions, Rows
+    from app.options.deletion_vectors import VectorOptions
     from app.types.index_files import IndexFileMeta
 
 

@@ -15,9 +15,9 @@ offset  type    meaning
 H               payloads, back to back
 ======  ======  ==================================================================================
 
-Names are modified UTF-8 (:mod:`app.file_index.modified_utf8`). ``start`` counts from offset 0. An index on a
-map key belongs to a column called ``map[key]``. A start of -1 with length 0 is an *empty entry*: no row of
-the file has a value of this map key. That the specification leaves out.
+Names are modified UTF-8 (:mod:`app.file_index.payloads.modified_utf8`). ``start`` counts from offset 0. An
+index on a map key belongs to a column called ``map[key]``. A start of -1 with length 0 is an *empty entry*:
+no row of the file has a value of this map key. That the specification leaves out.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from __future__ import annotations
 import struct
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from app.errors import CorruptIndexError, IndexWriteError
-from app.file_index.cursor import Cursor
 from app.file_index.index_kinds import open_index
-from app.file_index.modified_utf8 import read_name, write_name
+from app.file_index.payloads.cursor import Cursor
+from app.file_index.payloads.modified_utf8 import read_name, write_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from app.file_index.index_kinds import AnyIndex, IndexKind
+    from app.file_index.index_kinds import IndexKind
     from app.types import DataType
     from app.types.roaring import Buffer
 
@@ -147,9 +147,7 @@ class FileIndex:
     held_bytes: int
     entries: Mapping[str, tuple[Entry, ...]]
     payloads: Mapping[Entry, memoryview]
-    _opened: dict[tuple[str, str, DataType], AnyIndex] = field(
-        default_factory=dict, compare=False, repr=False
-    )
+    _opened: dict[tuple[str, str, DataType], Any] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def read(cls, buffer: Buffer) -> Self:
@@ -199,7 +197,7 @@ class FileIndex:
         heads = sum(map(len, self.entries.values())) * _DECODED_HEADS_BYTES
         return self.held_bytes + self.held_bytes // 3 + heads
 
-    def open(self, entry: Entry, kind: IndexKind, data_type: DataType) -> AnyIndex:
+    def open(self, entry: Entry, kind: IndexKind, data_type: DataType) -> Any:  # noqa: ANN401 - of its kind
         """The index of one entry, which must not be empty.
 
         Raises:

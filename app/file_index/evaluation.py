@@ -1,7 +1,7 @@
 """Evaluating a predicate with the indexes of one file.
 
 Each leaf asks the indexes of its column, cheapest first, until one of them settles it; what they say is
-combined as in :mod:`app.file_index.result`. A leaf that no index answers keeps every row.
+combined as in :mod:`app.file_index.answers.result`. A leaf that no index answers keeps every row.
 """
 
 from __future__ import annotations
@@ -10,26 +10,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 from app.errors import CorruptIndexError
-from app.file_index.asking import (
-    asked_condition,
-    bounded_on_both_sides,
-    cost,
-    has_something_to_say,
-    is_false_without_values,
-    known_kind,
-)
-from app.file_index.bloom_filter import BloomFilter
+from app.file_index.answers.result import KEEP, SKIP, Rows, both, either, rows
+from app.file_index.answers.row_index import all_rows
+from app.file_index.answers.trace import answered, unanswered
 from app.file_index.container import blame
-from app.file_index.result import KEEP, SKIP, Rows, both, either, rows
-from app.file_index.row_index import all_rows, select
-from app.file_index.trace import answered, unanswered
+from app.file_index.index_choice import asked_condition, bounded_on_both_sides, is_false_without_values
+from app.file_index.index_kinds import KINDS, cost
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Constant, Unknown, conjuncts
 
 if TYPE_CHECKING:
-    from app.file_index.conditions import Condition
+    from app.file_index.answers.conditions import Condition
+    from app.file_index.answers.result import Result
+    from app.file_index.answers.trace import Step
     from app.file_index.container import Entry, FileIndex
-    from app.file_index.result import Result
-    from app.file_index.trace import Step
     from app.predicates.model import BoundPredicate
 
 
@@ -117,20 +110,19 @@ class _Evaluation:
         """What one index says; None where it cannot be asked."""
         if entry.is_empty:
             return SKIP if is_false_without_values(leaf) else KEEP
-        kind = known_kind(entry.kind)
+        kind = KINDS.get(entry.kind)
         if kind is None or asked is None:
             return None
-        if not has_something_to_say(kind, asked):
+        if not kind.can_answer(asked):
             return KEEP
         with blame(entry):
             opened = self.index.open(entry, kind, leaf.field.type)
-            if isinstance(opened, BloomFilter):
-                return opened.select(asked)
-            if self.row_count not in (None, opened.row_count):
+            row_count = kind.row_count(opened)
+            if None not in (row_count, self.row_count) and row_count != self.row_count:
                 raise CorruptIndexError(
-                    f"expected the {self.row_count} rows of the data file, found {opened.row_count}"
+                    f"expected the {self.row_count} rows of the data file, found {row_count}"
                 )
-            return select(opened, asked)
+            return kind.select(opened, asked)
 
     def _note_unanswered(self, column: str | None, part: BoundPredicate) -> None:
         if self.trace is not None:

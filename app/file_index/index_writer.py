@@ -6,17 +6,15 @@ import struct
 from typing import TYPE_CHECKING
 
 from app.errors import IndexWriteError
-from app.file_index import bitmap, bloom_filter, bsi, range_bitmap
 from app.file_index.container import MAX_BYTES
-from app.file_index.index_kinds import IndexKind, takes
-from app.file_index.index_options import BitmapOptions, BloomFilterOptions, BsiOptions, RangeBitmapOptions
+from app.file_index.index_kinds import KINDS
 
 if TYPE_CHECKING:
-    from app.file_index.index_options import IndexOptions
-    from app.file_index.key_column import KeyColumn
+    from app.file_index.index_kinds import IndexKind
+    from app.file_index.keys.key_column import KeyColumn
 
 
-def write_index(kind: IndexKind, column: KeyColumn, options: IndexOptions) -> bytes:
+def write_index(kind: IndexKind, column: KeyColumn, options: object) -> bytes:
     """The payload of an index, byte for byte as the engine writes it.
 
     Args:
@@ -27,34 +25,19 @@ def write_index(kind: IndexKind, column: KeyColumn, options: IndexOptions) -> by
     Raises:
         IndexWriteError: the kind takes no column of this type, or cannot hold one of its values, or all of
             them.
-        TypeError: the options are of another kind.
     """
-    if not takes(kind, column.data_type):
-        others = [other.value for other in IndexKind if takes(other, column.data_type)]
+    if not kind.takes(column.data_type):
+        others = [other for other in KINDS.values() if other.takes(column.data_type)]
         advice = f"use {' or '.join(others)}" if others else "no index takes it"
         raise IndexWriteError(f"{kind} does not take type {column.data_type}: {advice}", column=column.name)
     try:
-        payload = _write(kind, column, options)
+        payload = kind.write(column, options)
     except struct.error as error:
         # No place within it can be named in 4 bytes; some forms notice that while they are written.
         raise _too_long(kind, column) from error
     if len(payload) > MAX_BYTES:
         raise _too_long(kind, column)
     return payload
-
-
-def _write(kind: IndexKind, column: KeyColumn, options: IndexOptions) -> bytes:
-    match kind, options:
-        case IndexKind.BLOOM_FILTER, BloomFilterOptions(items, fpp):
-            return bloom_filter.write(column, items, fpp)
-        case IndexKind.BITMAP, BitmapOptions(version, block_bytes):
-            return bitmap.write(column, version, block_bytes)
-        case IndexKind.RANGE_BITMAP, RangeBitmapOptions(chunk_bytes):
-            return range_bitmap.write(column, chunk_bytes)
-        case IndexKind.BSI, BsiOptions():
-            return bsi.write(column)
-        case _:
-            raise TypeError(f"expected options of {kind}, found {options!r}")
 
 
 def _too_long(kind: IndexKind, column: KeyColumn) -> IndexWriteError:

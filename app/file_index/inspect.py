@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from app.errors import CorruptIndexError
-from app.file_index import bsi, range_bitmap
-from app.file_index.bitmap import BitmapHead, BitmapIndex
-from app.file_index.bloom_filter import BloomFilter
-from app.file_index.bsi import BitSlicedIntegers
 from app.file_index.container import VERSION, blame
-from app.file_index.cursor import Cursor
-from app.file_index.index_kinds import IndexKind
-from app.file_index.keys import ByteKeys, key_space
-from app.file_index.range_bitmap import RangeBitmap, RangeBitmapHead
-from app.types import TypeRoot, to_json
+from app.file_index.index_kinds import KINDS
+from app.types import TypeRoot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from app.file_index.container import Entry, FileIndex
-    from app.file_index.index_kinds import AnyIndex
-    from app.file_index.keys import Key
     from app.types import DataType, Json
-    from app.types.roaring import Buffer
 
 
 def inspect(index: FileIndex, types: Mapping[str, DataType]) -> dict[str, Json]:
@@ -69,83 +59,9 @@ def _describe(index: FileIndex, entry: Entry, data_type: DataType | None) -> dic
 
 
 def _content(index: FileIndex, entry: Entry, data_type: DataType | None) -> dict[str, Json]:
-    if entry.kind not in set(IndexKind):
+    kind = KINDS.get(entry.kind)
+    if kind is None:
         return {"error": {"detail": f"{entry.kind!r} is no kind of index that is known here", "offset": None}}
-    kind = IndexKind(entry.kind)
     if data_type is None:
-        return _untyped(kind, index.payload(entry))
-    return _typed(index.open(entry, kind, data_type), data_type)
-
-
-def _untyped(kind: IndexKind, payload: Buffer) -> dict[str, Json]:
-    """What can be told without knowing what a key looks like."""
-    match kind:
-        case IndexKind.BLOOM_FILTER:
-            return _bloom_filter(BloomFilter.read(payload, ByteKeys()))
-        case IndexKind.BITMAP:
-            bitmap = BitmapHead.read(Cursor(payload))
-            return {
-                "version": bitmap.version,
-                "row_count": bitmap.row_count,
-                "cardinality": bitmap.cardinality,
-                "has_nulls": bitmap.nulls is not None,
-            }
-        case IndexKind.RANGE_BITMAP:
-            ranges = RangeBitmapHead.read(Cursor(payload))
-            return {
-                "version": range_bitmap.VERSION,
-                "row_count": ranges.row_count,
-                "cardinality": ranges.cardinality,
-            }
-        case IndexKind.BSI:
-            integers = BitSlicedIntegers.read(payload)
-            return {
-                "version": bsi.VERSION,
-                "row_count": integers.row_count,
-                "null_count": len(integers.null_rows()),
-            }
-        case _:
-            assert_never(kind)
-
-
-def _typed(opened: AnyIndex, data_type: DataType) -> dict[str, Json]:
-    match opened:
-        case BloomFilter():
-            return _bloom_filter(opened)
-        case BitmapIndex(head=head):
-            return {
-                "version": head.version,
-                "row_count": head.row_count,
-                "cardinality": head.cardinality,
-                "null_count": len(opened.null_rows()),
-                **_bounds(opened.entries.bounds(), data_type),
-            }
-        case RangeBitmap():
-            return {
-                "version": range_bitmap.VERSION,
-                "row_count": opened.row_count,
-                "cardinality": opened.cardinality,
-                "null_count": len(opened.null_rows()),
-                **_bounds(opened.bounds, data_type),
-            }
-        case BitSlicedIntegers():
-            return {
-                "version": bsi.VERSION,
-                "row_count": opened.row_count,
-                "null_count": len(opened.null_rows()),
-                **_bounds(opened.bounds(), data_type),
-            }
-        case _:
-            assert_never(opened)
-
-
-def _bloom_filter(bloom: BloomFilter) -> dict[str, Json]:
-    return {"bits": 8 * len(bloom.bits), "hash_functions": bloom.hash_functions}
-
-
-def _bounds(keys: tuple[Key, Key] | None, data_type: DataType) -> dict[str, Json]:
-    space = key_space(data_type)
-    if keys is None or space is None:
-        return {"min": None, "max": None}
-    low, high = (to_json(space.value(key), data_type) for key in keys)
-    return {"min": low, "max": high}
+        return kind.describe_untyped(index.payload(entry))
+    return kind.describe(index.open(entry, kind, data_type), data_type)

@@ -13,18 +13,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.errors import CorruptIndexError
+from app.file_index.answers.result import SKIP, Rows, rows
 from app.file_index.container import blame
-from app.file_index.index_kinds import IndexKind
-from app.file_index.keys import FloatingKeys
-from app.file_index.range_bitmap import RangeBitmap
-from app.file_index.result import SKIP, Rows, rows
+from app.file_index.keys.keys import FloatingKeys
+from app.file_index.range_bitmap.kind import RANGE_BITMAP
+from app.file_index.range_bitmap.range_bitmap import RangeBitmap
 from app.types import TypeRoot
 
 if TYPE_CHECKING:
     from pyroaring import BitMap
 
+    from app.file_index.answers.result import Result
     from app.file_index.container import Entry, FileIndex
-    from app.file_index.result import Result
     from app.types import DataField
 
 
@@ -97,11 +97,11 @@ def indexed_rows(index: FileIndex, field: DataField) -> int | None:
 
 def _range_entry(index: FileIndex, field: DataField) -> Entry | None:
     entries = index.entries.get(field.name, ())
-    return next((one for one in entries if one.kind == IndexKind.RANGE_BITMAP and not one.is_empty), None)
+    return next((one for one in entries if one.kind == RANGE_BITMAP and not one.is_empty), None)
 
 
 def _open(index: FileIndex, entry: Entry, field: DataField) -> RangeBitmap:
-    ranges = index.open(entry, IndexKind.RANGE_BITMAP, field.type)
+    ranges = index.open(entry, RANGE_BITMAP, field.type)
     assert isinstance(ranges, RangeBitmap)  # noqa: S101 - what opening this kind gives
     return ranges
 

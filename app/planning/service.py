@@ -21,18 +21,18 @@ from app.planning.request.requests import SnapshotSelector
 from app.planning.scan.planner import Planner
 from app.planning.side_files.file_indexes import open_declared
 from app.planning.standalone.standalone import evaluate_files, inspect_file
+from app.planning.version.contents import ContentsCache
 from app.planning.version.descriptions import describe_index_files, describe_snapshot, describe_table
 from app.planning.version.index_access import IndexCaches, IndexLoader
-from app.planning.version.live_files import LiveFiles
 from app.planning.version.schemas import DescribedSchemas, describe_schema
 from app.planning.version.second_look import second_look
-from app.planning.version.version import Version, VersionContents
+from app.planning.version.version import Version
 from app.storage import ByteCache
 from app.storage.memory import give_memory_back
 from app.table.catalog import Catalog
 from app.table.listings import MOST_READS
 from app.table.metadata_files import TableReader
-from app.table.schema.digest import content_digest
+from app.types.digest import request_digest
 from app.types.session_zone import session_zone
 
 if TYPE_CHECKING:
@@ -54,8 +54,7 @@ if TYPE_CHECKING:
     )
     from app.planning.standalone.answers import EvaluateAnswer
     from app.storage import DiskTier, Warehouse
-    from app.table.manifests.manifest import Manifest
-    from app.table.table import ResolvedSnapshot, Table
+    from app.table.table import Table
     from app.types import Json
     from app.types.session_zone import SessionZone
 
@@ -164,13 +163,7 @@ class IndexService:
         warehouse = self._warehouse(ref.warehouse)
         loader = IndexLoader(warehouse, warehouse.readers, table.paths(resolved), self._indexes)
         resolving_ms = (time.perf_counter() - started) * 1000
-        return Version(
-            table,
-            resolved,
-            loader,
-            lambda manifests: self._contents(ref.warehouse, table, resolved, manifests),
-            resolving_ms,
-        )
+        return Version(table, resolved, loader, ContentsCache(self._manifests, ref.warehouse), resolving_ms)
 
     def index_files(self, version: Version, index_type: str | None) -> list[Json]:
         """The index files of a version."""
@@ -188,7 +181,7 @@ class IndexService:
         """
         self._check_named(request.files)
         asked = replace(request, selector=SnapshotSelector(), time_zone=self.time_zone(request.time_zone))
-        key = (version.identity, content_digest(repr(asked).encode(errors="backslashreplace")))
+        key = (version.identity, request_digest(asked))
         with second_look(version):
             plan = self._plans.get_or_load(key, lambda: self._plan(version, asked))
         report_plan(plan)
@@ -222,10 +215,10 @@ class IndexService:
         """
         with second_look(version):
             whole = not version.table.keeps_indexes_apart(version.resolved)
-            for file in version.manifest_files:
+            for file in version.manifest_files():
                 version.table.manifest(file, whole=whole)
             # Short by now: a request for the same version, which would wait for it, has nothing left to read.
-            version.contents  # noqa: B018 - sorts the files
+            version.load()
             open_declared(version)
             version.keep_derived()
 
@@ -314,21 +307,6 @@ class IndexService:
     def _table(self, ref: TableRef) -> Table:
         return self._catalog(ref.warehouse).table(ref.database, ref.table)
 
-    def _contents(
-        self, warehouse: str, table: Table, resolved: ResolvedSnapshot, manifests: Sequence[Manifest]
-    ) -> VersionContents:
-        def read() -> VersionContents:
-            keys = table.manifest_files(resolved)
-            newest = ("files", warehouse, resolved.directory)
-            live = LiveFiles.of(keys, manifests, self._manifests.get(newest))
-            self._manifests.put(newest, live)
-            return VersionContents.read(
-                live.columns, manifests, table.index_entries(resolved), resolved.schema
-            )
-
-        contents: VersionContents = self._manifests.get_or_load(("contents", resolved.identity), read)
-        return contents
-
     def _plan(self, version: Version, request: PlanRequest) -> Plan:
         started = time.perf_counter()
         with during(Phase.LOAD):
@@ -336,7 +314,7 @@ class IndexService:
             relation = version.relation(request.alias)
             predicate = read_filter(request.filter, version.schema.fields, self._limits, relation, zone)
             planner = Planner(version, request, predicate)
-            version.contents  # noqa: B018 - loads the manifests, which is timed by itself
+            version.load()
         loaded = time.perf_counter()
         with during(Phase.EVALUATE):
             drafts = planner.run()

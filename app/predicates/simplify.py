@@ -28,36 +28,36 @@ if TYPE_CHECKING:
 
 def conjunction(parts: Sequence[BoundPredicate]) -> BoundPredicate:
     """``parts`` joined by AND; TRUE if there are none."""
-    flat: list[BoundPredicate] = []
-    for part in parts:
-        match part:
-            case Constant(value=True):
-                pass
-            case Constant(value=False):
-                return ALWAYS_FALSE
-            case BoundAnd(children):
-                flat.extend(children)
-            case _:
-                flat.append(part)
+    flat = _flat(parts, BoundAnd, neutral=True)
+    if flat is None:
+        return ALWAYS_FALSE
     merged = _merge_lists(flat, Operator.NOT_EQUAL, Operator.NOT_IN)
     return merged[0] if len(merged) == 1 else BoundAnd(tuple(merged)) if merged else ALWAYS_TRUE
 
 
 def disjunction(parts: Sequence[BoundPredicate]) -> BoundPredicate:
     """``parts`` joined by OR; FALSE if there are none."""
-    flat: list[BoundPredicate] = []
-    for part in parts:
-        match part:
-            case Constant(value=False):
-                pass
-            case Constant(value=True):
-                return ALWAYS_TRUE
-            case BoundOr(children):
-                flat.extend(children)
-            case _:
-                flat.append(part)
+    flat = _flat(parts, BoundOr, neutral=False)
+    if flat is None:
+        return ALWAYS_TRUE
     merged = _merge_lists(flat, Operator.EQUAL, Operator.IN)
     return merged[0] if len(merged) == 1 else BoundOr(tuple(merged)) if merged else ALWAYS_FALSE
+
+
+def _flat(
+    parts: Sequence[BoundPredicate], joint: type[BoundAnd | BoundOr], *, neutral: bool
+) -> list[BoundPredicate] | None:
+    """The parts of ``parts`` without those that decide nothing; None if one of them decides all."""
+    flat: list[BoundPredicate] = []
+    for part in parts:
+        if isinstance(part, Constant):
+            if part.value is not neutral:
+                return None
+        elif isinstance(part, joint):
+            flat.extend(part.children)
+        else:
+            flat.append(part)
+    return flat
 
 
 def value_list(one: Operator, several: Operator, field: DataField, values: Iterable[Value]) -> BoundLeaf:

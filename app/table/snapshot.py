@@ -25,8 +25,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from app.table.schema.digest import content_digest
 from app.table.schema.json_object import JsonObject
+from app.types.digest import content_digest
 
 
 @dataclass(frozen=True, slots=True)

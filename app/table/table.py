@@ -20,8 +20,8 @@ from app.table.manifests.manifest_list import ManifestList
 from app.table.metadata_files import MetadataFiles
 from app.table.paths import TablePaths
 from app.table.references import References, decode
-from app.table.schema.digest import content_digest
 from app.table.schema.schema import TableSchema
+from app.types.digest import content_digest
 
 if TYPE_CHECKING:
     from app.table.listings import Part
@@ -131,9 +131,7 @@ class Table:
         Raises:
             NotFoundError: there is no such table or branch.
         """
-        _, references = self._references(branch)
-        references.schema_ids()
-        return references.existing_snapshots(self._reader.readers, after, count)
+        return self._existing(branch).existing_snapshots(self._reader.readers, after, count)
 
     def tags(self, branch: str | None, after: str | None, count: int) -> Part[str, Snapshot]:
         """A part of the tags by name.
@@ -146,9 +144,7 @@ class Table:
         Raises:
             NotFoundError: there is no such table or branch.
         """
-        _, references = self._references(branch)
-        references.schema_ids()
-        return references.tags(self._reader.readers, after, count)
+        return self._existing(branch).tags(self._reader.readers, after, count)
 
     def branches(self) -> list[str]:
         """Names of the branches, without the main one.
@@ -156,9 +152,7 @@ class Table:
         Raises:
             NotFoundError: there is no such table.
         """
-        _, references = self._references(None)
-        references.schema_ids()
-        return references.branches()
+        return self._existing(None).branches()
 
     def schema_ids(self, branch: str | None = None) -> list[int]:
         """Numbers of the schemas, ascending.
@@ -311,6 +305,16 @@ class Table:
     @property
     def _what(self) -> str:
         return f"table {self.database}.{self.name}"
+
+    def _existing(self, branch: str | None) -> References:
+        """The references of a table that is there.
+
+        Raises:
+            NotFoundError: there is no such table or branch.
+        """
+        _, references = self._references(branch)
+        references.schema_ids()
+        return references
 
     def _references(self, branch: str | None) -> tuple[str, References]:
         """The directory of the metadata of the main branch or another, and the versions it names."""

@@ -11,14 +11,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
 
-NANOS_PER_SECOND: Final = 1_000_000_000
-NANOS_PER_DAY: Final = 86_400 * NANOS_PER_SECOND
+from app.types.time_units import CYCLE_DAYS, CYCLE_YEARS, NANOS_PER_DAY, NANOS_PER_SECOND
 
-_CYCLE_YEARS = 400
-_CYCLE_DAYS = 146_097
-"""After so many years and days the calendar repeats."""
 _MARCH_0 = 719_468
 """Days from 0000-03-01 to the epoch; years that start in March have their leap day last."""
 _MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -57,27 +52,27 @@ def epoch_days(year: int, month: int, day: int) -> int:
         (month, day) == (_FEBRUARY, 29) and not _is_leap(year)
     ):
         raise ValueError("there is no such day")
-    cycle, year_of_cycle = divmod(year - (month <= _FEBRUARY), _CYCLE_YEARS)
+    cycle, year_of_cycle = divmod(year - (month <= _FEBRUARY), CYCLE_YEARS)
     # March to January have 31, 30, 31, 30 and 31 days, over and over.
     day_of_year = (153 * ((month - 3) % 12) + 2) // 5 + day - 1
     leap_days = year_of_cycle // 4 - year_of_cycle // 100
-    return cycle * _CYCLE_DAYS + year_of_cycle * 365 + leap_days + day_of_year - _MARCH_0
+    return cycle * CYCLE_DAYS + year_of_cycle * 365 + leap_days + day_of_year - _MARCH_0
 
 
 def civil_date(days: int) -> tuple[int, int, int]:
     """Year, month and day of a number of days since 1970-01-01; any year."""
-    cycle, day_of_cycle = divmod(days + _MARCH_0, _CYCLE_DAYS)
-    leap_days = day_of_cycle // 1_460 - day_of_cycle // 36_524 + day_of_cycle // (_CYCLE_DAYS - 1)
+    cycle, day_of_cycle = divmod(days + _MARCH_0, CYCLE_DAYS)
+    leap_days = day_of_cycle // 1_460 - day_of_cycle // 36_524 + day_of_cycle // (CYCLE_DAYS - 1)
     year_of_cycle = (day_of_cycle - leap_days) // 365
     day_of_year = day_of_cycle - (365 * year_of_cycle + year_of_cycle // 4 - year_of_cycle // 100)
     months_since_march = (5 * day_of_year + 2) // 153
     day = day_of_year - (153 * months_since_march + 2) // 5 + 1
     month = (months_since_march + 2) % 12 + 1
-    return cycle * _CYCLE_YEARS + year_of_cycle + (month <= _FEBRUARY), month, day
+    return cycle * CYCLE_YEARS + year_of_cycle + (month <= _FEBRUARY), month, day
 
 
 def _is_leap(year: int) -> bool:
-    return year % 4 == 0 and (year % 100 != 0 or year % _CYCLE_YEARS == 0)
+    return year % 4 == 0 and (year % 100 != 0 or year % CYCLE_YEARS == 0)
 
 
 def day_nanos(hour: int, minute: int, second: int = 0, nanos: int = 0) -> int:

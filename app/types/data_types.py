@@ -46,6 +46,8 @@ class TypeRoot(StrEnum):
 
 
 INTEGER_BITS: Final = {TypeRoot.TINYINT: 8, TypeRoot.SMALLINT: 16, TypeRoot.INT: 32, TypeRoot.BIGINT: 64}
+WHOLE_ROOTS: Final = frozenset({TypeRoot.DATE, TypeRoot.TIME, *INTEGER_BITS})
+"""Types whose values are whole numbers that fit 64 bits, timestamps and decimals aside."""
 """Width in bits of the signed integer types."""
 
 STRING_ROOTS: Final = frozenset({TypeRoot.CHAR, TypeRoot.VARCHAR})

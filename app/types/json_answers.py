@@ -9,9 +9,10 @@ import decimal
 import math
 from typing import TYPE_CHECKING, TypeAlias
 
-from app.types.civil_time import NANOS_PER_DAY, clock_text, date_text
+from app.types.civil_time import clock_text, date_text
 from app.types.data_types import DataType, TypeRoot
-from app.types.values import NANOS_PER_MILLI, Value, to_float32
+from app.types.time_units import NANOS_PER_DAY, NANOS_PER_MILLI
+from app.types.values import Value, to_float32
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

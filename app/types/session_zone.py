@@ -27,7 +27,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
-from app.types.civil_time import NANOS_PER_DAY, NANOS_PER_SECOND
+from app.types.time_units import CYCLE_SECONDS, NANOS_PER_DAY, NANOS_PER_SECOND
 
 if TYPE_CHECKING:
     from app.types.civil_time import TimestampText
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 MAX_OFFSET_NANOS: Final = 18 * 3600 * NANOS_PER_SECOND
 """No zone is further from UTC: the limit of ``java.time.ZoneOffset``."""
 
-_SECONDS_PER_DAY: Final = 86_400
-_CYCLE_SECONDS: Final = 146_097 * _SECONDS_PER_DAY
-"""400 years: the calendar repeats, days of the week included, and so do the rules of the last years."""
 _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a wall clock
 _FIRST_SECOND: Final = int((dt.datetime(1, 1, 3) - _EPOCH).total_seconds())  # noqa: DTZ001 - likewise
 _LAST_SECOND: Final = int((dt.datetime(9999, 12, 29) - _EPOCH).total_seconds())  # noqa: DTZ001 - likewise
@@ -265,8 +262,8 @@ def _in_calendar(second: int) -> int:
     """A second within the years 1 to 9999 at which every zone has the same offset."""
     if second < _FIRST_SECOND:
         return _FIRST_SECOND
-    cycles = -((_LAST_SECOND - second) // _CYCLE_SECONDS) if second > _LAST_SECOND else 0
-    return second - cycles * _CYCLE_SECONDS
+    cycles = -((_LAST_SECOND - second) // CYCLE_SECONDS) if second > _LAST_SECOND else 0
+    return second - cycles * CYCLE_SECONDS
 
 
 def _seconds(offset: dt.timedelta | None) -> int:

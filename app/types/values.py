@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 import struct
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS, DataType, TypeRoot
 
@@ -34,10 +34,6 @@ if TYPE_CHECKING:
 
 Value: TypeAlias = bool | int | float | bytes
 """A non-null value in the form of the table above."""
-
-NANOS_PER_MILLI: Final = 1_000_000
-NANOS_PER_MICRO: Final = 1_000
-MILLIS_PER_DAY: Final = 86_400_000
 
 _FLOAT32 = struct.Struct("<f")
 _BITS32 = struct.Struct("<I")

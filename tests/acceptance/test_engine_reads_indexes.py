@@ -10,16 +10,16 @@ import pytest
 from pyroaring import BitMap
 
 from app.file_index import container
+from app.file_index.answers.result import SKIP
 from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
-from app.file_index.index_kinds import IndexKind, takes
-from app.file_index.index_options import parse_options
+from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, KINDS, RANGE_BITMAP, IndexKind
 from app.file_index.index_writer import write_index
-from app.file_index.result import SKIP
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, TypeRoot, sql_key, to_json
 from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, INTEGER_BITS, STRING_ROOTS, TIMESTAMP_ROOTS
-from app.types.values import MILLIS_PER_DAY, NANOS_PER_MICRO, NANOS_PER_MILLI, integer_range, to_float32
+from app.types.time_units import MILLIS_PER_DAY, NANOS_PER_MICRO, NANOS_PER_MILLI
+from app.types.values import integer_range, to_float32
 from tests.brute_force import matching_rows
 from tests.file_index.strategies import TYPES
 from tests.key_columns import key_column
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.engine, pytest.mark.shared]
 
 _OPTIONS: dict[IndexKind, list[dict[str, str]]] = {
-    IndexKind.BLOOM_FILTER: [{}, {"items": "100", "fpp": "0.01"}],
-    IndexKind.BITMAP: [{}, {"version": "1"}, {"index-block-size": "128 b"}],
-    IndexKind.RANGE_BITMAP: [{}, {"chunk-size": "64 b"}, {"chunk-size": "0 b"}],
-    IndexKind.BSI: [{}],
+    BLOOM_FILTER: [{}, {"items": "100", "fpp": "0.01"}],
+    BITMAP: [{}, {"version": "1"}, {"index-block-size": "128 b"}],
+    RANGE_BITMAP: [{}, {"chunk-size": "64 b"}, {"chunk-size": "0 b"}],
+    BSI: [{}],
 }
 _NUMBER_OF_LITERALS = {Operator.IS_NULL: 0, Operator.IS_NOT_NULL: 0, Operator.BETWEEN: 2, Operator.IN: 4}
 _ASKED = (
@@ -55,12 +55,12 @@ def test_answers_are_those_of_the_rows(rows: int, distinct: int, engine: JavaEng
     payloads: dict[str, list[tuple[str, bytes | None]]] = {}
     for data_type in TYPES:
         values = _column(data_type, rows, distinct, random)
-        for kind in (kind for kind in IndexKind if takes(kind, data_type)):
+        for kind in (kind for kind in KINDS.values() if kind.takes(data_type)):
             field = DataField(len(fields), f"{kind} of {data_type}", data_type)
-            options = parse_options(kind, random.choice(_OPTIONS[kind]))
+            options = kind.parse_options(random.choice(_OPTIONS[kind]))
             fields.append(field)
             columns[field.name] = values
-            payloads[field.name] = [(kind.value, write_index(kind, key_column(values, data_type), options))]
+            payloads[field.name] = [(kind, write_index(kind, key_column(values, data_type), options))]
     content = container.write(payloads)
     (tmp_path / "file.index").write_bytes(content)
     leaves = [
@@ -83,15 +83,15 @@ def _check(
 ) -> None:
     assert "error" not in answer, (leaf, answer)
     truth = matching_rows(leaf, {leaf.field.name: rows}, len(rows))
-    kind = IndexKind(leaf.field.name.partition(" ")[0])
-    if kind is IndexKind.BLOOM_FILTER:
+    kind = KINDS[leaf.field.name.partition(" ")[0]]
+    if kind is BLOOM_FILTER:
         assert answer["remain"] or not truth, leaf
         assert answer["remain"] is (evaluate(leaf, index) is not SKIP), leaf
         return
-    if kind is IndexKind.BITMAP and leaf.operator is Operator.NOT_EQUAL:
+    if kind is BITMAP and leaf.operator is Operator.NOT_EQUAL:
         # The engine leaves the rows without a value in.
         truth |= BitMap([row for row, value in enumerate(rows) if value is None])
-    elif kind is IndexKind.BITMAP and leaf.operator not in _POINTS:
+    elif kind is BITMAP and leaf.operator not in _POINTS:
         assert answer == {"remain": True, "positions": None}, leaf
         return
     assert BitMap(answer["positions"]) == truth, leaf

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyroaring import BitMap
 
+from app.file_index.answers.result import SKIP, Rows
 from app.file_index.evaluation import evaluate
-from app.file_index.result import SKIP, Rows
 from app.file_index.top_n import top_n
 from app.predicates.binding.binding import bind
 from app.predicates.model import ALWAYS_TRUE
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from app.file_index.result import Result
+    from app.file_index.answers.result import Result
 
 _LARGE_ROWS = 20_000
 

@@ -17,16 +17,17 @@ from app.api.encoding import Form
 from app.api.plan_batches import plan_batches
 from app.api.plan_lines import plan_lines
 from app.errors import LimitExceededError
+from app.options.table_options import TableOptions
 from app.planning.plan.answers import Plan, PlanSummary
 from app.planning.plan.decisions import SKIPS, decision
 from app.planning.plan.file_plan import Deletion, ExplainStep, KeepReason, SkipStep
 from app.planning.plan.planned_files import Places, PlannedFiles
 from app.planning.request.requests import SelectionForm
+from app.planning.version.partitions import Partitions
 from app.table.paths import TablePaths
-from app.table.schema.options import TableOptions
 from app.table.schema.schema import TableSchema
 from app.types import DataField, Json, Value, parse_json, parse_type
-from app.types.binary_row import serialize_row
+from app.types.binary_row.row import serialize_row
 from app.types.session_zone import session_zone
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def planned(
         external_paths=pa.nulls(count, pa.large_binary()),
         partitions=(serialize_row(partition, [field.type for field in fields]),),
         partition_codes=np.zeros(count, np.int32),
-        places=Places(TablePaths("demo.db/events", schema), ""),
+        places=Places(TablePaths("demo.db/events", schema), Partitions(schema), ""),
         first_row_ids=columns.pop("first_row_id"),
         merge_groups=columns.pop("merge_group"),
         integers=columns,

@@ -12,7 +12,7 @@ from app.java_orders.hash_map import iteration_order
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from app.bucket_index.options import AssignerOptions
+    from app.options.dynamic_buckets import AssignerOptions
 
     Files: TypeAlias = Mapping[tuple[int, int], list[int]]
     """The hashes of each partition and bucket, in the order of the index manifest."""

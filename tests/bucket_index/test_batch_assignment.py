@@ -15,11 +15,11 @@ from app.bucket_index.assigner import HashBucketAssigner
 from app.bucket_index.assignments import Assignment, Strategy
 from app.bucket_index.channels import assigners_of
 from app.bucket_index.key_batch import KeyBatch
-from app.bucket_index.options import AssignerOptions
 from app.bucket_index.overwrite_assigner import SimpleHashBucketAssigner
 from app.errors import FilterError, RequestError
+from app.options.dynamic_buckets import AssignerOptions
 from app.types import parse_type
-from app.types.binary_row import row_hash, write_row
+from app.types.binary_row.row import row_hash, write_row
 from tests.bucket_index.plain_assigners import NoBucketError, PlainHashAssigner, PlainOverwriteAssigner
 
 if TYPE_CHECKING:

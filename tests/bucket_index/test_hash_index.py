@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.bucket_index import UNKNOWN, Hashes, PartitionIndex, hash_index
-from app.bucket_index.partition_index import MAX_BUCKET
 from app.errors import CorruptIndexError, CorruptMetadataError, RequestError
+from app.options.dynamic_buckets import MAX_BUCKET
 from app.types.index_files import HASH, IndexFileMeta
 from tests import golden_unit
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.bucket_index.options import AssignerOptions
 from app.bucket_index.partition_buckets import PartitionBuckets
+from app.options.dynamic_buckets import AssignerOptions
 
 # As of sixteen assigners, so that slots crowd until they are trees.
 SIXTEENTHS = [16 * (number * 7 % 40) for number in range(40)]

@@ -17,7 +17,7 @@ from app.bucket_index import (
     hash_index,
 )
 from app.types import parse_type
-from app.types.binary_row import write_row
+from app.types.binary_row.row import write_row
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

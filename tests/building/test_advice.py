@@ -14,8 +14,8 @@ from app.building.builder import build
 from app.building.column_types import ColumnTypes
 from app.building.columns import read_columns
 from app.building.data_files import DataFile, DataFormat
+from app.file_index.bloom_filter.kind import BloomFilterOptions
 from app.file_index.container import FileIndex
-from app.file_index.index_options import BloomFilterOptions
 from app.file_index.table_options import FileIndexOptions
 from tests.data_files import write_data_file
 
@@ -81,7 +81,7 @@ def test_proposals(
 ) -> None:
     found = advice[column]
 
-    assert (found.index.kind.value if found.index else None, found.distinct) == (kind, distinct)
+    assert (found.index.kind if found.index else None, found.distinct) == (kind, distinct)
     assert found.reason
 
 

@@ -11,7 +11,7 @@ from app.building.column_types import ColumnTypes
 from app.building.columns import read_columns
 from app.building.data_files import DataFile
 from app.building.verification import verify
-from app.file_index.key_column import KeyColumn
+from app.file_index.keys.key_column import KeyColumn
 from app.file_index.table_options import FileIndexOptions, indexed_type
 from tests import golden_tables
 from tests.golden_data_files import indexed_files

@@ -11,17 +11,15 @@ from pyroaring import BitMap
 
 from app.building.verification import verify
 from app.errors import CorruptIndexError, RequestError
+from app.file_index.answers.result import KEEP, SKIP
+from app.file_index.bitmap.kind import BitmapOptions
+from app.file_index.bloom_filter.kind import BloomFilterOptions
+from app.file_index.bsi.kind import BsiOptions
 from app.file_index.container import FileIndex, write
 from app.file_index.evaluation import evaluate
-from app.file_index.index_kinds import IndexKind, takes
-from app.file_index.index_options import (
-    BitmapOptions,
-    BloomFilterOptions,
-    BsiOptions,
-    RangeBitmapOptions,
-)
+from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, KINDS, RANGE_BITMAP, IndexKind
 from app.file_index.index_writer import write_index
-from app.file_index.result import KEEP, SKIP
+from app.file_index.range_bitmap.kind import RangeBitmapOptions
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, parse_type
 from tests.brute_force import matching_rows
@@ -32,15 +30,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from app.building.verification import Verification
-    from app.file_index.index_options import IndexOptions
-    from app.file_index.key_column import KeyColumn
+    from app.file_index.keys.key_column import KeyColumn
     from app.types import DataType, Value
 
-OPTIONS: dict[IndexKind, list[IndexOptions]] = {
-    IndexKind.BLOOM_FILTER: [BloomFilterOptions(4, 0.2), BloomFilterOptions(40, 0.01)],
-    IndexKind.BITMAP: [BitmapOptions(), BitmapOptions(1), BitmapOptions(2, 64)],
-    IndexKind.RANGE_BITMAP: [RangeBitmapOptions(), RangeBitmapOptions(0)],
-    IndexKind.BSI: [BsiOptions()],
+OPTIONS: dict[IndexKind, list[object]] = {
+    BLOOM_FILTER: [BloomFilterOptions(4, 0.2), BloomFilterOptions(40, 0.01)],
+    BITMAP: [BitmapOptions(), BitmapOptions(1), BitmapOptions(2, 64)],
+    RANGE_BITMAP: [RangeBitmapOptions(), RangeBitmapOptions(0)],
+    BSI: [BsiOptions()],
 }
 COMPARED = (
     Operator.EQUAL,
@@ -64,7 +61,7 @@ def _verify(content: bytes, column: KeyColumn, sample: int | None = None) -> Ver
     return verify(content, column_of, column.row_count, sample=sample)
 
 
-def _container(kind: IndexKind, column: KeyColumn, options: IndexOptions | None = None) -> bytes:
+def _container(kind: IndexKind, column: KeyColumn, options: object | None = None) -> bytes:
     return write({column.name: [(kind, write_index(kind, column, options or OPTIONS[kind][0]))]})
 
 
@@ -84,15 +81,15 @@ def _assert_answers_are_right(
             continue
         positions = BitMap() if found is SKIP else found.positions
         assert positions >= truth, f"{leaf} loses rows"
-        if kind is not IndexKind.BLOOM_FILTER and (found is SKIP or found.exact):
+        if kind is not BLOOM_FILTER and (found is SKIP or found.exact):
             assert positions == truth, f"{leaf} finds others"
 
 
 @st.composite
 def _indexed(draw: st.DrawFn) -> tuple[IndexKind, DataType, list[Value | None], bytes]:
     data_type = draw(st.sampled_from(strategies.TYPES))
-    kind = draw(st.sampled_from([kind for kind in IndexKind if takes(kind, data_type)]))
-    rows = draw(strategies.columns(data_type, least_integer=kind is not IndexKind.BSI))
+    kind = draw(st.sampled_from([kind for kind in KINDS.values() if kind.takes(data_type)]))
+    rows = draw(strategies.columns(data_type, least_integer=kind is not BSI))
     options = draw(st.sampled_from(OPTIONS[kind]))
     return kind, data_type, rows, _container(kind, key_column(rows, data_type), options)
 
@@ -126,7 +123,7 @@ def test_one_flipped_bit_is_found_or_harmless(
         _assert_answers_are_right(bytes(damaged), kind, data_type, rows)
 
 
-@pytest.mark.parametrize("kind", IndexKind)
+@pytest.mark.parametrize("kind", list(KINDS.values()))
 def test_every_bit_of_an_index(kind: IndexKind) -> None:
     rows: list[Value | None] = [3, None, -7, 3, 12, 500, None, 12]
     column = key_column(rows, BIGINT)
@@ -154,7 +151,7 @@ def test_every_bit_of_an_index(kind: IndexKind) -> None:
 def test_a_lost_row_is_named() -> None:
     rows: list[Value | None] = [b"Rome", b"Oslo", None, b"Rome", b"Bonn"]
     wrong: list[Value | None] = [b"Rome", b"Oslo", None, b"Oslo", b"Bonn"]
-    content = _container(IndexKind.BITMAP, key_column(wrong, STRING, "city"))
+    content = _container(BITMAP, key_column(wrong, STRING, "city"))
 
     found = _verify(content, key_column(rows, STRING, "city"))
 
@@ -166,7 +163,7 @@ def test_a_lost_row_is_named() -> None:
     assert entry.problem.detail == '= "Rome" leaves out row 3, whose value is "Rome"'
 
 
-@pytest.mark.parametrize("kind", IndexKind)
+@pytest.mark.parametrize("kind", list(KINDS.values()))
 def test_a_row_that_no_key_leads_to_is_lost(kind: IndexKind) -> None:
     column = key_column([5, 6, 7, None, 8], BIGINT)
     without: list[Value | None] = [5, 6, None, None, 8]
@@ -181,12 +178,7 @@ def test_an_index_that_names_too_many_rows_is_wrong_unless_it_is_a_bloom_filter(
     rows: list[Value | None] = [1, 2, None]
     more = key_column([1, 2, 2], BIGINT)
     content = write(
-        {
-            "c": [
-                (kind, write_index(kind, more, OPTIONS[kind][0]))
-                for kind in (IndexKind.BITMAP, IndexKind.BLOOM_FILTER)
-            ]
-        }
+        {"c": [(kind, write_index(kind, more, OPTIONS[kind][0])) for kind in (BITMAP, BLOOM_FILTER)]}
     )
 
     bitmap, bloom = _verify(content, key_column(rows, BIGINT)).entries
@@ -196,7 +188,7 @@ def test_an_index_that_names_too_many_rows_is_wrong_unless_it_is_a_bloom_filter(
     assert bloom.problem is None
 
 
-@pytest.mark.parametrize("kind", [kind for kind in IndexKind if kind is not IndexKind.BLOOM_FILTER])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS.values() if kind is not BLOOM_FILTER])
 def test_rows_must_be_as_many(kind: IndexKind) -> None:
     problem = (
         _verify(_container(kind, key_column([1, 2, 3], BIGINT)), key_column([1, 2], BIGINT))
@@ -219,7 +211,7 @@ def test_empty_entries_are_right_without_values_only() -> None:
 
 def test_what_cannot_be_checked_is_a_problem_of_its_own_index() -> None:
     column = key_column([1, 2], BIGINT)
-    good = (IndexKind.BITMAP, write_index(IndexKind.BITMAP, column, BitmapOptions()))
+    good = (BITMAP, write_index(BITMAP, column, BitmapOptions()))
     content = write({"c": [good, ("zone-map", b"?"), ("bsi", b"\x07")], "gone": [good]})
 
     found = {(entry.column, entry.kind): entry.problem for entry in _verify(content, column).entries}
@@ -232,7 +224,7 @@ def test_what_cannot_be_checked_is_a_problem_of_its_own_index() -> None:
 
 def test_a_sample_looks_up_so_many_values() -> None:
     column = key_column(list(range(1_000)), BIGINT)
-    content = write({"c": [(kind, write_index(kind, column, OPTIONS[kind][0])) for kind in IndexKind]})
+    content = write({"c": [(kind, write_index(kind, column, OPTIONS[kind][0])) for kind in KINDS.values()]})
 
     found = _verify(content, column, sample=100)
 
@@ -243,8 +235,8 @@ def test_a_sample_looks_up_so_many_values() -> None:
 def test_bloom_filters_are_measured() -> None:
     column = key_column([f"user {row}".encode() for row in range(10_000)], STRING)
 
-    fitting = _verify(_container(IndexKind.BLOOM_FILTER, column, BloomFilterOptions(10_000, 0.02)), column)
-    default = _verify(_container(IndexKind.BLOOM_FILTER, column, BloomFilterOptions()), column)
+    fitting = _verify(_container(BLOOM_FILTER, column, BloomFilterOptions(10_000, 0.02)), column)
+    default = _verify(_container(BLOOM_FILTER, column, BloomFilterOptions()), column)
 
     bloom = fitting.entries[0].bloom
     assert bloom is not None
@@ -260,7 +252,7 @@ def test_bloom_filters_are_measured() -> None:
 def test_a_type_of_which_every_value_is_present_has_no_false_positives() -> None:
     column = key_column(list(range(-128, 128)), parse_type("TINYINT"))
 
-    bloom = _verify(_container(IndexKind.BLOOM_FILTER, column), column).entries[0].bloom
+    bloom = _verify(_container(BLOOM_FILTER, column), column).entries[0].bloom
 
     assert bloom is not None
     assert bloom.false_positive_rate is None
@@ -269,4 +261,4 @@ def test_a_type_of_which_every_value_is_present_has_no_false_positives() -> None
 def test_bytes_of_no_index_are_counted() -> None:
     column = key_column([1, 2], BIGINT)
 
-    assert _verify(_container(IndexKind.BSI, column) + bytes(17), column).unused_bytes == 17
+    assert _verify(_container(BSI, column) + bytes(17), column).unused_bytes == 17

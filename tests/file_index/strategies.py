@@ -10,13 +10,8 @@ from hypothesis import strategies as st
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, TypeRoot, parse_type, sql_key
 from app.types.data_types import INTEGER_BITS, STRING_ROOTS, TIMESTAMP_ROOTS
-from app.types.values import (
-    MILLIS_PER_DAY,
-    NANOS_PER_MICRO,
-    NANOS_PER_MILLI,
-    Value,
-    integer_range,
-)
+from app.types.time_units import MILLIS_PER_DAY, NANOS_PER_MICRO, NANOS_PER_MILLI
+from app.types.values import Value, integer_range
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

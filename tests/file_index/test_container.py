@@ -8,7 +8,7 @@ import pytest
 from app.errors import CorruptIndexError, IndexWriteError
 from app.file_index.container import MAGIC, Entry, FileIndex, write
 from app.file_index.evaluation import evaluate
-from app.file_index.index_kinds import IndexKind
+from app.file_index.index_kinds import BSI
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, parse_type
 
@@ -38,7 +38,7 @@ def test_opens_an_index_once() -> None:
     index = FileIndex.read(write({"c": [("bsi", EMPTY_BSI)]}))
     (entry,) = index.entries["c"]
 
-    assert index.open(entry, IndexKind.BSI, BIGINT) is index.open(entry, IndexKind.BSI, BIGINT)
+    assert index.open(entry, BSI, BIGINT) is index.open(entry, BSI, BIGINT)
 
 
 def test_trusts_the_head_length_over_what_it_knows() -> None:

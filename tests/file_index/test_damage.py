@@ -14,13 +14,16 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
-from app.file_index import bitmap, bloom_filter, bsi, range_bitmap
+from app.file_index.answers.result import Rows
+from app.file_index.bitmap import bitmap
+from app.file_index.bloom_filter import bloom_filter
+from app.file_index.bsi import bsi
 from app.file_index.container import FileIndex, write
 from app.file_index.evaluation import evaluate
-from app.file_index.index_kinds import IndexKind, takes
+from app.file_index.index_kinds import KINDS, IndexKind
 from app.file_index.inspect import inspect
-from app.file_index.keys import key_space
-from app.file_index.result import Rows
+from app.file_index.keys.keys import key_space
+from app.file_index.range_bitmap import range_bitmap
 from app.file_index.top_n import top_n
 from app.predicates.model import ALWAYS_TRUE, BoundLeaf, Operator
 from app.types import DataField, parse_type
@@ -80,11 +83,11 @@ def test_survives_damaged_files(name: str) -> None:
         assert error is None or error.offset is None or 0 <= error.offset <= len(damaged)
 
 
-@pytest.mark.parametrize("kind", list(IndexKind))
+@pytest.mark.parametrize("kind", list(KINDS.values()))
 @given(payload=st.binary(max_size=200), wanted=st.sampled_from([INT, STRING]))
 def test_survives_any_payload(kind: IndexKind, payload: bytes, wanted: DataType) -> None:
-    typed = wanted if takes(kind, wanted) else INT
-    index = FileIndex.read(write({"c": [(kind.value, payload)]}))
+    typed = wanted if kind.takes(wanted) else INT
+    index = FileIndex.read(write({"c": [(kind, payload)]}))
     field = DataField(0, "c", typed)
     literal = b"a" if typed is STRING else 5
 

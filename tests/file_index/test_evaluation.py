@@ -9,13 +9,16 @@ import pytest
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
-from app.file_index import bitmap, bloom_filter, bsi, range_bitmap
+from app.file_index.answers.result import KEEP, SKIP, Rows
+from app.file_index.answers.trace import Step
+from app.file_index.bitmap import bitmap
+from app.file_index.bloom_filter import bloom_filter
+from app.file_index.bsi import bsi
 from app.file_index.container import FileIndex, write
 from app.file_index.evaluation import evaluate
-from app.file_index.index_kinds import IndexKind
-from app.file_index.result import KEEP, SKIP, Rows
+from app.file_index.index_kinds import KINDS
+from app.file_index.range_bitmap import range_bitmap
 from app.file_index.top_n import top_n
-from app.file_index.trace import Step
 from app.predicates.binding.binding import bind
 from app.predicates.json_reader import read_json
 from app.predicates.model import (
@@ -33,7 +36,7 @@ from tests.key_columns import key_column
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from app.file_index.result import Result
+    from app.file_index.answers.result import Result
     from app.types import Value
 
 LEAST_LONG = -(1 << 63)
@@ -45,14 +48,14 @@ def _field(type_text: str, name: str = "c") -> DataField:
 
 def _payload(kind: str, type_text: str, rows: Sequence[Value | None]) -> bytes:
     column = key_column(rows, parse_type(type_text))
-    match IndexKind(kind):
-        case IndexKind.BLOOM_FILTER:
+    match KINDS[kind]:
+        case "bloom-filter":
             return bloom_filter.write(column, 100, 0.01)
-        case IndexKind.BITMAP:
+        case "bitmap":
             return bitmap.write(column)
-        case IndexKind.RANGE_BITMAP:
+        case "range-bitmap":
             return range_bitmap.write(column)
-        case IndexKind.BSI:
+        case _:
             return bsi.write(column)
 
 

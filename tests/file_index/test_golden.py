@@ -8,9 +8,9 @@ import pytest
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
+from app.file_index.answers.result import KEEP, Rows
 from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
-from app.file_index.result import KEEP, Rows
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Operator, Unknown
 from app.types import DataField, TypeRoot, parse_type
 from app.types.data_types import TIMESTAMP_ROOTS
@@ -20,7 +20,7 @@ from tests.brute_force import matching_rows
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from app.file_index.result import Result
+    from app.file_index.answers.result import Result
     from app.predicates.model import BoundPredicate
     from tests.golden_file_index import GoldenIndex
 

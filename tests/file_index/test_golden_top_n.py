@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyroaring import BitMap
 
+from app.file_index.answers.result import KEEP, Rows
 from app.file_index.evaluation import evaluate
-from app.file_index.result import KEEP, Rows
 from app.file_index.top_n import top_n
 from app.predicates.model import ALWAYS_TRUE, BoundAnd, BoundOr, Unknown
 from app.types import TypeRoot, sql_key
@@ -18,7 +18,7 @@ from tests.brute_force import matching_rows
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from app.file_index.result import Result
+    from app.file_index.answers.result import Result
     from app.predicates.model import BoundPredicate
     from app.types import DataField, Value
 

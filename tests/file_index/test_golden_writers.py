@@ -8,8 +8,7 @@ import pytest
 
 from app.errors import RequestError
 from app.file_index import container
-from app.file_index.index_kinds import IndexKind
-from app.file_index.index_options import parse_options
+from app.file_index.index_kinds import KINDS
 from app.file_index.index_writer import write_index
 from app.types import parse_json, parse_type
 from tests import golden_file_index, golden_unit
@@ -41,9 +40,9 @@ def test_writes_what_the_engine_wrote(name: str) -> None:
         described = {one["name"]: one["options"] for one in golden.document["indexes"][column]}
         keys = key_column(golden.columns[column], golden.field(column).type, column)
         for entry in entries:
-            kind = IndexKind(entry.kind)
+            kind = KINDS[entry.kind]
             is_key_of_no_rows = column not in plain and golden.row_count == 0
-            payload = write_index(kind, keys, parse_options(kind, described[kind]))
+            payload = write_index(kind, keys, kind.parse_options(described[kind]))
             columns.setdefault(column, []).append((kind, None if is_key_of_no_rows else payload))
 
     assert container.write(columns) == golden.content
@@ -57,8 +56,8 @@ def test_writes_what_the_engine_wrote(name: str) -> None:
 def test_refuses_what_the_engine_refuses(refused: Mapping[str, Any]) -> None:
     data_type = parse_type(refused["type"])
     (described,) = refused["indexes"]["c"]
-    kind = IndexKind(described["name"])
+    kind = KINDS[described["name"]]
     values = [parse_json(golden_file_index.expand(value), data_type) for value in refused["rows"] or []]
 
     with pytest.raises(RequestError, match=_REFUSALS.get(refused["name"], _UNSUITED)):
-        write_index(kind, key_column(values, data_type), parse_options(kind, described["options"]))
+        write_index(kind, key_column(values, data_type), kind.parse_options(described["options"]))

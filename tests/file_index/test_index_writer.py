@@ -12,12 +12,20 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from app.errors import IndexWriteError
-from app.file_index import bitmap
-from app.file_index.bloom_filter import BloomFilter
-from app.file_index.index_kinds import IndexKind, open_index, takes
-from app.file_index.index_options import BsiOptions, parse_options
+from app.file_index.bitmap import bitmap
+from app.file_index.bloom_filter.bloom_filter import BloomFilter
+from app.file_index.bsi.kind import BsiOptions
+from app.file_index.index_kinds import (
+    BITMAP,
+    BLOOM_FILTER,
+    BSI,
+    KINDS,
+    RANGE_BITMAP,
+    IndexKind,
+    open_index,
+)
 from app.file_index.index_writer import write_index
-from app.file_index.key_column import KeyColumn
+from app.file_index.keys.key_column import KeyColumn
 from app.types import parse_type
 from tests.file_index.strategies import TYPES, columns
 from tests.key_columns import key_column
@@ -28,16 +36,16 @@ if TYPE_CHECKING:
     from app.types import DataType
 
 _OPTIONS: dict[IndexKind, list[dict[str, str]]] = {
-    IndexKind.BLOOM_FILTER: [{"items": "30"}, {"items": "1", "fpp": "0.9"}, {"items": "40", "fpp": "1e-5"}],
-    IndexKind.BITMAP: [{}, {"version": "1"}, {"index-block-size": "64"}],
-    IndexKind.RANGE_BITMAP: [{}, {"chunk-size": "0 b"}, {"chunk-size": "11 b"}, {"chunk-size": "1kb"}],
-    IndexKind.BSI: [{}],
+    BLOOM_FILTER: [{"items": "30"}, {"items": "1", "fpp": "0.9"}, {"items": "40", "fpp": "1e-5"}],
+    BITMAP: [{}, {"version": "1"}, {"index-block-size": "64"}],
+    RANGE_BITMAP: [{}, {"chunk-size": "0 b"}, {"chunk-size": "11 b"}, {"chunk-size": "1kb"}],
+    BSI: [{}],
 }
 _CASES = [
     (kind, options, data_type)
     for data_type in TYPES
-    for kind in IndexKind
-    if takes(kind, data_type)
+    for kind in KINDS.values()
+    if kind.takes(data_type)
     for options in _OPTIONS[kind]
 ]
 _INT, _STRING = parse_type("INT"), parse_type("STRING")
@@ -49,11 +57,11 @@ _INT, _STRING = parse_type("INT"), parse_type("STRING")
 def test_the_reader_finds_the_rows_of_each_key(
     kind: IndexKind, options: Mapping[str, str], data_type: DataType, data: st.DataObject
 ) -> None:
-    rows = data.draw(columns(data_type, least_integer=kind is not IndexKind.BSI))
+    rows = data.draw(columns(data_type, least_integer=kind is not BSI))
     column = key_column(rows, data_type)
     distinct = column.distinct()
 
-    index = open_index(kind, write_index(kind, column, parse_options(kind, options)), data_type)
+    index = open_index(kind, write_index(kind, column, kind.parse_options(options)), data_type)
 
     keys = [distinct.key(code) for code in range(len(distinct.keys))]
     if isinstance(index, BloomFilter):
@@ -66,14 +74,14 @@ def test_the_reader_finds_the_rows_of_each_key(
         assert index.rows_with([key]) == BitMap(column.value_rows[distinct.codes == code])
 
 
-@pytest.mark.parametrize("kind", [IndexKind.BITMAP, IndexKind.RANGE_BITMAP, IndexKind.BSI])
+@pytest.mark.parametrize("kind", [BITMAP, RANGE_BITMAP, BSI])
 @pytest.mark.parametrize("distinct", [7, 70_000])
 def test_many_rows_take_several_containers(kind: IndexKind, distinct: int) -> None:
     numbers = np.random.default_rng(distinct).integers(-distinct, distinct, 200_000, np.int32)
     null = numbers % 10 == 0
     column = KeyColumn.of(pa.array(numbers, mask=null), _INT, "c")
 
-    index = open_index(kind, write_index(kind, column, parse_options(kind, {})), _INT)
+    index = open_index(kind, write_index(kind, column, kind.parse_options({})), _INT)
 
     assert not isinstance(index, BloomFilter)
     assert index.null_rows() == BitMap(np.flatnonzero(null))
@@ -85,9 +93,9 @@ def test_many_rows_take_several_containers(kind: IndexKind, distinct: int) -> No
 def test_a_bloom_filter_of_the_wanted_size_errs_as_often_as_it_was_asked_to() -> None:
     numbers = np.random.default_rng(1).permutation(40_000).astype(np.int32)
     column = KeyColumn.of(pa.array(numbers[:20_000]), _INT, "c")
-    options = parse_options(IndexKind.BLOOM_FILTER, {"items": "20000", "fpp": "0.02"})
+    options = BLOOM_FILTER.parse_options({"items": "20000", "fpp": "0.02"})
 
-    index = open_index(IndexKind.BLOOM_FILTER, write_index(IndexKind.BLOOM_FILTER, column, options), _INT)
+    index = open_index(BLOOM_FILTER, write_index(BLOOM_FILTER, column, options), _INT)
 
     assert isinstance(index, BloomFilter)
     assert all(index.may_hold(key) for key in numbers[:20_000].tolist())
@@ -111,12 +119,12 @@ def test_names_the_kinds_that_take_the_type(kind: str, type_text: str, message: 
     column = key_column([], parse_type(type_text))
 
     with pytest.raises(IndexWriteError, match=message):
-        write_index(IndexKind(kind), column, parse_options(IndexKind(kind), {}))
+        write_index(KINDS[kind], column, KINDS[kind].parse_options({}))
 
 
 def test_refuses_options_of_another_kind() -> None:
     with pytest.raises(TypeError, match="expected options of bitmap"):
-        write_index(IndexKind.BITMAP, key_column([1], _INT), BsiOptions())
+        write_index(BITMAP, key_column([1], _INT), BsiOptions())
 
 
 def test_names_the_row_whose_entry_no_block_has_room_for() -> None:

@@ -9,11 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from app.file_index import bitmap, bloom_filter, bsi, container, range_bitmap
+from app.file_index import container
+from app.file_index.answers.result import KEEP, SKIP, Rows
+from app.file_index.bitmap import bitmap
+from app.file_index.bloom_filter import bloom_filter
+from app.file_index.bsi import bsi
 from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
-from app.file_index.index_kinds import IndexKind, takes
-from app.file_index.result import KEEP, SKIP, Rows
+from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, KINDS, RANGE_BITMAP, IndexKind
+from app.file_index.range_bitmap import range_bitmap
 from app.file_index.top_n import top_n
 from app.predicates.model import ALWAYS_TRUE, BoundAnd, BoundOr, Operator
 from app.types import DataField, TypeRoot, parse_type, sql_key
@@ -24,15 +28,13 @@ from tests.key_columns import key_column
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from app.file_index.result import Result
+    from app.file_index.answers.result import Result
     from app.predicates.model import BoundPredicate
     from app.types import DataType, Value
 
-INDEXED = [(kind, data_type) for kind in IndexKind for data_type in TYPES if takes(kind, data_type)]
+INDEXED = [(kind, data_type) for kind in KINDS.values() for data_type in TYPES if kind.takes(data_type)]
 RANGED = [
-    data_type
-    for kind, data_type in INDEXED
-    if kind is IndexKind.RANGE_BITMAP and data_type.root is not TypeRoot.CHAR
+    data_type for kind, data_type in INDEXED if kind is RANGE_BITMAP and data_type.root is not TypeRoot.CHAR
 ]
 """Types by which a range bitmap ranks rows; stored values of CHAR may differ where Spark has them equal."""
 
@@ -47,14 +49,14 @@ def payloads_of(draw: st.DrawFn, kind: IndexKind, rows: Sequence[Value | None], 
     """An index of the rows, written with whatever options there are."""
     column = key_column(rows, data_type)
     match kind:
-        case IndexKind.BLOOM_FILTER:
+        case "bloom-filter":
             return bloom_filter.write(column, items=20, fpp=0.05)
-        case IndexKind.BITMAP:
+        case "bitmap":
             version, block_bytes = draw(st.sampled_from([1, 2])), draw(st.sampled_from([64, 16384]))
             return bitmap.write(column, version, block_bytes)
-        case IndexKind.RANGE_BITMAP:
+        case "range-bitmap":
             return range_bitmap.write(column, draw(st.sampled_from([0, 16, 16384])))
-        case IndexKind.BSI:
+        case _:
             return bsi.write(column)
 
 
@@ -63,7 +65,7 @@ def indexes(
 ) -> st.SearchStrategy[FileIndex]:
     """A container with one index, on column ``c``."""
     return payloads_of(kind, rows, data_type).map(
-        lambda payload: FileIndex.read(container.write({"c": [(kind.value, payload)]}))
+        lambda payload: FileIndex.read(container.write({"c": [(kind, payload)]}))
     )
 
 
@@ -80,7 +82,7 @@ def test_holds_every_match_and_nothing_else_where_it_is_exact(
     kind: IndexKind, data_type: DataType, data: st.DataObject
 ) -> None:
     field = DataField(0, "c", data_type)
-    rows = data.draw(columns(data_type, least_integer=kind is not IndexKind.BSI))
+    rows = data.draw(columns(data_type, least_integer=kind is not BSI))
     index = data.draw(indexes(kind, rows, data_type))
 
     for _ in range(8):
@@ -91,7 +93,7 @@ def test_holds_every_match_and_nothing_else_where_it_is_exact(
         is_exact = result is SKIP or (isinstance(result, Rows) and result.exact)
         if is_exact:
             assert ours == truth
-        if kind is not IndexKind.BLOOM_FILTER and leaf.operator not in _TEXT_TESTS:
+        if kind is not BLOOM_FILTER and leaf.operator not in _TEXT_TESTS:
             assert is_exact or data_type.precision == _NANOSECONDS
 
 
@@ -100,9 +102,9 @@ def test_holds_every_match_and_nothing_else_where_it_is_exact(
 def test_combines_leaves_of_several_columns(data: st.DataObject) -> None:
     row_count = data.draw(st.integers(0, 20))
     kinds: dict[str, IndexKind | None] = {
-        "a": IndexKind.RANGE_BITMAP,
-        "b": IndexKind.BITMAP,
-        "c": IndexKind.BLOOM_FILTER,
+        "a": RANGE_BITMAP,
+        "b": BITMAP,
+        "c": BLOOM_FILTER,
         "d": None,
     }
     rows = {
@@ -110,7 +112,7 @@ def test_combines_leaves_of_several_columns(data: st.DataObject) -> None:
         for name in kinds
     }
     payloads = {
-        name: [] if kind is None else [(kind.value, data.draw(payloads_of(kind, rows[name], _INT)))]
+        name: [] if kind is None else [(kind, data.draw(payloads_of(kind, rows[name], _INT)))]
         for name, kind in kinds.items()
     }
     fields = [DataField(at, name, _INT) for at, name in enumerate(kinds)]
@@ -139,7 +141,7 @@ def test_combines_leaves_of_several_columns(data: st.DataObject) -> None:
 def test_top_n_keeps_the_first_rows(data_type: DataType, data: st.DataObject) -> None:
     field = DataField(0, "c", data_type)
     rows = data.draw(columns(data_type))
-    index = data.draw(indexes(IndexKind.RANGE_BITMAP, rows, data_type))
+    index = data.draw(indexes(RANGE_BITMAP, rows, data_type))
     filters: st.SearchStrategy[BoundPredicate] = st.just(ALWAYS_TRUE) | leaves(field, rows)
     chosen = data.draw(filters)
     descending, nulls_first, strict = (data.draw(st.booleans()) for _ in range(3))

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from app.errors import RequestError
-from app.file_index.index_kinds import IndexKind
-from app.file_index.index_options import BitmapOptions, BloomFilterOptions, BsiOptions, RangeBitmapOptions
+from app.file_index.bitmap.kind import BitmapOptions
+from app.file_index.bloom_filter.kind import BloomFilterOptions
+from app.file_index.bsi.kind import BsiOptions
+from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, RANGE_BITMAP
+from app.file_index.range_bitmap.kind import RangeBitmapOptions
 from app.file_index.table_options import FileIndexOptions
 from app.types import parse_type
 
@@ -52,13 +55,13 @@ def test_reads_every_option() -> None:
 
     assert found.in_manifest_threshold_bytes == 2 << 20
     assert [(each.column, each.kind, each.options) for each in found.indexes] == [
-        ("city", IndexKind.BLOOM_FILTER, BloomFilterOptions(5000, 0.01)),
-        ("id", IndexKind.BLOOM_FILTER, BloomFilterOptions()),
-        ("attributes[k]", IndexKind.BLOOM_FILTER, BloomFilterOptions()),
-        ("city", IndexKind.BITMAP, BitmapOptions(1)),
-        ("with.dot", IndexKind.BITMAP, BitmapOptions()),
-        ("id", IndexKind.RANGE_BITMAP, RangeBitmapOptions(1024)),
-        ("wide", IndexKind.BSI, BsiOptions()),
+        ("city", BLOOM_FILTER, BloomFilterOptions(5000, 0.01)),
+        ("id", BLOOM_FILTER, BloomFilterOptions()),
+        ("attributes[k]", BLOOM_FILTER, BloomFilterOptions()),
+        ("city", BITMAP, BitmapOptions(1)),
+        ("with.dot", BITMAP, BitmapOptions()),
+        ("id", RANGE_BITMAP, RangeBitmapOptions(1024)),
+        ("wide", BSI, BsiOptions()),
     ]
     assert found.indexes[2].data_type == TYPES["attributes"].children[1]
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.file_index.index_kinds import IndexKind
+from app.file_index.index_kinds import KINDS
 from app.java_orders.container_order import container_order
 from tests import golden_file_index
 
@@ -13,7 +13,7 @@ _BY_ENGINE = [
     for name in golden_file_index.names()
     if golden_file_index.load(name).document["writer"] == "data-file"
 ]
-_KINDS = st.sampled_from(list(IndexKind))
+_KINDS = st.sampled_from(list(KINDS.values()))
 
 
 @pytest.mark.parametrize("name", _BY_ENGINE)

@@ -11,7 +11,7 @@ from pyroaring import BitMap
 from app.deletion_vectors import EncodedVector, write_file
 from app.file_index import container
 from app.file_index.container import FileIndex
-from app.file_index.index_kinds import IndexKind
+from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, RANGE_BITMAP, IndexKind
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind
 from app.types import DataField, parse_type
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 A, B, C = COLUMNS = tuple(DataField(at, name, parse_type("INT")) for at, name in enumerate("abc"))
 EVOLVING = {"row-tracking.enabled": "true", "data-evolution.enabled": "true"}
 
-_KINDS = (IndexKind.BITMAP, IndexKind.RANGE_BITMAP, IndexKind.BSI, IndexKind.BLOOM_FILTER)
+_KINDS = (BITMAP, RANGE_BITMAP, BSI, BLOOM_FILTER)
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class JoinedFile:
             return None
         return container.write(
             {
-                column.name: [(kind.value, payload(kind, self.columns[column], column)) for kind in kinds]
+                column.name: [(kind, payload(kind, self.columns[column], column)) for kind in kinds]
                 for column, kinds in self.indexes.items()
             }
         )

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from app.file_index import bitmap, bloom_filter, bsi, range_bitmap
-from app.file_index.index_kinds import IndexKind
+from app.file_index.bitmap import bitmap
+from app.file_index.bloom_filter import bloom_filter
+from app.file_index.bsi import bsi
+from app.file_index.range_bitmap import range_bitmap
 from app.planning.plan.file_plan import KeepReason
 from app.planning.plan.plan_answer import PlanWarnings, answer_plan
 from app.planning.request.effort import Effort
@@ -14,7 +16,7 @@ from app.planning.request.requests import PlanRequest, SnapshotSelector
 from app.planning.scan.planner import Planner
 from app.table.manifests.index_manifest import IndexManifest
 from app.table.manifests.row_statistics import RowStatistics
-from app.types.binary_row import serialize_row
+from app.types.binary_row.row import serialize_row
 from benchmarks.avro_schemas import MANIFEST_LIST
 from benchmarks.synthetic import make_table, schema_json, table_directory, write_snapshot
 from tests.key_columns import key_column
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from app.file_index.index_kinds import IndexKind
     from app.planning.plan.answers import Plan
     from app.planning.plan.file_plan import FilePlan
     from app.planning.request.requests import TableRef
@@ -151,13 +154,13 @@ def payload(kind: IndexKind, rows: Sequence[Value | None], column: DataField) ->
     """An index of a column, as the engine writes it by default, but for a small bloom filter."""
     keys = key_column(rows, column.type, column.name)
     match kind:
-        case IndexKind.BLOOM_FILTER:
+        case "bloom-filter":
             return bloom_filter.write(keys, items=20)
-        case IndexKind.BITMAP:
+        case "bitmap":
             return bitmap.write(keys)
-        case IndexKind.RANGE_BITMAP:
+        case "range-bitmap":
             return range_bitmap.write(keys)
-        case IndexKind.BSI:
+        case _:
             return bsi.write(keys)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, TypeAlias
 
-from app.file_index import bloom_filter, container
+from app.file_index import container
+from app.file_index.bloom_filter import bloom_filter
 from app.file_index.container import FileIndex
-from app.file_index.index_kinds import IndexKind
+from app.file_index.index_kinds import BITMAP, BLOOM_FILTER
 from app.types import DataField, parse_type
 from tests.key_columns import key_column
 from tests.planning.counted_reads import Read, Reads, counted_service
@@ -37,7 +38,7 @@ def large(file: int) -> bytes:
     return container.write(
         {
             "id": [("bloom-filter", bloom_filter.write(key_column([file] * ROWS, ID.type)))],
-            "cat": [("bitmap", payload(IndexKind.BITMAP, [file % 10] * ROWS, CAT))],
+            "cat": [("bitmap", payload(BITMAP, [file % 10] * ROWS, CAT))],
         }
     )
 
@@ -46,8 +47,8 @@ def small(file: int) -> bytes:
     """The same without what is large."""
     return container.write(
         {
-            "id": [("bloom-filter", payload(IndexKind.BLOOM_FILTER, [file] * ROWS, ID))],
-            "cat": [("bitmap", payload(IndexKind.BITMAP, [file % 10] * ROWS, CAT))],
+            "id": [("bloom-filter", payload(BLOOM_FILTER, [file] * ROWS, ID))],
+            "cat": [("bitmap", payload(BITMAP, [file % 10] * ROWS, CAT))],
         }
     )
 

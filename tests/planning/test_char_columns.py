@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from app.bucket_index import BucketFunction, buckets_of
 from app.file_index import container
-from app.file_index.index_kinds import IndexKind, takes
+from app.file_index.index_kinds import KINDS, RANGE_BITMAP, IndexKind
 from app.planning.keys.answers import CharKeyBucket
 from app.planning.request.requests import DeletionsRequest, LookupRequest, SelectionForm, SortKey, TopN
 from app.types import DataField, parse_type
-from app.types.binary_row import serialize_row
-from app.types.row_matrix import fields_of
+from app.types.binary_row.matrix import fields_of
+from app.types.binary_row.row import serialize_row
 from tests.char_meaning import LETTERS, CharTest, char_tests, texts
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, names_of, no_statistics, payload, statistics
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 LENGTH = 4
 CODE = DataField(0, "c", parse_type(f"CHAR({LENGTH})"))
 ID = DataField(1, "id", parse_type("INT"))
-_KINDS = [kind for kind in IndexKind if takes(kind, CODE.type)]
+_KINDS = [kind for kind in KINDS.values() if kind.takes(CODE.type)]
 _FORMS = [b"c3", b"c3 ", b"c3  "]
 
 
@@ -54,7 +54,7 @@ class Tables:
 
 def _file(at: int, rows: Sequence[str | None], kinds: Sequence[IndexKind], *, bounds: bool) -> ManifestEntry:
     stored = [None if value is None else value.encode() for value in rows]
-    index = container.write({"c": [(kind.value, payload(kind, stored, CODE)) for kind in kinds]})
+    index = container.write({"c": [(kind, payload(kind, stored, CODE)) for kind in kinds]})
     known = statistics({CODE: stored}) if bounds else no_statistics()
     return entry(
         file_name=f"data-{at}", row_count=len(rows), embedded_index=index if kinds else None, **known
@@ -130,7 +130,7 @@ def test_the_first_rows_are_those_of_padded_values(
     descending: bool,  # noqa: FBT001 - drawn by hypothesis
     nulls_first: bool,  # noqa: FBT001 - likewise
 ) -> None:
-    made = tables.make(files, [IndexKind.RANGE_BITMAP], bounds=True)
+    made = tables.make(files, [RANGE_BITMAP], bounds=True)
     order = TopN((SortKey("c", descending, nulls_first),), limit)
 
     plan = made.plan(tables.service, top_n=order, selection=SelectionForm.POSITIONS)

@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pytest
 
 from app.errors import CorruptIndexError
-from app.file_index import bitmap, bloom_filter, bsi, container, range_bitmap
+from app.file_index import container
+from app.file_index.bitmap import bitmap
+from app.file_index.bloom_filter import bloom_filter
+from app.file_index.bsi import bsi
+from app.file_index.range_bitmap import range_bitmap
 from app.planning.request.requests import (
     EvaluateRequest,
     IndexFileRef,

@@ -9,7 +9,7 @@ import pytest
 from app.errors import UnsupportedFormatError
 from app.planning.request.requests import PlanRequest
 from app.types import DataField, parse_type
-from app.types.binary_row import serialize_row
+from app.types.binary_row.row import serialize_row
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable
 from tests.table.entries import EMPTY_ROW, entry

@@ -11,7 +11,7 @@ import fastavro
 from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_entry import DataFileMeta, FileKind, ManifestEntry
 from app.table.manifests.row_statistics import RowStatistics
-from app.types.binary_row import serialize_row
+from app.types.binary_row.row import serialize_row
 from benchmarks.avro_schemas import MANIFEST
 
 if TYPE_CHECKING:

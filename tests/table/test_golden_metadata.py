@@ -12,10 +12,10 @@ from app.table.manifests.live_files import live_rows
 from app.table.schema.partition import partition_path, partition_values
 from app.table.statistics.statistics import value_bounds
 from app.types import Value, parse_json, to_json
-from app.types.binary_row import read_row
+from app.types.binary_row.row import read_row
 from app.types.data_types import TIMESTAMP_ROOTS
 from app.types.index_files import DELETION_VECTORS
-from app.types.values import NANOS_PER_MILLI
+from app.types.time_units import NANOS_PER_MILLI
 from tests import golden_tables
 from tests.file_bounds import by_file
 from tests.sessions import UTC

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
+from app.options.table_options import TableOptions
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind
 from app.table.paths import TablePaths
-from app.table.schema.options import TableOptions
 from app.table.schema.schema import TableSchema
 from app.types import DataField, parse_type
-from app.types.binary_row import serialize_row
+from app.types.binary_row.row import serialize_row
 from app.types.index_files import HASH, IndexFileMeta
 from tests.table.entries import EMPTY_ROW, entry
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.types.civil_time import NANOS_PER_SECOND
 from app.types.session_zone import session_zone
+from app.types.time_units import NANOS_PER_SECOND
 
 EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - wall clocks
 HOUR = 3_600 * NANOS_PER_SECOND

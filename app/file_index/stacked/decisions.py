@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from app.file_index.stacked.answers import Answer
+from app.file_index.answers.file_answers import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from app.errors import CorruptIndexError
-    from app.file_index.stacked.answers import Answers
+    from app.file_index.answers.file_answers import Answers
     from app.predicates.model import BoundLeaf, Unknown
 
 
@@ -24,7 +24,7 @@ class FileDecisions:
     """What the indexes say about k files.
 
     Attributes:
-        answers: int8, shape (k,): a code of :class:`~app.file_index.stacked.answers.Answer` for each.
+        answers: int8, shape (k,): a code of :class:`~app.file_index.answers.file_answers.Answer` for each.
         answered: bool, shape (k,): whether an index said something.
         errors: what is wrong with indexes that had to be asked, by position of the file; such files are kept.
         said: what was asked, in order: kind of index, positions among the k files, and an answer for each.

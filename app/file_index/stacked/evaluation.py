@@ -14,31 +14,21 @@ from typing import TYPE_CHECKING, assert_never
 import numpy as np
 
 from app.errors import CorruptIndexError
-from app.file_index.asking import (
-    asked_condition,
-    bounded_on_both_sides,
-    cost,
-    has_something_to_say,
-    is_false_without_values,
-    known_kind,
-    settles,
-)
-from app.file_index.conditions import Points
+from app.file_index.answers.file_answers import Answer, both, either, everywhere, where
 from app.file_index.container import blamed
-from app.file_index.stacked.answers import Answer, both, either, everywhere, where
-from app.file_index.stacked.bloom import BloomStack
+from app.file_index.index_choice import asked_condition, bounded_on_both_sides, is_false_without_values
+from app.file_index.index_kinds import KINDS, cost
 from app.file_index.stacked.decisions import FileDecisions
-from app.file_index.stacked.row_stack import select
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Constant, Unknown, conjuncts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from app.file_index.conditions import Condition
+    from app.file_index.answers.conditions import Condition
+    from app.file_index.answers.file_answers import Answers
     from app.file_index.index_kinds import IndexKind
-    from app.file_index.stacked.answers import Answers
     from app.file_index.stacked.decisions import Trace
-    from app.file_index.stacked.index import AnyStack, OpenedStack, StackedIndex
+    from app.file_index.stacked.index import OpenedStack, StackedIndex
     from app.predicates.model import BoundPredicate
 
 UNKNOWN_ROW_COUNT = -1
@@ -150,9 +140,9 @@ class _Evaluation:
             self._note(leaf, column, kind, asked_at, found)
             if number == len(kinds):
                 break
-            known = known_kind(kind)
+            known = KINDS.get(kind)
             settled = found == Answer.SKIP
-            if known is not None and asked is not None and settles(known, asked):
+            if known is not None and asked is not None and known.settles(asked):
                 settled |= found != Answer.KEEP
             goes_on = ~self.failed[at[left]]
             goes_on[told[settled]] = False
@@ -175,18 +165,18 @@ class _Evaluation:
         told = extents.empty.take(files)
         if told.any() and is_false_without_values(leaf):
             answers[told] = Answer.SKIP
-        known = known_kind(kind)
+        known = KINDS.get(kind)
         if known is None or asked is None:
             return np.flatnonzero(told), answers[told]
-        if not has_something_to_say(known, asked):
+        if not known.can_answer(asked):
             told = extents.present[files]
             return np.flatnonzero(told), answers[told]
         opened = self.index.open(column, known, leaf.field.type)
         usable = self._usable(opened, leaf, known, at)
         if opened.stack is not None and 0 < len(usable) == len(at):
-            return usable, _answers(opened.stack, asked, files)
+            return usable, known.answers(opened.stack, asked, files)
         if opened.stack is not None and len(usable):
-            answers[usable] = _answers(opened.stack, asked, _some(files, usable))
+            answers[usable] = known.answers(opened.stack, asked, _some(files, usable))
         told[usable] = True
         return np.flatnonzero(told), answers[told]
 
@@ -195,15 +185,16 @@ class _Evaluation:
     ) -> NDArray[np.int64]:
         """Which files of ``at`` have an index that can be asked, as positions in it; takes note of errors."""
         files, counts = _some(self.files, at), _some(self.row_counts, at)
-        if isinstance(opened.stack, BloomStack) and opened.is_whole:
+        row_counts = None if opened.stack is None else kind.row_counts(opened.stack)
+        if row_counts is None and opened.is_whole:
             return np.arange(len(at))
         sound = opened.sound[files]
         for position in np.flatnonzero(opened.broken[files]).tolist():
             file = int(files[position])
             self._fail(int(at[position]), self.index.error(leaf.field.name, kind, leaf.field.type, file))
-        if opened.stack is None or isinstance(opened.stack, BloomStack):
+        if row_counts is None:
             return np.flatnonzero(sound)
-        found = opened.stack.row_counts[files]
+        found = row_counts[files]
         differ = sound & (counts != UNKNOWN_ROW_COUNT) & (counts != found)
         for position in np.flatnonzero(differ).tolist():
             error = CorruptIndexError(
@@ -232,10 +223,3 @@ class _Evaluation:
 def _some(values: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int64]:
     """The values at ascending places; mostly these are all of them."""
     return values if len(at) == len(values) else values.take(at)
-
-
-def _answers(stack: AnyStack, asked: Condition, files: NDArray[np.int64]) -> Answers:
-    """What a stack says of files that it has sound indexes of."""
-    if not isinstance(stack, BloomStack):
-        return select(stack, asked)[files]
-    return where(stack.may_hold(asked.keys if isinstance(asked, Points) else (), files), Answer.KEEP)

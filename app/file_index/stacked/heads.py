@@ -15,7 +15,7 @@ import numpy as np
 
 from app.errors import CorruptIndexError
 from app.file_index.container import EMPTY_START, EXTENT, FIXED_HEAD_BYTES, Entry, HeadLayout
-from app.file_index.stacked.cursors import Cursors, words
+from app.file_index.payloads.cursors import Cursors, words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Self, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
 from app.errors import CorruptIndexError
-from app.file_index.asking import known_kind
 from app.file_index.container import FileIndex, blamed
-from app.file_index.index_kinds import IndexKind, takes
-from app.file_index.keys import key_space
-from app.file_index.stacked.bitmap import BitmapStack
-from app.file_index.stacked.bloom import BloomStack
-from app.file_index.stacked.bsi import BsiStack
+from app.file_index.index_kinds import KINDS
+from app.file_index.keys.keys import key_space
 from app.file_index.stacked.heads import Extents, Heads
-from app.file_index.stacked.range_bitmap import RangeBitmapStack
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
 
 if TYPE_CHECKING:
@@ -26,15 +21,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from app.file_index.container import Entry
+    from app.file_index.index_kinds import IndexKind
     from app.types import DataType
-
-AnyStack: TypeAlias = BloomStack | BitmapStack | RangeBitmapStack | BsiStack
 
 _BYTES_OF_FILE: Final = 100
 """About what the arrays of one stack hold for each file, apart from keys."""
-
-_BYTES_OF_PAYLOAD: Final[dict[IndexKind | None, int]] = {IndexKind.BITMAP: 1, IndexKind.RANGE_BITMAP: 2}
-"""At most about how many bytes a directory takes for one of the payload: a key and a file for each entry."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +33,14 @@ class OpenedStack:
     """The indexes of one kind on one column.
 
     Attributes:
-        stack: what answers; None if no file can have such an index on a column of this type.
+        stack: what answers; None if no file can have such an index on a column of this type, or the kind has
+        no
+            form over many files.
         sound: bool, shape (m,): which files have an index that can be asked.
         broken: bool, shape (m,): which have one that is broken.
     """
 
-    stack: AnyStack | None
+    stack: Any
     sound: NDArray[np.bool_]
     broken: NDArray[np.bool_]
 
@@ -105,7 +98,7 @@ class StackedIndex:
         for column in self.heads.columns:
             for kind in self.heads.kinds(column):
                 lengths = self.extents(column, kind).lengths[self._held(column, kind)]
-                of_payload = _BYTES_OF_PAYLOAD.get(known_kind(kind), 0)
+                of_payload = KINDS[kind].directory_bytes if kind in KINDS else 0
                 held += _BYTES_OF_FILE * len(self) + of_payload * int(lengths.sum())
         return held + self.heads.nbytes
 
@@ -163,21 +156,13 @@ class StackedIndex:
         outside = extents.present & ~extents.empty & ~extents.within(self.heads.sizes)
         held = ~payloads.is_null
         space = key_space(data_type)
-        if space is None or not takes(kind, data_type):
+        if space is None or not kind.takes(data_type):
             return OpenedStack(None, np.zeros(len(self), bool), outside | held)
-        stack: AnyStack
-        match kind:
-            case IndexKind.BLOOM_FILTER:
-                stack = BloomStack.read(payloads, space)
-            case IndexKind.BITMAP:
-                stack = BitmapStack.read(payloads, space)
-            case IndexKind.RANGE_BITMAP:
-                stack = RangeBitmapStack.read(payloads, space)
-            case IndexKind.BSI:
-                stack = BsiStack.read(payloads)
-            case _:
-                assert_never(kind)
-        return OpenedStack(stack, held & ~stack.broken, outside | stack.broken)
+        stack = kind.stack(payloads, space)
+        if stack is None:
+            return OpenedStack(None, np.zeros(len(self), bool), outside)
+        broken = kind.broken(stack)
+        return OpenedStack(stack, held & ~broken, outside | broken)
 
     def _payloads(self, column: str, kind: str) -> BytesColumn:
         """The payloads that are at hand; null for the other files."""

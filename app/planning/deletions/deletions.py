@@ -66,8 +66,8 @@ def answer_deletions(
         None if asked_partition is None else NamedPartition.read(version.schema, asked_partition, zone)
     )
     if request.files is None:
-        files = version.files
-        vectors = _Vectors(files, version.contents.vectors, version.vector_numbers(files.all()))
+        files = version.files()
+        vectors = _Vectors(files, version.contents().vectors, version.vector_numbers(files.all()))
         asked = [(vectors, _inside(version, files, np.flatnonzero(vectors.numbers >= 0), partition))]
     else:
         asked = list(_named(version, request.files, partition))
@@ -82,10 +82,10 @@ def _named(
     version: Version, names: Sequence[str], partition: NamedPartition | None
 ) -> Iterator[tuple[_Vectors, NDArray[np.int64]]]:
     """The files of these names, those that a batch read sees before the others."""
-    files = version.files
-    vectors = _Vectors(files, version.contents.vectors, version.vector_numbers(files.all()))
+    files = version.files()
+    vectors = _Vectors(files, version.contents().vectors, version.vector_numbers(files.all()))
     yield vectors, _inside(version, files, files.named(names), partition)
-    hidden = version.hidden_files
+    hidden = version.hidden_files()
     if hidden is None:
         return
     some = _inside(version, hidden, hidden.named(names), partition)
@@ -105,9 +105,7 @@ def _inside(
     """Those of some files that lie in a partition, if one was named."""
     if partition is None:
         return some
-    wanted = np.array(
-        [partition.could_be(version.partition(row)) for row in files.columns.partitions], np.bool_
-    )
+    wanted = version.partitions.where(files.columns.partitions, partition.could_be)
     inside: NDArray[np.int64] = some[wanted[files.columns.partition_codes[some]]]
     return inside
 
@@ -148,5 +146,5 @@ class _Vectors:
                 cardinality = int(deleted[at]) if vector is None else vector.cardinality
                 positions = None if vector is None else vector.positions
                 yield FileDeletions(
-                    files.name(file), version.partition_json(partition), bucket, cardinality, positions
+                    files.name(file), version.partitions.json(partition), bucket, cardinality, positions
                 )

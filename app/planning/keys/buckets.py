@@ -30,9 +30,9 @@ from app.planning.request.named_partition import NamedPartition
 from app.storage import check_deadline
 from app.table.schema.schema import BucketMode
 from app.types import parse_json
-from app.types.binary_row import write_row
+from app.types.binary_row.matrix import FieldValues
+from app.types.binary_row.row import write_row
 from app.types.data_types import INTEGER_BITS
-from app.types.row_matrix import FieldValues
 from app.types.values import integer_range, same_in_sql
 
 if TYPE_CHECKING:
@@ -96,16 +96,16 @@ def answer_buckets(version: Version, request: BucketsRequest, zone: SessionZone 
     schema = version.schema
     asked = request.partition
     partition = None if asked is None else NamedPartition.read(version.schema, asked, zone)
-    files = _bucket_sizes(version.files)
+    files = _bucket_sizes(version.files())
     indexes: dict[tuple[bytes, int], IndexEntry] = {
         (row, entry.bucket): entry
-        for row, entries in version.contents.hash_indexes.items()
+        for row, entries in version.contents().hash_indexes.items()
         for entry in entries
     }
     wanted = [
         (row, bucket)
         for row, bucket in {**files, **indexes}
-        if partition is None or partition.could_be(version.partition(row))
+        if partition is None or partition.could_be(version.partitions.values(row))
     ]
     infos = []
     for row, bucket in sorted(wanted):
@@ -113,11 +113,13 @@ def answer_buckets(version: Version, request: BucketsRequest, zone: SessionZone 
         is_dynamic = schema.bucket_mode is BucketMode.HASH_DYNAMIC
         infos.append(
             BucketInfo(
-                partition=version.partition_json(row),
+                partition=version.partitions.json(row),
                 bucket=bucket,
                 index_file=None if index is None else version.loader.paths.index_file(index),
                 index_rows=None if index is None else index.file.row_count,
-                full=(index is not None and index.file.row_count >= schema.options.target_bucket_rows)
+                full=(
+                    index is not None and index.file.row_count >= schema.options.dynamic_buckets.target_rows
+                )
                 if is_dynamic
                 else None,
                 data_files=files.get((row, bucket), _NO_FILES)[0],
@@ -141,12 +143,13 @@ def answer_assignment(version: Version, request: AssignRequest, zone: SessionZon
     partition = NamedPartition.read(version.schema, request.lookup.partition, zone)
     row = write_row(partition.exact, [field.type for field in schema.partition_fields])
     hashes, _ = _hashes(version, request.lookup, partition.exact, zone)
+    dynamic = schema.options.dynamic_buckets
     options = AssignerOptions(
         channels=request.num_channels,
         assigners=request.num_assigners,
         assign_id=request.assign_id,
-        target_rows=schema.options.target_bucket_rows,
-        max_buckets=schema.options.max_buckets,
+        target_rows=dynamic.target_rows,
+        max_buckets=dynamic.max_buckets,
     )
     assigner = HashBucketAssigner(options, lambda _: partition_index(version, partition))
     assigned = assigner.assign(row, hashes).tolist()
@@ -167,8 +170,8 @@ def partition_index(version: Version, partition: NamedPartition) -> PartitionInd
     """
     entries = [
         entry
-        for row, listed in version.contents.hash_indexes.items()
-        if partition.could_be(version.partition(row))
+        for row, listed in version.contents().hash_indexes.items()
+        if partition.could_be(version.partitions.values(row))
         for entry in listed
     ]
     (directory,) = read_directories(version.loader, [entries])
@@ -258,9 +261,9 @@ def _fixed(
 ) -> NDArray[np.int64]:
     """Buckets by the bucket function, among as many buckets as the partition has."""
     options = version.schema.options
-    columns = version.contents.columns
-    alike = np.array([partition.could_be(version.partition(row)) for row in columns.partitions], np.bool_)
-    totals = columns.total_buckets[alike[columns.partition_codes] & (columns.total_buckets > 0)]
+    columns = version.contents().columns
+    inside = version.partitions.where(columns.partitions, partition.could_be)
+    totals = columns.total_buckets[inside[columns.partition_codes] & (columns.total_buckets > 0)]
     total = int(totals[-1]) if len(totals) else options.bucket
     if options.bucket_function not in set(BucketFunction):
         raise FilterError(f"the bucket function {options.bucket_function!r} is not supported")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from app.errors import LimitExceededError
 from app.planning.keys.answers import CharKeyBucket
 from app.types import TypeRoot
-from app.types.row_matrix import FieldValues
+from app.types.binary_row.matrix import FieldValues
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from app.bucket_index import PartitionIndex, hash_index
 from app.errors import CorruptFileError, CorruptIndexError, DeadlineExceededError, StorageError
 from app.observation import FileFormat, observer
-from app.table.schema.digest import content_digest
+from app.types.digest import content_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from app.file_index.index_kinds import IndexKind
     from app.planning.plan.file_plan import SkipStep
     from app.planning.plan.planned_files import PlannedFiles
 
@@ -58,4 +57,4 @@ class Plan:
     timings_ms: Mapping[str, float]
     nbytes: int
     may_be_remembered: bool
-    skipped_by_index: Mapping[IndexKind, int] = field(default_factory=dict)
+    skipped_by_index: Mapping[str, int] = field(default_factory=dict)

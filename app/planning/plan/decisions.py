@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
-from app.file_index.index_kinds import IndexKind
+from app.file_index.index_kinds import KINDS
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.types.grouping import alike
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from app.file_index.result import Rows
+    from app.file_index.answers.result import Rows
     from app.planning.version.files import Files
     from app.predicates.model import BoundPredicate
     from app.types.roaring import Positions
 
-SKIPS: Final = (*((step, None) for step in SkipStep), *((SkipStep.FILE_INDEX, kind) for kind in IndexKind))
+SKIPS: Final = (*((step, None) for step in SkipStep), *((SkipStep.FILE_INDEX, kind) for kind in KINDS))
 """What codes from 1 on stand for: the step that left a file out, and the kind of index where one did."""
 
 _KEPT: Final = 0

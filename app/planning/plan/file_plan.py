@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from app.file_index.trace import Step
+    from app.file_index.answers.trace import Step
     from app.types import Json
     from app.types.roaring import Positions
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from app.file_index.index_kinds import IndexKind
     from app.planning.plan.decisions import Drafts
     from app.planning.request.requests import PlanRequest
     from app.planning.version.version import Version
@@ -127,7 +126,7 @@ def _asked(drafts: Drafts) -> slice | NDArray[np.int64]:
     return slice(None) if len(drafts.asked) == len(drafts.files.columns) else drafts.asked
 
 
-def _skipped(drafts: Drafts) -> Mapping[tuple[SkipStep, IndexKind | None], int]:
+def _skipped(drafts: Drafts) -> Mapping[tuple[SkipStep, str | None], int]:
     """How many files were left out by each step and kind of index."""
     counts = np.bincount(drafts.skips[_asked(drafts)], minlength=len(SKIPS) + 1)[1:].tolist()
     return {skip: count for skip, count in zip(SKIPS, counts, strict=True) if count}
@@ -137,7 +136,7 @@ def _summary(
     version: Version,
     drafts: Drafts,
     kept: NDArray[np.int64],
-    skipped: Mapping[tuple[SkipStep, IndexKind | None], int],
+    skipped: Mapping[tuple[SkipStep, str | None], int],
 ) -> PlanSummary:
     columns, count, asked = drafts.files.columns, len(drafts.asked), _asked(drafts)
     skipped_by: dict[SkipStep, int] = {}
@@ -147,7 +146,7 @@ def _summary(
         files_total=count,
         files_kept=len(kept),
         files_skipped=count - len(kept),
-        files_invisible=len(version.hidden_files or ()),
+        files_invisible=len(version.hidden_files() or ()),
         skipped_by=skipped_by,
         rows_total=int(columns.row_counts[asked].sum()),
         rows_selected=int(drafts.live_rows[kept].sum()),

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from app.planning.plan.decisions import decision
 from app.planning.plan.file_plan import Deletion, FilePlan
-from app.table.schema.partition import partition_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from app.planning.plan.decisions import Drafts
     from app.planning.plan.file_plan import ExplainStep
+    from app.planning.version.partitions import Partitions
     from app.planning.version.version import Version
     from app.table.paths import TablePaths
     from app.types import Json
@@ -110,7 +110,7 @@ class PlannedFiles(Sequence[FilePlan]):
             external_paths=drafts.files.external_paths(files),
             partitions=columns.partitions,
             partition_codes=columns.partition_codes[files],
-            places=Places(version.loader.paths, root),
+            places=Places(version.loader.paths, version.partitions, root),
             first_row_ids=drafts.files.first_row_ids(files),
             integers={
                 "file_size": columns.file_sizes[files],
@@ -151,7 +151,7 @@ class PlannedFiles(Sequence[FilePlan]):
 
     def partition(self, code: int) -> Mapping[str, Json]:
         """The partition of a code, as typed JSON by column name."""
-        return self.places.partition(self.partitions[code])
+        return self.places.partitions.json(self.partitions[code])
 
     def _directory(self, at: int) -> str:
         """The bucket's directory of a file."""
@@ -202,13 +202,14 @@ class Places:
 
     Attributes:
         paths: of the table.
+        partitions: of the table.
         root: what paths inside of the warehouse begin with.
     """
 
     paths: TablePaths
+    partitions: Partitions
     root: str
     _directories: dict[tuple[bytes, int], str] = field(default_factory=dict)
-    _partitions: dict[bytes, Mapping[str, Json]] = field(default_factory=dict)
 
     def directory(self, partition: bytes, bucket: int) -> str:
         """The directory of a bucket."""
@@ -217,18 +218,12 @@ class Places:
             self._directories[place] = self.root + self.paths.bucket_directory(partition, bucket)
         return self._directories[place]
 
-    def partition(self, row: bytes) -> Mapping[str, Json]:
-        """The values of a partition as typed JSON by column name."""
-        if row not in self._partitions:
-            self._partitions[row] = partition_json(row, self.paths.schema)
-        return self._partitions[row]
-
 
 def _deletions(version: Version, files: NDArray[np.int64], root: str) -> dict[int, Deletion]:
     numbers = version.vector_numbers(files)
     found = {}
     for at in np.flatnonzero(numbers >= 0).tolist():
-        entry, place = version.contents.vectors.places[numbers[at]]
+        entry, place = version.contents().vectors.places[numbers[at]]
         path = version.loader.paths.index_file(entry)
         if entry.file.external_path is None:
             path = root + path

@@ -22,8 +22,8 @@ from app.planning.keys.candidates import pinned_keys
 from app.planning.keys.directory import read_usable
 from app.planning.plan.file_plan import SkipStep
 from app.table.schema.schema import BucketMode
+from app.types.binary_row.matrix import fields_of
 from app.types.data_types import BINARY_ROOTS, STRING_ROOTS
-from app.types.row_matrix import fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,7 +70,7 @@ class BucketPruning:
         self, files: NDArray[np.int64], keys: Sequence[tuple[Value, ...]], types: Sequence[DataType]
     ) -> NDArray[np.bool_]:
         function = BucketFunction(self.version.schema.options.bucket_function)
-        columns = self.version.contents.columns
+        columns = self.version.contents().columns
         totals, buckets = columns.total_buckets[files], columns.buckets[files]
         outside = np.zeros(len(files), np.bool_)
         for total in np.unique(totals[totals > 0]).tolist():
@@ -85,7 +85,7 @@ class BucketPruning:
     def _outside_dynamic(
         self, files: NDArray[np.int64], keys: Sequence[tuple[Value, ...]], types: Sequence[DataType]
     ) -> NDArray[np.bool_]:
-        contents = self.version.contents
+        contents = self.version.contents()
         codes, buckets = contents.columns.partition_codes[files], contents.columns.buckets[files]
         distinct = np.unique(codes).tolist()
         partitions = [contents.hash_indexes.get(contents.columns.partitions[code], ()) for code in distinct]

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError, FilterError
-from app.file_index.result import Rows
+from app.file_index.answers.result import Rows
 from app.file_index.top_n import top_n
 from app.planning.plan.file_plan import ExplainStep, SkipStep
 from app.planning.scan.live_rows import all_rows

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from app.errors import CorruptIndexError, PaimonIndexError, StorageError, UnsupportedFormatError
-from app.file_index.asking import asked_indexes
+from app.file_index.answers.file_answers import Answer
+from app.file_index.answers.result import SKIP, Rows
 from app.file_index.evaluation import evaluate
-from app.file_index.index_kinds import IndexKind
-from app.file_index.result import SKIP, Rows
-from app.file_index.stacked.answers import Answer
+from app.file_index.index_choice import asked_indexes
+from app.file_index.index_kinds import KINDS
+from app.file_index.range_bitmap.kind import RANGE_BITMAP
 from app.file_index.stacked.evaluation import evaluate_files
 from app.observation import FileFormat, observer
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from app.file_index.answers.trace import Step
     from app.file_index.container import FileIndex
-    from app.file_index.trace import Step
     from app.planning.plan.decisions import Drafts
     from app.planning.request.effort import Effort
     from app.planning.side_files.file_indexes import FileIndexes
@@ -111,7 +112,7 @@ class IndexFilter:
         if not self.version.schema.options.file_index_read:
             return
         indexed = files[self.indexes.has_index(files)]
-        for file, index in self.indexes.open(indexed, frozenset([(column, IndexKind.RANGE_BITMAP)])):
+        for file, index in self.indexes.open(indexed, frozenset([(column, RANGE_BITMAP)])):
             if isinstance(index, CorruptIndexError):
                 self.unreadable(drafts, file, index)
             else:
@@ -151,7 +152,12 @@ class IndexFilter:
         for stacked in self.indexes.stacks(files, asked_indexes(predicate)):
             some = files[stacked.at]
             heads = stacked.index.heads
-            probed = any(IndexKind.BLOOM_FILTER in heads.kinds(column) for column in heads.columns)
+            probed = any(
+                not KINDS[kind].tells_rows
+                for column in heads.columns
+                for kind in heads.kinds(column)
+                if kind in KINDS
+            )
             asked = self.effort.of_files(predicate, len(some), with_bloom_filters=probed)
             found = evaluate_files(asked, stacked.index, stacked.places, row_counts[some])
             drafts.keep(some[found.answered], KeepReason.MATCHED)

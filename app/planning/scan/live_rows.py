@@ -53,7 +53,7 @@ class LiveRows:
         if not (numbers >= 0).any():
             return
         files, numbers = left[numbers >= 0], numbers[numbers >= 0]
-        deleted = self.version.contents.vectors.deleted_rows(numbers)
+        deleted = self.version.contents().vectors.deleted_rows(numbers)
         row_counts = drafts.files.columns.row_counts[files]
         narrowed = np.fromiter((file in drafts.positions for file in files.tolist()), np.bool_, len(files))
         wanted = self.wants_positions & drafts.raw_convertible[files] & (deleted != row_counts)
@@ -66,7 +66,7 @@ class LiveRows:
 
     def _subtract(self, drafts: Drafts, files: NDArray[np.int64], numbers: NDArray[np.int32]) -> None:
         check_deadline()
-        places = self.version.contents.vectors.places
+        places = self.version.contents().vectors.places
         row_counts = drafts.files.columns.row_counts[files].tolist()
         vectors = load_vectors(
             self.version.loader,

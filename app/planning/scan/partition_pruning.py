@@ -15,7 +15,7 @@ from app.planning.scan.partition_filters import specialise
 from app.predicates.column_bounds import ColumnBounds
 from app.predicates.model import ALWAYS_FALSE, BoundLeaf, leaves
 from app.predicates.verdicts import Verdict, leaf_verdicts
-from app.table.statistics.row_columns import RowColumns
+from app.types.binary_row.columns import RowColumns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +34,7 @@ def prune_partitions(drafts: Drafts, version: Version) -> None:
         if predicate == ALWAYS_FALSE:
             drafts.skip(drafts.left(), SkipStep.STATISTICS, predicate=predicate)
         return
-    rows = RowColumns(version.contents.partitions, len(keys), "partition {}".format)
+    rows = RowColumns(version.contents().partitions, len(keys), "partition {}".format)
     columns = {leaf.field.id: _bounds(rows, keys[leaf.field.id], leaf.field) for leaf in tests}
     holds = np.stack([leaf_verdicts(leaf, columns[leaf.field.id]) == Verdict.ALL for leaf in tests], axis=1)
     _, examples, numbers = np.unique(_bits(holds), return_index=True, return_inverse=True)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from app.options.table_options import MergeEngine
 from app.planning.plan.decisions import Drafts
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.request.effort import Effort
@@ -33,9 +34,8 @@ from app.planning.scan.partition_filters import only_on
 from app.planning.scan.partition_pruning import prune_partitions
 from app.planning.scan.value_filter import ValueFilter
 from app.planning.side_files.file_indexes import FileIndexes
-from app.planning.version.version import keeps_one_version
+from app.planning.version.contents import keeps_one_version
 from app.predicates.binding.names import Names
-from app.table.schema.options import MergeEngine
 from app.table.statistics.key_ranks import key_ranks
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Planner:
     def run(self) -> Drafts:
         """Every file that was asked about, decided."""
         version, request = self.version, self.request
-        files = version.files
+        files = version.files()
         named = None if request.files is None else files.named(request.files)
         drafts = Drafts.start(files, self._beside(named), self.predicate, explain=request.explain)
         prune_partitions(drafts, version)
@@ -114,7 +114,7 @@ class Planner:
 
     def _beside(self, named: NDArray[np.int64] | None) -> NDArray[np.int64]:
         """The files that may merge with those that are named: all of their buckets."""
-        files = self.version.files
+        files = self.version.files()
         if named is None:
             return files.all()
         buckets = files.columns.bucket_keys
@@ -164,6 +164,6 @@ class Planner:
 
     def _ranks(self, files: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         version = self.version
-        all_files = version.files
+        all_files = version.files()
         parts = [(all_files.manifests[number], rows) for number, _, rows in all_files.by_manifest(files)]
         return key_ranks(parts, version.file_schema, version.schema)

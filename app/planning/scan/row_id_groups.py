@@ -67,7 +67,7 @@ class JoinedGroups:
             files: with each file all others of its bucket that a read has to see, ascending.
             statistics: of the version's files.
         """
-        all_files = statistics.version.files
+        all_files = statistics.version.files()
         first, sequence = np.zeros(len(files), np.int64), np.zeros(len(files), np.int64)
         known = np.zeros(len(files), np.bool_)
         for number, part, rows in all_files.by_manifest(files):
@@ -127,7 +127,7 @@ class JoinedGroups:
         if self.statistics.version.schema.by_id[column.id].name != column.name:
             return None
         holders = self.holders(column.id)[groups]
-        row_count = self.statistics.version.files.columns.row_counts[self.members[self.starts[groups]]]
+        row_count = self.statistics.version.files().columns.row_counts[self.members[self.starts[groups]]]
         null_count = np.where(holders == NOBODY, row_count, UNKNOWN_COUNT)
         held = holders >= 0
         files = self.members[holders[held]]
@@ -168,7 +168,7 @@ class JoinedGroups:
     def _holds(self, column_id: int) -> NDArray[np.bool_]:
         """Which files were written with the column, shape (m,)."""
         version = self.statistics.version
-        all_files = version.files
+        all_files = version.files()
         order = np.argsort(self.members)
         holds = np.zeros(len(self.members), np.bool_)
         for number, part, rows in all_files.by_manifest(self.members[order]):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from app.file_index.asking import Asked
+    from app.file_index.index_choice import Asked
     from app.file_index.stacked.heads import Heads
     from app.storage import Warehouse
 

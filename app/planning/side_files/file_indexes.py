@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from app.errors import CorruptIndexError
-from app.file_index.asking import known_kind
+from app.file_index.index_kinds import KINDS
 from app.file_index.stacked.index import StackedIndex
 from app.planning.side_files.indexes import SideIndexes
 from app.planning.version.file_bounds import FileBounds
 from app.storage import check_deadline
-from app.table.schema.index_options import declared_indexes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from app.errors import PaimonIndexError
-    from app.file_index.asking import Asked
     from app.file_index.container import FileIndex
+    from app.file_index.index_choice import Asked
     from app.planning.version.version import Version
     from app.table.manifests.derived import Derived
     from app.table.manifests.manifest import Manifest
@@ -65,7 +64,7 @@ class FileIndexes:
             CorruptMetadataError: a file has more than one.
         """
         found = np.zeros(len(files), np.bool_)
-        all_files = self.version.files
+        all_files = self.version.files()
         for number, part, rows in all_files.by_manifest(files):
             embedded = ~all_files.manifests[number].embedded_indexes.is_null[rows]
             found[part] = embedded if embedded.all() else embedded | self._side(number).has_index(rows)
@@ -74,10 +73,12 @@ class FileIndexes:
     def path(self, file: int) -> str:
         """The file that a file's index is in."""
         version = self.version
-        number, row = version.files.place(file)
-        if version.files.manifests[number].embedded_indexes.lengths[row] < 0:
+        number, row = version.files().place(file)
+        if version.files().manifests[number].embedded_indexes.lengths[row] < 0:
             return self._side(number).paths(np.array([row]))[0]
-        return f"{version.loader.paths.data_file(version.files.entry(file))} (index embedded in its manifest)"
+        return (
+            f"{version.loader.paths.data_file(version.files().entry(file))} (index embedded in its manifest)"
+        )
 
     def stacks(self, files: NDArray[np.int64], asked: Asked) -> Iterator[Stacked]:
         """The indexes of ascending ``files`` that all have one, in as few stacks as there is memory for.
@@ -91,7 +92,7 @@ class FileIndexes:
         Raises:
             DeadlineExceededError: the request's time ran out.
         """
-        all_files = self.version.files
+        all_files = self.version.files()
         for number, part, rows in all_files.by_manifest(files):
             check_deadline()
             manifest = all_files.manifests[number]
@@ -122,7 +123,7 @@ class FileIndexes:
         """What the caller has to know of how indexes were loaded."""
         if not self._apart:
             return []
-        size = sum(size or 0 for _, size in self.version.manifest_files)
+        size = sum(size or 0 for _, size in self.version.manifest_files())
         told = (
             f"indexes embedded in {len(self._apart)} manifests are read again for each plan that asks them: "
             f"the version's manifests ({size} bytes) are too large to be kept beside those of other tables, "
@@ -132,7 +133,7 @@ class FileIndexes:
 
     def failures(self, files: NDArray[np.int64]) -> Iterator[tuple[int, PaimonIndexError]]:
         """Why indexes of ascending ``files`` could not be read, as far as somebody asked for them."""
-        for number, part, rows in self.version.files.by_manifest(files):
+        for number, part, rows in self.version.files().by_manifest(files):
             found = self._beside[number].failures if number in self._beside else {}
             if found:
                 failed = np.isin(rows, list(found))
@@ -145,14 +146,14 @@ class FileIndexes:
             return _stacked(manifest.embedded_indexes, manifest.derived)
         # Of these there is one at a time, since all of them may be more than there is memory for.
         self._apart.add(number)
-        apart = self.version.table.embedded_indexes(self.version.manifest_files[number])
+        apart = self.version.table.embedded_indexes(self.version.manifest_files()[number])
         return _stacked(apart.column, apart.derived)
 
     def _side(self, number: int) -> SideIndexes:
         if number not in self._beside:
             version = self.version
-            key = (version.loader.warehouse.name, version.table.directory, *version.manifest_files[number])
-            self._beside[number] = SideIndexes(version.loader, version.files.manifests[number], key)
+            key = (version.loader.warehouse.name, version.table.directory, *version.manifest_files()[number])
+            self._beside[number] = SideIndexes(version.loader, version.files().manifests[number], key)
         return self._beside[number]
 
 
@@ -162,9 +163,9 @@ def open_declared(version: Version) -> None:
     Raises:
         CorruptMetadataError: the statistics of one of the manifests are damaged.
     """
-    files, bounds = version.files, FileBounds(version)
-    for declared in declared_indexes(version.schema):
-        column, kind = version.schema.by_name.get(declared.column), known_kind(declared.index_type)
+    files, bounds = version.files(), FileBounds(version)
+    for declared in version.schema.options.file_indexes:
+        column, kind = version.schema.by_name.get(declared.column), KINDS.get(declared.kind)
         if column is None or kind is None:
             continue
         bounds.values(column, files.all())

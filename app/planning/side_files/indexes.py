@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
-from app.file_index.index_kinds import IndexKind
 from app.planning.side_files.fetch import FRONT_BYTES, fetch_fronts, fetch_payloads
 from app.planning.side_files.segments import (
     FILES_OF_HEADS,
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from app.errors import PaimonIndexError
-    from app.file_index.asking import Asked
+    from app.file_index.index_choice import Asked
     from app.file_index.stacked.index import StackedIndex
     from app.planning.side_files.fetch import Fronts
     from app.planning.version.index_access import IndexLoader
@@ -175,7 +174,7 @@ class SideIndexes:
     ) -> BodySegment:
         """The asked indexes of a part of the segment that begins with row ``first``, ``rows`` among them."""
         caches = self.loader.caches
-        is_bloom = all(kind is IndexKind.BLOOM_FILTER for _, kind in asked)
+        is_bloom = not any(kind.tells_rows for _, kind in asked)
         cache = caches.bloom_filters if is_bloom else caches.bitmaps
         first, count = first + part.start, min(part.stop, len(fronts.heads)) - part.start
         key = (*self.key, asked, first, len(part))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from app.file_index.asking import Asked
+    from app.file_index.index_choice import Asked
 
 Item = TypeVar("Item")
 

@@ -17,10 +17,10 @@ from app.errors import (
     StorageError,
     UnsupportedFormatError,
 )
+from app.file_index.answers.result import SKIP, Rows
 from app.file_index.container import MAGIC, FileIndex
 from app.file_index.evaluation import evaluate
 from app.file_index.inspect import inspect
-from app.file_index.result import SKIP, Rows
 from app.file_index.top_n import indexed_rows, top_n
 from app.planning.plan.file_plan import ExplainStep
 from app.planning.request.effort import Effort
@@ -34,8 +34,8 @@ from app.types import DataField, parse_type
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from app.file_index.result import Result
-    from app.file_index.trace import Step
+    from app.file_index.answers.result import Result
+    from app.file_index.answers.trace import Step
     from app.planning.request.limits import Limits
     from app.planning.request.requests import EvaluateRequest, IndexFileRef
     from app.predicates.model import BoundPredicate

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app.table.schema.index_options import declared_indexes
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -69,7 +67,7 @@ def describe_index_files(version: Version, index_type: str | None) -> list[Json]
     return [
         {
             "kind": entry.kind.name,
-            "partition": version.partition_json(entry.partition),
+            "partition": version.partitions.json(entry.partition),
             "bucket": entry.bucket,
             "index_type": entry.file.index_type,
             "file_name": entry.file.file_name,
@@ -94,6 +92,6 @@ def describe_index_files(version: Version, index_type: str | None) -> list[Json]
 
 def _indexes(schema: TableSchema) -> list[Json]:
     return [
-        {"column": each.column, "type": each.index_type, "options": dict(each.parameters)}
-        for each in declared_indexes(schema)
+        {"column": each.column, "type": each.kind, "options": dict(each.parameters)}
+        for each in schema.options.file_indexes
     ]

@@ -54,7 +54,7 @@ class FileBounds:
         if version.schema.by_id[column.id].name != column.name:
             return None
         pieces = []
-        all_files = version.files
+        all_files = version.files()
         for number, _, rows in all_files.by_manifest(files):
             manifest = all_files.manifests[number]
             every_row = np.arange(len(manifest.kinds))

@@ -26,8 +26,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from app.predicates.binding.places import Doubt, Exact, Gap, Place, Regions, Stretch, either, united
-from app.types.civil_time import NANOS_PER_DAY
 from app.types.session_zone import MAX_OFFSET_NANOS, Instants
+from app.types.time_units import NANOS_PER_DAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -32,10 +32,9 @@ from app.predicates.binding.places import (
 from app.predicates.spark_text import cast_date, cast_timestamp
 from app.predicates.unbound import Literal, LiteralKind
 from app.types import TypeRoot
-from app.types.civil_time import NANOS_PER_DAY
 from app.types.data_types import TIMESTAMP_ROOTS
 from app.types.session_zone import Instants, instants_of_clock, instants_of_day, instants_of_text
-from app.types.values import NANOS_PER_MICRO
+from app.types.time_units import NANOS_PER_DAY, NANOS_PER_MICRO
 
 if TYPE_CHECKING:
     from app.types import DataType

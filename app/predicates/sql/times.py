@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from app.predicates.spark_text import cast_date, cast_timestamp
 from app.predicates.unbound import Literal, LiteralKind
-from app.types.civil_time import NANOS_PER_DAY
 from app.types.session_zone import Instants, instants_of_clock, instants_of_day, instants_of_text
+from app.types.time_units import NANOS_PER_DAY
 
 if TYPE_CHECKING:
     from app.types.session_zone import SessionZone

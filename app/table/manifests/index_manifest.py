@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pyarrow as pa
 
-from app.errors import CorruptMetadataError, UnsupportedFormatError
+from app.errors import CorruptMetadataError
 from app.table.manifests.manifest_entry import FileKind
-from app.table.manifests.record_files import read_columns
+from app.table.manifests.record_files import check_version, read_columns
 from app.table.records.columns import RecordColumns
 from app.table.records.expected import ArrayOf, Nullable, RecordOf
 from app.types.index_files import DELETION_VECTORS, DeletionRange, GlobalIndex, IndexFileMeta
@@ -104,9 +104,7 @@ class IndexManifest:
             UnsupportedFormatError: it is of another version or format.
         """
         records = read_columns(data, _FIELDS)
-        versions = records.integers("_VERSION", np.int32).tolist()
-        if unknown := set(versions) - {_VERSION}:
-            raise UnsupportedFormatError(f"index manifests of version {min(unknown)} cannot be read")
+        check_version(records, _VERSION, "index manifests")
         kinds = records.integers("_KIND", np.int32).tolist()
         if unknown := set(kinds) - set(FileKind):
             raise CorruptMetadataError(

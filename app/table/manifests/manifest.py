@@ -42,7 +42,7 @@ import numpy as np
 import pyarrow as pa
 from xxhash import xxh3_128_digest
 
-from app.errors import CorruptMetadataError, UnsupportedFormatError
+from app.errors import CorruptMetadataError
 from app.table.avro.apart import ColumnApart
 from app.table.manifests.derived import Derived
 from app.table.manifests.manifest_entry import (
@@ -52,7 +52,7 @@ from app.table.manifests.manifest_entry import (
     FileSource,
     ManifestEntry,
 )
-from app.table.manifests.record_files import is_orc, read_columns_apart
+from app.table.manifests.record_files import check_version, is_orc, read_columns_apart
 from app.table.manifests.row_statistics import STATISTICS, StatisticsColumns
 from app.table.records.columns import NameLists, OptionalIntegers, RecordColumns
 from app.table.records.expected import ArrayOf, Nullable, RecordOf
@@ -325,9 +325,7 @@ class EmbeddedIndexes:
 
 
 def _check(entries: RecordColumns, files: RecordColumns) -> None:
-    versions = entries.integers("_VERSION", np.int32)
-    for row in np.flatnonzero(versions != _VERSION)[:1]:
-        raise UnsupportedFormatError(f"manifests of version {versions[row]} cannot be read")
+    check_version(entries, _VERSION, "manifests")
     kinds = entries.integers("_KIND", np.int32)
     for row in np.flatnonzero((kinds != FileKind.ADD) & (kinds != FileKind.DELETE))[:1]:
         raise CorruptMetadataError(f"expected a manifest entry of kind 0 or 1, found {kinds[row]}")

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 
-from app.errors import CorruptMetadataError, UnsupportedFormatError
-from app.table.manifests.record_files import read_columns
+from app.errors import CorruptMetadataError
+from app.table.manifests.record_files import check_version, read_columns
 from app.table.manifests.row_statistics import STATISTICS
 from app.table.records.expected import Nullable, RecordOf
 
@@ -73,9 +73,7 @@ class ManifestList:
             UnsupportedFormatError: it is of another version or format.
         """
         records = read_columns(data, _RECORD)
-        versions = records.integers("_VERSION", np.int32).tolist()
-        if unknown := set(versions) - {_VERSION}:
-            raise UnsupportedFormatError(f"manifest lists of version {min(unknown)} cannot be read")
+        check_version(records, _VERSION, "manifest lists")
         sizes = records.integers("_FILE_SIZE", np.int64).tolist()
         if min(sizes, default=0) < 0:
             raise CorruptMetadataError(f"a manifest of {min(sizes)} bytes")

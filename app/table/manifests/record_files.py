@@ -17,7 +17,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from app.errors import CorruptMetadataError
+import numpy as np
+
+from app.errors import CorruptMetadataError, UnsupportedFormatError
 from app.table.avro import container as avro
 from app.table.orc.records import MAGIC as ORC_MAGIC
 from app.table.orc.records import read_orc
@@ -79,3 +81,14 @@ def _columnar_reader(data: Buffer) -> Callable[[Buffer, RecordOf], RecordColumns
         if start.startswith(magic):
             return read
     raise CorruptMetadataError(f"expected an Avro, ORC or Parquet file, found one of {start!r}", offset=0)
+
+
+def check_version(records: RecordColumns, version: int, what: str) -> None:
+    """Refuses records of a version that is not known.
+
+    Raises:
+        UnsupportedFormatError: a record's ``_VERSION`` is another one.
+    """
+    found = records.integers("_VERSION", np.int32)
+    for row in np.flatnonzero(found != version)[:1]:
+        raise UnsupportedFormatError(f"{what} of version {found[row]} cannot be read")

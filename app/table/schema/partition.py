@@ -27,10 +27,10 @@ import numpy as np
 
 from app.errors import UnsupportedFormatError
 from app.types import DataType, TypeRoot, Value, to_json
-from app.types.binary_row import read_row
+from app.types.binary_row.row import read_row
 from app.types.civil_time import civil_date
 from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, TIMESTAMP_ROOTS
-from app.types.values import NANOS_PER_MILLI
+from app.types.time_units import NANOS_PER_MILLI, NANOS_PER_SECOND
 
 if TYPE_CHECKING:
     from app.table.schema.schema import TableSchema
@@ -40,7 +40,6 @@ _ESCAPED = re.compile(r"""[\x01-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
 _NO_BREAK_SPACES = frozenset("\u00a0\u2007\u202f")
 _JAVA_CONTROL_SPACES = frozenset("\t\n\v\f\r\x1c\x1d\x1e\x1f")
 _NANOS_PER_DAY = 86_400_000_000_000
-_NANOS_PER_SECOND = 1_000_000_000
 _PLAIN_BELOW = 7
 _PLAIN_FROM = -3
 
@@ -125,7 +124,7 @@ def _date(days: int) -> str:
 
 def _clock(nanos: int) -> tuple[str, str, int]:
     """``(HH:mm, ss, nanoseconds)`` of a time of day."""
-    seconds, fraction = divmod(nanos, _NANOS_PER_SECOND)
+    seconds, fraction = divmod(nanos, NANOS_PER_SECOND)
     return f"{seconds // 3600:02}:{seconds // 60 % 60:02}", f"{seconds % 60:02}", fraction
 
 

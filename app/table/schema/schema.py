@@ -25,10 +25,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
 from app.errors import CorruptMetadataError, RequestError
-from app.table.schema.digest import content_digest
+from app.options.table_options import POSTPONED_BUCKETS, UNBOUNDED_BUCKETS, MergeEngine, TableOptions
 from app.table.schema.json_object import JsonObject
-from app.table.schema.options import POSTPONED_BUCKETS, UNBOUNDED_BUCKETS, MergeEngine, TableOptions
 from app.types import DataField, parse_type
+from app.types.digest import content_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -30,8 +30,8 @@ from app.types.data_types import (
     DataType,
     TypeRoot,
 )
+from app.types.time_units import MILLIS_PER_DAY, NANOS_PER_MILLI
 from app.types.value_arrays import INT64
-from app.types.values import MILLIS_PER_DAY, NANOS_PER_MILLI
 
 if TYPE_CHECKING:
     from collections.abc import Callable

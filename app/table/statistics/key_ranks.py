@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.table.statistics.bounds_cast import bounds_cast
-from app.table.statistics.row_columns import RowColumns
+from app.types.binary_row.columns import RowColumns
 from app.types.grouping import alike
 from app.types.value_arrays import concat
 

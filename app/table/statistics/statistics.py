@@ -15,8 +15,8 @@ import numpy as np
 from app.errors import CorruptMetadataError
 from app.predicates.column_bounds import UNKNOWN_COUNT, ColumnBounds
 from app.table.statistics.bounds_cast import bounds_cast
-from app.table.statistics.row_columns import RowColumns
 from app.table.statistics.trusted_bounds import trusted_bounds
+from app.types.binary_row.columns import RowColumns
 from app.types.data_types import DataField, DataType, TypeRoot
 from app.types.grouping import alike
 from app.types.value_arrays import placeholders

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from app.types.data_types import FLOATING_ROOTS, TIMESTAMP_ROOTS
+from app.types.time_units import NANOS_PER_MILLI
 from app.types.value_arrays import INT64
-from app.types.values import NANOS_PER_MILLI
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

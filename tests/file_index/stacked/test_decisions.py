@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.file_index.stacked.answers import Answer
+from app.file_index.answers.file_answers import Answer
 from app.file_index.stacked.decisions import FileDecisions
 
 FILES = 6

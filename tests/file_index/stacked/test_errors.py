@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from app.errors import CorruptIndexError
-from app.file_index import bit_slice_index, bitmap, bloom_filter, range_bitmap
+from app.file_index.answers.file_answers import Answer
+from app.file_index.bitmap import bitmap
+from app.file_index.bloom_filter import bloom_filter
 from app.file_index.container import FileIndex, write
 from app.file_index.evaluation import evaluate
-from app.file_index.index_kinds import IndexKind
-from app.file_index.stacked.answers import Answer
+from app.file_index.index_kinds import BITMAP
+from app.file_index.range_bitmap import bit_slice_index, range_bitmap
 from app.file_index.stacked.evaluation import evaluate_files
 from app.file_index.stacked.heads import Heads
 from app.file_index.stacked.index import StackedIndex
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from app.file_index.stacked.answers import Answers
+    from app.file_index.answers.file_answers import Answers
     from app.file_index.stacked.decisions import FileDecisions
     from app.predicates.model import BoundPredicate
     from app.types import Value
@@ -261,9 +263,9 @@ def test_opens_each_kind_once_and_estimates_its_memory_before() -> None:
     index = StackedIndex.read(BytesColumn.of(contents))
     estimated = index.own_nbytes
 
-    opened = index.open("c", IndexKind.BITMAP, INT)
+    opened = index.open("c", BITMAP, INT)
 
-    assert opened is index.open("c", IndexKind.BITMAP, INT)
+    assert opened is index.open("c", BITMAP, INT)
     assert opened.stack is not None
     assert opened.stack.nbytes <= estimated
     assert index.nbytes == estimated + sum(map(len, contents))

@@ -10,12 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.errors import CorruptIndexError
-from app.file_index import bitmap, bloom_filter, bsi, container, range_bitmap
-from app.file_index.asking import asked_indexes
+from app.file_index import container
+from app.file_index.answers.result import KEEP, SKIP, Rows
+from app.file_index.bitmap import bitmap
+from app.file_index.bloom_filter import bloom_filter
+from app.file_index.bsi import bsi
 from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
-from app.file_index.index_kinds import IndexKind, takes
-from app.file_index.result import KEEP, SKIP, Rows
+from app.file_index.index_choice import asked_indexes
+from app.file_index.index_kinds import BSI, KINDS, IndexKind
+from app.file_index.range_bitmap import range_bitmap
 from app.file_index.stacked.evaluation import evaluate_files
 from app.file_index.stacked.heads import Heads
 from app.file_index.stacked.index import StackedIndex
@@ -37,27 +41,27 @@ from tests.key_columns import key_column
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from app.file_index.result import Result
+    from app.file_index.answers.result import Result
     from app.file_index.stacked.decisions import FileDecisions
     from app.predicates.model import BoundPredicate
     from app.types import DataType, Value
 
-INDEXED = [data_type for data_type in TYPES if any(takes(kind, data_type) for kind in IndexKind)]
+INDEXED = [data_type for data_type in TYPES if any(kind.takes(data_type) for kind in KINDS.values())]
 INT = parse_type("INT")
 
 
 def _payload(draw: st.DrawFn, kind: IndexKind, rows: Sequence[Value | None], data_type: DataType) -> bytes:
     column = key_column(rows, data_type)
     match kind:
-        case IndexKind.BLOOM_FILTER:
+        case "bloom-filter":
             items, fpp = draw(st.sampled_from([(20, 0.05), (20, 0.3), (50, 0.05)]))
             return bloom_filter.write(column, items, fpp)
-        case IndexKind.BITMAP:
+        case "bitmap":
             version, block_bytes = draw(st.sampled_from([(1, 64), (2, 64), (2, 16384)]))
             return bitmap.write(column, version, block_bytes)
-        case IndexKind.RANGE_BITMAP:
+        case "range-bitmap":
             return range_bitmap.write(column, draw(st.sampled_from([0, 16, 16384])))
-        case IndexKind.BSI:
+        case _:
             return bsi.write(column)
 
 
@@ -66,12 +70,12 @@ def _containers(
     draw: st.DrawFn, columns_of_file: Mapping[str, Sequence[Value | None]], data_type: DataType
 ) -> bytes:
     """A file with some indexes on some of its columns."""
-    taken = [kind for kind in IndexKind if takes(kind, data_type)]
+    taken = [kind for kind in KINDS.values() if kind.takes(data_type)]
     kinds = st.lists(st.sampled_from(taken), max_size=len(taken), unique=True)
     listed: dict[str, list[tuple[str, bytes | None]]] = {}
     for name, rows in columns_of_file.items():
         chosen = draw(kinds)
-        listed[name] = [(kind.value, _payload(draw, kind, rows, data_type)) for kind in chosen]
+        listed[name] = [(kind, _payload(draw, kind, rows, data_type)) for kind in chosen]
         if draw(st.integers(0, 5)) == 0:
             listed[name].append(("later", b"?"))
     if draw(st.integers(0, 9)) == 0:
@@ -100,7 +104,7 @@ def _predicates(draw: st.DrawFn, leaf: st.SearchStrategy[BoundLeaf]) -> BoundPre
 @st.composite
 def _tables(draw: st.DrawFn, data_type: DataType) -> tuple[list[dict[str, list[Value | None]]], list[bytes]]:
     """The columns ``a`` and ``b`` of some files, and their containers."""
-    least = not takes(IndexKind.BSI, data_type)
+    least = not BSI.takes(data_type)
     files = draw(
         st.lists(st.tuples(*(columns(data_type, least_integer=least) for _ in "ab")), min_size=1, max_size=6)
     )

@@ -13,9 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.errors import CorruptIndexError
-from app.file_index import bitmap, bloom_filter, bsi, range_bitmap
+from app.file_index.bitmap import bitmap
+from app.file_index.bloom_filter import bloom_filter
+from app.file_index.bsi import bsi
 from app.file_index.container import write
-from app.file_index.index_kinds import IndexKind, open_index, takes
+from app.file_index.index_kinds import (
+    BITMAP,
+    KINDS,
+    IndexKind,
+    open_index,
+)
+from app.file_index.range_bitmap import range_bitmap
 from app.file_index.stacked.evaluation import evaluate_files
 from app.file_index.stacked.index import StackedIndex
 from app.predicates.model import BoundLeaf, Operator
@@ -99,7 +107,7 @@ def test_refuses_cheaply(kind: str, payload: bytes, data_type: DataType, files: 
     started = time.perf_counter()
     tracemalloc.start()
     try:
-        opened = index.open("c", IndexKind(kind), data_type)
+        opened = index.open("c", KINDS[kind], data_type)
         peak_bytes = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -118,10 +126,10 @@ _ROWS: dict[str, Sequence[Value | None]] = {
 
 _WRITTEN = [
     (kind, type_text, version)
-    for kind in IndexKind
+    for kind in KINDS.values()
     for type_text in _ROWS
-    for version in ((1, 2) if kind is IndexKind.BITMAP else (1,))
-    if takes(kind, parse_type(type_text))
+    for version in ((1, 2) if kind is BITMAP else (1,))
+    if kind.takes(parse_type(type_text))
 ]
 
 
@@ -130,22 +138,20 @@ def test_refuses_whatever_a_reader_refuses(kind: IndexKind, type_text: str, vers
     data_type, rows = parse_type(type_text), _ROWS[type_text]
     column = key_column(rows, data_type)
     match kind:
-        case IndexKind.BLOOM_FILTER:
+        case "bloom-filter":
             payload = bloom_filter.write(column, 20, 0.1)
-        case IndexKind.BITMAP:
+        case "bitmap":
             payload = bitmap.write(column, version, 64)
-        case IndexKind.RANGE_BITMAP:
+        case "range-bitmap":
             payload = range_bitmap.write(column, 16)
-        case IndexKind.BSI:
+        case _:
             payload = bsi.write(column)
     damaged = [payload[:size] for size in range(len(payload))]
     for at in range(len(payload)):
         damaged += [
             payload[:at] + bytes([value]) + payload[at + 1 :] for value in (0, 1, 2, 20, 127, 128, 255)
         ]
-    index = StackedIndex.read(
-        BytesColumn.of([write({"c": [(kind.value, each)]}) for each in [*damaged, payload]])
-    )
+    index = StackedIndex.read(BytesColumn.of([write({"c": [(kind, each)]}) for each in [*damaged, payload]]))
 
     broken = index.open("c", kind, data_type).broken
 
@@ -157,14 +163,14 @@ def test_refuses_whatever_a_reader_refuses(kind: IndexKind, type_text: str, vers
             assert broken[file], each
 
 
-@pytest.mark.parametrize("kind", list(IndexKind))
+@pytest.mark.parametrize("kind", list(KINDS.values()))
 @given(
     payloads=st.lists(st.binary(max_size=120), min_size=1, max_size=4), wanted=st.sampled_from([INT, STRING])
 )
 @settings(deadline=None)
 def test_survives_any_payload(kind: IndexKind, payloads: list[bytes], wanted: DataType) -> None:
-    field = DataField(0, "c", wanted if takes(kind, wanted) else INT)
-    index = StackedIndex.read(BytesColumn.of([write({"c": [(kind.value, each)]}) for each in payloads] * 9))
+    field = DataField(0, "c", wanted if kind.takes(wanted) else INT)
+    index = StackedIndex.read(BytesColumn.of([write({"c": [(kind, each)]}) for each in payloads] * 9))
     files = np.arange(len(index))
 
     for operator in (Operator.EQUAL, Operator.GREATER_THAN, Operator.IS_NULL, Operator.NOT_EQUAL):

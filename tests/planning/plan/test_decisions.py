@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from app.file_index.result import Rows
+from app.file_index.answers.result import Rows
 from app.planning.plan.decisions import Drafts, decision
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.version.files import FileColumns, Files

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from app.file_index import container
-from app.file_index.index_kinds import IndexKind
+from app.file_index.index_kinds import BITMAP
 from app.planning.plan.file_plan import FilePlan, KeepReason
 from app.planning.request.requests import SelectionForm
 from app.types import DataField, parse_type
-from app.types.binary_row import serialize_row
+from app.types.binary_row.row import serialize_row
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, names_of, no_statistics, payload
 from tests.table.entries import entry
@@ -35,7 +35,7 @@ OUTSIDE = "s3://elsewhere/outside.orc"
 def made(tmp_path: Path) -> MadeTable:
     """Files of two partitions in two manifests; every third row of each has the number 1."""
     index = container.write(
-        {"number": [("bitmap", payload(IndexKind.BITMAP, [row % 3 for row in range(ROWS)], NUMBER))]}
+        {"number": [("bitmap", payload(BITMAP, [row % 3 for row in range(ROWS)], NUMBER))]}
     )
     rows = [serialize_row([day], [DAY.type]) for day in (7, None)]
     files = [
@@ -71,7 +71,7 @@ def test_each_file_is_described_as_its_manifest_does(made: MadeTable, service: I
 
     assert len(plan.files) == 4
     for at, file in enumerate(plan.files):
-        written = version.files.entry(at)
+        written = version.files().entry(at)
         assert isinstance(file, FilePlan)
         assert (file.file_name, file.file_size, file.row_count) == (f"data-{at}.parquet", 10 + at, ROWS)
         assert (file.level, file.bucket, file.total_buckets, file.schema_id) == (at, at, -1, 0)
@@ -104,7 +104,7 @@ def test_files_are_a_sequence(made: MadeTable, service: IndexService) -> None:
 @pytest.mark.parametrize("written", [None, "number = 1", "day = 7"])
 def test_a_plan_keeps_no_manifest_alive(made: MadeTable, service: IndexService, written: str | None) -> None:
     plan = made.plan(service, written, explain=True)
-    held = [weakref.ref(manifest.file_sizes) for manifest in made.version(service).manifests]
+    held = [weakref.ref(manifest.file_sizes) for manifest in made.version(service).manifests()]
     before = [repr(file) for file in plan.files]
 
     service.clear_caches()

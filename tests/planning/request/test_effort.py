@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.file_index import container
-from app.file_index.index_kinds import IndexKind
+from app.file_index.index_kinds import KINDS
 from app.planning.plan.file_plan import KeepReason
 from app.planning.request.effort import FILE_QUESTIONS, ROW_QUESTIONS, SHORT_LIST, Effort
 from app.planning.request.requests import SelectionForm
@@ -37,17 +37,17 @@ def among(values: Sequence[int], operator: Operator = Operator.IN) -> BoundLeaf:
     return BoundLeaf(operator, NUMBER, tuple(sorted(set(values))))
 
 
-@pytest.fixture(scope="module", params=[*IndexKind, "beside"])
+@pytest.fixture(scope="module", params=[*KINDS.values(), "beside"])
 def made(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[MadeTable, IndexService]]:
     """A table of a few manifests whose files have an index of one kind, or several beside them."""
     root = tmp_path_factory.mktemp("warehouse")
     table = MadeTable.make(root, [NUMBER])
-    kinds = list(IndexKind) if request.param == "beside" else [request.param]
+    kinds = list(KINDS.values()) if request.param == "beside" else [request.param]
     entries = []
     for file, rows in enumerate(VALUES):
-        content = container.write({"number": [(kind.value, payload(kind, rows, NUMBER)) for kind in kinds]})
+        content = container.write({"number": [(kind, payload(kind, rows, NUMBER)) for kind in kinds]})
         name = f"data-{file}"
         beside = request.param == "beside"
         if beside:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.file_index.answers.result import SKIP
 from app.file_index.evaluation import evaluate
-from app.file_index.index_kinds import IndexKind
-from app.file_index.result import SKIP
+from app.file_index.index_kinds import BITMAP
 from app.planning.plan.file_plan import KeepReason, SkipStep
 from app.planning.request.requests import SelectionForm
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Constant
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from app.predicates.model import BoundPredicate
     from app.table.manifests.manifest_entry import ManifestEntry
 
-BITMAP = (IndexKind.BITMAP,)
+WITH_BITMAP = (BITMAP,)
 
 
 @pytest.fixture(scope="module")
@@ -172,8 +172,8 @@ def test_of_single_rows_just_those_that_match_are_kept(
 
 
 def test_an_older_files_index_is_not_asked_for_what_a_newer_one_replaced(warehouse: Warehouse) -> None:
-    old = JoinedFile(0, {A: [1, 2], B: [5, 6]}, {A: BITMAP, B: BITMAP}, has_statistics=False)
-    new = JoinedFile(0, {B: [7, 8]}, {B: BITMAP}, has_statistics=False)
+    old = JoinedFile(0, {A: [1, 2], B: [5, 6]}, {A: WITH_BITMAP, B: WITH_BITMAP}, has_statistics=False)
+    new = JoinedFile(0, {B: [7, 8]}, {B: WITH_BITMAP}, has_statistics=False)
     made = warehouse.table_of([old, new], [0, 1])
 
     def kept(written: str) -> list[str]:
@@ -184,7 +184,7 @@ def test_an_older_files_index_is_not_asked_for_what_a_newer_one_replaced(warehou
 
 
 def test_what_decided_of_a_group_is_told(warehouse: Warehouse) -> None:
-    old = JoinedFile(0, {A: [1, 3], B: [5, 6]}, {A: BITMAP})
+    old = JoinedFile(0, {A: [1, 3], B: [5, 6]}, {A: WITH_BITMAP})
     made = warehouse.table_of([old, JoinedFile(0, {B: [7, 8]})], [0, 1])
 
     plan = made.plan(warehouse.service, "a = 2", explain=True)
@@ -196,7 +196,7 @@ def test_what_decided_of_a_group_is_told(warehouse: Warehouse) -> None:
 
 
 def test_a_broken_index_keeps_its_group(warehouse: Warehouse) -> None:
-    old = JoinedFile(0, {A: [1, 3], B: [5, 6]}, {A: BITMAP})
+    old = JoinedFile(0, {A: [1, 3], B: [5, 6]}, {A: WITH_BITMAP})
     whole = old.entry("old", 1)
     assert whole.file.embedded_index is not None
     broken = replace(whole, file=replace(whole.file, embedded_index=whole.file.embedded_index[:-3]))
@@ -212,7 +212,10 @@ def test_a_broken_index_keeps_its_group(warehouse: Warehouse) -> None:
 
 
 def test_nothing_is_said_of_a_column_of_two_equally_new_files(warehouse: Warehouse) -> None:
-    one, other = JoinedFile(0, {A: [1, 1]}, {A: BITMAP}), JoinedFile(0, {A: [2, 2], B: [3, 3]}, {A: BITMAP})
+    one, other = (
+        JoinedFile(0, {A: [1, 1]}, {A: WITH_BITMAP}),
+        JoinedFile(0, {A: [2, 2], B: [3, 3]}, {A: WITH_BITMAP}),
+    )
     made = warehouse.table([one.entry("one", 4), other.entry("other", 4)])
 
     assert len(made.plan(warehouse.service, "a = 9").files) == 2
@@ -227,7 +230,7 @@ def blob(first: int, rows: int, name: str) -> ManifestEntry:
 @pytest.mark.parametrize("name", ["1-{}.blob", "2-{}.vector.lance"])
 def test_files_of_some_of_the_rows_go_with_their_group(warehouse: Warehouse, name: str) -> None:
     """Blob and vector files hold some rows of a group each; of their columns nothing is said."""
-    rows = JoinedFile(0, {A: [1, 2, 3, 5], B: [1, 1, 1, 1]}, {A: BITMAP}).entry("rows", 2)
+    rows = JoinedFile(0, {A: [1, 2, 3, 5], B: [1, 1, 1, 1]}, {A: WITH_BITMAP}).entry("rows", 2)
     made = warehouse.table([blob(0, 3, name.format(0)), rows, blob(3, 1, name.format(1))])
 
     def kept(written: str) -> int:

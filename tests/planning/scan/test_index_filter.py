@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.file_index import container
+from app.file_index.answers.result import KEEP, SKIP
 from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
-from app.file_index.index_kinds import IndexKind, takes
-from app.file_index.result import KEEP, SKIP
+from app.file_index.index_kinds import BITMAP, KINDS
 from app.planning.plan.file_plan import KeepReason, SkipStep
 from app.planning.request.requests import SelectionForm
 from app.predicates.model import BoundAnd, BoundOr, Unknown
@@ -92,9 +92,9 @@ def containers(draw: st.DrawFn, values: Mapping[DataField, Sequence[Value | None
     """Any indexes that the columns of a file can have."""
     listed = {
         field.name: [
-            (kind.value, payload(kind, rows, field))
-            for kind in IndexKind
-            if takes(kind, field.type) and draw(st.booleans())
+            (kind, payload(kind, rows, field))
+            for kind in KINDS.values()
+            if kind.takes(field.type) and draw(st.booleans())
         ]
         for field, rows in values.items()
     }
@@ -178,7 +178,7 @@ def test_plans_keep_what_the_indexes_of_each_file_leave(warehouse: Warehouse, da
 
 def test_a_broken_index_keeps_its_file_alone_and_is_told_once(warehouse: Warehouse) -> None:
     rows: list[Value | None] = [1, 2, 3]
-    sound = container.write({"number": [("bitmap", payload(IndexKind.BITMAP, rows, NUMBER))]})
+    sound = container.write({"number": [("bitmap", payload(BITMAP, rows, NUMBER))]})
     broken = sound[:-60]
     files = [Indexed(3, content, embedded) for content in (sound, broken) for embedded in (True, False)]
     made = warehouse.table(files, 1)
@@ -192,7 +192,7 @@ def test_a_broken_index_keeps_its_file_alone_and_is_told_once(warehouse: Warehou
 
 
 def test_an_index_of_another_number_of_rows_is_not_believed(warehouse: Warehouse) -> None:
-    content = container.write({"number": [("bitmap", payload(IndexKind.BITMAP, [1, 2, 3], NUMBER))]})
+    content = container.write({"number": [("bitmap", payload(BITMAP, [1, 2, 3], NUMBER))]})
     made = warehouse.table([Indexed(4, content, is_embedded=True), Indexed(3, content, is_embedded=True)], 1)
 
     plan = made.plan(warehouse.service, "number = 7")
@@ -205,8 +205,8 @@ def test_where_only_rows_can_tell_rows_are_asked_whatever_is_wanted(warehouse: W
     """Both parts have rows in the file, but no row has both."""
     content = container.write(
         {
-            "number": [("bitmap", payload(IndexKind.BITMAP, [1, 2, 2], NUMBER))],
-            "name": [("bitmap", payload(IndexKind.BITMAP, [b"a", b"b", b"b"], NAME))],
+            "number": [("bitmap", payload(BITMAP, [1, 2, 2], NUMBER))],
+            "name": [("bitmap", payload(BITMAP, [b"a", b"b", b"b"], NAME))],
         }
     )
     made = warehouse.table([Indexed(3, content, is_embedded) for is_embedded in (True, False)], 1)
@@ -217,7 +217,7 @@ def test_where_only_rows_can_tell_rows_are_asked_whatever_is_wanted(warehouse: W
 
 
 def test_a_table_that_does_not_want_its_indexes_read_is_planned_without(warehouse: Warehouse) -> None:
-    content = container.write({"number": [("bitmap", payload(IndexKind.BITMAP, [1], NUMBER))]})
+    content = container.write({"number": [("bitmap", payload(BITMAP, [1], NUMBER))]})
     made = MadeTable.make(
         warehouse.root, FIELDS, options={"file-index.read.enabled": "false"}, name="made_unread"
     )

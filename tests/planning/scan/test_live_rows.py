@@ -13,7 +13,7 @@ from pyroaring import BitMap
 
 from app.deletion_vectors import EncodedVector, write_file
 from app.file_index import container
-from app.file_index.index_kinds import IndexKind
+from app.file_index.index_kinds import BITMAP, RANGE_BITMAP
 from app.planning.plan.file_plan import SkipStep
 from app.planning.request.requests import SelectionForm, SortKey, TopN
 from app.table.manifests.index_manifest import IndexEntry
@@ -81,8 +81,8 @@ class Warehouse:
 
 
 def _entry(at: int, file: File) -> ManifestEntry:
-    kinds = (IndexKind.BITMAP, IndexKind.RANGE_BITMAP)
-    index = container.write({"number": [(kind.value, payload(kind, file.rows, NUMBER)) for kind in kinds]})
+    kinds = (BITMAP, RANGE_BITMAP)
+    index = container.write({"number": [(kind, payload(kind, file.rows, NUMBER)) for kind in kinds]})
     return entry(
         file_name=str(at),
         row_count=len(file.rows),

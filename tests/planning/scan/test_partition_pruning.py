@@ -15,7 +15,7 @@ from app.planning.scan.partition_filters import specialise
 from app.planning.scan.partition_pruning import prune_partitions
 from app.predicates.model import ALWAYS_FALSE, BoundLeaf, Operator, leaves
 from app.predicates.rows import matches
-from app.types.binary_row import serialize_row
+from app.types.binary_row.row import serialize_row
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, no_statistics
 from tests.planning.strategies import FIELDS, NAME, RATIO, pool, predicates
@@ -69,7 +69,7 @@ def test_each_file_has_the_filter_of_its_partition(
     predicate: BoundPredicate,
     explain: bool,  # noqa: FBT001 - a case
 ) -> None:
-    files = partitioned.version.files
+    files = partitioned.version.files()
     drafts = Drafts.start(files, files.all(), predicate, explain=explain)
 
     prune_partitions(drafts, partitioned.version)
@@ -89,7 +89,7 @@ def test_each_file_has_the_filter_of_its_partition(
 
 
 def test_only_asked_files_are_left_out(partitioned: Partitioned) -> None:
-    files = partitioned.version.files
+    files = partitioned.version.files()
     nothing = BoundLeaf(Operator.EQUAL, NAME, (b"no partition has this name",))
     drafts = Drafts.start(files, files.all()[3:5], nothing, explain=False)
 

@@ -10,7 +10,7 @@ import pytest
 
 from app.file_index import container
 from app.file_index.container import FileIndex
-from app.file_index.index_kinds import IndexKind
+from app.file_index.index_kinds import BITMAP
 from tests.planning.made_tables import names_of, payload, unreadable
 from tests.planning.tables_beside import CAT, ROWS, large
 
@@ -147,5 +147,5 @@ def test_a_head_that_is_longer_than_a_front_is_read_as_a_whole(make_beside: Make
 def _with_long_head(file: int) -> bytes:
     return container.write(
         {f"more[{number:04}]": [("bitmap", None)] for number in range(400)}
-        | {"cat": [("bitmap", payload(IndexKind.BITMAP, [file % 10] * ROWS, CAT))]}
+        | {"cat": [("bitmap", payload(BITMAP, [file % 10] * ROWS, CAT))]}
     )

@@ -13,10 +13,9 @@ import pytest
 
 from app.errors import CorruptMetadataError
 from app.file_index import container
-from app.file_index.index_kinds import IndexKind
+from app.file_index.index_kinds import BITMAP
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector, TableRef
 from app.planning.side_files.file_indexes import FileIndexes
-from app.table.schema.index_options import declared_indexes
 from app.types import DataField, parse_type
 from benchmarks.events import DATABASE, TABLE, Indexed, Layout
 from benchmarks.synthetic import write_table
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from app.planning.service import IndexService
 
 NUMBER = DataField(0, "number", parse_type("INT"))
-INDEX = container.write({"number": [("bitmap", payload(IndexKind.BITMAP, [1], NUMBER))]})
+INDEX = container.write({"number": [("bitmap", payload(BITMAP, [1], NUMBER))]})
 
 
 def test_an_index_is_embedded_or_beside_or_missing(tmp_path: Path) -> None:
@@ -56,7 +55,7 @@ def test_an_index_is_embedded_or_beside_or_missing(tmp_path: Path) -> None:
 
         assert indexes.has_index(np.arange(6)).tolist() == [False, True, True, True, True, False]
         assert indexes.has_index(np.array([0, 5])).tolist() == [False, False]
-        asked = frozenset([("number", IndexKind.BITMAP)])
+        asked = frozenset([("number", BITMAP)])
         files = np.array([1, 2, 3, 4])
         opened = dict(indexes.open(files, asked))
         paths = [indexes.path(file) for file in files.tolist()]
@@ -139,7 +138,7 @@ def test_indexes_take_little_more_memory_than_they_have_bytes(layout: Layout, tm
 def test_what_filters_on_indexed_columns_ask_is_open_before_they_ask(service: IndexService) -> None:
     ref = TableRef("golden", "golden", "append_embedded")
     version = service.resolve(ref, SnapshotSelector())
-    columns = {each.column for each in declared_indexes(version.schema)} & set(version.schema.by_name)
+    columns = {each.column for each in version.schema.options.file_indexes} & set(version.schema.by_name)
 
     service.warm(version)
     warm = service.cache_statistics()["manifests"]["bytes"]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.file_index import container
-from app.file_index.index_kinds import IndexKind
+from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, IndexKind
 from app.planning.side_files.fetch import UNKNOWN_SIZE
 from app.planning.side_files.segments import (
     FILES_OF_HEADS,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 STRINGS = st.lists(st.none() | st.binary(max_size=4), min_size=1, max_size=6)
 COUNT = 6
-ASKED = frozenset([("id", IndexKind.BLOOM_FILTER), ("cat", IndexKind.BITMAP)])
+ASKED = frozenset([("id", BLOOM_FILTER), ("cat", BITMAP)])
 
 
 def index(file: int) -> bytes:
@@ -120,7 +120,7 @@ def test_payloads_come_in_any_order(portions: list[list[int]]) -> None:
 
 def _key(asked: tuple[str, IndexKind]) -> tuple[str, str]:
     column, kind = asked
-    return column, kind.value
+    return column, kind
 
 
 def test_files_whose_heads_are_not_known_any_more_are_fetched_again() -> None:
@@ -154,5 +154,5 @@ def test_bytes_of_payloads_are_known_before_they_are_fetched() -> None:
 
     assert body_bytes(heads, np.array([0, 1]), ASKED) == 1 + 3 + 2 + 3
     assert body_bytes(heads, np.array([2, 3]), ASKED) == 3
-    assert body_bytes(heads, np.array([0, 1, 2]), frozenset([("cat", IndexKind.BITMAP)])) == 6
+    assert body_bytes(heads, np.array([0, 1, 2]), frozenset([("cat", BITMAP)])) == 6
     assert body_bytes(heads, np.array([0]), frozenset()) == 0

@@ -13,8 +13,8 @@ from app.errors import (
     PathNotAllowedError,
     RequestError,
 )
+from app.file_index.answers.result import SKIP, Rows
 from app.file_index.evaluation import evaluate
-from app.file_index.result import SKIP, Rows
 from app.planning.request.requests import EvaluateRequest, IndexFileRef, SortKey, TopN
 from tests import golden_file_index, golden_unit
 

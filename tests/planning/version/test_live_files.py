@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from app.planning.version.live_files import LiveFiles
 from app.table.manifests.manifest_entry import FileKind
 from app.types import parse_type
-from app.types.binary_row import serialize_row
+from app.types.binary_row.row import serialize_row
 from tests.table.entries import entry, manifest
 
 if TYPE_CHECKING:

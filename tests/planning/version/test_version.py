@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.file_index import container
-from app.file_index.index_kinds import IndexKind
+from app.file_index.index_kinds import BITMAP
+from app.options.table_options import TableOptions
 from app.planning.request.limits import CacheBytes, Limits
 from app.planning.service import IndexService
+from app.planning.version.contents import VersionContents
 from app.planning.version.files import FileColumns
-from app.planning.version.version import VersionContents
 from app.storage import Warehouse
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.live_files import live_rows
 from app.table.manifests.manifest_entry import FileKind
-from app.table.schema.options import TableOptions
 from app.table.schema.schema import TableSchema
 from app.types import DataField, parse_type
 from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange, IndexFileMeta
@@ -115,7 +115,7 @@ def open_service(root: Path, **capacities: int) -> IndexService:
 def made(tmp_path: Path) -> MadeTable:
     """Two manifests whose files have an index of a thousand values each."""
     rows: list[Any] = list(range(1000))
-    content = container.write({"number": [("bitmap", payload(IndexKind.BITMAP, rows, NUMBER))]})
+    content = container.write({"number": [("bitmap", payload(BITMAP, rows, NUMBER))]})
     files = [
         entry(file_name=str(at), row_count=1000, embedded_index=content, **no_statistics()) for at in range(4)
     ]

@@ -14,7 +14,7 @@ from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_entry import FileKind, FileSource, ManifestEntry
 from app.table.manifests.row_statistics import RowStatistics
 from app.types import parse_type
-from app.types.binary_row import serialize_row
+from app.types.binary_row.row import serialize_row
 from benchmarks.avro_schemas import MANIFEST
 from tests.table.entries import avro, entry, manifest, record
 

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
-from app.table.schema.options import TableOptions
+from app.options.table_options import TableOptions
 from app.table.schema.partition import escape, partition_path, partition_values
 from app.table.schema.schema import TableSchema
 from app.types import DataField, parse_json, parse_type
-from app.types.binary_row import serialize_row
+from app.types.binary_row.row import serialize_row
 
 SQL_NAMES = {"partition.legacy-name": "false"}
 

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError, PaimonIndexError, UnsupportedFormatError
-from app.table.schema.index_options import declared_indexes
-from app.table.schema.options import MergeEngine, TableOptions
+from app.options.table_options import MergeEngine, TableOptions
 from app.table.schema.schema import BucketMode, TableSchema
 
 DOCUMENT: dict[str, Any] = {
@@ -158,8 +157,8 @@ def test_option_defaults() -> None:
     assert options.legacy_partition_names
     assert options.data_directory is None
     assert not options.index_files_beside_data
-    assert options.target_bucket_rows == 2_000_000
-    assert options.max_buckets == -1
+    assert options.dynamic_buckets.target_rows == 2_000_000
+    assert options.dynamic_buckets.max_buckets == -1
 
 
 @pytest.mark.parametrize(
@@ -185,9 +184,7 @@ class TestIndexOptions:
     )
 
     def test_declared_indexes(self) -> None:
-        found = [
-            (each.column, each.index_type, dict(each.parameters)) for each in declared_indexes(self.SCHEMA)
-        ]
+        found = [(each.column, each.kind, dict(each.parameters)) for each in self.SCHEMA.options.file_indexes]
         assert found == [
             ("attributes[k1]", "bloom-filter", {"items": "200"}),
             ("attributes[k2]", "bloom-filter", {"items": "200"}),

@@ -14,7 +14,7 @@ from app.errors import CorruptMetadataError
 from app.table.schema.schema import TableSchema
 from app.table.statistics.key_ranks import key_ranks
 from app.types import DataField, Value, parse_type, sql_key
-from app.types.binary_row import serialize_row
+from app.types.binary_row.row import serialize_row
 from tests.table.entries import entry, manifest
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from app.table.manifests.row_statistics import RowStatistics
 from app.table.schema.schema import TableSchema
 from app.table.statistics.statistics import key_bounds, value_bounds
 from app.types import DataField, Value, parse_type
-from app.types.binary_row import read_row, serialize_row
+from app.types.binary_row.row import read_row, serialize_row
 from app.types.data_types import FLOATING_ROOTS
 from tests.file_bounds import FileBounds, by_file
 from tests.table.entries import entry, manifest

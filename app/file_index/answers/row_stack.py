@@ -1,0 +1,65 @@
+"""What the stacks of bitmaps, range-bitmaps and bsi have in common: they know which files have rows of a key.
+
+The counterpart of :mod:`app.file_index.answers.row_index`, with an answer for each file instead of a set of
+rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, assert_never
+
+from app.file_index.answers.conditions import NullTest, Points, Span
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from app.file_index.answers.conditions import Condition
+    from app.file_index.answers.file_answers import Answers
+    from app.file_index.keys.keys import Key
+
+
+class RowStack(Protocol):
+    """Answers about m files, shape (m,): SKIP, DOUBT or ROWS. Some are shared: nobody may change them."""
+
+    @property
+    def row_counts(self) -> NDArray[np.int64]:
+        """Rows of each file, shape (m,)."""
+
+    @property
+    def broken(self) -> NDArray[np.bool_]:
+        """Which indexes cannot be read, shape (m,); what is said of these files means nothing."""
+
+    def null_rows(self) -> Answers:
+        """Whether rows have no value."""
+
+    def value_rows(self) -> Answers:
+        """Whether rows have a value."""
+
+    def rows_with(self, keys: Sequence[Key]) -> Answers:
+        """Whether rows have one of ``keys``, which ascend."""
+
+    def rows_without(self, keys: Sequence[Key]) -> Answers:
+        """Whether rows have a value, but none of ``keys``, which ascend."""
+
+    def rows_between(self, start: Key | None, stop: Key | None) -> Answers:
+        """Whether rows have a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
+
+
+def select(stack: RowStack, condition: Condition) -> Answers:
+    """Whether rows of each file meet the condition."""
+    match condition:
+        case NullTest(null=True):
+            return stack.null_rows()
+        case NullTest():
+            return stack.value_rows()
+        case Points(keys, negated=True):
+            return stack.rows_without(keys)
+        case Points(keys):
+            return stack.rows_with(keys)
+        case Span(start, stop):
+            return stack.rows_between(start, stop)
+        case _:
+            assert_never(condition)

@@ -1,0 +1,1 @@
+"""The kind ``bitmap``: layout, reader, writer, form over many files; others use :mod:`.kind`."""

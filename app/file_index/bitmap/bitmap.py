@@ -1,0 +1,231 @@
+"""``bitmap``: the rows of each distinct value.
+
+All integers are big endian, bitmaps are portable roaring. A negative offset stands for a set of one row, row
+``-1 - offset``; any other counts from the start of the body.
+
+Version 1:
+
+=================  ============  ==================================================================
+width              type          meaning
+=================  ============  ==================================================================
+1                  i8            1
+4                  i32           row count
+4                  i32           number of distinct values n
+1                  i8            1 if there are null rows
+4                  i32           offset of the null rows; absent without them
+n entries          key, i32      a value and the offset of its rows, in no order
+the rest           roaring ...   body: null rows if there are two or more, the others
+=================  ============  ==================================================================
+
+Version 2:
+
+=================  ============  ==================================================================
+width              type          meaning
+=================  ============  ==================================================================
+1                  i8            2
+4                  i32           row count
+4                  i32           number of distinct values
+1                  i8            1 if there are null rows
+4, 4               i32, i32      offset and length of the null rows; absent without them
+4                  i32           number of blocks b
+b records          key, i32      first key of a block and its offset in the block area
+4                  i32           length of the block area
+the length above                 blocks: i32 number of entries, then key, i32 offset, i32 length each
+the rest           roaring ...   body, as above
+=================  ============  ==================================================================
+
+The length of an inline set says nothing: -1 in an entry, that of the bitmap it replaces for null rows. Keys
+ascend over all blocks. A block holds at most ``index-block-size`` bytes, its count included.
+
+Beyond the engine, which leaves comparisons unanswered here, ranges are read off the keys; and ``<>`` and NOT
+IN leave the null rows out, as SQL does and the engine does not.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
+
+from pyroaring import BitMap
+
+from app.errors import CorruptIndexError
+from app.file_index.answers.row_index import all_rows
+from app.file_index.bitmap.body import BitmapBody
+from app.file_index.bitmap.entries import (
+    OFFSET,
+    BlockedEntries,
+    PlainEntries,
+    write_blocks,
+)
+from app.file_index.keys.key_records import key_records
+from app.file_index.payloads.cursor import Cursor
+from app.file_index.payloads.parts import join_parts
+from app.types.roaring import bitmap_of, read_bitmap, serialize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from app.file_index.bitmap.entries import Entries, Reference
+    from app.file_index.keys.key_column import KeyColumn
+    from app.file_index.keys.keys import Key, KeySpace
+    from app.types.roaring import Buffer
+
+VERSION_1: Final = 1
+VERSION_2: Final = 2
+DEFAULT_BLOCK_BYTES: Final = 16 * 1024
+
+_HEAD = struct.Struct(">biib")
+
+
+@dataclass(frozen=True, slots=True)
+class BitmapHead:
+    """What a payload says before the first key.
+
+    Attributes:
+        version: 1 or 2.
+        row_count: rows of the data file.
+        cardinality: number of distinct values.
+        nulls: rows without a value; None if every row has one.
+    """
+
+    version: int
+    row_count: int
+    cardinality: int
+    nulls: Reference | None
+
+    @classmethod
+    def read(cls, cursor: Cursor) -> Self:
+        """Reads the head; the cursor ends up behind it.
+
+        Raises:
+            CorruptIndexError: the head contradicts itself or the bytes.
+        """
+        version = cursor.version("bitmap index", VERSION_1, VERSION_2)
+        row_count = cursor.count("row count")
+        cardinality = cursor.count("number of distinct values", each_bytes=OFFSET.size)
+        if cardinality > row_count:
+            raise CorruptIndexError(
+                f"expected at most {row_count} distinct values, found {cardinality}", offset=0
+            )
+        if not cursor.flag("flag of null rows"):
+            return cls(version, row_count, cardinality, None)
+        offset = cursor.i32("offset of the null rows")
+        length = cursor.i32("length of the null rows") if version == VERSION_2 else None
+        return cls(version, row_count, cardinality, (offset, length))
+
+
+@dataclass(frozen=True, slots=True)
+class BitmapIndex:
+    """Rows by value.
+
+    Attributes:
+        head: counts and null rows.
+        entries: rows of each key.
+        body: where the bitmaps start.
+        buffer: the payload.
+    """
+
+    head: BitmapHead
+    entries: Entries
+    body: int
+    buffer: Buffer
+
+    @classmethod
+    def read(cls, buffer: Buffer, space: KeySpace) -> Self:
+        """Reads the head; entries and bitmaps are decoded when they are asked for.
+
+        Raises:
+            CorruptIndexError: the head contradicts itself or the bytes.
+        """
+        cursor = Cursor(buffer)
+        head = BitmapHead.read(cursor)
+        entries: Entries
+        if head.version == VERSION_1:
+            entries = PlainEntries.read(cursor, space, head.cardinality)
+        else:
+            entries = BlockedEntries.read(cursor, space)
+        return cls(head, entries, cursor.position, buffer)
+
+    @property
+    def row_count(self) -> int:
+        """Rows of the data file."""
+        return self.head.row_count
+
+    def null_rows(self) -> BitMap:
+        """Rows without a value."""
+        return self._union([] if self.head.nulls is None else [self.head.nulls])
+
+    def value_rows(self) -> BitMap:
+        """Rows with a value."""
+        return all_rows(self.row_count) - self.null_rows()
+
+    def rows_with(self, keys: Sequence[Key]) -> BitMap:
+        """Rows that have one of ``keys``, which ascend."""
+        found = (self.entries.find(key) for key in keys)
+        return self._union(reference for reference in found if reference is not None)
+
+    def rows_between(self, start: Key | None, stop: Key | None) -> BitMap:
+        """Rows with a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
+        return self._union(self.entries.between(start, stop))
+
+    def _union(self, references: Iterable[Reference]) -> BitMap:
+        """The rows of several keys.
+
+        Each row has one key, so their bitmaps never overlap: a payload with more or longer ones than there
+        is room for is corrupt, and must not cost more than reading it once.
+        """
+        single_rows: list[int] = []
+        bitmaps: list[BitMap] = []
+        bytes_left, references_left = len(self.buffer) - self.body, max(1, self.head.cardinality)
+        for offset, length in references:
+            if offset < 0:
+                single_rows.append(-1 - offset)
+            else:
+                bitmap, size = read_bitmap(self.buffer, self.body + offset, length, row_count=self.row_count)
+                bitmaps.append(bitmap)
+                bytes_left -= size
+            references_left -= 1
+            if bytes_left < 0 or references_left < 0:
+                raise CorruptIndexError("expected a bitmap of its own for each value", offset=self.body)
+        singles = BitMap(single_rows)
+        if singles and singles.max() >= self.row_count:
+            raise CorruptIndexError(
+                f"expected rows below {self.row_count}, found {singles.max()}", offset=self.body
+            )
+        return BitMap.union(singles, *bitmaps)
+
+
+def write(column: KeyColumn, version: int = VERSION_2, block_bytes: int = DEFAULT_BLOCK_BYTES) -> bytes:
+    """The index of a column.
+
+    Args:
+        column: of a type that the index takes.
+        version: 1 or 2.
+        block_bytes: version 2: bound on the size of a block.
+
+    Raises:
+        IndexWriteError: an entry is longer than a block.
+    """
+    return join_parts(_parts(column, version, block_bytes))
+
+
+def _parts(column: KeyColumn, version: int, block_bytes: int) -> deque[Buffer]:
+    distinct = column.distinct()
+    null_rows = column.null_rows
+    null_bitmap = serialize(bitmap_of(null_rows))
+    null_body = null_bitmap if len(null_rows) > 1 else b""
+    body = BitmapBody.of(column, distinct, len(null_body))
+    nulls: tuple[int, ...] = (
+        (0 if null_body else -1 - int(null_rows[0]), len(null_bitmap)) if len(null_rows) else ()
+    )
+    head = _HEAD.pack(version, column.row_count, len(distinct.keys), len(null_rows) > 0)
+    entries: list[Buffer]
+    if version == VERSION_1:
+        nulls = nulls[:1]
+        tails = body.offsets[body.order][:, None]
+        entries = [key_records(distinct.keys.take(body.order), column.space, tails).data.data]
+    else:
+        entries = write_blocks(column, distinct, body.offsets, body.lengths, block_bytes)
+    return deque([head, *map(OFFSET.pack, nulls), *entries, null_body, *body.bitmaps])

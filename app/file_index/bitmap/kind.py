@@ -1,0 +1,129 @@
+"""The kind ``bitmap``.
+
+==============  ====================  ===========  =======================================================
+kind            option                default      meaning
+==============  ====================  ===========  =======================================================
+bitmap          ``version``           2            1 or 2
+bitmap          ``index-block-size``  16 kb        version 2: bound on the size of a block of entries
+==============  ====================  ===========  =======================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from app.errors import RequestError
+from app.file_index.bitmap import bitmap
+from app.file_index.bitmap.bitmap import (
+    DEFAULT_BLOCK_BYTES,
+    VERSION_1,
+    VERSION_2,
+    BitmapHead,
+    BitmapIndex,
+)
+from app.file_index.bitmap.stack import BitmapStack
+from app.file_index.kind import Kind, Proposal, RowKind, describe_bounds
+from app.file_index.payloads.cursor import Cursor
+from app.options.memory_size import memory_size
+from app.options.reading import INT32_MAX, whole_number
+from app.types import TypeRoot
+from app.types.data_types import FLOATING_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from app.file_index.keys.key_column import KeyColumn
+    from app.file_index.keys.keys import KeySpace
+    from app.file_index.kind import ColumnProfile
+    from app.types import DataType, Json
+    from app.types.bytes_column import BytesColumn
+    from app.types.roaring import Buffer
+
+
+_ROOTS = WHOLE_ROOTS | {TypeRoot.BOOLEAN} | FLOATING_ROOTS | STRING_ROOTS | TIMESTAMP_ROOTS
+_FEW_VALUES: Final = 500
+_ROWS_PER_VALUE: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class BitmapOptions:
+    """How a bitmap index is laid out.
+
+    Attributes:
+        version: 1 or 2.
+        block_bytes: version 2: bound on the size of a block of entries.
+
+    Raises:
+        RequestError: there is no such layout.
+    """
+
+    version: int = VERSION_2
+    block_bytes: int = DEFAULT_BLOCK_BYTES
+
+    def __post_init__(self) -> None:
+        if self.version not in (VERSION_1, VERSION_2):
+            raise RequestError(f"version must be {VERSION_1} or {VERSION_2}, found {self.version}")
+        if not 0 < self.block_bytes <= INT32_MAX:
+            raise RequestError(f"index-block-size must be from 1 b to 2 gb, found {self.block_bytes} b")
+
+
+class BitmapKind(RowKind[BitmapIndex, BitmapStack, BitmapOptions]):
+    """See :mod:`app.file_index.bitmap.bitmap`."""
+
+    __slots__ = ()
+
+    option_names: ClassVar[tuple[str, ...]] = ("version", "index-block-size")
+    directory_bytes: ClassVar[int] = 1
+
+    def takes(self, data_type: DataType) -> bool:
+        """See :meth:`Kind.takes`."""
+        return data_type.root in _ROOTS
+
+    def read(self, payload: Buffer, space: KeySpace) -> BitmapIndex:
+        """See :meth:`Kind.read`."""
+        return BitmapIndex.read(payload, space)
+
+    def stack(self, payloads: BytesColumn, space: KeySpace) -> BitmapStack:
+        """See :meth:`Kind.stack`."""
+        return BitmapStack.read(payloads, space)
+
+    def parse_options(self, written: Mapping[str, str]) -> BitmapOptions:
+        """See :meth:`Kind.parse_options`."""
+        size = written.get("index-block-size", f"{DEFAULT_BLOCK_BYTES} b")
+        version = whole_number("version", written.get("version", str(VERSION_2)))
+        return BitmapOptions(version, memory_size("index-block-size", size))
+
+    def write(self, column: KeyColumn, options: BitmapOptions) -> bytes:
+        """See :meth:`Kind.write`."""
+        return bitmap.write(column, options.version, options.block_bytes)
+
+    def describe(self, index: BitmapIndex, data_type: DataType) -> dict[str, Json]:
+        """See :meth:`Kind.describe`."""
+        return {
+            "version": index.head.version,
+            "row_count": index.head.row_count,
+            "cardinality": index.head.cardinality,
+            "null_count": len(index.null_rows()),
+            **describe_bounds(index.entries.bounds(), data_type),
+        }
+
+    def describe_untyped(self, payload: Buffer) -> dict[str, Json]:
+        """See :meth:`Kind.describe_untyped`."""
+        head = BitmapHead.read(Cursor(payload))
+        return {
+            "version": head.version,
+            "row_count": head.row_count,
+            "cardinality": head.cardinality,
+            "has_nulls": head.nulls is not None,
+        }
+
+    def propose(self, profile: ColumnProfile) -> Proposal[BitmapOptions] | None:
+        """For few values."""
+        few = profile.distinct <= _FEW_VALUES and profile.distinct * _ROWS_PER_VALUE <= profile.values
+        if not few and profile.data_type.root is not TypeRoot.BOOLEAN:
+            return None
+        return Proposal(40, "few values", BitmapOptions())
+
+
+BITMAP: Final[Kind[Any, Any, Any]] = BitmapKind("bitmap")

@@ -1,0 +1,155 @@
+"""The kind ``bloom-filter``.
+
+==============  ====================  ===========  =======================================================
+kind            option                default      meaning
+==============  ====================  ===========  =======================================================
+bloom-filter    ``items``             1000000      number of distinct values to make room for
+bloom-filter    ``fpp``               0.1          wanted probability of a false positive
+==============  ====================  ===========  =======================================================
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from app.errors import RequestError
+from app.file_index.answers.conditions import Points
+from app.file_index.answers.file_answers import Answer, where
+from app.file_index.bloom_filter import bloom_filter
+from app.file_index.bloom_filter.bloom_filter import DEFAULT_FPP, DEFAULT_ITEMS, BloomFilter
+from app.file_index.bloom_filter.stack import BloomStack
+from app.file_index.keys.keys import ByteKeys
+from app.file_index.kind import Kind, Proposal
+from app.options.reading import INT32_MAX, fraction, whole_number
+from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from app.file_index.answers.conditions import Condition
+    from app.file_index.answers.file_answers import Answers
+    from app.file_index.answers.result import Result
+    from app.file_index.keys.key_column import KeyColumn
+    from app.file_index.keys.keys import KeySpace
+    from app.file_index.kind import ColumnProfile
+    from app.types import DataType, Json
+    from app.types.bytes_column import BytesColumn
+    from app.types.roaring import Buffer
+
+
+_ROOTS = WHOLE_ROOTS | FLOATING_ROOTS | STRING_ROOTS | BINARY_ROOTS | TIMESTAMP_ROOTS
+
+
+@dataclass(frozen=True, slots=True)
+class BloomFilterOptions:
+    """How large a bloom filter is made.
+
+    Attributes:
+        items: number of distinct values to make room for.
+        fpp: wanted probability of a false positive.
+
+    Raises:
+        RequestError: there is no such filter, or it would be too large for a file.
+    """
+
+    items: int = DEFAULT_ITEMS
+    fpp: float = DEFAULT_FPP
+
+    def __post_init__(self) -> None:
+        if self.items < 1:
+            raise RequestError(f"items must be at least 1, found {self.items}")
+        if not 0 < self.fpp < 1:
+            raise RequestError(f"fpp must lie between 0 and 1, found {self.fpp}")
+        if -self.items * math.log(self.fpp) / math.log(2) ** 2 >= INT32_MAX:
+            raise RequestError(
+                f"a bloom filter of {self.items} items at an fpp of {self.fpp} takes more than 256 MB"
+            )
+
+
+class BloomFilterKind(Kind[BloomFilter, BloomStack, BloomFilterOptions]):
+    """See :mod:`app.file_index.bloom_filter.bloom_filter`; it knows files by their values, but no rows."""
+
+    __slots__ = ()
+
+    option_names: ClassVar[tuple[str, ...]] = ("items", "fpp")
+    tells_rows: ClassVar[bool] = False
+
+    def takes(self, data_type: DataType) -> bool:
+        """See :meth:`Kind.takes`."""
+        return data_type.root in _ROOTS
+
+    def read(self, payload: Buffer, space: KeySpace) -> BloomFilter:
+        """See :meth:`Kind.read`."""
+        return BloomFilter.read(payload, space)
+
+    def can_answer(self, condition: Condition) -> bool:
+        """Only whether one of some values is there."""
+        return isinstance(condition, Points) and not condition.negated
+
+    def select(self, index: BloomFilter, condition: Condition) -> Result:
+        """See :meth:`Kind.select`."""
+        return index.select(condition)
+
+    def row_count(self, index: BloomFilter) -> int | None:  # noqa: ARG002 - none of them does
+        """A bloom filter does not tell."""
+        return None
+
+    def stack(self, payloads: BytesColumn, space: KeySpace) -> BloomStack:
+        """See :meth:`Kind.stack`."""
+        return BloomStack.read(payloads, space)
+
+    def broken(self, stack: BloomStack) -> NDArray[np.bool_]:
+        """See :meth:`Kind.broken`."""
+        return stack.broken
+
+    def row_counts(self, stack: BloomStack) -> NDArray[np.int64] | None:  # noqa: ARG002 - none of them does
+        """Bloom filters do not tell."""
+        return None
+
+    def answers(self, stack: BloomStack, condition: Condition, files: NDArray[np.int64]) -> Answers:
+        """See :meth:`Kind.answers`."""
+        keys = condition.keys if isinstance(condition, Points) else ()
+        return where(stack.may_hold(keys, files), Answer.KEEP)
+
+    def parse_options(self, written: Mapping[str, str]) -> BloomFilterOptions:
+        """See :meth:`Kind.parse_options`."""
+        return BloomFilterOptions(
+            whole_number("items", written.get("items", str(DEFAULT_ITEMS))),
+            fraction("fpp", written.get("fpp", str(DEFAULT_FPP))),
+        )
+
+    def written_options(self, options: BloomFilterOptions) -> dict[str, str]:
+        """The number of values; without it a filter is made for a million."""
+        return {"items": str(options.items)}
+
+    def write(self, column: KeyColumn, options: BloomFilterOptions) -> bytes:
+        """See :meth:`Kind.write`."""
+        return bloom_filter.write(column, options.items, options.fpp)
+
+    def describe(self, index: BloomFilter, data_type: DataType) -> dict[str, Json]:  # noqa: ARG002 - not in it
+        """See :meth:`Kind.describe`."""
+        return {"bits": 8 * len(index.bits), "hash_functions": index.hash_functions}
+
+    def describe_untyped(self, payload: Buffer) -> dict[str, Json]:
+        """See :meth:`Kind.describe_untyped`."""
+        opened = BloomFilter.read(payload, ByteKeys())
+        return {"bits": 8 * len(opened.bits), "hash_functions": opened.hash_functions}
+
+    def propose(self, profile: ColumnProfile) -> Proposal[BloomFilterOptions]:
+        """For many values without an order that matters, with room for those that there are."""
+        options = BloomFilterOptions(rounded_items(profile.distinct))
+        return Proposal(20, "many values, of which single ones are asked for", options)
+
+
+def rounded_items(distinct: int) -> int:
+    """The number of values rounded up to two digits, which holds for files that have a few more."""
+    unit: int = 10 ** max(0, len(str(distinct)) - 2)
+    return max(1, -(-distinct // unit) * unit)
+
+
+BLOOM_FILTER: Final[Kind[Any, Any, Any]] = BloomFilterKind("bloom-filter")

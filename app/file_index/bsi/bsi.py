@@ -1,0 +1,223 @@
+"""``bsi``: rows by the bits of their value, negative values apart by their absolute value.
+
+All integers are big endian, bitmaps are portable roaring, back to back and without stored lengths.
+
+=====  ======  ==================================================
+width  type    meaning
+=====  ======  ==================================================
+1      i8      version, 1
+4      i32     row count
+1      i8      1 if there are values >= 0; then their part follows
+1      i8      1 if there are values < 0; then their part follows
+=====  ======  ==================================================
+
+A part, of the absolute values:
+
+=====  ===========  ============================================================
+width  type         meaning
+=====  ===========  ============================================================
+1      i8           version, 1
+8      i64          min; the engine always writes 0
+8      i64          max
+       roaring      existence bitmap
+4      i32          number of slices: as many as max - min has bits
+       roaring ...  slices of value - min, least significant bit first
+=====  ===========  ============================================================
+
+-9223372036854775808 and decimals beyond 64 bits cannot be written. As literals they are in order here; the
+engine of 1.4 loses rows for the former and fails for the latter.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from pyroaring import BitMap
+
+from app.errors import CorruptIndexError, IndexWriteError
+from app.file_index.answers.row_index import all_rows
+from app.file_index.payloads.cursor import Cursor
+from app.file_index.payloads.parts import join_parts
+from app.file_index.shared.bit_slices import MAX_SLICES, BitSlices, Extent, slice_codes
+from app.types.bytes_column import BytesColumn
+from app.types.roaring import bitmap_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from app.file_index.keys.arrow_keys import Integers
+    from app.file_index.keys.key_column import KeyColumn
+    from app.file_index.keys.keys import Key
+    from app.file_index.shared.bit_slices import CodeSpan
+    from app.types.roaring import Buffer
+
+VERSION = 1
+LARGEST_ABSOLUTE = (1 << 63) - 1
+
+_HEAD = struct.Struct(">bi")
+_PART_HEAD = struct.Struct(">bqq")
+_SLICES = struct.Struct(">i")
+_ABSENT, _PRESENT = b"\0", b"\1"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The rows of one sign.
+
+    Attributes:
+        low: absolute value of code 0.
+        high: largest absolute value.
+        slices: rows by absolute value, less ``low``.
+    """
+
+    low: int
+    high: int
+    slices: BitSlices
+
+    def ends(self) -> list[int]:
+        """The smallest and the largest absolute value that a row has; none if no row has one."""
+        codes = (self.slices.extreme(largest=False), self.slices.extreme(largest=True))
+        return [self.low + code for code in codes if code is not None]
+
+    def rows_in(self, spans: Iterable[CodeSpan]) -> BitMap:
+        """Rows whose absolute value stands in one of ``spans``, which ascend."""
+        # No value lies above the largest; a span to the end of all codes spares the walk along its edge.
+        return self.slices.select(
+            (first - self.low, behind - self.low if behind <= self.high else 1 << MAX_SLICES)
+            for first, behind in spans
+            if first <= self.high
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BitSlicedIntegers:
+    """Rows by value.
+
+    Attributes:
+        row_count: rows of the data file.
+        positive: rows with values >= 0, if there are any.
+        negative: rows with values < 0, if there are any.
+    """
+
+    row_count: int
+    positive: Part | None
+    negative: Part | None
+
+    @classmethod
+    def read(cls, buffer: Buffer) -> Self:
+        """Reads the heads and measures the bitmaps, which are decoded when they are asked for.
+
+        Raises:
+            CorruptIndexError: a head contradicts itself or the bytes.
+        """
+        cursor = Cursor(buffer)
+        cursor.version("bsi", VERSION)
+        row_count = cursor.count("row count")
+        positive = _read_part(cursor, row_count) if cursor.flag("flag of values >= 0") else None
+        negative = _read_part(cursor, row_count) if cursor.flag("flag of values < 0") else None
+        return cls(row_count, positive, negative)
+
+    def null_rows(self) -> BitMap:
+        """Rows without a value."""
+        return all_rows(self.row_count) - self.value_rows()
+
+    def value_rows(self) -> BitMap:
+        """Rows with a value."""
+        return BitMap.union(
+            BitMap(), *(part.slices.existing_rows() for part in (self.positive, self.negative) if part)
+        )
+
+    def rows_with(self, keys: Sequence[Key]) -> BitMap:
+        """Rows that have one of ``keys``, which ascend."""
+        return self._rows_in([(int(key), int(key) + 1) for key in keys])
+
+    def rows_between(self, start: Key | None, stop: Key | None) -> BitMap:
+        """Rows with a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
+        first = -LARGEST_ABSOLUTE if start is None else int(start)
+        behind = LARGEST_ABSOLUTE + 1 if stop is None else int(stop)
+        return self._rows_in([(first, behind)])
+
+    def bounds(self) -> tuple[int, int] | None:
+        """The smallest and the largest value; None where no row has one."""
+        ends = []
+        if self.negative:
+            ends += [-end for end in self.negative.ends()]
+        if self.positive:
+            ends += self.positive.ends()
+        return (min(ends), max(ends)) if ends else None
+
+    def _rows_in(self, spans: Sequence[CodeSpan]) -> BitMap:
+        found = BitMap()
+        if self.positive:
+            found |= self.positive.rows_in((max(first, 0), behind) for first, behind in spans)
+        if self.negative:
+            found |= self.negative.rows_in(
+                (1 - min(behind, 0), 1 - first) for first, behind in reversed(spans) if first < 0
+            )
+        return found
+
+
+def _read_part(cursor: Cursor, row_count: int) -> Part:
+    start = cursor.position
+    cursor.version("part of a bsi", VERSION)
+    low, high = cursor.i64("smallest absolute value"), cursor.i64("largest absolute value")
+    existing = _measured(cursor)
+    slices = cursor.i32("number of slices")
+    if not 0 <= low <= high or not (high - low).bit_length() <= slices <= MAX_SLICES:
+        raise CorruptIndexError(
+            f"expected slices for values from {low} to {high} of a bsi, found {slices}", offset=start
+        )
+    extents = tuple(_measured(cursor) for _ in range(slices))
+    return Part(low, high, BitSlices(cursor.buffer, existing, extents, row_count))
+
+
+def _measured(cursor: Cursor) -> Extent:
+    """The extent of the bitmap that comes next."""
+    extent = Extent(cursor.position, bitmap_size(cursor.buffer, cursor.position))
+    cursor.position += extent.length
+    return extent
+
+
+def write(column: KeyColumn) -> bytes:
+    """The index of a column.
+
+    Raises:
+        IndexWriteError: a value has no absolute value of 63 bits.
+    """
+    keys = column.keys
+    if isinstance(keys, BytesColumn):
+        raise TypeError("bsi holds numbers")
+    low, high = (int(keys.min()), int(keys.max())) if len(keys) else (0, -1)
+    if low < -LARGEST_ABSOLUTE:
+        raise IndexWriteError(
+            f"bsi holds absolute values up to {LARGEST_ABSOLUTE}, found {low}",
+            column=column.name,
+            row=int(column.value_rows[keys.argmin()]),
+        )
+    parts: deque[Buffer] = deque([_HEAD.pack(VERSION, column.row_count)])
+    parts += _write_part(column.with_rows(keys), high, negative=False) if high >= 0 else [_ABSENT]
+    parts += _write_part(column.with_rows(keys), -low, negative=True) if low < 0 else [_ABSENT]
+    return join_parts(parts)
+
+
+def _write_part(
+    rows: Iterable[tuple[NDArray[np.uint32], Integers]], high: int, *, negative: bool
+) -> list[bytes]:
+    """Flag and part of the values of one sign, of which ``high`` is the largest absolute one."""
+    existing, *slices = slice_codes(_absolute(rows, negative=negative), high.bit_length())
+    return [_PRESENT, _PART_HEAD.pack(VERSION, 0, high), existing, _SLICES.pack(len(slices)), *slices]
+
+
+def _absolute(
+    rows: Iterable[tuple[NDArray[np.uint32], Integers]], *, negative: bool
+) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.uint64]]]:
+    """The rows with values of one sign, and their absolute values."""
+    for positions, values in rows:
+        chosen = (values < 0) == negative
+        yield positions[chosen], np.abs(values[chosen].astype(np.int64)).view(np.uint64)

@@ -1,0 +1,178 @@
+"""The bit-sliced integers of one column of many files: between which values those of a file lie.
+
+Values are held by their bits, so that only the heads can be compared for many files. They decide where a
+question leaves all values of a file out, or takes in the largest absolute value of a sign, which is always
+that of a row. In between a file stays in doubt, and the reader of the one file has to be asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from app.file_index.answers.file_answers import Answer, Answers, either, everywhere, where
+from app.file_index.bsi.bsi import LARGEST_ABSOLUTE, VERSION
+from app.file_index.payloads.cursors import Cursors
+from app.file_index.payloads.roaring_sizes import skip_bitmaps
+from app.file_index.shared.bit_slices import MAX_SLICES
+from app.file_index.shared.null_rows import null_rows
+from app.types.bytes_column import NULL_LENGTH, BytesColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from app.file_index.keys.keys import Key
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """The values of one sign, of m files.
+
+    Attributes:
+        present: bool, shape (m,): whether the file has any.
+        low: int64, shape (m,): absolute value of code 0; nothing lies below.
+        high: int64, shape (m,): largest absolute value.
+        existing: the bitmap of their rows.
+    """
+
+    present: NDArray[np.bool_]
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+    existing: BytesColumn
+
+    def between(self, first: int, last: int) -> Answers:
+        """Whether rows have an absolute value from ``first`` to ``last``, which is below 2 ** 63."""
+        if first > last:
+            return everywhere(Answer.SKIP, len(self.low))
+        touched = where(self.present & (first <= self.high) & (self.low <= last), Answer.DOUBT)
+        touched[(touched == Answer.DOUBT) & (self.high <= last)] = Answer.ROWS
+        return touched
+
+    def among(self, values: NDArray[np.int64]) -> Answers:
+        """Whether rows have one of these absolute values, which ascend."""
+        answers = where(self.present & (self._count(values) > 0), Answer.DOUBT)
+        answers[self._holds_high(values)] = Answer.ROWS
+        return answers
+
+    def others(self, values: NDArray[np.int64]) -> Answers:
+        """Whether rows have an absolute value that is none of these."""
+        answers = where(self.present, Answer.ROWS)
+        answers[self._holds_high(values)] = Answer.DOUBT
+        answers[self.present & (self._count(values) > self.high - self.low)] = Answer.SKIP
+        return answers
+
+    def _count(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many of the values lie within the bounds of each file."""
+        return np.searchsorted(values, self.high, "right") - np.searchsorted(values, self.low)
+
+    def _holds_high(self, values: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return self.present & np.isin(self.high, values)
+
+
+@dataclass(frozen=True, eq=False)
+class BsiStack:
+    """Values of m files.
+
+    Attributes:
+        row_counts: int64, shape (m,): rows of each file.
+        positive: rows with values >= 0.
+        negative: rows with values < 0.
+        broken: bool, shape (m,): which indexes cannot be read; what is said of these files means nothing.
+    """
+
+    row_counts: NDArray[np.int64]
+    positive: _Part
+    negative: _Part
+    broken: NDArray[np.bool_]
+
+    @classmethod
+    def read(cls, payloads: BytesColumn) -> Self:
+        """Reads all heads and measures the bitmaps between them. A null is a file without such an index."""
+        cursors = Cursors.of(payloads)
+        cursors.expect(cursors.i8() == VERSION)
+        row_counts = cursors.count()
+        positive = _read_part(cursors, least=0)
+        negative = _read_part(cursors, least=1)
+        return cls(row_counts, positive, negative, ~payloads.is_null & ~cursors.sound)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory without the shared buffer."""
+        parts = [
+            each.nbytes
+            for part in (self.positive, self.negative)
+            for each in (part.present, part.low, part.high, part.existing.starts, part.existing.lengths)
+        ]
+        return self.row_counts.nbytes + self.broken.nbytes + sum(parts)
+
+    def null_rows(self) -> Answers:
+        """Whether rows have no value."""
+        return self._null_rows
+
+    def value_rows(self) -> Answers:
+        """Whether rows have a value."""
+        return where(self.positive.present | self.negative.present, Answer.ROWS)
+
+    def rows_with(self, keys: Sequence[Key]) -> Answers:
+        """Whether rows have one of ``keys``, which ascend."""
+        values, absolutes = _by_sign(keys)
+        return either(self.positive.among(values), self.negative.among(absolutes))
+
+    def rows_without(self, keys: Sequence[Key]) -> Answers:
+        """Whether rows have a value, but none of ``keys``, which ascend."""
+        values, absolutes = _by_sign(keys)
+        return either(self.positive.others(values), self.negative.others(absolutes))
+
+    def rows_between(self, start: Key | None, stop: Key | None) -> Answers:
+        """Whether rows have a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
+        first = -LARGEST_ABSOLUTE if start is None else max(int(start), -LARGEST_ABSOLUTE)
+        last = LARGEST_ABSOLUTE if stop is None else min(int(stop) - 1, LARGEST_ABSOLUTE)
+        return either(
+            self.positive.between(max(first, 0), last), self.negative.between(max(-last, 1), -first)
+        )
+
+    @cached_property
+    def _null_rows(self) -> Answers:
+        return null_rows([self.positive.existing, self.negative.existing], self.row_counts)
+
+
+def _by_sign(keys: Sequence[Key]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The keys >= 0, and the absolute values of the others, both ascending; none that no index can hold."""
+    held = [int(key) for key in keys if abs(int(key)) <= LARGEST_ABSOLUTE]
+    return (
+        np.array([key for key in held if key >= 0], np.int64),
+        np.array([-key for key in reversed(held) if key < 0], np.int64),
+    )
+
+
+def _read_part(cursors: Cursors, least: int) -> _Part:
+    """Flags and parts of one sign, whose absolute values are at least ``least``."""
+    flags = cursors.i8()
+    cursors.expect((flags == 0) | (flags == 1))
+    present = cursors.sound & (flags == 1)
+    files = np.flatnonzero(present)
+    parts = cursors.take(files)
+    versions, lows, highs = parts.i8(), parts.i64(), parts.i64()
+    existing_at = parts.at
+    skip_bitmaps(parts)
+    existing_lengths = parts.at - existing_at
+    slices = parts.i32()
+    parts.expect((versions == VERSION) & (lows >= 0) & (lows <= highs) & (slices <= MAX_SLICES))
+    # Their difference has 63 bits, which a shift by 63 leaves nothing of.
+    parts.expect((slices >= 0) & ((highs - lows) >> np.clip(slices, 0, 63) == 0))
+    for number in range(int(slices.max(initial=0, where=parts.sound))):
+        more = np.flatnonzero(parts.sound & (slices > number))
+        measured = parts.take(more)
+        skip_bitmaps(measured)
+        parts.put(more, measured)
+    cursors.put(files, parts)
+    low, high, starts = (np.zeros(len(flags), np.int64) for _ in range(3))
+    lengths = np.full(len(flags), NULL_LENGTH)
+    low[files], high[files] = np.minimum(np.maximum(lows, least), highs), highs
+    starts[files], lengths[files] = existing_at, existing_lengths
+    return _Part(present, low, high, BytesColumn(cursors.data, starts, lengths))

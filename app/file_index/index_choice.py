@@ -1,0 +1,80 @@
+"""Which indexes a leaf asks, in which order, and what is decided without asking any.
+
+Evaluation of one file (:mod:`app.file_index.evaluation`) and of many
+(:mod:`app.file_index.stacked.evaluation`) go by the same rules; so does whoever fetches no more of an index
+file than is going to be asked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from app.file_index.answers.conditions import condition
+from app.file_index.index_kinds import KINDS
+from app.file_index.keys.keys import key_space
+from app.predicates.model import BoundLeaf, Operator, leaves
+
+if TYPE_CHECKING:
+    from app.file_index.answers.conditions import Condition
+    from app.file_index.index_kinds import IndexKind
+    from app.predicates.model import BoundPredicate
+
+Asked: TypeAlias = "frozenset[tuple[str, IndexKind]]"
+"""Columns, each with a kind of index on it."""
+
+_FALSE_WITHOUT_VALUES = frozenset(
+    {
+        Operator.EQUAL,
+        Operator.LESS_THAN,
+        Operator.LESS_OR_EQUAL,
+        Operator.GREATER_THAN,
+        Operator.GREATER_OR_EQUAL,
+        Operator.IN,
+        Operator.IS_NOT_NULL,
+        Operator.STARTS_WITH,
+        Operator.ENDS_WITH,
+        Operator.CONTAINS,
+    }
+)
+"""What an empty entry decides, as in the engine. The other tests need a value too, but the engine keeps the
+file there, and an entry that should not be empty must not cost more rows here than it does there."""
+
+
+def asked_condition(leaf: BoundLeaf) -> Condition | None:
+    """The leaf as a condition on keys; None if no index can tell."""
+    space = key_space(leaf.field.type)
+    return None if space is None else condition(leaf, space)
+
+
+def is_false_without_values(leaf: BoundLeaf) -> bool:
+    """Whether an empty entry rules out the file: no row of it has a value to be tested."""
+    return leaf.operator in _FALSE_WITHOUT_VALUES
+
+
+def bounded_on_both_sides(parts: tuple[BoundPredicate, ...]) -> set[str]:
+    """Columns that an OR bounds from above in one part and from below in another.
+
+    This is NOT BETWEEN in its bound form, which the engine does not let an empty entry decide.
+    """
+    below, above = (
+        {part.field.name for part in parts if isinstance(part, BoundLeaf) and part.operator in operators}
+        for operators in (
+            (Operator.LESS_THAN, Operator.LESS_OR_EQUAL),
+            (Operator.GREATER_THAN, Operator.GREATER_OR_EQUAL),
+        )
+    )
+    return below & above
+
+
+def asked_indexes(predicate: BoundPredicate) -> Asked:
+    """The indexes that evaluating a predicate may ask, where a file has them.
+
+    Args:
+        predicate: bound to the schema that the files were written with.
+    """
+    asked = set()
+    for leaf in leaves(predicate):
+        condition = asked_condition(leaf) if isinstance(leaf, BoundLeaf) else None
+        if isinstance(leaf, BoundLeaf) and condition is not None:
+            asked |= {(leaf.field.name, kind) for kind in KINDS.values() if kind.can_answer(condition)}
+    return frozenset(asked)

@@ -1,0 +1,148 @@
+"""A column to be indexed: the key of each row that has a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from app.errors import IndexWriteError
+from app.file_index.keys.arrow_keys import accepts, read_keys
+from app.file_index.keys.byte_order import rank
+from app.file_index.keys.keys import key_space
+from app.types.bytes_column import BytesColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from app.file_index.keys.arrow_keys import Integers, Keys
+    from app.file_index.keys.keys import Key, KeySpace
+    from app.types import DataType
+
+_ScalarT = TypeVar("_ScalarT", bound=np.generic)
+
+_ROWS_AT_ONCE = 1 << 16
+
+
+class DistinctKeys(NamedTuple):
+    """The keys of a column without repetition.
+
+    Attributes:
+        keys: ascending, as the index orders them; n of them.
+        codes: uint32: for each row with a value the rank of its key, from 0 to n - 1.
+    """
+
+    keys: Keys
+    codes: NDArray[np.uint32]
+
+    def key(self, code: int) -> Key:
+        """The key of one rank."""
+        if isinstance(self.keys, BytesColumn):
+            return self.keys[code] or b""
+        return int(self.keys[code])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyColumn:
+    """Keys by row.
+
+    Attributes:
+        name: of the column, or ``column[key]``; for errors.
+        data_type: of its values.
+        space: what the keys are.
+        row_count: number of rows, those without a value included.
+        keys: of the rows that have a value, in their order.
+        is_null: which rows have none, shape (row_count,); None where all have one.
+    """
+
+    name: str
+    data_type: DataType
+    space: KeySpace
+    row_count: int
+    keys: Keys
+    is_null: NDArray[np.bool_] | None
+
+    @classmethod
+    def of(cls, array: pa.Array | pa.ChunkedArray, data_type: DataType, name: str) -> Self:
+        """The keys of an Arrow array.
+
+        Args:
+            array: one value a row, of an Arrow type that can hold values of ``data_type``; its memory is
+                shared where the form allows it.
+            data_type: the column's type.
+            name: the column, or ``column[key]``.
+
+        Raises:
+            IndexWriteError: no index takes values of this type, the array holds others, or one of them does
+                not fit it.
+        """
+        space = key_space(data_type)
+        if space is None:
+            raise IndexWriteError(f"no index holds values of type {data_type}", column=name)
+        if not accepts(array.type, data_type):
+            raise IndexWriteError(
+                f"expected values of type {data_type}, found Arrow's {array.type}", column=name
+            )
+        if pa.types.is_dictionary(array.type):
+            array = array.cast(array.type.value_type)
+        is_null = np.asarray(array.is_null()) if array.null_count else None
+
+        def refuse(index: int, expected: str) -> NoReturn:
+            row = index if is_null is None else int(np.flatnonzero(~is_null)[index])
+            raise IndexWriteError(
+                f"expected {expected} for type {data_type}, found {array[row].cast(pa.string())}",
+                column=name,
+                row=row,
+            )
+
+        chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+        return cls(name, data_type, space, len(array), read_keys(chunks, data_type, space, refuse), is_null)
+
+    @property
+    def value_rows(self) -> NDArray[np.uint32]:
+        """The rows that have a value, ascending."""
+        rows = np.arange(self.row_count, dtype=np.uint32)
+        return rows if self.is_null is None else rows[~self.is_null]
+
+    @property
+    def null_rows(self) -> NDArray[np.uint32]:
+        """The rows without a value, ascending."""
+        return np.flatnonzero(() if self.is_null is None else self.is_null).astype(np.uint32)
+
+    def with_rows(self, values: NDArray[_ScalarT]) -> Iterator[tuple[NDArray[np.uint32], NDArray[_ScalarT]]]:
+        """The rows that have a value beside something about each of them, block by block."""
+        begin = 0
+        for start in range(0, self.row_count, _ROWS_AT_ONCE):
+            rows = np.arange(start, min(start + _ROWS_AT_ONCE, self.row_count), dtype=np.uint32)
+            if self.is_null is not None:
+                rows = rows[~self.is_null[start : start + _ROWS_AT_ONCE]]
+            yield rows, values[begin : begin + len(rows)]
+            begin += len(rows)
+
+    def distinct(self) -> DistinctKeys:
+        """The keys without repetition; worked out anew by each call."""
+        if isinstance(self.keys, BytesColumn):
+            order, ranks = rank(self.keys.data, self.keys.starts, self.keys.lengths)
+            return DistinctKeys(self.keys.take(order[_begins(ranks[order])]), ranks.astype(np.uint32))
+        keys = _distinct_numbers(self.keys)
+        codes = np.empty(len(self.keys), np.uint32)
+        for start in range(0, len(codes), _ROWS_AT_ONCE):
+            part = slice(start, start + _ROWS_AT_ONCE)
+            codes[part] = keys.searchsorted(self.keys[part])
+        return DistinctKeys(keys, codes)
+
+
+def _distinct_numbers(numbers: Integers) -> Integers:
+    ascending = np.sort(numbers)
+    return ascending[_begins(ascending)]
+
+
+def _begins(ascending: NDArray[np.signedinteger[Any]]) -> NDArray[np.bool_]:
+    """Which of them differ from the one before."""
+    found = np.ones(len(ascending), np.bool_)
+    np.not_equal(ascending[1:], ascending[:-1], out=found[1:])
+    return found

@@ -1,0 +1,298 @@
+"""Index keys: what a value becomes inside an index, how it is stored there, and in which order.
+
+========================================  =====================  ==========================================
+type                                      key                    stored as (big endian)
+========================================  =====================  ==========================================
+BOOLEAN                                   0 or 1                 1 byte
+TINYINT, SMALLINT, INT, BIGINT            the value              1, 2, 4, 8 bytes
+DATE, TIME                                days, milliseconds     4 bytes
+DECIMAL                                   the unscaled value     8 bytes
+TIMESTAMP, TIMESTAMP_LTZ with p <= 3      epoch milliseconds     8 bytes
+TIMESTAMP, TIMESTAMP_LTZ with p > 3       epoch microseconds     8 bytes
+FLOAT, DOUBLE                             see below              4, 8 bytes: the IEEE bits
+CHAR, VARCHAR, BINARY, VARBINARY          the bytes              i32 length, then the bytes
+========================================  =====================  ==========================================
+
+In memory every key is an ``int`` or ``bytes``, so that Python's order is the index's order and every key has
+a successor. Floating point values become the integer that orders their bits as Java's ``compare`` does: -0.0
+right below 0.0, one NaN above everything. SQL holds the zeros equal, so a value may have two keys.
+
+Timestamps above microseconds are *lossy*: values that differ share a key.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+
+from app.errors import CorruptIndexError, FilterError
+from app.types import TypeRoot
+from app.types.data_types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS
+from app.types.time_units import NANOS_PER_MICRO, NANOS_PER_MILLI
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from app.types import DataType, Value
+    from app.types.roaring import Buffer
+
+    _Bits = TypeVar("_Bits", int, NDArray[np.signedinteger[Any]])
+
+Key: TypeAlias = int | bytes
+
+_FINEST_EXACT_PRECISION = 6
+_I8 = struct.Struct(">b")
+_I16 = struct.Struct(">h")
+_I32 = struct.Struct(">i")
+_I64 = struct.Struct(">q")
+
+
+def after(key: Key) -> Key:
+    """The smallest key above ``key``."""
+    return key + b"\0" if isinstance(key, bytes) else key + 1
+
+
+class KeySpace(Protocol):
+    """The keys of one type."""
+
+    @property
+    def width(self) -> int | None:
+        """Bytes of a stored key; None where they vary."""
+
+    @property
+    def lossy(self) -> bool:
+        """Whether values that differ may share a key."""
+
+    def key(self, value: Value) -> Key:
+        """The key under which the index holds a row of this value."""
+
+    def value(self, key: Key) -> Value:
+        """A value that has this key."""
+
+    def equal_keys(self, value: Value) -> tuple[Key, ...]:
+        """Keys of all rows that SQL holds equal to ``value``, ascending."""
+
+    def edge(self, value: Value, *, behind: bool) -> tuple[Key, Key]:
+        """Where the keys of rows are cut right before ``value``, or right behind it.
+
+        Returns:
+            The first key of the rows that follow, and the key right behind those of the rows that precede.
+            They differ where a lossy key holds rows of both sides.
+        """
+
+    def read(self, buffer: Buffer, at: int) -> tuple[Key, int]:
+        """The key stored at ``at`` and the offset behind it; raises CorruptIndexError where there is none."""
+
+    def write(self, key: Key) -> bytes:
+        """The stored form."""
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerKeys:
+    """Values that are integers, possibly counted in coarser units.
+
+    Attributes:
+        stored: form of a stored key.
+        unit: by how much the value grows from one key to the next; above 1 for timestamps only.
+        lossy: whether values that differ may share a key.
+        boolean: whether the values are ``bool``.
+    """
+
+    stored: struct.Struct
+    unit: int = 1
+    lossy: bool = False
+    boolean: bool = False
+
+    @property
+    def width(self) -> int:
+        """Bytes of a stored key."""
+        return self.stored.size
+
+    def key(self, value: Value) -> int:
+        """The key of a value."""
+        return int(value) // self.unit
+
+    def value(self, key: Key) -> Value:
+        """A value with this key."""
+        number = int(key) * self.unit
+        return bool(number) if self.boolean else number
+
+    def equal_keys(self, value: Value) -> tuple[Key, ...]:
+        """Keys of all rows that SQL holds equal to ``value``, ascending."""
+        key, rest = divmod(int(value), self.unit)
+        return (key,) if self.lossy or rest == 0 else ()
+
+    def edge(self, value: Value, *, behind: bool) -> tuple[Key, Key]:
+        """The cut before or behind ``value``, see :meth:`KeySpace.edge`."""
+        place = int(value) + behind
+        above = -(-place // self.unit)
+        return (place // self.unit if self.lossy else above), above
+
+    def read(self, buffer: Buffer, at: int) -> tuple[int, int]:
+        """The key stored at ``at`` and the offset behind it."""
+        return _read_fixed(self.stored, buffer, at)
+
+    def write(self, key: Key) -> bytes:
+        """The stored form."""
+        return self.stored.pack(key)
+
+
+@dataclass(frozen=True, slots=True)
+class FloatingKeys:
+    """IEEE values as the integers that order their bits.
+
+    Attributes:
+        values: form of the value.
+        stored: form of its bits as a signed integer.
+        infinity: key of positive infinity.
+        nan: key of every NaN.
+    """
+
+    values: struct.Struct
+    stored: struct.Struct
+    infinity: int
+    nan: int
+
+    @property
+    def width(self) -> int:
+        """Bytes of a stored key."""
+        return self.stored.size
+
+    @property
+    def lossy(self) -> bool:
+        """Never: each value has a key of its own."""
+        return False
+
+    def key(self, value: Value) -> int:
+        """The key of a value."""
+        if math.isnan(value):  # type: ignore[arg-type] # a float, by the type of this key space
+            return self.nan
+        bits: int = self.stored.unpack(self.values.pack(value))[0]
+        return self.reorder(bits)
+
+    def value(self, key: Key) -> float:
+        """A value with this key."""
+        return float(self.values.unpack(self.stored.pack(self.reorder(int(key))))[0])
+
+    def reorder(self, bits: _Bits) -> _Bits:
+        """Signed bits to key and, being its own inverse, key to signed bits; of one value or of an array."""
+        value_bits = 8 * self.width - 1
+        return bits ^ (bits >> value_bits & (1 << value_bits) - 1)
+
+    def equal_keys(self, value: Value) -> tuple[Key, ...]:
+        """Keys of all rows that SQL holds equal to ``value``, ascending."""
+        return (-1, 0) if value == 0 else (self.key(value),)
+
+    def edge(self, value: Value, *, behind: bool) -> tuple[Key, Key]:
+        """The cut before or behind ``value``, see :meth:`KeySpace.edge`."""
+        keys = self.equal_keys(value)
+        cut = after(keys[-1]) if behind else keys[0]
+        return cut, cut
+
+    def read(self, buffer: Buffer, at: int) -> tuple[int, int]:
+        """The key stored at ``at`` and the offset behind it."""
+        bits, end = _read_fixed(self.stored, buffer, at)
+        key = self.reorder(bits)
+        return (key if ~self.infinity <= key <= self.infinity else self.nan), end
+
+    def write(self, key: Key) -> bytes:
+        """The stored form."""
+        return self.stored.pack(self.reorder(int(key)))
+
+
+@dataclass(frozen=True, slots=True)
+class ByteKeys:
+    """Texts and binaries, which are their own keys."""
+
+    @property
+    def width(self) -> None:
+        """Bytes of a stored key."""
+        return None
+
+    @property
+    def lossy(self) -> bool:
+        """Never: each value has a key of its own."""
+        return False
+
+    def key(self, value: Value) -> bytes:
+        """The key of a value."""
+        if not isinstance(value, bytes):
+            raise FilterError(f"expected bytes as a key, found {value!r:.100}")
+        return value
+
+    def value(self, key: Key) -> Value:
+        """A value with this key."""
+        return key
+
+    def equal_keys(self, value: Value) -> tuple[Key, ...]:
+        """Keys of all rows that SQL holds equal to ``value``, ascending."""
+        return (self.key(value),)
+
+    def edge(self, value: Value, *, behind: bool) -> tuple[Key, Key]:
+        """The cut before or behind ``value``, see :meth:`KeySpace.edge`."""
+        key = self.key(value)
+        cut = after(key) if behind else key
+        return cut, cut
+
+    def read(self, buffer: Buffer, at: int) -> tuple[bytes, int]:
+        """The key stored at ``at`` and the offset behind it."""
+        length, start = _read_fixed(_I32, buffer, at)
+        end = start + length
+        if length < 0 or end > len(buffer):
+            raise CorruptIndexError(
+                f"expected a key of {length} bytes, found {len(buffer) - start} bytes", offset=at
+            )
+        return bytes(buffer[start:end]), end
+
+    def write(self, key: Key) -> bytes:
+        """The stored form."""
+        stored = self.key(key)
+        return _I32.pack(len(stored)) + stored
+
+
+def key_bytes(buffer: Buffer, at: int) -> int:
+    """Bytes of the key of varying width that is stored at ``at`` and known to be there."""
+    length: int = _I32.unpack_from(buffer, at)[0]
+    return _I32.size + length
+
+
+def _read_fixed(form: struct.Struct, buffer: Buffer, at: int) -> tuple[int, int]:
+    end = at + form.size
+    if not 0 <= at <= end <= len(buffer):
+        raise CorruptIndexError(
+            f"expected {form.size} bytes of a key within {len(buffer)} bytes, found it at {at}"
+        )
+    number: int = form.unpack_from(buffer, at)[0]
+    return number, end
+
+
+_BYTE_KEYS = ByteKeys()
+_FIXED_KEYS: dict[TypeRoot, KeySpace] = {
+    TypeRoot.BOOLEAN: IntegerKeys(_I8, boolean=True),
+    TypeRoot.TINYINT: IntegerKeys(_I8),
+    TypeRoot.SMALLINT: IntegerKeys(_I16),
+    TypeRoot.INT: IntegerKeys(_I32),
+    TypeRoot.DATE: IntegerKeys(_I32),
+    TypeRoot.TIME: IntegerKeys(_I32),
+    TypeRoot.BIGINT: IntegerKeys(_I64),
+    TypeRoot.DECIMAL: IntegerKeys(_I64),
+    TypeRoot.FLOAT: FloatingKeys(struct.Struct(">f"), _I32, infinity=0x7F80_0000, nan=0x7FC0_0000),
+    TypeRoot.DOUBLE: FloatingKeys(struct.Struct(">d"), _I64, infinity=0x7FF << 52, nan=0x7FF8 << 48),
+}
+_MILLISECONDS = IntegerKeys(_I64, NANOS_PER_MILLI)
+_MICROSECONDS = IntegerKeys(_I64, NANOS_PER_MICRO)
+_LOSSY_MICROSECONDS = IntegerKeys(_I64, NANOS_PER_MICRO, lossy=True)
+
+
+def key_space(data_type: DataType) -> KeySpace | None:
+    """The keys of a type; None for types that no index holds."""
+    if data_type.root in TIMESTAMP_ROOTS:
+        if data_type.is_compact_timestamp:
+            return _MILLISECONDS
+        return _MICROSECONDS if data_type.precision <= _FINEST_EXACT_PRECISION else _LOSSY_MICROSECONDS
+    if data_type.root in STRING_ROOTS or data_type.root in BINARY_ROOTS:
+        return _BYTE_KEYS
+    return _FIXED_KEYS.get(data_type.root)

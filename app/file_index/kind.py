@@ -1,0 +1,223 @@
+"""What a kind of file index is: everything that planning, building and inspecting ask of one.
+
+A kind is a package with a module ``kind`` in which a subclass of :class:`Kind` brings together the layout,
+the reader, the writer and the form over many files, and one line in :mod:`app.file_index.index_kinds`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+
+from app.file_index.answers import row_index, row_stack
+from app.file_index.answers.row_index import RowIndex
+from app.file_index.answers.row_stack import RowStack
+from app.file_index.keys.keys import key_space
+from app.types import to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from app.file_index.answers.conditions import Condition
+    from app.file_index.answers.file_answers import Answers
+    from app.file_index.answers.result import Result
+    from app.file_index.keys.key_column import KeyColumn
+    from app.file_index.keys.keys import Key, KeySpace
+    from app.types import DataType, Json
+    from app.types.bytes_column import BytesColumn
+    from app.types.roaring import Buffer
+
+Index = TypeVar("Index")
+Stack = TypeVar("Stack")
+Options = TypeVar("Options")
+KnownRows = TypeVar("KnownRows", bound=RowIndex)
+KnownRowsOfMany = TypeVar("KnownRowsOfMany", bound=RowStack)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnProfile:
+    """What is known of a column for which an index is proposed.
+
+    Attributes:
+        data_type: its type.
+        distinct: number of distinct values.
+        values: rows with a value.
+    """
+
+    data_type: DataType
+    distinct: int
+    values: int
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal(Generic[Options]):
+    """That an index suits a column.
+
+    Attributes:
+        rank: of the proposals for a column, the highest one is made.
+        reason: why it suits.
+        options: that it should have.
+    """
+
+    rank: int
+    reason: str
+    options: Options
+
+
+class Kind(str, ABC, Generic[Index, Stack, Options]):
+    """A kind of file index, which is equal to the name that files give it.
+
+    ``Index`` is what the reader makes of one payload, ``Stack`` of one payload for each of many files, and
+    ``Options`` are those of the writer.
+    """
+
+    __slots__ = ()
+
+    option_names: ClassVar[tuple[str, ...]] = ()
+    """The options that a table may give to an index, as in ``file-index.<kind>.<column>.<option>``."""
+
+    tells_rows: ClassVar[bool] = True
+    """Whether it knows the rows of each key; else it only rules out whole files, value by value."""
+
+    directory_bytes: ClassVar[int] = 0
+    """At most about how many bytes the form over many files takes for one of the payloads."""
+
+    @abstractmethod
+    def takes(self, data_type: DataType) -> bool:
+        """Whether the engine can have written such an index on a column of this type."""
+
+    @abstractmethod
+    def read(self, payload: Buffer, space: KeySpace) -> Index:
+        """Reads the heads of an index.
+
+        Raises:
+            CorruptIndexError: the payload is broken.
+        """
+
+    def can_answer(self, condition: Condition) -> bool:  # noqa: ARG002 - others look at it
+        """Whether such an index may rule out anything; else it is not opened, and files are kept."""
+        return True
+
+    @abstractmethod
+    def select(self, index: Index, condition: Condition) -> Result:
+        """The rows of a file that can meet a condition that the kind can answer.
+
+        Raises:
+            CorruptIndexError: the index is broken.
+        """
+
+    def settles(self, condition: Condition) -> bool:
+        """Whether the answer is exact, so that no other index of the column is asked after it."""
+        return self.tells_rows and condition.exact
+
+    @abstractmethod
+    def row_count(self, index: Index) -> int | None:
+        """Rows of the data file; None if the index does not tell."""
+
+    def stack(self, payloads: BytesColumn, space: KeySpace) -> Stack | None:  # noqa: ARG002 - others look at them
+        """The indexes of many files; None if the kind has no such form, and plans keep the files.
+
+        Args:
+            payloads: a column of m payloads, null where a file has no such index.
+            space: how values become keys.
+        """
+        return None
+
+    def broken(self, stack: Stack) -> NDArray[np.bool_]:
+        """Which indexes of a stack cannot be read, shape (m,); nothing is asked of these."""
+        raise NotImplementedError(f"{self} has no form over many files")
+
+    def row_counts(self, stack: Stack) -> NDArray[np.int64] | None:
+        """Rows of each file of a stack, shape (m,); None if the indexes do not tell."""
+        raise NotImplementedError(f"{self} has no form over many files")
+
+    def answers(self, stack: Stack, condition: Condition, files: NDArray[np.int64]) -> Answers:
+        """Whether files can have rows that meet a condition, which the kind can answer.
+
+        Args:
+            stack: the indexes of many files.
+            condition: what is asked.
+            files: shape (k,): positions of files whose indexes are there and not broken.
+
+        Returns:
+            Shape (k,).
+        """
+        raise NotImplementedError(f"{self} has no form over many files")
+
+    @abstractmethod
+    def parse_options(self, written: Mapping[str, str]) -> Options:
+        """Reads the options of an index.
+
+        Args:
+            written: text of each option that is set, by its name; no others than :attr:`option_names`.
+
+        Raises:
+            RequestError: a text is not what the option takes.
+        """
+
+    def written_options(self, options: Options) -> dict[str, str]:  # noqa: ARG002 - others look at them
+        """The options that a table should set to get such an index, as text by name."""
+        return {}
+
+    @abstractmethod
+    def write(self, column: KeyColumn, options: Options) -> bytes:
+        """The payload of an index, byte for byte as the engine writes it.
+
+        Raises:
+            IndexWriteError: the kind cannot hold one of the column's values, or all of them.
+        """
+
+    @abstractmethod
+    def describe(self, index: Index, data_type: DataType) -> dict[str, Json]:
+        """What is in an index, for people who look at one."""
+
+    @abstractmethod
+    def describe_untyped(self, payload: Buffer) -> dict[str, Json]:
+        """What can be told of an index without knowing the column's type.
+
+        Raises:
+            CorruptIndexError: the payload is broken.
+        """
+
+    @abstractmethod
+    def propose(self, profile: ColumnProfile) -> Proposal[Options] | None:
+        """Whether such an index suits a column of a type that the kind takes."""
+
+
+class RowKind(Kind[KnownRows, KnownRowsOfMany, Options]):
+    """A kind whose indexes are :class:`RowIndex`, and :class:`RowStack` over many files."""
+
+    __slots__ = ()
+
+    def select(self, index: KnownRows, condition: Condition) -> Result:
+        """See :meth:`Kind.select`."""
+        return row_index.select(index, condition)
+
+    def row_count(self, index: KnownRows) -> int | None:
+        """See :meth:`Kind.row_count`."""
+        return index.row_count
+
+    def broken(self, stack: KnownRowsOfMany) -> NDArray[np.bool_]:
+        """See :meth:`Kind.broken`."""
+        return stack.broken
+
+    def row_counts(self, stack: KnownRowsOfMany) -> NDArray[np.int64] | None:
+        """See :meth:`Kind.row_counts`."""
+        return stack.row_counts
+
+    def answers(self, stack: KnownRowsOfMany, condition: Condition, files: NDArray[np.int64]) -> Answers:
+        """See :meth:`Kind.answers`."""
+        return row_stack.select(stack, condition)[files]
+
+
+def describe_bounds(bounds: tuple[Key, Key] | None, data_type: DataType) -> dict[str, Json]:
+    """The smallest and the largest key as values of a type."""
+    space = key_space(data_type)
+    if bounds is None or space is None:
+        return {"min": None, "max": None}
+    low, high = (to_json(space.value(key), data_type) for key in bounds)
+    return {"min": low, "max": high}

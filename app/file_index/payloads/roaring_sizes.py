@@ -1,0 +1,120 @@
+"""The extents of many serialized bitmaps, measured side by side as :mod:`app.types.roaring` measures one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from app.errors import CorruptIndexError
+from app.file_index.payloads.cursors import NO_LONGER_WORTH_A_STEP, integers, runs_of
+from app.types.roaring import (
+    BITS_BYTES,
+    COOKIE_WITH_RUNS,
+    COOKIE_WITHOUT_RUNS,
+    FEWEST_WITH_OFFSETS,
+    MAX_ARRAY_VALUES,
+    MAX_CONTAINERS,
+    bitmap_size,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from app.file_index.payloads.cursors import Cursors
+
+_KEY_BYTES = 2
+_KEY_AND_CARDINALITY_BYTES = 4
+_OFFSET_BYTES = 4
+_RUN_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BitmapHeads:
+    """What n bitmaps say before their first container.
+
+    Attributes:
+        with_runs: bool, shape (n,): whether containers may be stored as runs.
+        containers: int64, shape (n,): number of containers; 0 where there is no bitmap.
+        flags_at: int64, shape (n,): where the run flags start, if there are any.
+        keys_at: int64, shape (n,): where the keys and cardinalities start.
+    """
+
+    with_runs: NDArray[np.bool_]
+    containers: NDArray[np.int64]
+    flags_at: NDArray[np.int64]
+    keys_at: NDArray[np.int64]
+
+    @classmethod
+    def read(cls, cursors: Cursors) -> Self:
+        """Reads the heads of bitmaps; the cursors end up at the first container, or are not sound."""
+        cookies = cursors.u32_le()
+        with_runs = cookies & 0xFFFF == COOKIE_WITH_RUNS
+        cursors.expect(with_runs | (cookies == COOKIE_WITHOUT_RUNS))
+        containers = (cookies >> 16) + 1
+        plain = np.flatnonzero(~with_runs)
+        counting = cursors.take(plain)
+        containers[plain] = counting.u32_le()
+        counting.expect(containers[plain] <= MAX_CONTAINERS)
+        cursors.put(plain, counting)
+        flags_at = cursors.at
+        cursors.skip(np.where(with_runs, (containers + 7) >> 3, 0))
+        keys_at = cursors.at
+        cursors.skip(_KEY_AND_CARDINALITY_BYTES * containers)
+        has_offsets = ~with_runs | (containers >= FEWEST_WITH_OFFSETS)
+        cursors.skip(np.where(has_offsets, _OFFSET_BYTES * containers, 0))
+        return cls(with_runs, np.where(cursors.sound, containers, 0), flags_at, keys_at)
+
+    def cardinalities(
+        self, data: NDArray[np.uint8], chosen: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The bitmap that each container of the ``chosen`` bitmaps belongs to, and the values in it."""
+        counts = np.where(chosen, self.containers, 0)
+        owners, places = runs_of(self.keys_at + _KEY_BYTES, counts, _KEY_AND_CARDINALITY_BYTES)
+        return owners, integers(data, places, "<u2") + 1
+
+
+def skip_bitmaps(cursors: Cursors) -> None:
+    """Moves the cursors behind the bitmap that comes next; those that are at none are no longer sound."""
+    starts = cursors.at
+    heads = BitmapHeads.read(cursors)
+    owners, values = heads.cardinalities(cursors.data, ~heads.with_runs)
+    cursors.skip(_summed(_plain_bytes(values), owners, len(starts)))
+    bitmaps, container = np.flatnonzero(cursors.sound & heads.with_runs), 0
+    while len(bitmaps) > NO_LONGER_WORTH_A_STEP:
+        walking = cursors.take(bitmaps)
+        walking.skip(_container_bytes(walking, heads, bitmaps, container))
+        cursors.put(bitmaps, walking)
+        container += 1
+        bitmaps = bitmaps[walking.sound & (heads.containers[bitmaps] > container)]
+    view, left = cursors.data.data, cursors.take(bitmaps)
+    for at, bitmap in enumerate(bitmaps.tolist()):
+        try:
+            left.at[at] = starts[bitmap] + bitmap_size(view[: cursors.ends[bitmap]], int(starts[bitmap]))
+        except CorruptIndexError:
+            left.sound[at] = False
+    cursors.put(bitmaps, left)
+
+
+def _container_bytes(
+    walking: Cursors, heads: BitmapHeads, bitmaps: NDArray[np.int64], container: int
+) -> NDArray[np.int64]:
+    """Bytes of the container that comes next; behind the number of runs, where it is stored as runs."""
+    flags = walking.data[heads.flags_at[bitmaps] + (container >> 3)]
+    at = heads.keys_at[bitmaps] + container * _KEY_AND_CARDINALITY_BYTES + _KEY_BYTES
+    sizes = _plain_bytes(integers(walking.data, at, "<u2") + 1)
+    of_runs = np.flatnonzero(flags >> (container & 7) & 1)
+    counting = walking.take(of_runs)
+    sizes[of_runs] = _RUN_BYTES * counting.u16_le()
+    walking.put(of_runs, counting)
+    return sizes
+
+
+def _plain_bytes(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.where(values > MAX_ARRAY_VALUES, BITS_BYTES, 2 * values)
+
+
+def _summed(numbers: NDArray[np.int64], owners: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """The sum of the numbers of each owner, shape (count,)."""
+    return np.bincount(owners, numbers, count).astype(np.int64)

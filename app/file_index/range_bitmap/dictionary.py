@@ -1,0 +1,224 @@
+"""The chunked dictionary inside a range-bitmap: distinct keys, each with its rank as its code.
+
+All integers are big endian.
+
+=================  ======  ====================================================================
+width              type    meaning
+=================  ======  ====================================================================
+4                  i32     head length, always 13
+1                  i8      version, 1
+4                  i32     number of chunks n
+4                  i32     length of the chunk offsets: 4 * n
+4                  i32     length of the chunk heads
+4 for each chunk   i32     offset of the chunk's head within the chunk heads
+the length above           chunk heads
+the rest                   keys area
+=================  ======  ====================================================================
+
+A chunk head; ``keys`` counts the chunk's keys without the first one, which stands in the head itself:
+
+=========  ======  ====================================================================
+width      type    meaning
+=========  ======  ====================================================================
+1          i8      version, 1
+key        key     first key
+4          i32     code of the first key
+4          i32     offset of the further keys in the keys area
+4          i32     number of further keys
+4          i32     fixed width: their length in bytes; else: length of their offsets, 4 for each
+4          i32     fixed width: width of a key; else: length of the keys behind the offsets
+=========  ======  ====================================================================
+
+Keys of varying width have i32 offsets in the keys area, counted from the first key behind the offsets. Keys
+ascend within chunks and from chunk to chunk, codes go on without gaps.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
+
+import numpy as np
+
+from app.errors import CorruptIndexError
+from app.file_index.keys.key_records import key_records, stored_keys
+from app.file_index.payloads.cursor import Cursor
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from app.file_index.keys.arrow_keys import Keys
+    from app.file_index.keys.key_records import KeyRecords
+    from app.file_index.keys.keys import Key, KeySpace
+    from app.types.roaring import Buffer
+
+VERSION: Final = 1
+HEAD_LENGTH: Final = 13
+OFFSET: Final = struct.Struct(">i")
+
+_HEAD = struct.Struct(">ibiii")
+_CHUNK_TAIL = struct.Struct(">iiiii")
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """Keys that follow one another.
+
+    Attributes:
+        first: its first key.
+        code: code of the first key.
+        keys_start: where the further keys, or the offsets that lead to them, start in the buffer.
+        keys: number of further keys.
+    """
+
+    first: Key
+    code: int
+    keys_start: int
+    keys: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dictionary:
+    """Keys and their codes; a look-up reads the few keys that it compares.
+
+    Attributes:
+        buffer: bytes that end with the dictionary's.
+        space: how keys are stored.
+        size: number of keys.
+        chunks: number of chunks.
+        heads_area: where the chunk heads start.
+        keys_area: where the keys area starts.
+    """
+
+    buffer: Buffer
+    space: KeySpace
+    size: int
+    chunks: int
+    heads_area: int
+    keys_area: int
+
+    @classmethod
+    def read(cls, buffer: Buffer, offset: int, space: KeySpace, size: int) -> Self:
+        """Reads the head of the dictionary of ``size`` keys from ``offset`` to the end of the buffer.
+
+        Raises:
+            CorruptIndexError: the head contradicts itself or the bytes.
+        """
+        cursor = Cursor(buffer, offset)
+        head_length = cursor.i32("head length of the dictionary")
+        cursor.version("dictionary", VERSION)
+        chunks = cursor.count("number of chunks", each_bytes=OFFSET.size)
+        offsets_length = cursor.i32("length of the chunk offsets")
+        heads_length = cursor.count("length of the chunk heads", each_bytes=1)
+        if head_length != HEAD_LENGTH or offsets_length != chunks * OFFSET.size:
+            raise CorruptIndexError(
+                f"expected the lengths {HEAD_LENGTH} and {chunks * OFFSET.size} in the dictionary's head, "
+                f"found {head_length} and {offsets_length}",
+                offset=offset,
+            )
+        if (chunks == 0) != (size == 0):
+            raise CorruptIndexError(f"expected chunks for {size} keys, found {chunks}", offset=offset)
+        cursor.take(offsets_length, "chunk offsets")
+        heads_area = cursor.position
+        cursor.take(heads_length, "chunk heads")
+        return cls(buffer, space, size, chunks, heads_area, cursor.position)
+
+    def locate(self, key: Key) -> tuple[int, bool]:
+        """The number of keys below ``key``, and whether it is one of the keys; then this is its code.
+
+        Raises:
+            CorruptIndexError: a chunk that has to be looked at contradicts the bytes or its neighbours.
+        """
+        behind = bisect_right(range(self.chunks), key, key=self._first_key)
+        if behind == 0:
+            return 0, False
+        chunk = self._chunk(behind - 1)
+        if key == chunk.first:
+            return chunk.code, True
+        at = bisect_left(range(chunk.keys), key, key=lambda number: self._further_key(chunk, number))
+        found = at < chunk.keys and self._further_key(chunk, at) == key
+        return chunk.code + 1 + at, found
+
+    def _head_offset(self, chunk: int) -> int:
+        (offset,) = OFFSET.unpack_from(self.buffer, self.heads_area - OFFSET.size * (self.chunks - chunk))
+        if not 0 <= offset < self.keys_area - self.heads_area:
+            raise CorruptIndexError(f"expected chunk {chunk} among the chunk heads, found offset {offset}")
+        return self.heads_area + int(offset)
+
+    def _first_key(self, chunk: int) -> Key:
+        return self.space.read(self.buffer, self._head_offset(chunk) + 1)[0]
+
+    def _chunk(self, number: int) -> _Chunk:
+        head = self._head_offset(number)
+        cursor = Cursor(self.buffer, head)
+        cursor.version("chunk", VERSION)
+        first, cursor.position = self.space.read(self.buffer, cursor.position)
+        code, offset, keys, first_length, second_length = _CHUNK_TAIL.unpack(
+            cursor.take(_CHUNK_TAIL.size, "chunk head")
+        )
+        width = self.space.width
+        if width is None:
+            expected, length = first_length == OFFSET.size * keys, first_length + second_length
+        else:
+            expected, length = (first_length, second_length) == (width * keys, width), first_length
+        if keys < 0 or not expected or not 0 <= code < self.size - keys:
+            raise CorruptIndexError(
+                f"expected a chunk of the {self.size} keys, found {keys} behind code {code}, {length} bytes",
+                offset=head,
+            )
+        start = self.keys_area + offset
+        if offset < 0 or second_length < 0 or start + length > len(self.buffer):
+            raise CorruptIndexError(f"expected {length} bytes of keys, found fewer", offset=start)
+        return _Chunk(first, code, start, keys)
+
+    def _further_key(self, chunk: _Chunk, number: int) -> Key:
+        if self.space.width is not None:
+            return self.space.read(self.buffer, chunk.keys_start + number * self.space.width)[0]
+        (offset,) = OFFSET.unpack_from(self.buffer, chunk.keys_start + number * OFFSET.size)
+        return self.space.read(self.buffer, chunk.keys_start + chunk.keys * OFFSET.size + offset)[0]
+
+
+def write(keys: Keys, space: KeySpace, chunk_bytes: int) -> list[Buffer]:
+    """The dictionary of distinct ascending keys, in parts.
+
+    Args:
+        keys: in the order of their codes.
+        space: how they are stored.
+        chunk_bytes: bound on a chunk's further keys, and separately on their offsets.
+    """
+    stored = stored_keys(keys, space)
+    firsts = _first_codes(stored, space, chunk_bytes)
+    behind = np.append(firsts[1:], len(stored))[: len(firsts)]
+    further = behind - firsts - 1
+    keys_starts = stored.starts(firsts + 1)
+    lengths = stored.starts(behind) - keys_starts
+    if space.width is None:
+        stated, area_lengths = (OFFSET.size * further, lengths), OFFSET.size * further + lengths
+    else:
+        stated, area_lengths = (lengths, np.full_like(further, space.width)), lengths
+    tails = np.stack([firsts, np.cumsum(area_lengths) - area_lengths, further, *stated], axis=1)
+    heads = key_records(keys.take(firsts), space, tails, lead=bytes([VERSION]))
+    offsets = heads.starts(np.arange(len(heads))).astype(">i4").tobytes()
+    head = _HEAD.pack(HEAD_LENGTH, VERSION, len(firsts), len(offsets), len(heads.data))
+    parts: list[Buffer] = [head, offsets, heads.data.data]
+    for chunk in np.flatnonzero(further):
+        start = keys_starts[chunk]
+        if space.width is None:
+            chunk_keys = np.arange(firsts[chunk] + 1, behind[chunk])
+            parts.append((stored.starts(chunk_keys) - start).astype(">i4").tobytes())
+        parts.append(stored.data[start : start + lengths[chunk]].data)
+    return parts
+
+
+def _first_codes(stored: KeyRecords, space: KeySpace, chunk_bytes: int) -> NDArray[np.int64]:
+    """The code of the first key of each chunk."""
+    most_further = chunk_bytes // OFFSET.size if space.width is None else len(stored)
+    firsts = array("q")
+    first = 0
+    while first < len(stored):
+        firsts.append(first)
+        first = min(stored.behind_fitting(first + 1, chunk_bytes), first + 1 + most_further)
+    return np.array(firsts, np.int64)

@@ -1,0 +1,119 @@
+"""The kind ``range-bitmap``.
+
+==============  ====================  ===========  =======================================================
+kind            option                default      meaning
+==============  ====================  ===========  =======================================================
+range-bitmap    ``chunk-size``        16 kb        bound on the further keys of a chunk of the dictionary;
+                                                   0 b for BOOLEAN, TINYINT and SMALLINT
+==============  ====================  ===========  =======================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from app.errors import RequestError
+from app.file_index.keys.keys import key_space
+from app.file_index.kind import Kind, Proposal, RowKind, describe_bounds
+from app.file_index.payloads.cursor import Cursor
+from app.file_index.range_bitmap import range_bitmap
+from app.file_index.range_bitmap.range_bitmap import RangeBitmap, RangeBitmapHead
+from app.file_index.range_bitmap.stack import RangeBitmapStack
+from app.options.memory_size import memory_size
+from app.options.reading import INT32_MAX
+from app.types import TypeRoot
+from app.types.data_types import FLOATING_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from app.file_index.keys.key_column import KeyColumn
+    from app.file_index.keys.keys import KeySpace
+    from app.file_index.kind import ColumnProfile
+    from app.types import DataType, Json
+    from app.types.bytes_column import BytesColumn
+    from app.types.roaring import Buffer
+
+
+_ROOTS = WHOLE_ROOTS | {TypeRoot.BOOLEAN, TypeRoot.DECIMAL} | FLOATING_ROOTS | STRING_ROOTS | TIMESTAMP_ROOTS
+
+
+@dataclass(frozen=True, slots=True)
+class RangeBitmapOptions:
+    """How the dictionary of a range-bitmap is laid out.
+
+    Attributes:
+        chunk_bytes: bound on the further keys of a chunk; None for the default of the column's type.
+
+    Raises:
+        RequestError: there is no such layout.
+    """
+
+    chunk_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.chunk_bytes is not None and not 0 <= self.chunk_bytes <= INT32_MAX:
+            raise RequestError(f"chunk-size must be from 0 b to 2 gb, found {self.chunk_bytes} b")
+
+
+class RangeBitmapKind(RowKind[RangeBitmap, RangeBitmapStack, RangeBitmapOptions]):
+    """See :mod:`app.file_index.range_bitmap.range_bitmap`."""
+
+    __slots__ = ()
+
+    option_names: ClassVar[tuple[str, ...]] = ("chunk-size",)
+    directory_bytes: ClassVar[int] = 2
+
+    def takes(self, data_type: DataType) -> bool:
+        """See :meth:`Kind.takes`."""
+        if data_type.root not in _ROOTS:
+            return False
+        space = key_space(data_type)
+        is_wide_decimal = data_type.root is TypeRoot.DECIMAL and not data_type.is_compact_decimal
+        return space is not None and not space.lossy and not is_wide_decimal
+
+    def read(self, payload: Buffer, space: KeySpace) -> RangeBitmap:
+        """See :meth:`Kind.read`."""
+        return RangeBitmap.read(payload, space)
+
+    def stack(self, payloads: BytesColumn, space: KeySpace) -> RangeBitmapStack:
+        """See :meth:`Kind.stack`."""
+        return RangeBitmapStack.read(payloads, space)
+
+    def parse_options(self, written: Mapping[str, str]) -> RangeBitmapOptions:
+        """See :meth:`Kind.parse_options`."""
+        size = written.get("chunk-size")
+        return RangeBitmapOptions(None if size is None else memory_size("chunk-size", size))
+
+    def write(self, column: KeyColumn, options: RangeBitmapOptions) -> bytes:
+        """See :meth:`Kind.write`."""
+        return range_bitmap.write(column, options.chunk_bytes)
+
+    def describe(self, index: RangeBitmap, data_type: DataType) -> dict[str, Json]:
+        """See :meth:`Kind.describe`."""
+        return {
+            "version": range_bitmap.VERSION,
+            "row_count": index.row_count,
+            "cardinality": index.cardinality,
+            "null_count": len(index.null_rows()),
+            **describe_bounds(index.bounds, data_type),
+        }
+
+    def describe_untyped(self, payload: Buffer) -> dict[str, Json]:
+        """See :meth:`Kind.describe_untyped`."""
+        head = RangeBitmapHead.read(Cursor(payload))
+        return {
+            "version": range_bitmap.VERSION,
+            "row_count": head.row_count,
+            "cardinality": head.cardinality,
+        }
+
+    def propose(self, profile: ColumnProfile) -> Proposal[RangeBitmapOptions] | None:
+        """For values of which ranges are asked for."""
+        if profile.data_type.root in STRING_ROOTS:
+            return None
+        return Proposal(30, "many values that have an order", RangeBitmapOptions())
+
+
+RANGE_BITMAP: Final[Kind[Any, Any, Any]] = RangeBitmapKind("range-bitmap")

@@ -1,0 +1,189 @@
+"""``range-bitmap``: distinct values get codes in their order, and the rows are kept by the bits of the code.
+
+All integers are big endian.
+
+===============  ======  ===========================================================================
+width            type    meaning
+===============  ======  ===========================================================================
+4                i32     head length: from behind this field to the dictionary
+1                i8      version, 1
+4                i32     row count
+4                i32     number of distinct values c
+key, key                 smallest and largest value; absent where c is 0
+4                i32     length of the dictionary
+the length above         dictionary, see :mod:`app.file_index.range_bitmap.dictionary`
+the rest                 bit-slice index, see :mod:`app.file_index.range_bitmap.bit_slice_index`
+===============  ======  ===========================================================================
+
+The index answers every comparison exactly. The engine of 1.4 errs where c is 0: IS NULL gives it two rows
+only; here it is every row.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from app.errors import CorruptIndexError
+from app.file_index.answers.row_index import all_rows
+from app.file_index.keys.key_records import stored_keys
+from app.file_index.payloads.cursor import Cursor
+from app.file_index.payloads.parts import join_parts
+from app.file_index.range_bitmap import bit_slice_index, dictionary
+from app.file_index.range_bitmap.dictionary import Dictionary
+from app.file_index.shared.bit_slices import MAX_SLICES
+from app.types import TypeRoot
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyroaring import BitMap
+
+    from app.file_index.keys.key_column import KeyColumn
+    from app.file_index.keys.keys import Key, KeySpace
+    from app.file_index.shared.bit_slices import BitSlices
+    from app.types.roaring import Buffer
+
+VERSION = 1
+DEFAULT_CHUNK_BYTES = 16 * 1024
+
+_ONE_KEY_A_CHUNK = frozenset({TypeRoot.BOOLEAN, TypeRoot.TINYINT, TypeRoot.SMALLINT})
+"""Types for which the engine takes chunks of no bytes by default."""
+
+_HEAD = struct.Struct(">bii")
+_LENGTH = struct.Struct(">i")
+
+
+@dataclass(frozen=True, slots=True)
+class RangeBitmapHead:
+    """What a payload says before the first key.
+
+    Attributes:
+        length: bytes of the head.
+        row_count: rows of the data file.
+        cardinality: number of distinct values.
+    """
+
+    length: int
+    row_count: int
+    cardinality: int
+
+    @classmethod
+    def read(cls, cursor: Cursor) -> Self:
+        """Reads these fields; the cursor ends up behind them.
+
+        Raises:
+            CorruptIndexError: they contradict each other or the bytes.
+        """
+        length = cursor.count("head length of the range-bitmap", each_bytes=1)
+        cursor.version("range-bitmap", VERSION)
+        row_count = cursor.count("row count")
+        cardinality = cursor.count("number of distinct values")
+        if cardinality > row_count:
+            raise CorruptIndexError(
+                f"expected at most {row_count} distinct values, found {cardinality}", offset=0
+            )
+        return cls(length, row_count, cardinality)
+
+
+@dataclass(frozen=True, slots=True)
+class RangeBitmap:
+    """Rows by the rank of their value.
+
+    Attributes:
+        row_count: rows of the data file.
+        cardinality: number of distinct values.
+        bounds: smallest and largest key; None where no row has a value.
+        dictionary: codes of the keys.
+        slices: rows by code.
+    """
+
+    row_count: int
+    cardinality: int
+    bounds: tuple[Key, Key] | None
+    dictionary: Dictionary
+    slices: BitSlices
+
+    @classmethod
+    def read(cls, buffer: Buffer, space: KeySpace) -> Self:
+        """Reads the heads; keys and bitmaps are decoded when they are asked for.
+
+        Raises:
+            CorruptIndexError: a head contradicts itself or the bytes.
+        """
+        cursor = Cursor(buffer)
+        head = RangeBitmapHead.read(cursor)
+        bounds = None
+        if head.cardinality:
+            low, cursor.position = space.read(buffer, cursor.position)
+            high, cursor.position = space.read(buffer, cursor.position)
+            bounds = (low, high)
+        dictionary_length = cursor.count("length of the dictionary", each_bytes=1)
+        if cursor.position != _LENGTH.size + head.length:
+            raise CorruptIndexError(
+                f"expected a head of {cursor.position - _LENGTH.size} bytes, found {head.length}", offset=0
+            )
+        start, end = cursor.position, cursor.position + dictionary_length
+        keys = Dictionary.read(buffer[:end], start, space, head.cardinality)
+        slices = bit_slice_index.read(buffer, end, head.cardinality, head.row_count)
+        return cls(head.row_count, head.cardinality, bounds, keys, slices)
+
+    def null_rows(self) -> BitMap:
+        """Rows without a value."""
+        return all_rows(self.row_count) - self.slices.existing_rows()
+
+    def value_rows(self) -> BitMap:
+        """Rows with a value."""
+        return self.slices.existing_rows()
+
+    def rows_with(self, keys: Sequence[Key]) -> BitMap:
+        """Rows that have one of ``keys``, which ascend."""
+        codes = (self.code(key) for key in keys)
+        return self.slices.select((code, code + 1) for code in codes if code is not None)
+
+    def rows_between(self, start: Key | None, stop: Key | None) -> BitMap:
+        """Rows with a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
+        first = 0 if start is None else self._rank(start)
+        behind = self.cardinality if stop is None else self._rank(stop)
+        # No row has a code above the last one; a span to the end of all codes spares the walk along its edge.
+        return self.slices.select([(first, behind if behind < self.cardinality else 1 << MAX_SLICES)])
+
+    def code(self, key: Key) -> int | None:
+        """The code of the rows that have ``key``; None if no row has it."""
+        if self.bounds is None or not self.bounds[0] <= key <= self.bounds[1]:  # type: ignore[operator] # one type's keys
+            return None
+        code, found = self.dictionary.locate(key)
+        return code if found else None
+
+    def _rank(self, key: Key) -> int:
+        """Number of distinct keys below ``key``."""
+        if self.bounds is None or key <= self.bounds[0]:  # type: ignore[operator] # one type's keys
+            return 0
+        return self.cardinality if key > self.bounds[1] else self.dictionary.locate(key)[0]  # type: ignore[operator] # likewise
+
+
+def write(column: KeyColumn, chunk_bytes: int | None = None) -> bytes:
+    """The index of a column.
+
+    Args:
+        column: of a type that the index takes.
+        chunk_bytes: size of the dictionary's chunks; None for what the engine takes by default.
+    """
+    if chunk_bytes is None:
+        chunk_bytes = 0 if column.data_type.root in _ONE_KEY_A_CHUNK else DEFAULT_CHUNK_BYTES
+    return join_parts(_parts(column, chunk_bytes))
+
+
+def _parts(column: KeyColumn, chunk_bytes: int) -> deque[Buffer]:
+    keys, codes = column.distinct()
+    slices = bit_slice_index.write(column.with_rows(codes), len(keys))
+    del codes  # which are as large as the column
+    ends = stored_keys(keys.take(np.array([0, -1])), column.space).data.tobytes() if len(keys) else b""
+    chunks = dictionary.write(keys, column.space, chunk_bytes)
+    dictionary_bytes = sum(map(len, chunks))
+    head = b"".join([_HEAD.pack(VERSION, column.row_count, len(keys)), ends, _LENGTH.pack(dictionary_bytes)])
+    return deque([_LENGTH.pack(len(head)), head, *chunks, *slices])

@@ -1,0 +1,321 @@
+"""Which of many files have which keys: the dictionaries of all of them, merged.
+
+Keys ascend, and beside each stands the file that has it. A key is found by one binary search and gives a
+slice of files; a range of keys gives a longer slice, of which only so much is looked at as is needed to
+settle the files that the smallest and the largest key of each file leave open.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
+
+import numpy as np
+
+from app.file_index.keys import byte_order
+from app.file_index.keys.keys import FloatingKeys, after
+from app.file_index.payloads.cursors import integers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from app.file_index.keys.keys import Key, KeySpace
+
+_LENGTH = struct.Struct(">i")
+_SCANNED_AT_ONCE: Final = 1 << 18
+_FEW_KEYS: Final = 16
+_MOST_BITS: Final = 62
+_NARROW_BITS: Final = 32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredKeys:
+    """Keys where they stand in the files.
+
+    Attributes:
+        owners: int64, shape (n,): the file of each key; those of a file stand together.
+        places: int64, shape (n,): where its stored form starts in the shared buffer, which holds all of it.
+    """
+
+    owners: NDArray[np.int64]
+    places: NDArray[np.int64]
+
+    def of(self, owners: NDArray[np.int64]) -> StoredKeys:
+        """The same keys, where what this calls ``i`` is a thing of file ``owners[i]``."""
+        return StoredKeys(owners[self.owners], self.places)
+
+    def only(self, chosen: NDArray[np.bool_]) -> StoredKeys:
+        """The keys of ``chosen`` owners, shape (owners,)."""
+        if chosen.all():
+            return self
+        kept = chosen[self.owners]
+        return StoredKeys(self.owners[kept], self.places[kept])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Integers:
+    """Ascending keys that are integers, in the narrowest form that their type allows."""
+
+    values: NDArray[np.signedinteger]
+
+    def below(self, key: Key) -> int:
+        """How many are smaller than ``key``."""
+        bounds = np.iinfo(self.values.dtype)
+        if int(key) <= bounds.min:
+            return 0
+        if int(key) > bounds.max:
+            return len(self.values)
+        # A key of another width would have the whole array converted.
+        return int(np.searchsorted(self.values, self.values.dtype.type(key)))
+
+    def places(self, keys: Sequence[Key]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where each key that can be stored begins, and where what is larger does."""
+        bounds = np.iinfo(self.values.dtype)
+        held = [int(key) for key in keys if bounds.min <= int(key) <= bounds.max]
+        wanted = np.array(held, self.values.dtype)
+        return np.searchsorted(self.values, wanted), np.searchsorted(self.values, wanted, "right")
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        return self.values.nbytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Texts:
+    """Ascending keys that are byte strings; they stay in the shared buffer, and this knows where."""
+
+    data: NDArray[np.uint8]
+    places: NDArray[np.unsignedinteger]
+
+    def below(self, key: Key) -> int:
+        """How many are smaller than ``key``."""
+        return bisect_left(range(len(self.places)), key, key=self._key)
+
+    def _key(self, position: int) -> bytes:
+        place = int(self.places[position])
+        start = place + _LENGTH.size
+        return self.data[start : start + _LENGTH.unpack_from(self.data.data, place)[0]].tobytes()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory without the shared buffer."""
+        return self.places.nbytes
+
+
+_Keys: TypeAlias = _Integers | _Texts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Directory:
+    """The keys of m files, n in all.
+
+    Attributes:
+        keys: ascending, n of them.
+        files: int32, shape (n,): the file that has the key.
+        first: int64, shape (m,): where the smallest key of each file stands; n where it has none.
+        last: int64, shape (m,): where its largest key stands; -1 where it has none.
+        distinct: int64, shape (m,): how many keys it has.
+    """
+
+    keys: _Keys
+    files: NDArray[np.int32]
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    distinct: NDArray[np.int64]
+
+    @classmethod
+    def build(
+        cls, data: NDArray[np.uint8], stored: StoredKeys, space: KeySpace, ascending: NDArray[np.bool_]
+    ) -> tuple[Self, NDArray[np.bool_]]:
+        """Merges the dictionaries.
+
+        Args:
+            data: the shared buffer.
+            stored: every key of every file.
+            space: how keys are stored.
+            ascending: shape (m,): whether the keys of a file must be stored in ascending order.
+
+        Returns:
+            The directory; and shape (m,), the files that break the order or have a key twice, of which
+            nothing may be asked.
+        """
+        if space.width is not None:
+            return cls.of_integers(
+                read_integers(data, stored.places, space), stored.owners, ascending, space.width
+            )
+        starts = stored.places + _LENGTH.size
+        order, codes = byte_order.rank(data, starts, integers(data, stored.places, _LENGTH.format))
+        width = np.uint32 if len(data) < 1 << 32 else np.uint64
+        keys = _Texts(data, stored.places[order].astype(width))
+        return cls._of(
+            keys, _merged(codes, stored.owners, len(ascending)), _Runs.of(stored.owners, codes), ascending
+        )
+
+    @classmethod
+    def of_integers(
+        cls, values: NDArray[np.int64], owners: NDArray[np.int64], ascending: NDArray[np.bool_], width: int
+    ) -> tuple[Self, NDArray[np.bool_]]:
+        """As :meth:`build`, of keys that are integers.
+
+        Args:
+            values: shape (n,): those of a file stand together.
+            owners: shape (n,): the file of each.
+            ascending: as of :meth:`build`.
+            width: of an integer, in bytes.
+        """
+        file_bits = len(ascending).bit_length()
+        codes, value_of = _codes(values, file_bits)
+        merged = _merged(codes, owners, len(ascending))
+        keys = _Integers(value_of((merged >> file_bits).astype(np.int64)).astype(f"i{width}"))
+        return cls._of(keys, merged, _Runs.of(owners, codes), ascending)
+
+    @classmethod
+    def _of(
+        cls, keys: _Keys, merged: NDArray[np.integer], runs: _Runs, ascending: NDArray[np.bool_]
+    ) -> tuple[Self, NDArray[np.bool_]]:
+        count, file_bits = len(ascending), len(ascending).bit_length()
+        files = (merged & ((1 << file_bits) - 1)).astype(np.int32)
+        wrong = runs.unordered(count) & ascending
+        wrong[files[1:][merged[1:] == merged[:-1]]] = True
+        return cls(keys, files, *runs.ends(merged, file_bits, count)), wrong
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory without the shared buffer."""
+        arrays = (self.files, self.first, self.last, self.distinct)
+        return self.keys.nbytes + sum(each.nbytes for each in arrays)
+
+    def having(self, keys: Sequence[Key]) -> NDArray[np.bool_]:
+        """Which files have one of the keys, shape (m,)."""
+        found = np.zeros(len(self.first), bool)
+        for files in self._found(keys):
+            found[files] = True
+        return found
+
+    def having_others(self, keys: Sequence[Key]) -> NDArray[np.bool_]:
+        """Which files have a key that is none of ``keys``, which are distinct; shape (m,)."""
+        hits = np.zeros(len(self.first), np.int64)
+        for files in self._found(keys):
+            # Keys that were found together may be of one file.
+            hits += np.bincount(files, minlength=len(hits))
+        return self.distinct > hits
+
+    def having_between(self, start: Key | None, stop: Key | None) -> NDArray[np.bool_]:
+        """Which files have a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
+        first = 0 if start is None else self.keys.below(start)
+        behind = len(self.files) if stop is None else self.keys.below(stop)
+        starts_inside = (first <= self.first) & (self.first < behind)
+        found = starts_inside | ((first <= self.last) & (self.last < behind))
+        around = (self.first < first) & (behind <= self.last)
+        if first < behind and around.any():
+            self._scan(first, behind, found, around)
+        return found
+
+    def _found(self, keys: Sequence[Key]) -> Iterator[NDArray[np.int32]]:
+        """The files of keys, of as many keys at once as find no more than a good many files."""
+        if len(keys) <= _FEW_KEYS or not isinstance(self.keys, _Integers):
+            for key in keys:
+                yield self.files[self.keys.below(key) : self.keys.below(after(key))]
+            return
+        firsts, behind = self.keys.places(keys)
+        counts = behind - firsts
+        start, ends = 0, np.cumsum(counts)
+        while start < len(counts):
+            before = int(ends[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(ends, before + _SCANNED_AT_ONCE, "right")))
+            some = counts[start:stop]
+            inside = np.arange(int(some.sum())) - np.repeat(np.cumsum(some) - some, some)
+            yield self.files[np.repeat(firsts[start:stop], some) + inside]
+            start = stop
+
+    def _scan(self, first: int, behind: int, found: NDArray[np.bool_], around: NDArray[np.bool_]) -> None:
+        """Looks at the keys of a range until no file is left of which it is open whether it has some."""
+        for start in range(first, behind, _SCANNED_AT_ONCE):
+            found[self.files[start : min(start + _SCANNED_AT_ONCE, behind)]] = True
+            if found[around].all():
+                return
+
+
+def read_integers(data: NDArray[np.uint8], places: NDArray[np.int64], space: KeySpace) -> NDArray[np.int64]:
+    """Keys of a fixed width, as ``space.read`` gives them one by one."""
+    return as_keys(integers(data, places, f">i{space.width}"), space)
+
+
+def as_keys(bits: NDArray[np.int64], space: KeySpace) -> NDArray[np.int64]:
+    """Stored integers of a fixed width as ``space.read`` gives them."""
+    if not isinstance(space, FloatingKeys):
+        return bits
+    keys = np.where(bits < 0, bits ^ ((1 << (8 * space.width - 1)) - 1), bits)
+    return np.where((~space.infinity <= keys) & (keys <= space.infinity), keys, space.nan)
+
+
+def _codes(
+    values: NDArray[np.int64], file_bits: int
+) -> tuple[NDArray[np.int64], Callable[[NDArray[np.int64]], NDArray[np.int64]]]:
+    """Numbers in the order of the values, with room for ``file_bits`` bits below them; and the way back."""
+    if not len(values):
+        return values, lambda codes: codes
+    least = int(values.min())
+    if (int(values.max()) - least).bit_length() + file_bits <= _MOST_BITS:
+        return values - least, lambda codes: codes + least
+    distinct, codes = np.unique(values, return_inverse=True)
+    return codes, distinct.take
+
+
+def _merged(codes: NDArray[np.int64], owners: NDArray[np.int64], count: int) -> NDArray[np.integer]:
+    """Numbers of keys with those of ``count`` files that have them, ascending."""
+    file_bits = count.bit_length()
+    pairs = codes << file_bits | owners
+    # Half as wide is sorted several times as fast.
+    is_narrow = not len(codes) or int(codes.max()) < 1 << (_NARROW_BITS - file_bits)
+    return np.sort(pairs.astype(np.uint32) if is_narrow else pairs)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Runs:
+    """The keys of files as they are stored, those of one file together.
+
+    Attributes:
+        owners: int64, shape (r,): files that have keys.
+        starts: int64, shape (r,): where the keys of each begin.
+        codes: int64, shape (n,): the keys.
+    """
+
+    owners: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    codes: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, owners: NDArray[np.int64], codes: NDArray[np.int64]) -> Self:
+        """The runs of keys, given the file of each."""
+        opens = np.ones(len(owners), bool)
+        np.not_equal(owners[1:], owners[:-1], out=opens[1:])
+        starts = np.flatnonzero(opens)
+        return cls(owners[starts], starts, codes)
+
+    def unordered(self, count: int) -> NDArray[np.bool_]:
+        """Which of ``count`` files have a key that is not above the one before it."""
+        wrong = np.zeros(count, bool)
+        falls = self.codes[1:] <= self.codes[:-1]
+        falls[self.starts[1:] - 1] = False
+        wrong[self.owners[np.searchsorted(self.starts, np.flatnonzero(falls), side="right") - 1]] = True
+        return wrong
+
+    def ends(
+        self, merged: NDArray[np.integer], file_bits: int, count: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Of ``count`` files the places of the first and last key in ``merged``, and the number of keys."""
+        first, last = np.full(count, len(merged)), np.full(count, -1)
+        distinct = np.zeros(count, np.int64)
+        if len(self.owners):
+            for places, extreme in ((first, np.minimum), (last, np.maximum)):
+                codes = extreme.reduceat(self.codes, self.starts)
+                pairs = (codes << file_bits | self.owners).astype(merged.dtype)
+                places[self.owners] = np.searchsorted(merged, pairs)
+            distinct[self.owners] = np.diff(self.starts, append=len(self.codes))
+        return first, last, distinct

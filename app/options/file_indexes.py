@@ -1,0 +1,144 @@
+"""Which columns have which file indexes, as a table's options declare it.
+
+==========================================  ==============================================================
+option                                      meaning
+==========================================  ==============================================================
+``file-index.<kind>.columns``               columns, separated by commas
+``file-index.<kind>.<column>.<option>``     an option of one index; each kind has its own
+``file-index.in-manifest-threshold``        a container of at most so many bytes (500 b unless it is set)
+                                            goes into the manifest instead of a file
+==========================================  ==============================================================
+
+``column[key]`` stands for the values that a map column has under one key. An option of the map column holds
+for all its keys that have none of their own. Files keep the indexes they were written with, so this says what
+new files have, not what a given one has.
+
+The engine cuts an option's name at every dot and silently ignores what does not fall into three parts, so a
+column or key with a dot has no options. Stored options are taken as they stand; of options that are given for
+writing, everything that would have no effect is an error (``docs/decisions/index-options.md``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from app.errors import RequestError
+from app.options.map_keys import split_map_key
+from app.options.reading import OptionReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+DEFAULT_THRESHOLD_BYTES: Final = 500
+
+PREFIX: Final = "file-index."
+_COLUMNS: Final = ".columns"
+_THRESHOLD: Final = "file-index.in-manifest-threshold"
+_NAME_PARTS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredIndex:
+    """One index of one column.
+
+    Attributes:
+        column: a column's name, or ``column[key]``.
+        kind: ``bloom-filter``, ``bitmap``, ``range-bitmap``, ``bsi`` or another.
+        parameters: its own options, by their last name (``fpp``, ``items``, ``version`` ...).
+    """
+
+    column: str
+    kind: str
+    parameters: Mapping[str, str]
+
+
+def stored_indexes(options: Mapping[str, str]) -> tuple[DeclaredIndex, ...]:
+    """Every index that the stored options of a table declare, by column, then kind."""
+    listed = [(kind, name) for kind, _, names in _lists(options) for name in names if name]
+    found = [DeclaredIndex(column, kind, _parameters(kind, column, options)) for kind, column in listed]
+    return tuple(sorted(found, key=lambda index: (index.column, index.kind)))
+
+
+def given_indexes(
+    options: Mapping[str, str], known: Mapping[str, Sequence[str]]
+) -> tuple[DeclaredIndex, ...]:
+    """Every index that options given for writing declare, in their order.
+
+    Args:
+        options: all options by name; those that are not about file indexes are passed over.
+        known: the names of the options of each kind that can be written.
+
+    Raises:
+        RequestError: an option is wrong, or would have no effect; the message names it.
+    """
+    listed: list[tuple[str, str]] = []
+    for kind, option, names in _lists(options):
+        _check_kind(option, kind, known)
+        for at, name in enumerate(names):
+            if not name:
+                raise RequestError(
+                    f"{option} must be names separated by commas, found {options[option]!r:.100}"
+                )
+            if name in names[:at]:
+                raise RequestError(f"{option} lists column {name!r} twice")
+            listed.append((kind, name))
+    _refuse_without_effect(options, set(listed), known)
+    return tuple(DeclaredIndex(column, kind, _parameters(kind, column, options)) for kind, column in listed)
+
+
+def in_manifest_threshold(options: Mapping[str, str]) -> int:
+    """Bytes of the largest container that goes into the manifest.
+
+    Raises:
+        RequestError: the option is no size.
+    """
+    return OptionReader(options, given=True).size(_THRESHOLD, DEFAULT_THRESHOLD_BYTES)
+
+
+def _lists(options: Mapping[str, str]) -> Iterator[tuple[str, str, list[str]]]:
+    """Each kind, the option that lists its columns, and these."""
+    for option, value in options.items():
+        if option.startswith(PREFIX) and option.endswith(_COLUMNS):
+            # Java's split drops empty parts at the end.
+            names = [name.strip() for name in value.rstrip(",").split(",")]
+            yield option[len(PREFIX) : -len(_COLUMNS)], option, names
+
+
+def _parameters(kind: str, column: str, options: Mapping[str, str]) -> dict[str, str]:
+    bases = [f"{PREFIX}{kind}.{name}." for name in (split_map_key(column)[0], column)]
+    return {
+        option.removeprefix(base): value
+        for base in bases
+        for option, value in options.items()
+        if option.startswith(base)
+    }
+
+
+def _check_kind(option: str, kind: str, known: Mapping[str, Sequence[str]]) -> None:
+    if kind not in known:
+        raise RequestError(f"{option}: there is no index type {kind!r:.100}, only {', '.join(known)}")
+
+
+def _refuse_without_effect(
+    options: Mapping[str, str], listed: set[tuple[str, str]], known: Mapping[str, Sequence[str]]
+) -> None:
+    indexed = {(kind, split_map_key(column)[0]) for kind, column in listed} | listed
+    for name in options:
+        if not name.startswith(PREFIX) or name.endswith(_COLUMNS):
+            continue
+        kind, *rest = name.removeprefix(PREFIX).split(".")
+        if kind not in known and len(rest) + 1 < _NAME_PARTS:
+            continue
+        _check_kind(name, kind, known)
+        if len(rest) + 1 != _NAME_PARTS:
+            raise RequestError(
+                f"{name} has no effect: the engine takes {PREFIX}{kind}.<column>.<option> only, so that a "
+                "column or key with a dot has no options"
+            )
+        column, parameter = rest
+        if (kind, column) not in indexed:
+            raise RequestError(f"{name} has no effect: {PREFIX}{kind}.columns does not list {column!r}")
+        if parameter not in known[kind]:
+            names = ", ".join(known[kind]) or "none"
+            raise RequestError(f"{name} has no effect: the options of {kind} are: {names}")

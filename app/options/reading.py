@@ -1,0 +1,113 @@
+"""Single options, read in one of two modes.
+
+*Stored* options are those of a table that exists: they were accepted by its writer, and a value that this
+release would not write is still used where it has the form of its type. *Given* options are about to be used
+for writing: whoever gives them is told of every value that makes no sense.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from app.errors import CorruptMetadataError, PaimonIndexError, RequestError
+from app.options.memory_size import memory_size
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+INT32_MAX: Final = (1 << 31) - 1
+INT64_MAX: Final = (1 << 63) - 1
+
+_WHOLE: Final = re.compile(r"[+-]?\d{1,10}", re.ASCII)
+
+
+class OptionReader:
+    """Options of a table by name.
+
+    Args:
+        values: all options as written.
+        given: whether they are given for writing; otherwise they are a table's stored ones.
+    """
+
+    __slots__ = ("_given", "_values")
+
+    def __init__(self, values: Mapping[str, str], *, given: bool) -> None:
+        self._values = values
+        self._given = given
+
+    def boolean(self, name: str, *, default: bool) -> bool:
+        """``true`` or ``false``.
+
+        Raises:
+            RequestError: a given option is neither.
+            CorruptMetadataError: a stored option is neither.
+        """
+        match self._values.get(name, str(default)).strip().lower():
+            case "true":
+                return True
+            case "false":
+                return False
+            case written:
+                raise self._error(name, "true or false", written)
+
+    def integer(self, name: str, *, most: int, special: int | None = None) -> int | None:
+        """A whole number; None if the option is not set.
+
+        Args:
+            name: of the option.
+            most: the largest number of its type.
+            special: a negative number that a given option may be too. Otherwise it is at least 1; a stored
+                one may be every number of its type.
+
+        Raises:
+            RequestError: a given option is no such number.
+            CorruptMetadataError: a stored option is no such number.
+        """
+        written = self._values.get(name)
+        if written is None:
+            return None
+        also = "" if special is None else f"{special} or "
+        try:
+            number = int(written)
+        except ValueError as error:
+            raise self._error(name, f"{also}a number", written) from error
+        least = 1 if self._given else -most - 1
+        if not least <= number <= most and not (self._given and number == special):
+            raise self._error(name, f"{also if self._given else ''}from {least} to {most}", written)
+        return number
+
+    def size(self, name: str, default: int) -> int:
+        """Bytes of memory.
+
+        Raises:
+            RequestError: it is no size.
+        """
+        return memory_size(name, self._values.get(name, str(default)))
+
+    def _error(self, name: str, expected: str, written: str) -> PaimonIndexError:
+        kind = RequestError if self._given else CorruptMetadataError
+        return kind(f"{name} must be {expected}, found {written!r:.100}")
+
+
+def whole_number(name: str, text: str) -> int:
+    """A whole number of 32 bits.
+
+    Raises:
+        RequestError: the text is none.
+    """
+    if not _WHOLE.fullmatch(text) or not -INT32_MAX <= int(text) <= INT32_MAX:
+        raise RequestError(f"{name} must be a whole number of 32 bits, found {text!r:.100}")
+    return int(text)
+
+
+def fraction(name: str, text: str) -> float:
+    """A number.
+
+    Raises:
+        RequestError: the text is none.
+    """
+    try:
+        return float(text)
+    except ValueError as error:
+        raise RequestError(f"{name} must be a number, found {text!r:.100}") from error

@@ -1,0 +1,145 @@
+"""Table options that decide how a table is read; :mod:`app.options.dynamic_buckets` has those of buckets.
+
+====================================  ========================  ===========================================
+option                                default                   meaning
+====================================  ========================  ===========================================
+bucket                                -1                        fixed number of buckets; -1 dynamic or none;
+                                                                -2 postponed
+bucket-key                            primary key               columns that are hashed, comma separated
+bucket-function.type                  default                   ``default``, ``mod`` or ``hive``
+merge-engine                          deduplicate               how versions of one key become one row
+deletion-vectors.enabled              false                     deleted positions are listed, not merged
+file-index.read.enabled               true                      whether file indexes may be used
+partition.default-name                __DEFAULT_PARTITION__     directory of null and blank values
+partition.legacy-name                 true                      text of values in partition directories
+data-file.path-directory              none                      directory that partitions lie below
+index-file-in-data-file-dir           false                     hash and deletion vector files lie in buckets
+data-evolution.enabled                false                     one row may be spread over several files
+write-mode                            none                      ``change-log`` or ``append-only``; until 0.5
+====================================  ========================  ===========================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from app.errors import UnsupportedFormatError
+from app.options.dynamic_buckets import DynamicBucketOptions
+from app.options.file_indexes import stored_indexes
+from app.options.reading import INT32_MAX, OptionReader
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from app.options.file_indexes import DeclaredIndex
+
+UNBOUNDED_BUCKETS = -1
+POSTPONED_BUCKETS = -2
+
+
+class MergeEngine(StrEnum):
+    """How the versions of one key become one row; the values are the option's."""
+
+    DEDUPLICATE = "deduplicate"
+    PARTIAL_UPDATE = "partial-update"
+    AGGREGATION = "aggregation"
+    FIRST_ROW = "first-row"
+
+
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """The options of one schema.
+
+    Properties raise ``CorruptMetadataError`` if what stands there does not have its form.
+
+    Attributes:
+        values: all options as written.
+    """
+
+    values: Mapping[str, str]
+
+    @property
+    def bucket(self) -> int:
+        """The fixed number of buckets, or -1 or -2."""
+        number = self._reader.integer("bucket", most=INT32_MAX)
+        return UNBOUNDED_BUCKETS if number is None else number
+
+    @property
+    def bucket_key(self) -> tuple[str, ...]:
+        """The columns that are hashed; empty if the option is not set."""
+        names = (name.strip() for name in self.values.get("bucket-key", "").split(","))
+        return tuple(name for name in names if name)
+
+    @property
+    def bucket_function(self) -> str:
+        """``default``, ``mod``, ``hive``, or whatever stands there."""
+        return self.values.get("bucket-function.type", "default").strip().lower()
+
+    @property
+    def merge_engine(self) -> MergeEngine:
+        """The merge engine of a primary key table.
+
+        Raises:
+            UnsupportedFormatError: it is none that this release knows.
+        """
+        written = self.values.get("merge-engine", MergeEngine.DEDUPLICATE)
+        try:
+            return MergeEngine(written.strip().lower())
+        except ValueError as error:
+            raise UnsupportedFormatError(f"merge engine {written!r} is not supported") from error
+
+    @property
+    def deletion_vectors(self) -> bool:
+        """Whether deletion vectors are in force."""
+        return self._reader.boolean("deletion-vectors.enabled", default=False)
+
+    @property
+    def file_index_read(self) -> bool:
+        """Whether file indexes may be used."""
+        return self._reader.boolean("file-index.read.enabled", default=True)
+
+    @property
+    def data_evolution(self) -> bool:
+        """Whether several files may hold columns of the same rows."""
+        return self._reader.boolean("data-evolution.enabled", default=False)
+
+    @property
+    def change_log(self) -> bool:
+        """Whether releases 0.4 and 0.5 keep changes of rows; later ones do wherever there is a key."""
+        return self.values.get("write-mode", "").strip().lower() == "change-log"
+
+    @property
+    def default_partition(self) -> str:
+        """The directory name of null and blank partition values."""
+        return self.values.get("partition.default-name", "__DEFAULT_PARTITION__")
+
+    @property
+    def legacy_partition_names(self) -> bool:
+        """Whether partition directories show Java's internal values rather than SQL text."""
+        return self._reader.boolean("partition.legacy-name", default=True)
+
+    @property
+    def data_directory(self) -> str | None:
+        """The directory of the table that partitions and buckets lie below, without slashes around it."""
+        return self.values.get("data-file.path-directory", "").strip("/") or None
+
+    @property
+    def index_files_beside_data(self) -> bool:
+        """Whether hash and deletion vector files lie in bucket directories."""
+        return self._reader.boolean("index-file-in-data-file-dir", default=False)
+
+    @property
+    def file_indexes(self) -> tuple[DeclaredIndex, ...]:
+        """The file indexes that new files get, by column, then kind."""
+        return stored_indexes(self.values)
+
+    @property
+    def dynamic_buckets(self) -> DynamicBucketOptions:
+        """How many keys dynamic buckets take, and how many buckets there may be."""
+        return DynamicBucketOptions.stored(self.values)
+
+    @property
+    def _reader(self) -> OptionReader:
+        return OptionReader(self.values, given=False)

@@ -1,0 +1,199 @@
+"""One binary row, read and written.
+
+Layout and hash: :mod:`app.types.binary_row.layout`.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import mmh3
+
+from app.errors import CorruptMetadataError
+from app.types.binary_row.layout import (
+    DECIMAL_BYTES,
+    HASH_SEED,
+    INLINE_BYTES,
+    INLINE_MARK,
+    SLOT_BYTES,
+    SLOT_CODES,
+    null_bit,
+    slot_start,
+    slots_start,
+)
+from app.types.data_types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, DataType, TypeRoot
+from app.types.time_units import NANOS_PER_MILLI
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from app.types.values import Value
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+_ARITY: Final = struct.Struct(">i")
+_LONG: Final = struct.Struct("<q")
+_PIECE: Final = struct.Struct("<ii")
+_SLOTS: Final = {
+    root: struct.Struct(f"<{code}{SLOT_BYTES - struct.calcsize(code)}x") for root, code in SLOT_CODES.items()
+}
+_ZERO_SLOT: Final = bytes(SLOT_BYTES)
+
+
+def row_hash(row: Buffer) -> int:
+    """The engine's hash of a row without its number of fields, as a signed 32-bit integer."""
+    return mmh3.hash(bytes(row), HASH_SEED, signed=True)
+
+
+def read_row(buffer: Buffer, types: Sequence[DataType]) -> tuple[Value | None, ...]:
+    """Reads a serialized row, number of fields included.
+
+    Args:
+        buffer: exactly one serialized row.
+        types: one type per field. Fields of types that have no values here (ARRAY, MAP, ROW, ...) read as
+            None whatever they hold.
+
+    Raises:
+        CorruptMetadataError: another number of fields, or a value that does not lie inside the row.
+    """
+    row = read_row_bytes(buffer, len(types))
+    null_bits = int.from_bytes(row[: slots_start(len(types))], "little") >> 8
+    at = slots_start(len(types))
+    values: list[Value | None] = []
+    for data_type in types:
+        reader = None if null_bits & 1 else _READERS.get(data_type.root)
+        values.append(None if reader is None else reader(row, at, data_type))
+        null_bits >>= 1
+        at += SLOT_BYTES
+    return tuple(values)
+
+
+def read_row_bytes(buffer: Buffer, fields: int) -> bytes:
+    """The row inside a serialized row, checked to have ``fields`` fields and a slot for each.
+
+    Raises:
+        CorruptMetadataError: another number of fields, or bytes that end before the last slot.
+    """
+    if len(buffer) < _ARITY.size:
+        raise CorruptMetadataError(
+            f"a row needs 4 bytes for its number of fields, found {len(buffer)}", offset=0
+        )
+    (arity,) = _ARITY.unpack_from(buffer)
+    if arity != fields:
+        raise CorruptMetadataError(f"expected a row of {fields} fields, found {arity}", offset=0)
+    needed = slot_start(fields, fields)
+    row = bytes(buffer[_ARITY.size :])
+    if len(row) < needed:
+        raise CorruptMetadataError(
+            f"a row of {fields} fields takes at least {needed} bytes, found {len(row)}", offset=_ARITY.size
+        )
+    return row
+
+
+def serialize_row(values: Sequence[Value | None], types: Sequence[DataType]) -> bytes:
+    """A serialized row, as manifests hold it: the number of fields, then :func:`write_row`."""
+    return _ARITY.pack(len(types)) + write_row(values, types)
+
+
+def write_row(values: Sequence[Value | None], types: Sequence[DataType]) -> bytes:
+    """A row without its number of fields, byte for byte as the engine writes it.
+
+    Args:
+        values: one value or None per type, each in the range of its type; None where the type has no values.
+        types: one type per field.
+    """
+    slots_at = slots_start(len(types))
+    row = bytearray(slots_at + SLOT_BYTES * len(types))
+    for index, (value, data_type) in enumerate(zip(values, types, strict=True)):
+        if value is None:
+            byte, mask = null_bit(index)
+            row[byte] |= mask
+        slot, piece = _encode(value, data_type, len(row))
+        at = slots_at + SLOT_BYTES * index
+        row[at : at + SLOT_BYTES] = slot
+        row += piece
+    return bytes(row)
+
+
+def _encode(value: Value | None, data_type: DataType, end: int) -> tuple[bytes, bytes]:
+    """``(slot, variable bytes)`` of one value in a row that is ``end`` bytes long so far."""
+    root = data_type.root
+    if root is TypeRoot.DECIMAL and not data_type.is_compact_decimal:
+        unscaled = b"" if value is None else shortest_twos_complement(int(value))
+        return _PIECE.pack(len(unscaled), end), unscaled.ljust(DECIMAL_BYTES, b"\0")
+    if root in TIMESTAMP_ROOTS and not data_type.is_compact_timestamp:
+        millis, nanos = divmod(0 if value is None else int(value), NANOS_PER_MILLI)
+        return _PIECE.pack(nanos, end), _LONG.pack(millis)
+    if value is None:
+        return _ZERO_SLOT, b""
+    if isinstance(value, bytes):
+        return _encode_bytes(value, end)
+    if root in TIMESTAMP_ROOTS:
+        return _LONG.pack(int(value) // NANOS_PER_MILLI), b""
+    return _SLOTS.get(root, _LONG).pack(value), b""
+
+
+def _encode_bytes(value: bytes, end: int) -> tuple[bytes, bytes]:
+    if len(value) <= INLINE_BYTES:
+        return value.ljust(INLINE_BYTES, b"\0") + bytes((INLINE_MARK | len(value),)), b""
+    return _PIECE.pack(len(value), end), value + bytes(-len(value) % SLOT_BYTES)
+
+
+def shortest_twos_complement(number: int) -> bytes:
+    """As few bytes as hold the number and its sign, big endian."""
+    magnitude = number if number >= 0 else ~number
+    return number.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
+
+
+def _read_slot(row: bytes, at: int, data_type: DataType) -> Value:
+    value: int | float = _SLOTS[data_type.root].unpack_from(row, at)[0]
+    return bool(value) if data_type.root is TypeRoot.BOOLEAN else value
+
+
+def _read_bytes(row: bytes, at: int, _: DataType) -> bytes:
+    mark = row[at + INLINE_BYTES]
+    if mark & INLINE_MARK:
+        length = mark & ~INLINE_MARK
+        if length > INLINE_BYTES:
+            raise _corrupt(f"a value inside its slot has at most {INLINE_BYTES} bytes, found {length}", at)
+        return row[at : at + length]
+    length, offset = _PIECE.unpack_from(row, at)
+    return _piece(row, offset, length, at)
+
+
+def _read_decimal(row: bytes, at: int, data_type: DataType) -> int:
+    if data_type.is_compact_decimal:
+        return int(_LONG.unpack_from(row, at)[0])
+    length, offset = _PIECE.unpack_from(row, at)
+    if not 1 <= length <= DECIMAL_BYTES:
+        raise _corrupt(f"{data_type} takes 1 to {DECIMAL_BYTES} bytes, found {length}", at)
+    return int.from_bytes(_piece(row, offset, length, at), "big", signed=True)
+
+
+def _read_timestamp(row: bytes, at: int, data_type: DataType) -> int:
+    if data_type.is_compact_timestamp:
+        return int(_LONG.unpack_from(row, at)[0]) * NANOS_PER_MILLI
+    nanos, offset = _PIECE.unpack_from(row, at)
+    if not 0 <= nanos < NANOS_PER_MILLI:
+        raise _corrupt(f"a millisecond has nanoseconds 0 to 999999, found {nanos}", at)
+    (millis,) = _LONG.unpack(_piece(row, offset, _LONG.size, at))
+    return int(millis) * NANOS_PER_MILLI + int(nanos)
+
+
+def _piece(row: bytes, offset: int, length: int, slot: int) -> bytes:
+    if offset < 0 or length < 0 or offset + length > len(row):
+        raise _corrupt(f"{length} bytes at {offset} do not lie inside a row of {len(row)} bytes", slot)
+    return row[offset : offset + length]
+
+
+def _corrupt(expectation: str, slot: int) -> CorruptMetadataError:
+    return CorruptMetadataError(expectation, offset=_ARITY.size + slot)
+
+
+_READERS: Final[dict[TypeRoot, Callable[[bytes, int, DataType], Value]]] = {
+    **dict.fromkeys(_SLOTS, _read_slot),
+    **dict.fromkeys(STRING_ROOTS | BINARY_ROOTS, _read_bytes),
+    **dict.fromkeys(TIMESTAMP_ROOTS, _read_timestamp),
+    TypeRoot.DECIMAL: _read_decimal,
+}

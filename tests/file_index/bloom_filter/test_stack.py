@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.errors import CorruptIndexError
+from app.file_index.bloom_filter import bloom_filter
+from app.file_index.bloom_filter.bloom_filter import BloomFilter
+from app.file_index.bloom_filter.stack import BloomStack
+from app.file_index.keys.keys import ByteKeys, key_space
+from app.types import parse_type
+from app.types.bytes_column import BytesColumn
+from tests.key_columns import key_column
+
+if TYPE_CHECKING:
+    from app.file_index.keys.keys import Key
+
+BIGINT, STRING = parse_type("BIGINT"), parse_type("STRING")
+INTEGERS = key_space(BIGINT) or ByteKeys()
+TEXTS = ByteKeys()
+
+_FILTERS = st.builds(
+    lambda values, items, fpp: bloom_filter.write(key_column(values, BIGINT), items, fpp),
+    st.lists(st.integers(-5, 5), max_size=4),
+    st.sampled_from([3, 20]),
+    st.sampled_from([0.5, 0.01]),
+)
+
+
+def _opened(payload: bytes | None) -> BloomFilter | None:
+    try:
+        return None if payload is None else BloomFilter.read(payload, INTEGERS)
+    except CorruptIndexError:
+        return None
+
+
+@given(
+    st.lists(st.none() | _FILTERS | st.binary(max_size=12), max_size=10),
+    st.lists(st.integers(-7, 7), min_size=1, max_size=4),
+)
+@settings(deadline=None)
+def test_holds_what_each_filter_holds(payloads: list[bytes | None], keys: list[Key]) -> None:
+    opened = [_opened(payload) for payload in payloads]
+    sound = np.array([file for file, one in enumerate(opened) if one is not None], np.int64)[::-1]
+
+    stack = BloomStack.read(BytesColumn.of(payloads), INTEGERS)
+
+    assert stack.broken.tolist() == [
+        payload is not None and one is None for payload, one in zip(payloads, opened, strict=True)
+    ]
+    assert stack.may_hold(keys, sound).tolist() == [
+        any(one.may_hold(key) for key in keys) for file in sound if (one := opened[file]) is not None
+    ]
+
+
+def test_filters_of_one_size_take_no_memory_of_their_own_but_where_they_start() -> None:
+    payloads = [
+        bloom_filter.write(key_column([str(file).encode()], STRING), 100, 0.01) for file in range(1_000)
+    ]
+
+    stack = BloomStack.read(BytesColumn.of(payloads), TEXTS)
+
+    found = np.flatnonzero(stack.may_hold([b"77"], np.arange(1_000)))
+    assert 77 in found
+    assert len(found) < 50
+    assert stack.nbytes < 10_000
