@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from app.errors import (
     CorruptMetadataError,
-    FileMissingError,
     NotFoundError,
     RequestError,
     SnapshotExpiredError,
@@ -19,6 +18,7 @@ from app.table.manifests.manifest import EmbeddedIndexes, Manifest
 from app.table.manifests.manifest_list import ManifestList
 from app.table.metadata_files import MetadataFiles
 from app.table.paths import TablePaths
+from app.table.reading_ahead import ReadAhead, Seen, expected_files
 from app.table.references import References, decode
 from app.table.schema.schema import TableSchema
 from app.types.digest import content_digest
@@ -102,7 +102,11 @@ class Table:
         """
         if sum(way is not None for way in (snapshot_id, tag, timestamp_millis)) > 1:
             raise RequestError("name at most one of snapshot_id, tag and timestamp_millis")
-        directory, references = self._references(branch)
+        directory, what = self._place(branch)
+        key = ("seen", self._storage.name, directory, snapshot_id, tag)
+        seen: Seen | None = None if timestamp_millis is not None else self._reader.metadata.get(key)
+        ahead = expected_files(directory, seen, snapshot_id, tag, schema_id)
+        references = References(ReadAhead.of(self._storage, self._reader.readers, ahead), directory, what)
         snapshot: Snapshot | None
         if snapshot_id is not None:
             snapshot = references.snapshot(snapshot_id)
@@ -112,10 +116,16 @@ class Table:
             snapshot = references.at_time(timestamp_millis)
         else:
             snapshot = references.latest()
-        if schema_id is None:
-            time_travel = snapshot is not None and (snapshot_id, tag, timestamp_millis) != (None, None, None)
-            schema_id = snapshot.schema_id if snapshot and time_travel else references.schema_ids()[-1]
-        schema = self._read_schema(references, schema_id)
+        time_travel = (snapshot_id, tag, timestamp_millis) != (None, None, None)
+        if schema_id is not None:
+            schema = self._read_schema(references, schema_id)
+        elif snapshot is not None and time_travel:
+            schema = self._read_schema(references, snapshot.schema_id)
+        else:
+            schema = self._newest_schema(references, seen, snapshot)
+        found = Seen(None if snapshot is None else snapshot.id, schema.id)
+        if found != seen and timestamp_millis is None and schema_id is None:
+            self._reader.metadata.put(key, found)
         facts = (self._storage.name, directory, snapshot.digest if snapshot else "", schema.digest)
         identity = content_digest(*(fact.encode() for fact in facts))
         return ResolvedSnapshot(snapshot, schema, branch, tag, directory, identity)
@@ -318,20 +328,31 @@ class Table:
 
     def _references(self, branch: str | None) -> tuple[str, References]:
         """The directory of the metadata of the main branch or another, and the versions it names."""
+        directory, what = self._place(branch)
+        return directory, References(self._storage, directory, what)
+
+    def _place(self, branch: str | None) -> tuple[str, str]:
+        """The directory of the metadata of the main branch or another, and its name in messages."""
         if branch is None or branch == MAIN_BRANCH:
-            return self.directory, References(self._storage, self.directory, self._what)
+            return self.directory, self._what
         what = f"branch {branch!r} of {self._what}"
         if not is_name(branch):
             raise NotFoundError(f"there is no {what}")
-        directory = f"{self.directory}/branch/branch-{branch}"
-        return directory, References(self._storage, directory, what)
+        return f"{self.directory}/branch/branch-{branch}", what
+
+    def _newest_schema(
+        self, references: References, seen: Seen | None, snapshot: Snapshot | None
+    ) -> TableSchema:
+        if seen is not None:
+            try:
+                return self._read_schema(references, references.newest_schema_id(seen.schema_id, snapshot))
+            except NotFoundError:
+                # The table was made anew; what is there decides.
+                pass
+        return self._read_schema(references, references.schema_ids()[-1])
 
     def _read_schema(self, references: References, schema_id: int) -> TableSchema:
-        path = references.schema_path(schema_id)
-        try:
-            data = self._storage.read(path)
-        except FileMissingError as error:
-            raise NotFoundError(f"{self._what} has no schema {schema_id}") from error
+        path, data = references.schema_path(schema_id), references.read_schema(schema_id)
         schema: TableSchema = self._reader.metadata.get_or_load(
             ("schema", content_digest(data)), lambda: decode(path, data, TableSchema.parse)
         )
