@@ -29,6 +29,7 @@ from benchmarks import (
     memory,
     peers,
     plans,
+    stores,
 )
 from benchmarks.events import FILES_PER_DAY
 from benchmarks.ratios import ratios
@@ -139,6 +140,7 @@ def _suites(arguments: argparse.Namespace, engine_directory: Path | None) -> Ite
         answers,
         http_plans,
         callers,
+        stores,
         commits,
     ):
         yield from module.suites()

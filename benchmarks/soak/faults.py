@@ -64,8 +64,14 @@ class Storage:
 
 
 @contextmanager
-def serve(share: float = 0, delay_seconds: float = 0) -> Iterator[Storage]:
-    """An empty bucket behind a proxy that spoils this share of all answers, and delays them all."""
+def serve(share: float = 0, delay_seconds: float = 0, *, remembers: bool = False) -> Iterator[Storage]:
+    """An empty bucket behind a proxy.
+
+    Args:
+        share: of all answers, that the proxy spoils.
+        delay_seconds: of every answer.
+        remembers: the server, which is slow, is asked once for each object; nothing may change then.
+    """
     context = multiprocessing.get_context("spawn")
     processes = []
 
@@ -79,7 +85,10 @@ def serve(share: float = 0, delay_seconds: float = 0) -> Iterator[Storage]:
     try:
         options = {**_OPTIONS, "endpoint_url": f"http://127.0.0.1:{start(_run_server)}"}
         S3FileSystem(**options).mkdir(BUCKET)
-        yield Storage(f"http://127.0.0.1:{start(_run_proxy, options['endpoint_url'], share, delay_seconds)}", options)
+        yield Storage(
+            f"http://127.0.0.1:{start(_run_proxy, options['endpoint_url'], share, delay_seconds, remembers)}",
+            options,
+        )
     finally:
         for process in processes:
             process.kill()
@@ -94,13 +103,22 @@ def _run_server(ready: Connection) -> None:
     threading.Event().wait()
 
 
-def _run_proxy(upstream: str, share: float, delay_seconds: float, ready: Connection) -> None:
+def _run_proxy(
+    upstream: str,
+    share: float,
+    delay_seconds: float,
+    remembers: bool,  # noqa: FBT001 - arguments of processes have no names
+    ready: Connection,
+) -> None:
     with suppress(KeyboardInterrupt):
-        asyncio.run(_Proxy(upstream, share, delay_seconds).run(ready))
+        asyncio.run(_Proxy(upstream, share, delay_seconds, remembers=remembers).run(ready))
 
 
 class _Proxy:
-    def __init__(self, upstream: str, share: float, delay_seconds: float) -> None:
+    def __init__(self, upstream: str, share: float, delay_seconds: float, *, remembers: bool) -> None:
+        self._known: dict[tuple[str, str, str], tuple[int, dict[str, str], bytes]] | None = (
+            {} if remembers else None
+        )
         self._upstream = upstream
         self._share = share
         self._delay_seconds = delay_seconds
@@ -141,6 +159,26 @@ class _Proxy:
             case Fault.HANG:
                 await asyncio.sleep(_HANG_SECONDS)
                 return _reset(request)
+        status, headers, content = await self._ask(request)
+        if fault is Fault.CUT and content:
+            response = web.StreamResponse(status=status, headers=headers)
+            await response.prepare(request)
+            await response.write(content[: len(content) // 2])
+            return _reset(request)
+        if request.method == "HEAD":
+            # What the object is long, which no body shows.
+            response = web.StreamResponse(status=status, headers=headers)
+            await response.prepare(request)
+            return response
+        headers.pop("Content-Length", None)
+        return web.Response(status=status, headers=headers, body=content)
+
+    async def _ask(self, request: web.Request) -> tuple[int, dict[str, str], bytes]:
+        """Status, headers and body of the server's answer."""
+        key = request.method, request.raw_path, request.headers.get("Range", "")
+        if self._known is not None and key in self._known:
+            status, headers, content = self._known[key]
+            return status, dict(headers), content
         url = f"{self._upstream}{request.raw_path}"
         body = await request.read()
         async with self._session.request(
@@ -152,18 +190,9 @@ class _Proxy:
                 for name, value in answer.headers.items()
                 if name.lower() not in _OF_THE_CONNECTION
             }
-        if fault is Fault.CUT and content:
-            response = web.StreamResponse(status=answer.status, headers=headers)
-            await response.prepare(request)
-            await response.write(content[: len(content) // 2])
-            return _reset(request)
-        if request.method == "HEAD":
-            # What the object is long, which no body shows.
-            response = web.StreamResponse(status=answer.status, headers=headers)
-            await response.prepare(request)
-            return response
-        headers.pop("Content-Length", None)
-        return web.Response(status=answer.status, headers=headers, body=content)
+        if self._known is not None:
+            self._known[key] = answer.status, dict(headers), content
+        return answer.status, headers, content
 
 
 def _reset(request: web.Request) -> web.Response:
