@@ -29,6 +29,7 @@ from app.errors import (
     PaimonIndexError,
     SnapshotExpiredError,
     StorageError,
+    UncertainCommitError,
     UnsupportedFormatError,
 )
 from app.table.commits.manifest_writing import ListedManifests, listed, manifests_of, write_manifest
@@ -97,8 +98,8 @@ class Committer:
 
         Raises:
             CommitConflictError: the changes do not fit what others have committed; nothing is left of them.
-            StorageError: storage failed. If it did while the snapshot was made, which the message says, the
-                snapshot may be there nevertheless, and what was written stays.
+            UncertainCommitError: storage failed while the snapshot was made; what was written stays.
+            StorageError: storage failed before that.
             PaimonIndexError: the table cannot be read, or is of a form that is not written.
         """
         retrying = tenacity.Retrying(
@@ -129,8 +130,9 @@ class _Attempt:
     def make(self) -> int:
         try:
             return self._make()
-        except _UncertainError as error:
-            raise error.cause from error
+        except UncertainCommitError:
+            # What was written may be in use.
+            raise
         except PaimonIndexError:
             self._clean_up()
             raise
@@ -219,12 +221,10 @@ class _Attempt:
         try:
             is_ours = self.committer.writing.create(path, content)
         except StorageError as error:
-            raise _UncertainError(
-                StorageError(
-                    f"nobody knows whether snapshot {snapshot_id} of {self.committer.table.name} was made: "
-                    f"{error}; look whether {path} names commitUser {self.committer.user}",
-                    path=path,
-                )
+            raise UncertainCommitError(
+                f"nobody knows whether snapshot {snapshot_id} of {self.committer.table.name} was made: "
+                f"{error}; look whether {path} names commitUser {self.committer.user}",
+                path=path,
             ) from error
         if not is_ours:
             raise LostRaceError(f"another commit has made snapshot {snapshot_id} first")
@@ -266,11 +266,3 @@ class _Attempt:
     @property
     def _warehouse(self) -> Warehouse:
         return self.committer.writing.warehouse
-
-
-class _UncertainError(Exception):
-    """Carries an error past the cleaning up, as what was written may be in use."""
-
-    def __init__(self, cause: StorageError) -> None:
-        super().__init__(str(cause))
-        self.cause = cause
