@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
 from app.errors import SettingsError
-from app.planning.limits import CacheBytes
+from app.planning.request.limits import CacheBytes
 from app.storage.memory_limit import MemoryLimit
 
 if TYPE_CHECKING:

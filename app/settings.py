@@ -14,8 +14,8 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import SettingsError
-from app.planning.limits import Limits
-from app.planning.requests import TableRef
+from app.planning.request.limits import Limits
+from app.planning.request.requests import TableRef
 from app.table.table import is_name
 from app.types.session_zone import session_zone
 

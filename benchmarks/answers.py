@@ -11,7 +11,7 @@ from app.api.paging import Window
 from app.api.plan_batches import plan_batches
 from app.api.plan_lines import plan_lines
 from app.api.strict_json import write_json
-from app.planning.requests import PlanRequest, SelectionForm, SnapshotSelector
+from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
 from benchmarks.services import EVENTS, NO_INDEX, open_service, prepare, warehouse_of
 from benchmarks.workload import Suite, Target, Workload
 

@@ -20,8 +20,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from app.table.avro_blocks import Block, decode_blocks
-from app.table.manifest import Manifest
+from app.table.avro.blocks import Block, decode_blocks
+from app.table.manifests.manifest import Manifest
 from benchmarks.avro_schemas import MANIFEST
 from benchmarks.columnar_files import write_orc, write_parquet
 from benchmarks.manifest_formats import entries_of, write_avro

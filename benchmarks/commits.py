@@ -11,7 +11,7 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from app.planning.requests import PlanRequest, SelectionForm, SnapshotSelector
+from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
 from benchmarks.questions import one_day, sql
 from benchmarks.services import EVENTS, NO_INDEX, open_service
 from benchmarks.synthetic import table_directory, write_manifest, write_snapshot, write_table

@@ -11,7 +11,7 @@ from pyroaring import BitMap
 from app.api.selections import encode_positions
 from app.deletion_vectors import read_vector, vector32
 from app.deletion_vectors.file import write_record
-from app.planning.requests import SelectionForm
+from app.planning.request.requests import SelectionForm
 from benchmarks.workload import Suite, Target, Workload
 
 if TYPE_CHECKING:

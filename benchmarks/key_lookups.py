@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from app.bucket_index import PartitionIndex, hash_index
-from app.planning.limits import CacheBytes
-from app.planning.requests import LookupRequest, TableRef
+from app.planning.request.limits import CacheBytes
+from app.planning.request.requests import LookupRequest, TableRef
 from app.types import DataField, DataType, TypeRoot
 from benchmarks.avro_files import write_records
 from benchmarks.avro_schemas import INDEX_MANIFEST

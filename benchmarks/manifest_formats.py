@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import fastavro
 
-from app.table.manifest import Manifest
+from app.table.manifests.manifest import Manifest
 from app.types.binary_row import serialize_row
 from benchmarks.avro_schemas import MANIFEST
 from benchmarks.columnar_files import write_orc, write_parquet

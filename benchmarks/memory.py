@@ -10,7 +10,7 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from app.planning.limits import CacheBytes
+from app.planning.request.limits import CacheBytes
 from app.storage.memory import give_memory_back
 from benchmarks.index_bodies import write_bodies
 from benchmarks.questions import questions

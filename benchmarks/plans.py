@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from app.planning.answers import Plan
+    from app.planning.plan.answers import Plan
 
 LARGEST: Final = 100_000
 """Files of the table that targets are set for."""

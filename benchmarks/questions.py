@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from app.planning.requests import SelectionForm
+from app.planning.request.requests import SelectionForm
 from benchmarks.events import (
     CAT,
     DAY,

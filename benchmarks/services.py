@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from app.planning.limits import CacheBytes, Limits
-from app.planning.requests import PlanRequest, TableRef
+from app.planning.request.limits import CacheBytes, Limits
+from app.planning.request.requests import PlanRequest, TableRef
 from app.planning.service import IndexService
 from app.storage import Warehouse
 from benchmarks.events import DATABASE, TABLE, Indexed, Layout
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from random import Random
 
-    from app.planning.answers import Plan
+    from app.planning.plan.answers import Plan
     from benchmarks.questions import Question
 
 WAREHOUSE: Final = "main"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.table.manifest import Manifest
-from app.table.schema import TableSchema
+from app.table.manifests.manifest import Manifest
+from app.table.schema.schema import TableSchema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

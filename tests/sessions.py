@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app.predicates.binding import bind
+from app.predicates.binding.binding import bind
 from app.predicates.json_reader import read_json
-from app.predicates.sql_reader import read_sql
+from app.predicates.sql.reader import read_sql
 from app.types.session_zone import session_zone
 
 if TYPE_CHECKING:

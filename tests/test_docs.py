@@ -12,7 +12,7 @@ from app.api import problems
 from app.api.plan_batches import plan_schema
 from app.cli import program
 from app.main import create_app
-from app.planning.limits import CacheBytes
+from app.planning.request.limits import CacheBytes
 from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.types import DataField, parse_type

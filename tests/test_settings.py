@@ -7,7 +7,7 @@ import pytest
 from app.errors import SettingsError
 from app.main import create_service
 from app.memory_budget import MemoryBudget
-from app.planning.requests import TableRef
+from app.planning.request.requests import TableRef
 from app.settings import Settings
 
 if TYPE_CHECKING:

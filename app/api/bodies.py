@@ -14,7 +14,7 @@ import pybase64
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from app.errors import RequestError
-from app.planning.requests import (
+from app.planning.request.requests import (
     AssignRequest,
     DeletionsRequest,
     EvaluateRequest,

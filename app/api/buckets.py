@@ -16,7 +16,7 @@ from app.api.paths import TABLE, Table
 from app.api.queries import BucketsQuery
 from app.api.runtime import Shared
 from app.api.versioned import Question
-from app.planning.version import Version
+from app.planning.version.version import Version
 
 router = APIRouter(tags=["buckets"])
 

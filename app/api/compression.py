@@ -1,8 +1,8 @@
 """Answers compressed by ``Accept-Encoding``: zstd where the caller takes it, else gzip.
 
 A compressed answer is another representation, so its strong ``ETag`` gets the coding as a suffix;
-:mod:`app.api.etags` takes it off again. The pieces of a stream are compressed as they come, and what ends the
-compressed form goes out with the last of them: a stream that breaks off has no such end.
+:mod:`app.api.versioned` takes it off again. The pieces of a stream are compressed as they come, and what ends
+the compressed form goes out with the last of them: a stream that breaks off has no such end.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from app.api.paging import Window
 from app.api.paths import TABLE, Table
 from app.api.runtime import Shared
 from app.api.versioned import Question
-from app.planning.requests import SelectionForm
-from app.planning.version import Version
+from app.planning.request.requests import SelectionForm
+from app.planning.version.version import Version
 
 router = APIRouter(tags=["deletions"])
 

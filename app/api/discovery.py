@@ -30,7 +30,7 @@ from app.api.queries import BranchQuery, IndexFilesQuery, ListingQuery, SchemasQ
 from app.api.runtime import Shared
 from app.api.strict_json import write_json
 from app.api.versioned import Question
-from app.planning.version import Version
+from app.planning.version.version import Version
 from app.storage.process_memory import PROCESS_MEMORY
 
 router = APIRouter(tags=["discovery"])

@@ -19,26 +19,19 @@ from app.api.plan_rows import plan_rows
 from app.api.problems import problem_of
 from app.api.selections import Encoded, bitmap_format, encode_positions, sized_for
 from app.observation import Phase, during
-from app.planning.answers import SkipStep
-from app.planning.requests import SelectionForm
+from app.planning.plan.file_plan import SkipStep
+from app.planning.request.requests import SelectionForm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from app.api.paging import Window
-    from app.planning.answers import (
-        AssignAnswer,
-        BucketsAnswer,
-        DeletionsAnswer,
-        EvaluateAnswer,
-        EvaluatedFile,
-        FileDeletions,
-        LookupAnswer,
-        Plan,
-        PlanSummary,
-        Positions,
-    )
+    from app.planning.deletions.deletions import DeletionsAnswer, FileDeletions
+    from app.planning.keys.answers import AssignAnswer, BucketsAnswer, LookupAnswer
+    from app.planning.plan.answers import Plan, PlanSummary
+    from app.planning.standalone.answers import EvaluateAnswer, EvaluatedFile
     from app.types import Json
+    from app.types.roaring import Positions
 
 Entry = dict[str, Any]
 NextToken = Callable[[int | None], str | None]

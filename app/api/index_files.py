@@ -18,7 +18,7 @@ from app.api.queries import InspectQuery
 from app.api.request_ids import request_id_of
 from app.api.runtime import Shared
 from app.errors import RequestError
-from app.planning.requests import SelectionForm
+from app.planning.request.requests import SelectionForm
 
 
 async def _caller_names_paths(request: Request) -> None:

@@ -24,7 +24,7 @@ from app.errors import PageTokenError, RequestError
 
 if TYPE_CHECKING:
     from app.api.queries import ListingQuery
-    from app.planning.requests import TableRef
+    from app.planning.request.requests import TableRef
     from app.settings import Settings
 
 _LAYOUT = b"\x02"

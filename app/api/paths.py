@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import Depends, Path
 
-from app.planning.requests import TableRef
+from app.planning.request.requests import TableRef
 
 DATABASES = "/v1/{warehouse}/databases"
 TABLES = DATABASES + "/{database}/tables"

@@ -19,7 +19,7 @@ from app.api.documents import DeletionFile, ExplainStep, PlannedFile
 from app.api.encoding import plan_summary, rounded
 from app.api.selections import bitmap_format, pack_positions, sized_for
 from app.api.strict_json import write_json
-from app.planning.drafts import decision
+from app.planning.plan.decisions import decision
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from app.api.encoding import Form
-    from app.planning.answers import Plan
-    from app.planning.planned_files import PlannedFiles
+    from app.planning.plan.answers import Plan
+    from app.planning.plan.planned_files import PlannedFiles
     from app.types import DataField
 
 _FILES_OF_BATCH: Final = 10_000

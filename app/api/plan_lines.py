@@ -22,7 +22,7 @@ from app.api.strict_json import write_json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from app.planning.answers import Plan
+    from app.planning.plan.answers import Plan
 
 
 def plan_lines(plan: Plan, form: Form, *, explain: bool) -> Iterator[bytes]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.api.strict_json import write_json
-from app.planning.drafts import decision
+from app.planning.plan.decisions import decision
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from app.api.encoding import Form
-    from app.planning.answers import Plan
-    from app.planning.planned_files import PlannedFiles
+    from app.planning.plan.answers import Plan
+    from app.planning.plan.planned_files import PlannedFiles
 
 _AT_ONCE: Final = 1_024
 _SELECTION_BYTES_AT_ONCE: Final = 1 << 20

@@ -19,7 +19,7 @@ from app.api.plan_batches import plan_batches
 from app.api.plan_lines import plan_lines
 from app.api.runtime import Shared
 from app.api.versioned import Question
-from app.planning.version import Version
+from app.planning.version.version import Version
 
 router = APIRouter(tags=["planning"])
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.api.bodies import Name, PagedBody, TimeZone, VersionedBody
 from app.api.strict_json import read_json
 from app.errors import RequestError
-from app.planning.requests import BucketsRequest
+from app.planning.request.requests import BucketsRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,22 +10,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import traceback
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 
-from app.api.bug_reports import places_of
 from app.api.problems import AGAIN, problem_of, problem_of_status
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 HEADER = "x-request-id"
 
 _log = logging.getLogger("paimon_index")
+_LONGEST_CHAIN: Final = 8
 _ACCEPTABLE = re.compile(r"[A-Za-z0-9._:+/=@-]{1,128}")
 
 
@@ -80,3 +83,23 @@ class RequestIds:
                 # The server closes the connection, and writes an exception of its own kind to the log.
                 raise BrokenOffError(f"the answer to request {request_id} broke off") from None
             await problem_of(error).response(request_id)(scope, receive, send_named)
+
+
+def places_of(error: BaseException) -> str:
+    """The kinds of an exception and of those that it came from, and where each was raised, innermost last.
+
+    This is what the log has of an exception that nobody raised on purpose, unless its level is DEBUG: texts
+    of exceptions may hold literals of a filter, or what a storage library says of its endpoint.
+    """
+    return "\n".join(
+        f"{type(each).__name__}\n{''.join(traceback.format_tb(each.__traceback__))}" for each in _chain(error)
+    )
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    at: BaseException | None = error
+    for _ in range(_LONGEST_CHAIN):
+        if at is None:
+            return
+        yield at
+        at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)

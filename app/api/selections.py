@@ -15,12 +15,12 @@ import pybase64
 from pyroaring import BitMap, BitMap64
 
 from app.errors import LimitExceededError
-from app.planning.requests import SelectionForm
+from app.planning.request.requests import SelectionForm
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from app.planning.answers import Positions
+    from app.types.roaring import Positions
 
 _LAST_ROW_OF_32_BITS = (1 << 31) - 1
 

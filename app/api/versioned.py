@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -10,24 +11,25 @@ from starlette.responses import Response
 
 from app import __version__
 from app.api.bodies import PagedBody
-from app.api.etags import is_known
+from app.api.compression import CODINGS
 from app.api.paging import PageToken, VersionKey, Window, digest
 from app.api.streaming import PieceStream
 from app.api.strict_json import write_json
 from app.errors import NotFoundError, RequestError, SnapshotExpiredError
 from app.observation import Phase, during
-from app.planning.requests import SnapshotSelector
+from app.planning.request.requests import SnapshotSelector
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from app.api.bodies import VersionedBody
     from app.api.encoding import Entry, NextToken
     from app.api.runtime import Runtime
-    from app.planning.requests import TableRef
-    from app.planning.version import Version
+    from app.planning.request.requests import TableRef
+    from app.planning.version.version import Version
 
 _PAGE_MEMBERS = {"page_size", "page_token"}
+_TAG = re.compile(r'(?:W/)?("[^"]*")')
 _RELEASE = __version__.encode()
 
 
@@ -147,3 +149,11 @@ class Question:
 
 def _key(version: Version) -> VersionKey:
     return VersionKey(digest(version.identity.encode()), version.snapshot_id, version.schema_id)
+
+
+def is_known(etag: str, if_none_match: Iterable[str]) -> bool:
+    """Whether one of the ``If-None-Match`` headers names ``etag``, in any content coding."""
+    names = {etag, *(f'{etag[:-1]}-{coding}"' for coding in CODINGS)}
+    return any(
+        header.strip() == "*" or not names.isdisjoint(_TAG.findall(header)) for header in if_none_match
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from app.bucket_index import hash_index
-from app.bucket_index.int_hash_set import IntHashSet
+from app.java_orders.int_hash_set import IntHashSet
 
 if TYPE_CHECKING:
     from app.bucket_index.hash_index import Integers

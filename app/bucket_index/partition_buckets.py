@@ -15,7 +15,7 @@ import numpy as np
 
 from app.bucket_index.channels import owns
 from app.bucket_index.placement import Placement, Run
-from app.types.java_hash_map import iteration_order
+from app.java_orders.hash_map import iteration_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

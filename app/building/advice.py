@@ -32,7 +32,8 @@ from app.file_index.index_options import (
 )
 from app.file_index.index_writer import write_index
 from app.file_index.key_column import KeyColumn
-from app.file_index.table_options import IndexDefinition, split_map_key
+from app.file_index.table_options import IndexDefinition
+from app.options.map_keys import split_map_key
 from app.types import TypeRoot
 from app.types.data_types import STRING_ROOTS
 

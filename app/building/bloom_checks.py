@@ -16,7 +16,7 @@ from app.types.bytes_column import BytesColumn
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from app.building.truth import Truth
+    from app.building.actual_values import Truth
     from app.file_index.arrow_keys import Keys
     from app.file_index.bloom_filter import BloomFilter
 

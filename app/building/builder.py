@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from app.building.columns import ignore_progress
 from app.errors import RequestError
 from app.file_index.container import write
-from app.file_index.container_order import container_order
 from app.file_index.index_writer import write_index
 from app.file_index.key_column import KeyColumn
-from app.file_index.table_options import split_map_key
+from app.java_orders.container_order import container_order
+from app.options.map_keys import split_map_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

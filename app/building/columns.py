@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from app.building.map_values import values_under
-from app.errors import CorruptFileError
-from app.file_index.table_options import split_map_key
+from app.errors import CorruptFileError, IndexWriteError
+from app.options.map_keys import split_map_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -61,3 +62,34 @@ def _declared_type(file: DataFile, column: str, key: str | None) -> pa.DataType:
     """The type that a column has where there is no row to tell it."""
     found = file.schema.field(column).type
     return found if key is None else found.item_type
+
+
+def values_under(maps: pa.MapArray, key: str, *, column: str, first_row: int) -> pa.Array:
+    """One value a row: null where the map is null, lacks the key or has null under it.
+
+    Args:
+        maps: maps with strings as keys.
+        key: the key.
+        column: name of the column, for errors.
+        first_row: row of the file that the first map belongs to, for errors.
+
+    Raises:
+        IndexWriteError: a map has the key twice.
+    """
+    offsets = np.asarray(maps.offsets)
+    entries = np.flatnonzero(np.asarray(pc.equal(maps.keys, pa.scalar(key, maps.keys.type))))
+    entries = entries[(entries >= offsets[0]) & (entries < offsets[-1])]
+    rows = np.searchsorted(offsets, entries, side="right") - 1
+    # What lies between the offsets of a null map belongs to no row.
+    held = np.asarray(maps.is_valid())[rows]
+    entries, rows = entries[held], rows[held]
+    repeated = np.flatnonzero(rows[1:] == rows[:-1])
+    if len(repeated):
+        raise IndexWriteError(
+            "expected each key once in a map, found it twice",
+            column=f"{column}[{key}]",
+            row=first_row + int(rows[repeated[0]]),
+        )
+    places = np.full(len(maps), -1)
+    places[rows] = entries
+    return maps.items.take(pa.array(places, mask=places < 0))

@@ -15,8 +15,8 @@ import pyarrow as pa
 from pyarrow import orc
 from pyarrow import parquet as pq
 
-from app.building.avro_files import AvroFile
 from app.errors import CorruptFileError, FileMissingError, StorageError, UnsupportedFormatError
+from app.table.avro.data_files import AvroFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from app.building.truth import Truth
+    from app.building.actual_values import Truth
     from app.file_index.bit_slices import BitSlices
     from app.file_index.conditions import Condition
 

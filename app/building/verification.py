@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from app.building.actual_values import Truth
 from app.building.bloom_checks import BloomFindings, find_refused, measure
 from app.building.columns import ignore_progress
 from app.building.row_checks import Mismatch, find_mismatch
-from app.building.truth import Truth
 from app.errors import CorruptIndexError, RequestError
 from app.file_index.asking import known_kind
 from app.file_index.bloom_filter import BloomFilter

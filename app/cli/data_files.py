@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from app.building import ColumnTypes
 from app.cli.options import parse_columns
 from app.errors import FileMissingError, RequestError, StorageError
-from app.table.schema import TableSchema
+from app.table.schema.schema import TableSchema
 from app.types import parse_type
 
 if TYPE_CHECKING:

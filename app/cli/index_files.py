@@ -23,7 +23,7 @@ from app.cli.options import (
     parse_filter,
 )
 from app.cli.output import plain, print_json, print_table
-from app.planning.requests import SelectionForm
+from app.planning.request.requests import SelectionForm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,7 +7,7 @@ import sys
 import yaml
 
 from app.main import create_app
-from app.planning.limits import CacheBytes
+from app.planning.request.limits import CacheBytes
 from app.planning.service import IndexService
 from app.settings import Settings
 

@@ -13,7 +13,7 @@ import tzlocal
 from app.api.strict_json import read_json
 from app.errors import RequestError, SettingsError
 from app.main import create_service
-from app.planning.requests import TableRef
+from app.planning.request.requests import TableRef
 from app.settings import Settings
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import typer
 from app.cli.options import DURATION_UNITS, Opened, TableArgument, WarehouseOption, parse_duration
 from app.cli.output import print_json, print_line, print_table
 from app.memory_budget import MemoryBudget
-from app.planning.requests import SnapshotSelector
+from app.planning.request.requests import SnapshotSelector
 from app.storage import Maintenance, Readers
 from app.table import OrphanFiles
 

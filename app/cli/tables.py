@@ -30,7 +30,7 @@ from app.cli.options import (
 )
 from app.cli.output import plain, print_json, print_line, print_table
 from app.errors import RequestError
-from app.planning.requests import SelectionForm
+from app.planning.request.requests import SelectionForm
 
 _EVERYTHING = Window(0, sys.maxsize, sys.maxsize)
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from app.file_index.keys import FloatingKeys
+from app.java_orders.hash_map import iteration_order
 from app.types import TypeRoot
 from app.types.bytes_column import BytesColumn
-from app.types.java_hash_map import iteration_order
 from app.types.murmur3 import hash_strings
 from app.types.roaring import bitmap_of, serialize
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final
 from app.errors import RequestError
 from app.file_index.index_kinds import IndexKind, takes
 from app.file_index.index_options import PARAMETERS, parse_options
+from app.options.map_keys import split_map_key
 from app.types import TypeRoot
 from app.types.data_types import STRING_ROOTS
 from app.types.memory_size import memory_size
@@ -93,12 +94,6 @@ class FileIndexOptions:
         )
         threshold = options.get(_THRESHOLD, f"{DEFAULT_THRESHOLD_BYTES} b")
         return cls(indexes, memory_size(_THRESHOLD, threshold))
-
-
-def split_map_key(column: str) -> tuple[str, str | None]:
-    """Name of a map column and the key, of ``column[key]``; other names have no key."""
-    start = column.find("[")
-    return (column[:start], column[start + 1 : -1]) if start >= 0 and column.endswith("]") else (column, None)
 
 
 def indexed_type(name: str, types: Mapping[str, DataType]) -> DataType:

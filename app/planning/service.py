@@ -13,41 +13,36 @@ from typing import TYPE_CHECKING, Any
 
 from app.errors import LimitExceededError, NotFoundError
 from app.observation import Phase, during
-from app.planning.buckets import answer_assignment, answer_buckets, answer_lookup
-from app.planning.deletions import answer_deletions
-from app.planning.descriptions import describe_index_files, describe_snapshot, describe_table
-from app.planning.file_indexes import open_declared
-from app.planning.filters import read_filter, time_zone_warnings
-from app.planning.indexes import IndexCaches, IndexLoader
-from app.planning.live_files import LiveFiles
-from app.planning.plan_answer import PlanWarnings, answer_plan, plan_bytes, report_plan
-from app.planning.planner import Planner
-from app.planning.requests import SnapshotSelector
-from app.planning.schemas import DescribedSchemas, describe_schema
-from app.planning.second_look import second_look
-from app.planning.standalone import evaluate_files, inspect_file
-from app.planning.version import Version, VersionContents
+from app.planning.deletions.deletions import answer_deletions
+from app.planning.keys.buckets import answer_assignment, answer_buckets, answer_lookup
+from app.planning.plan.plan_answer import PlanWarnings, answer_plan, plan_bytes, report_plan
+from app.planning.request.filters import read_filter, time_zone_warnings
+from app.planning.request.requests import SnapshotSelector
+from app.planning.scan.planner import Planner
+from app.planning.side_files.file_indexes import open_declared
+from app.planning.standalone.standalone import evaluate_files, inspect_file
+from app.planning.version.descriptions import describe_index_files, describe_snapshot, describe_table
+from app.planning.version.index_access import IndexCaches, IndexLoader
+from app.planning.version.live_files import LiveFiles
+from app.planning.version.schemas import DescribedSchemas, describe_schema
+from app.planning.version.second_look import second_look
+from app.planning.version.version import Version, VersionContents
 from app.storage import ByteCache
 from app.storage.memory import give_memory_back
 from app.table.catalog import Catalog
-from app.table.digest import content_digest
 from app.table.listings import MOST_READS
 from app.table.metadata_files import TableReader
+from app.table.schema.digest import content_digest
 from app.types.session_zone import session_zone
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from app.planning.answers import (
-        AssignAnswer,
-        BucketsAnswer,
-        DeletionsAnswer,
-        EvaluateAnswer,
-        LookupAnswer,
-        Plan,
-    )
-    from app.planning.limits import CacheBytes, Limits
-    from app.planning.requests import (
+    from app.planning.deletions.deletions import DeletionsAnswer
+    from app.planning.keys.answers import AssignAnswer, BucketsAnswer, LookupAnswer
+    from app.planning.plan.answers import Plan
+    from app.planning.request.limits import CacheBytes, Limits
+    from app.planning.request.requests import (
         AssignRequest,
         BucketsRequest,
         DeletionsRequest,
@@ -57,8 +52,9 @@ if TYPE_CHECKING:
         PlanRequest,
         TableRef,
     )
+    from app.planning.standalone.answers import EvaluateAnswer
     from app.storage import DiskTier, Warehouse
-    from app.table.manifest import Manifest
+    from app.table.manifests.manifest import Manifest
     from app.table.table import ResolvedSnapshot, Table
     from app.types import Json
     from app.types.session_zone import SessionZone
@@ -269,7 +265,7 @@ class IndexService:
         *,
         any_place: bool = False,
     ) -> Json:
-        """What is in an index file; see :func:`app.planning.standalone.inspect_file`."""
+        """What is in an index file; see :func:`app.planning.standalone.standalone.inspect_file`."""
         storage = self._warehouse(warehouse)
         return inspect_file(storage, file, kind, types, entries, any_place=any_place)
 

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Final
 
 from app.errors import NotFoundError, PaimonIndexError
 from app.observation import NOBODY, Observer, observed_by
-from app.planning.requests import SnapshotSelector
+from app.planning.request.requests import SnapshotSelector
 from app.storage import Cancellation, cancellable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from app.planning.requests import TableRef
+    from app.planning.request.requests import TableRef
     from app.planning.service import IndexService
 
 _log = logging.getLogger("paimon_index")

@@ -3,9 +3,9 @@
 A *bound* predicate names fields by id and type, carries literals in the in-memory form of their type
 (:mod:`app.types.values`) and is in *negation normal form*: NOT has been pushed down to the leaves, so that
 "unknown" (SQL's NULL) and "false" both mean "the row is not in the answer" and need no telling apart. The
-readers (:mod:`app.predicates.json_reader`, :mod:`app.predicates.sql_reader`) give the unbound form of
-:mod:`app.predicates.unbound`; :mod:`app.predicates.binding` makes the bound one. The types differ, so that
-an unbound predicate cannot be evaluated by mistake.
+readers (:mod:`app.predicates.json_reader`, :mod:`app.predicates.sql.reader`) give the unbound form of
+:mod:`app.predicates.unbound`; :mod:`app.predicates.binding.binding` makes the bound one. The types differ,
+so that an unbound predicate cannot be evaluated by mistake.
 
 What binding guarantees of a leaf: no literal is NULL; IN and NOT_IN have at least two literals, distinct and
 ascending in SQL's order; BETWEEN has two distinct bounds in order; NOT BETWEEN is gone (it is two

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from app.errors import CorruptMetadataError, FileMissingError, SnapshotExpiredError
 from app.storage.memory import give_memory_back
-from app.table.expansion import asking
+from app.table.records.expansion import asking
 from app.table.references import decode, report_undecodable
 
 if TYPE_CHECKING:

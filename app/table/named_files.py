@@ -23,7 +23,7 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from app.errors import CorruptMetadataError, FileMissingError, SnapshotExpiredError
-from app.table.index_manifest import IndexManifest
+from app.table.manifests.index_manifest import IndexManifest
 from app.table.references import decode
 from app.table.snapshot import Snapshot
 

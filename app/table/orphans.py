@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Final
 
 from app.errors import FileMissingError, PaimonIndexError, RequestError
 from app.table.named_files import NamedFiles
-from app.table.partition import escape
 from app.table.references import References, decode
-from app.table.schema import TableSchema
+from app.table.schema.partition import escape
+from app.table.schema.schema import TableSchema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

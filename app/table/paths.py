@@ -13,12 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.table.partition import partition_path
+from app.table.schema.partition import partition_path
 
 if TYPE_CHECKING:
-    from app.table.index_manifest import IndexEntry
-    from app.table.manifest_entry import ManifestEntry
-    from app.table.schema import TableSchema
+    from app.table.manifests.index_manifest import IndexEntry
+    from app.table.manifests.manifest_entry import ManifestEntry
+    from app.table.schema.schema import TableSchema
 
 POSTPONED_BUCKET = -2
 

@@ -25,8 +25,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from app.table.digest import content_digest
-from app.table.json_object import JsonObject
+from app.table.schema.digest import content_digest
+from app.table.schema.json_object import JsonObject
 
 
 @dataclass(frozen=True, slots=True)

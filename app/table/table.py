@@ -14,19 +14,19 @@ from app.errors import (
     SnapshotExpiredError,
     UnsupportedFormatError,
 )
-from app.table.digest import content_digest
-from app.table.index_manifest import IndexManifest
-from app.table.manifest import Manifest
-from app.table.manifest_list import ManifestList
+from app.table.manifests.index_manifest import IndexManifest
+from app.table.manifests.manifest import Manifest
+from app.table.manifests.manifest_list import ManifestList
 from app.table.metadata_files import MetadataFiles
 from app.table.paths import TablePaths
 from app.table.references import References, decode
-from app.table.schema import TableSchema
+from app.table.schema.digest import content_digest
+from app.table.schema.schema import TableSchema
 
 if TYPE_CHECKING:
-    from app.table.index_manifest import IndexEntry
     from app.table.listings import Part
-    from app.table.manifest_list import ManifestFile
+    from app.table.manifests.index_manifest import IndexEntry
+    from app.table.manifests.manifest_list import ManifestFile
     from app.table.metadata_files import TableReader
     from app.table.snapshot import Snapshot
 

@@ -41,8 +41,11 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
+    from pyroaring import BitMap64
 
 Buffer: TypeAlias = "bytes | memoryview"
+Positions: TypeAlias = "BitMap | BitMap64"
+"""Row positions of one data file."""
 
 COOKIE_WITHOUT_RUNS: Final = 12346
 COOKIE_WITH_RUNS: Final = 12347

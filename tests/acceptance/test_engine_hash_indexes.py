@@ -20,10 +20,10 @@ from app.bucket_index import (
     assigners_of,
     hash_index,
 )
-from app.table.index_manifest import IndexEntry, IndexManifest
-from app.table.index_manifest_changes import combine
-from app.table.manifest_entry import FileKind
-from app.table.schema import BucketMode
+from app.table.manifests.index_manifest import IndexEntry, IndexManifest
+from app.table.manifests.index_manifest_changes import combine
+from app.table.manifests.manifest_entry import FileKind
+from app.table.schema.schema import BucketMode
 from tests import golden_tables
 
 if TYPE_CHECKING:

@@ -22,10 +22,10 @@ from app.deletion_vectors import (
     delete_without_buckets,
     files_to_read,
 )
-from app.table.index_manifest import IndexEntry, IndexManifest
-from app.table.index_manifest_changes import combine
-from app.table.manifest_entry import FileKind
-from app.table.schema import BucketMode
+from app.table.manifests.index_manifest import IndexEntry, IndexManifest
+from app.table.manifests.index_manifest_changes import combine
+from app.table.manifests.manifest_entry import FileKind
+from app.table.schema.schema import BucketMode
 from app.types.index_files import index_file_names
 from tests.golden_checks import positions
 from tests.golden_tables import expected

@@ -11,9 +11,9 @@ from pyroaring import BitMap
 from app.file_index.evaluation import evaluate
 from app.file_index.result import SKIP, Rows
 from app.file_index.top_n import top_n
-from app.predicates.binding import bind
+from app.predicates.binding.binding import bind
 from app.predicates.model import ALWAYS_TRUE
-from app.predicates.sql_reader import read_sql
+from app.predicates.sql.reader import read_sql
 from tests import golden_file_index, golden_unit
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from app.api.compression import CODINGS, preferred_coding
-from app.api.etags import is_known
+from app.api.versioned import is_known
 
 if TYPE_CHECKING:
     import httpx

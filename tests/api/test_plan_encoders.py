@@ -17,19 +17,22 @@ from app.api.encoding import Form
 from app.api.plan_batches import plan_batches
 from app.api.plan_lines import plan_lines
 from app.errors import LimitExceededError
-from app.planning.answers import Deletion, ExplainStep, KeepReason, Plan, PlanSummary, Positions, SkipStep
-from app.planning.drafts import SKIPS, decision
-from app.planning.planned_files import Places, PlannedFiles
-from app.planning.requests import SelectionForm
-from app.table.options import TableOptions
+from app.planning.plan.answers import Plan, PlanSummary
+from app.planning.plan.decisions import SKIPS, decision
+from app.planning.plan.file_plan import Deletion, ExplainStep, KeepReason, SkipStep
+from app.planning.plan.planned_files import Places, PlannedFiles
+from app.planning.request.requests import SelectionForm
 from app.table.paths import TablePaths
-from app.table.schema import TableSchema
+from app.table.schema.options import TableOptions
+from app.table.schema.schema import TableSchema
 from app.types import DataField, Json, Value, parse_json, parse_type
 from app.types.binary_row import serialize_row
 from app.types.session_zone import session_zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from app.types.roaring import Positions
 
 MANY = 25_000
 DIGITS = Decimal("-123456789012345678901234567890.12")

@@ -11,7 +11,7 @@ from pyroaring import BitMap, BitMap64
 
 from app.api.selections import bitmap_format, encode_positions, sized_for
 from app.errors import LimitExceededError
-from app.planning.requests import SelectionForm
+from app.planning.request.requests import SelectionForm
 
 WIDE_ROWS = 1 << 31
 SETS = st.sets(st.one_of(st.integers(0, 300), st.integers(0, (1 << 32) - 1)), max_size=200)

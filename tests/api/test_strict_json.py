@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from app.api.strict_json import read_json, write_json
 from app.errors import RequestError
-from app.planning.requests import TableRef
+from app.planning.request.requests import TableRef
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

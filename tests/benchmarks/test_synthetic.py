@@ -10,7 +10,7 @@ import fastavro
 import numpy as np
 import pytest
 
-from app.planning.requests import PlanRequest, SelectionForm
+from app.planning.request.requests import PlanRequest, SelectionForm
 from benchmarks.avro_files import long
 from benchmarks.events import (
     FILES_PER_DAY,

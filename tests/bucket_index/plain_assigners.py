@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from app.bucket_index.assignments import Assignment, Strategy
-from app.types.java_hash_map import iteration_order
+from app.java_orders.hash_map import iteration_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,7 +16,7 @@ from app.bucket_index.channels import assigners_of
 from app.bucket_index.key_batch import KeyBatch
 from app.bucket_index.maintainer import DynamicBucketIndexMaintainer
 from app.bucket_index.options import DynamicBucketOptions
-from app.table.index_manifest import IndexManifest
+from app.table.manifests.index_manifest import IndexManifest
 from app.types import parse_type
 from app.types.binary_row import row_hash, write_row
 from tests import golden_tables

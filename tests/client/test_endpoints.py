@@ -15,7 +15,7 @@ import pytest
 
 import paimon_index
 from app.main import create_app
-from app.planning.limits import CacheBytes
+from app.planning.request.limits import CacheBytes
 from app.planning.service import IndexService
 from app.settings import Settings
 from paimon_index import AsyncClient, Client, IndexFile, ServiceError, catalog, errors, results

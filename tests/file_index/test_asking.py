@@ -13,9 +13,9 @@ from app.file_index.asking import asked_indexes
 from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import IndexKind
-from app.predicates.binding import bind
+from app.predicates.binding.binding import bind
 from app.predicates.model import BoundAnd, BoundOr
-from app.predicates.sql_reader import read_sql
+from app.predicates.sql.reader import read_sql
 from app.types import DataField, parse_type
 from tests.file_index.strategies import columns, leaves
 from tests.planning.made_tables import payload

@@ -16,7 +16,7 @@ from app.file_index.index_kinds import IndexKind
 from app.file_index.result import KEEP, SKIP, Rows
 from app.file_index.top_n import top_n
 from app.file_index.trace import Step
-from app.predicates.binding import bind
+from app.predicates.binding.binding import bind
 from app.predicates.json_reader import read_json
 from app.predicates.model import (
     ALWAYS_FALSE,

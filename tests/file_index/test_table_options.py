@@ -7,7 +7,7 @@ import pytest
 from app.errors import RequestError
 from app.file_index.index_kinds import IndexKind
 from app.file_index.index_options import BitmapOptions, BloomFilterOptions, BsiOptions, RangeBitmapOptions
-from app.file_index.table_options import FileIndexOptions, split_map_key
+from app.file_index.table_options import FileIndexOptions
 from app.types import parse_type
 
 TYPES = {
@@ -129,11 +129,3 @@ def test_sizes_are_read_as_the_engine_reads_them(text: str, size: int) -> None:
 def test_refuses_what_is_wrong_or_has_no_effect(written: dict[str, str], message: str) -> None:
     with pytest.raises(RequestError, match=message):
         _parse(**written)
-
-
-@pytest.mark.parametrize(
-    ("name", "split"),
-    [("m[k]", ("m", "k")), ("m[a[b]]", ("m", "a[b]")), ("m[]", ("m", "")), ("m[k", ("m[k", None))],
-)
-def test_map_keys_start_at_the_first_bracket(name: str, split: tuple[str, str | None]) -> None:
-    assert split_map_key(name) == split

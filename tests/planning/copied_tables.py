@@ -7,8 +7,8 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from app.planning.limits import CacheBytes, Limits
-from app.planning.requests import PlanRequest, TableRef
+from app.planning.request.limits import CacheBytes, Limits
+from app.planning.request.requests import PlanRequest, TableRef
 from app.planning.service import IndexService
 from app.storage import Warehouse
 from tests.golden_tables import DATABASE
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from app.planning.answers import FilePlan, Plan
+    from app.planning.plan.answers import Plan
+    from app.planning.plan.file_plan import FilePlan
     from app.storage import DiskTier
     from tests.golden_tables import GoldenWarehouse
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
-from app.planning.limits import CacheBytes, Limits
+from app.planning.request.limits import CacheBytes, Limits
 from app.planning.service import IndexService
 from app.storage import RetryPolicy, Warehouse
 

@@ -12,8 +12,8 @@ from app.deletion_vectors import EncodedVector, write_file
 from app.file_index import container
 from app.file_index.container import FileIndex
 from app.file_index.index_kinds import IndexKind
-from app.table.index_manifest import IndexEntry
-from app.table.manifest_entry import FileKind
+from app.table.manifests.index_manifest import IndexEntry
+from app.table.manifests.manifest_entry import FileKind
 from app.types import DataField, parse_type
 from tests.planning.made_tables import MadeTable, no_statistics, payload, statistics
 from tests.planning.strategies import pool
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from app.planning.service import IndexService
-    from app.table.manifest_entry import ManifestEntry
+    from app.table.manifests.manifest_entry import ManifestEntry
 
 A, B, C = COLUMNS = tuple(DataField(at, name, parse_type("INT")) for at, name in enumerate("abc"))
 EVOLVING = {"row-tracking.enabled": "true", "data-evolution.enabled": "true"}

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from app.file_index import bitmap, bloom_filter, bsi, range_bitmap
 from app.file_index.index_kinds import IndexKind
-from app.planning.answers import KeepReason
-from app.planning.effort import Effort
-from app.planning.plan_answer import PlanWarnings, answer_plan
-from app.planning.planner import Planner
-from app.planning.requests import PlanRequest, SnapshotSelector
-from app.table.index_manifest import IndexManifest
-from app.table.row_statistics import RowStatistics
+from app.planning.plan.file_plan import KeepReason
+from app.planning.plan.plan_answer import PlanWarnings, answer_plan
+from app.planning.request.effort import Effort
+from app.planning.request.requests import PlanRequest, SnapshotSelector
+from app.planning.scan.planner import Planner
+from app.table.manifests.index_manifest import IndexManifest
+from app.table.manifests.row_statistics import RowStatistics
 from app.types.binary_row import serialize_row
 from benchmarks.avro_schemas import MANIFEST_LIST
 from benchmarks.synthetic import make_table, schema_json, table_directory, write_snapshot
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from app.planning.answers import FilePlan, Plan
-    from app.planning.requests import TableRef
+    from app.planning.plan.answers import Plan
+    from app.planning.plan.file_plan import FilePlan
+    from app.planning.request.requests import TableRef
     from app.planning.service import IndexService
-    from app.planning.version import Version
+    from app.planning.version.version import Version
     from app.predicates.model import BoundPredicate
-    from app.table.index_manifest import IndexEntry
-    from app.table.manifest_entry import ManifestEntry
+    from app.table.manifests.index_manifest import IndexEntry
+    from app.table.manifests.manifest_entry import ManifestEntry
     from app.types import DataField, Value
 
 

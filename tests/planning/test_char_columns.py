@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from app.bucket_index import BucketFunction, buckets_of
 from app.file_index import container
 from app.file_index.index_kinds import IndexKind, takes
-from app.planning.answers import CharKeyBucket
-from app.planning.requests import DeletionsRequest, LookupRequest, SelectionForm, SortKey, TopN
+from app.planning.keys.answers import CharKeyBucket
+from app.planning.request.requests import DeletionsRequest, LookupRequest, SelectionForm, SortKey, TopN
 from app.types import DataField, parse_type
 from app.types.binary_row import serialize_row
 from app.types.row_matrix import fields_of
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from app.planning.answers import FilePlan, Plan
-    from app.table.manifest_entry import ManifestEntry
+    from app.planning.plan.answers import Plan
+    from app.planning.plan.file_plan import FilePlan
+    from app.table.manifests.manifest_entry import ManifestEntry
 
 LENGTH = 4
 CODE = DataField(0, "c", parse_type(f"CHAR({LENGTH})"))

@@ -17,7 +17,7 @@ from app.errors import (
     PaimonIndexError,
     UnsupportedFormatError,
 )
-from app.planning.answers import KeepReason, SkipStep
+from app.planning.plan.file_plan import KeepReason, SkipStep
 from tests.golden_tables import expected
 from tests.planning.copied_tables import all_files
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from app.planning.answers import FilePlan, Plan
+    from app.planning.plan.answers import Plan
+    from app.planning.plan.file_plan import FilePlan
     from tests.planning.copied_tables import CopiedTable
 
 CopyTable: TypeAlias = "Callable[[str], CopiedTable]"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from app.errors import FileMissingError, NotFoundError
-from app.planning.requests import PlanRequest, SelectionForm
+from app.planning.request.requests import PlanRequest, SelectionForm
 from app.storage import DiskTier
 from tests.golden_tables import DATABASE
 from tests.planning.copied_tables import equals, golden_ref, open_service
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from app.planning.answers import FilePlan
+    from app.planning.plan.file_plan import FilePlan
     from app.planning.service import IndexService
     from tests.golden_tables import GoldenWarehouse
 

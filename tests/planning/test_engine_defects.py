@@ -13,7 +13,14 @@ import pytest
 
 from app.errors import CorruptIndexError
 from app.file_index import bitmap, bloom_filter, bsi, container, range_bitmap
-from app.planning.requests import EvaluateRequest, IndexFileRef, PlanRequest, SelectionForm, SortKey, TopN
+from app.planning.request.requests import (
+    EvaluateRequest,
+    IndexFileRef,
+    PlanRequest,
+    SelectionForm,
+    SortKey,
+    TopN,
+)
 from app.types import parse_type
 from tests.golden_checks import positions
 from tests.golden_tables import expected, tables
@@ -23,8 +30,9 @@ from tests.planning.copied_tables import golden_ref
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from app.planning.answers import EvaluatedFile, Plan
+    from app.planning.plan.answers import Plan
     from app.planning.service import IndexService
+    from app.planning.standalone.answers import EvaluatedFile
     from app.types import Value
     from tests.planning.copied_tables import CopiedTable
 

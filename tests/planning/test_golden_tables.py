@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from app.planning.requests import PlanRequest, SelectionForm, SnapshotSelector, SortKey, TableRef, TopN
+from app.planning.request.requests import (
+    PlanRequest,
+    SelectionForm,
+    SnapshotSelector,
+    SortKey,
+    TableRef,
+    TopN,
+)
 from tests.golden_checks import GoldenQuery, KeptFile, check
 from tests.golden_tables import DATABASE, expected, tables
 
@@ -14,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from app.planning.answers import Plan
+    from app.planning.plan.answers import Plan
     from app.planning.service import IndexService
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from app.errors import UnsupportedFormatError
-from app.planning.requests import DeletionsRequest, LookupRequest, PlanRequest, SnapshotSelector
+from app.planning.request.requests import DeletionsRequest, LookupRequest, PlanRequest, SnapshotSelector
 from tests.golden_versions import version_tables
 from tests.planning.copied_tables import golden_ref, open_service
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TypeAlias
 
-    from app.planning.answers import Plan
+    from app.planning.plan.answers import Plan
     from app.planning.service import IndexService
     from tests.golden_versions import VersionTable
 

@@ -13,7 +13,7 @@ from uuid import uuid4
 import fastavro
 import pytest
 
-from app.planning.requests import SnapshotSelector
+from app.planning.request.requests import SnapshotSelector
 from app.storage import Maintenance, Readers
 from app.table import OrphanFiles
 from tests.golden_checks import GoldenQuery, check

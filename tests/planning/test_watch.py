@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from app.planning.requests import TableRef
+from app.planning.request.requests import TableRef
 from app.planning.watch import Watch
 from tests.growing_tables import FIRST, TABLE
 from tests.planning.copied_tables import golden_ref, open_service

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from app.errors import UnsupportedFormatError
-from app.planning.requests import PlanRequest
+from app.planning.request.requests import PlanRequest
 from app.types import DataField, parse_type
 from app.types.binary_row import serialize_row
 from tests.planning.copied_tables import open_service

@@ -10,11 +10,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app.errors import RequestError
-from app.predicates.binding import bind
+from app.predicates.binding.binding import bind
 from app.predicates.json_reader import read_json
 from app.predicates.model import field_ids
 from app.predicates.rows import matches
-from app.predicates.sql_reader import read_sql
+from app.predicates.sql.reader import read_sql
 from app.predicates.verdicts import evaluate_bounds
 from app.types import DataField, parse_type
 from tests.file_bounds import FileBounds, column_bounds

@@ -6,11 +6,11 @@ import math
 
 from hypothesis import given, settings
 
-from app.predicates.binding import bind
+from app.predicates.binding.binding import bind
 from app.predicates.json_reader import read_json
 from app.predicates.model import Unknown, leaves
 from app.predicates.rows import matches
-from app.predicates.sql_reader import read_sql
+from app.predicates.sql.reader import read_sql
 from tests.filters import FIELDS, Filter, Joined, Row, Test, filters, rows
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from app.errors import FilterError
-from app.predicates.sql_reader import read_sql
+from app.predicates.sql.reader import read_sql
 
 VERDICTS: Final = json.loads(
     (Path(__file__).parents[1] / "golden" / "spark_conditions" / "conditions.json").read_text()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.parquet as pq
 import pytest
 
-from app.planning.requests import PlanRequest, SelectionForm, TableRef
+from app.planning.request.requests import PlanRequest, SelectionForm, TableRef
 from tests.char_meaning import SYMBOLS, TEXT_TESTS, CharTest
 from tests.planning.copied_tables import open_service
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pyarrow.parquet
 import pytest
 
-from app.planning.requests import PlanRequest, TableRef
+from app.planning.request.requests import PlanRequest, TableRef
 from tests.planning.copied_tables import open_service
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import fastavro
 
-from app.table.manifest import Manifest
-from app.table.manifest_entry import DataFileMeta, FileKind, ManifestEntry
-from app.table.row_statistics import RowStatistics
+from app.table.manifests.manifest import Manifest
+from app.table.manifests.manifest_entry import DataFileMeta, FileKind, ManifestEntry
+from app.table.manifests.row_statistics import RowStatistics
 from app.types.binary_row import serialize_row
 from benchmarks.avro_schemas import MANIFEST
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import fastavro
 
-from app.table.avro_blocks import encode_long
-from app.table.avro_codecs import compress
+from app.table.avro.blocks import encode_long
+from app.table.records.codecs import compress
 from benchmarks.avro_schemas import MANIFEST
 from tests.table.entries import entry, record
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.table.index_manifest import IndexEntry
-from app.table.manifest_entry import FileKind
+from app.table.manifests.index_manifest import IndexEntry
+from app.table.manifests.manifest_entry import FileKind
 from app.types.index_files import DeletionRange, GlobalIndex, IndexFileMeta
 
 

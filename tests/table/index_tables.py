@@ -12,8 +12,8 @@ from uuid import UUID, uuid4
 
 from app.storage import Maintenance, Warehouse
 from app.table import Catalog, OrphanFiles
-from app.table.index_manifest import IndexEntry, IndexManifest
-from app.table.manifest_entry import FileKind
+from app.table.manifests.index_manifest import IndexEntry, IndexManifest
+from app.table.manifests.manifest_entry import FileKind
 from app.types.index_files import HASH, IndexFileMeta
 
 if TYPE_CHECKING:

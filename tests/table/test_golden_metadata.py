@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from app.table.live_files import live_rows
-from app.table.partition import partition_path, partition_values
-from app.table.statistics import value_bounds
+from app.table.manifests.live_files import live_rows
+from app.table.schema.partition import partition_path, partition_values
+from app.table.statistics.statistics import value_bounds
 from app.types import Value, parse_json, to_json
 from app.types.binary_row import read_row
 from app.types.data_types import TIMESTAMP_ROOTS
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from app.table.catalog import Catalog
-    from app.table.index_manifest import IndexEntry
-    from app.table.manifest_entry import ManifestEntry
-    from app.table.schema import TableSchema
+    from app.table.manifests.index_manifest import IndexEntry
+    from app.table.manifests.manifest_entry import ManifestEntry
+    from app.table.schema.schema import TableSchema
     from app.table.table import ResolvedSnapshot, Table
     from app.types import DataField
 

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from app.table.index_manifest import IndexEntry
-from app.table.manifest_entry import FileKind
-from app.table.options import TableOptions
+from app.table.manifests.index_manifest import IndexEntry
+from app.table.manifests.manifest_entry import FileKind
 from app.table.paths import TablePaths
-from app.table.schema import TableSchema
+from app.table.schema.options import TableOptions
+from app.table.schema.schema import TableSchema
 from app.types import DataField, parse_type
 from app.types.binary_row import serialize_row
 from app.types.index_files import HASH, IndexFileMeta

@@ -16,9 +16,9 @@ from app.errors import (
     UnsupportedFormatError,
 )
 from app.table.catalog import Catalog
-from app.table.live_files import live_rows
-from app.table.manifest import Manifest
-from app.table.manifest_list import ManifestList
+from app.table.manifests.live_files import live_rows
+from app.table.manifests.manifest import Manifest
+from app.table.manifests.manifest_list import ManifestList
 from tests.golden_tables import DATABASE
 from tests.memory_storage import MemoryStorage
 from tests.table.entries import avro, entry, record

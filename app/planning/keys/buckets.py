@@ -1,0 +1,272 @@
+"""Answers which bucket a key is in, what a bucket holds, and where a writer would put a key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from app.bucket_index import (
+    UNKNOWN,
+    AssignerOptions,
+    BucketFunction,
+    HashBucketAssigner,
+    buckets_of,
+    hashed_buckets,
+    key_hashes,
+)
+from app.errors import FilterError
+from app.planning.keys.answers import (
+    AssignAnswer,
+    AssignedBucket,
+    BucketInfo,
+    BucketsAnswer,
+    KeyBucket,
+    LookupAnswer,
+)
+from app.planning.keys.char_keys import key_forms
+from app.planning.keys.directory import read_directories
+from app.planning.request.named_partition import NamedPartition
+from app.storage import check_deadline
+from app.table.schema.schema import BucketMode
+from app.types import parse_json
+from app.types.binary_row import write_row
+from app.types.data_types import INTEGER_BITS
+from app.types.row_matrix import FieldValues
+from app.types.values import integer_range, same_in_sql
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from app.bucket_index import Hashes, PartitionIndex
+    from app.planning.request.requests import AssignRequest, BucketsRequest, LookupRequest
+    from app.planning.version.files import Files
+    from app.planning.version.version import Version
+    from app.table.manifests.index_manifest import IndexEntry
+    from app.types import DataField, Json, Value
+    from app.types.session_zone import SessionZone
+
+_NO_FILES: Final = (0, 0)
+_NO_INDEX = {
+    BucketMode.CROSS_PARTITION: "keys of this table move between partitions, so it has no hash index",
+    BucketMode.BUCKET_UNAWARE: "this table has no buckets: its files all lie in bucket 0",
+    BucketMode.POSTPONE_MODE: "rows of this table wait in bucket -2 until a compaction assigns them",
+}
+
+
+def answer_lookup(version: Version, request: LookupRequest, zone: SessionZone | None) -> LookupAnswer:
+    """The bucket of each key.
+
+    Raises:
+        FilterError: the partition or a key does not fit the table.
+        CorruptIndexError: a hash index is damaged.
+        StorageError: a hash index cannot be read.
+    """
+    mode = version.schema.bucket_mode
+    partition = NamedPartition.read(version.schema, request.partition, zone)
+    hashes, keys = _hashes(version, request, partition.exact, zone)
+    forms = None if keys is None else key_forms(keys, len(hashes))
+    if forms is not None:
+        keys, hashes = forms.fields, key_hashes(forms.fields, len(forms.owners))
+    buckets: Sequence[int | None]
+    match mode:
+        case BucketMode.HASH_DYNAMIC:
+            found = partition_index(version, partition).lookup(hashes)
+            buckets = [None if bucket == UNKNOWN else bucket for bucket in found.tolist()]
+        case BucketMode.HASH_FIXED:
+            buckets = _fixed(version, hashes, keys, partition).tolist()
+        case _:
+            buckets = [None] * len(hashes)
+    answers = (
+        tuple(map(KeyBucket, hashes.tolist(), buckets))
+        if forms is None
+        else forms.buckets(hashes.tolist(), buckets)
+    )
+    return LookupAnswer(version.snapshot_id, mode.value.lower(), answers, _NO_INDEX.get(mode))
+
+
+def answer_buckets(version: Version, request: BucketsRequest, zone: SessionZone | None) -> BucketsAnswer:
+    """What is in each bucket of a partition, or of all partitions.
+
+    Raises:
+        FilterError: the partition does not fit the table.
+    """
+    schema = version.schema
+    asked = request.partition
+    partition = None if asked is None else NamedPartition.read(version.schema, asked, zone)
+    files = _bucket_sizes(version.files)
+    indexes: dict[tuple[bytes, int], IndexEntry] = {
+        (row, entry.bucket): entry
+        for row, entries in version.contents.hash_indexes.items()
+        for entry in entries
+    }
+    wanted = [
+        (row, bucket)
+        for row, bucket in {**files, **indexes}
+        if partition is None or partition.could_be(version.partition(row))
+    ]
+    infos = []
+    for row, bucket in sorted(wanted):
+        index = indexes.get((row, bucket))
+        is_dynamic = schema.bucket_mode is BucketMode.HASH_DYNAMIC
+        infos.append(
+            BucketInfo(
+                partition=version.partition_json(row),
+                bucket=bucket,
+                index_file=None if index is None else version.loader.paths.index_file(index),
+                index_rows=None if index is None else index.file.row_count,
+                full=(index is not None and index.file.row_count >= schema.options.target_bucket_rows)
+                if is_dynamic
+                else None,
+                data_files=files.get((row, bucket), _NO_FILES)[0],
+                rows=files.get((row, bucket), _NO_FILES)[1],
+            )
+        )
+    warnings = () if partition is None else partition.warnings
+    return BucketsAnswer(version.snapshot_id, schema.bucket_mode.value.lower(), tuple(infos), warnings)
+
+
+def answer_assignment(version: Version, request: AssignRequest, zone: SessionZone | None) -> AssignAnswer:
+    """Where a fresh assigner would put each key; where a choice is free, one of the choices.
+
+    Raises:
+        FilterError: the table assigns no buckets, or a key belongs to another assigner.
+    """
+    schema = version.schema
+    if schema.bucket_mode is not BucketMode.HASH_DYNAMIC:
+        mode = schema.bucket_mode.value.lower()
+        raise FilterError(f"only dynamic buckets (hash_dynamic) are assigned; this table is {mode}")
+    partition = NamedPartition.read(version.schema, request.lookup.partition, zone)
+    row = write_row(partition.exact, [field.type for field in schema.partition_fields])
+    hashes, _ = _hashes(version, request.lookup, partition.exact, zone)
+    options = AssignerOptions(
+        channels=request.num_channels,
+        assigners=request.num_assigners,
+        assign_id=request.assign_id,
+        target_rows=schema.options.target_bucket_rows,
+        max_buckets=schema.options.max_buckets,
+    )
+    assigner = HashBucketAssigner(options, lambda _: partition_index(version, partition))
+    assigned = assigner.assign(row, hashes).tolist()
+    check_deadline()
+    buckets = tuple(
+        AssignedBucket(hashed, found.bucket, found.strategy.value, found.permitted)
+        for hashed, found in zip(hashes.tolist(), assigned, strict=True)
+    )
+    return AssignAnswer(version.snapshot_id, schema.bucket_mode.value.lower(), buckets)
+
+
+def partition_index(version: Version, partition: NamedPartition) -> PartitionIndex:
+    """The hash index of a partition, all of its buckets together.
+
+    Raises:
+        CorruptIndexError: a hash index is damaged.
+        StorageError: a hash index cannot be read.
+    """
+    entries = [
+        entry
+        for row, listed in version.contents.hash_indexes.items()
+        if partition.could_be(version.partition(row))
+        for entry in listed
+    ]
+    (directory,) = read_directories(version.loader, [entries])
+    return directory
+
+
+def _bucket_sizes(files: Files) -> dict[tuple[bytes, int], tuple[int, int]]:
+    """``(data files, rows)`` of each bucket that has files."""
+    _, firsts, numbers = np.unique(files.columns.bucket_keys, return_index=True, return_inverse=True)
+    counts = np.bincount(numbers, minlength=len(firsts)).tolist()
+    rows = np.zeros(len(firsts), np.int64)
+    np.add.at(rows, numbers, files.columns.row_counts)
+    sizes = zip(counts, rows.tolist(), strict=True)
+    return dict(zip(map(files.path, firsts.tolist()), sizes, strict=True))
+
+
+def _key_fields(version: Version) -> tuple[DataField, ...]:
+    """The columns that are hashed."""
+    schema = version.schema
+    if schema.bucket_mode is BucketMode.HASH_FIXED:
+        return schema.bucket_key
+    return schema.trimmed_primary_keys
+
+
+def _hashes(
+    version: Version,
+    request: LookupRequest,
+    partition: tuple[Value | None, ...],
+    zone: SessionZone | None,
+) -> tuple[Hashes, tuple[FieldValues, ...] | None]:
+    """The key hashes that are asked for, and the hashed columns if keys were given."""
+    if request.keys is None:
+        return np.array(request.hashes or (), np.int32), None
+    fields = _read_keys(version, request.keys, partition, zone)
+    return key_hashes(fields, len(request.keys)), fields
+
+
+def _read_keys(
+    version: Version,
+    keys: Sequence[Mapping[str, Json]],
+    partition: tuple[Value | None, ...],
+    zone: SessionZone | None,
+) -> tuple[FieldValues, ...]:
+    """The hashed columns; partition and other key columns may be given too."""
+    schema, fields = version.schema, _key_fields(version)
+    allowed = {field.name for field in fields} | set(schema.primary_keys) | set(schema.partition_keys)
+    for key in keys:
+        if not allowed.issuperset(key):
+            name = next(name for name in key if name not in allowed)
+            raise FilterError(f"{name!r} is no key column of this table", column=name)
+    for field, value in zip(schema.partition_fields, partition, strict=True):
+        if any(field.name in key and not _is(field, _value(key, field, zone), value) for key in keys):
+            raise FilterError(f"{field.name!r} of the key is not that of the partition", column=field.name)
+    return tuple(_read_field(keys, field, zone) for field in fields)
+
+
+def _is(field: DataField, one: Value | None, other: Value | None) -> bool:
+    return one == other or (one is not None and other is not None and same_in_sql(field.type, one, other))
+
+
+def _read_field(
+    keys: Sequence[Mapping[str, Json]], field: DataField, zone: SessionZone | None
+) -> FieldValues:
+    """One column of all keys; integers, which most keys are, are checked all at once."""
+    if field.type.root in INTEGER_BITS:
+        numbers = [value for key in keys if type(value := key.get(field.name)) is int]
+        low, high = integer_range(field.type)
+        if numbers and len(numbers) == len(keys) and low <= min(numbers) and max(numbers) <= high:
+            return FieldValues(field.type, np.array(numbers, np.int64), np.zeros(len(numbers), np.bool_))
+    return FieldValues.of([_value(key, field, zone) for key in keys], field.type)
+
+
+def _value(written: Mapping[str, Json], field: DataField, zone: SessionZone | None) -> Value | None:
+    if field.name not in written:
+        raise FilterError(f"the key lacks {field.name!r}", column=field.name)
+    try:
+        return parse_json(written[field.name], field.type, zone)
+    except FilterError as error:
+        raise FilterError(str(error), column=field.name) from error
+
+
+def _fixed(
+    version: Version,
+    hashes: Hashes,
+    keys: tuple[FieldValues, ...] | None,
+    partition: NamedPartition,
+) -> NDArray[np.int64]:
+    """Buckets by the bucket function, among as many buckets as the partition has."""
+    options = version.schema.options
+    columns = version.contents.columns
+    alike = np.array([partition.could_be(version.partition(row)) for row in columns.partitions], np.bool_)
+    totals = columns.total_buckets[alike[columns.partition_codes] & (columns.total_buckets > 0)]
+    total = int(totals[-1]) if len(totals) else options.bucket
+    if options.bucket_function not in set(BucketFunction):
+        raise FilterError(f"the bucket function {options.bucket_function!r} is not supported")
+    function = BucketFunction(options.bucket_function)
+    if keys is not None:
+        return buckets_of(function, keys, len(hashes), total)
+    if function is not BucketFunction.DEFAULT:
+        raise FilterError(f"the bucket function {function.value!r} needs keys, not hashes")
+    return hashed_buckets(hashes, total)

@@ -1,0 +1,61 @@
+"""A plan as it is answered: plain frozen values, which several requests may share (pages of one plan)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from app.file_index.index_kinds import IndexKind
+    from app.planning.plan.file_plan import SkipStep
+    from app.planning.plan.planned_files import PlannedFiles
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSummary:
+    """Totals of a plan over the files that were asked about.
+
+    Attributes:
+        files_total: files that a batch read of this snapshot could read.
+        files_invisible: files that batch reads never see (level 0 of tables with deletion vectors or
+            first-row, postponed buckets); not part of files_total.
+    """
+
+    files_total: int
+    files_kept: int
+    files_skipped: int
+    files_invisible: int
+    skipped_by: Mapping[SkipStep, int]
+    rows_total: int
+    rows_selected: int
+    bytes_total: int
+    bytes_kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The answer to a PlanRequest.
+
+    Attributes:
+        snapshot_id: None for a table without snapshots.
+        files: kept files in manifest order: columns, and a sequence of :class:`FilePlan`.
+        skipped_files: with ``explain`` only, else empty.
+        timings_ms: milliseconds of ``resolve``, ``load`` and ``evaluate``.
+        nbytes: about how much memory the plan takes.
+        may_be_remembered: its warnings hold for every plan of the same request.
+        skipped_by_index: of the files that indexes left out, how many each kind did.
+    """
+
+    snapshot_id: int | None
+    schema_id: int
+    files: PlannedFiles
+    skipped_files: PlannedFiles
+    summary: PlanSummary
+    warnings: tuple[str, ...]
+    unknown_files: tuple[str, ...]
+    timings_ms: Mapping[str, float]
+    nbytes: int
+    may_be_remembered: bool
+    skipped_by_index: Mapping[IndexKind, int] = field(default_factory=dict)

@@ -1,0 +1,174 @@
+"""The files of a plan while it is being made: one column for each thing that is decided of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Self
+
+import numpy as np
+
+from app.file_index.index_kinds import IndexKind
+from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
+from app.types.grouping import alike
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from app.file_index.result import Rows
+    from app.planning.version.files import Files
+    from app.predicates.model import BoundPredicate
+    from app.types.roaring import Positions
+
+SKIPS: Final = (*((step, None) for step in SkipStep), *((SkipStep.FILE_INDEX, kind) for kind in IndexKind))
+"""What codes from 1 on stand for: the step that left a file out, and the kind of index where one did."""
+
+_KEPT: Final = 0
+_SKIP_CODES: Final[dict[tuple[SkipStep, str | None], int]] = {
+    skip: code for code, skip in enumerate(SKIPS, start=1)
+}
+_KEEP_REASONS: Final = tuple(KeepReason)
+_REASON_CODES: Final = {reason: code for code, reason in enumerate(_KEEP_REASONS)}
+
+
+@dataclass(slots=True, eq=False)
+class Drafts:
+    """Decisions about the files that were asked about; arrays are indexed by a file's number, shape (n,).
+
+    Attributes:
+        files: all files of the version.
+        asked: int64, the files that are decided, ascending.
+        skips: int8, 0 while a file is kept, else the code of the step that left it out.
+        reasons: int8, code of why a file is kept, if it is.
+        predicates: the distinct filters inside of partitions.
+        predicate_codes: each file's filter in ``predicates``.
+        proven: every row of the file satisfies the filter.
+        raw_convertible: rows can be read straight from the file.
+        merge_groups: int32, number of the files it is merged with, -1 for none.
+        answers: rows outside of which nothing matches, of files whose indexes say so.
+        positions: the rows that are left, of files where these are not all rows and somebody needs them.
+        steps: what was tried for each file, where the request wants it explained.
+    """
+
+    files: Files
+    asked: NDArray[np.int64]
+    skips: NDArray[np.int8]
+    reasons: NDArray[np.int8]
+    predicates: list[BoundPredicate]
+    predicate_codes: NDArray[np.integer]
+    proven: NDArray[np.bool_]
+    raw_convertible: NDArray[np.bool_]
+    merge_groups: NDArray[np.int32]
+    answers: dict[int, Rows] = field(default_factory=dict)
+    positions: dict[int, Positions] = field(default_factory=dict)
+    steps: dict[int, list[ExplainStep]] | None = None
+    _narrowed: NDArray[np.int64] | None = None
+
+    @classmethod
+    def start(
+        cls, files: Files, asked: NDArray[np.int64], predicate: BoundPredicate, *, explain: bool
+    ) -> Self:
+        """Nothing is decided yet."""
+        count = len(files)
+        return cls(
+            files,
+            asked,
+            skips=np.zeros(count, np.int8),
+            reasons=np.full(count, _REASON_CODES[KeepReason.NO_FILTER], np.int8),
+            predicates=[predicate],
+            # One number that stands for all of them takes no memory.
+            predicate_codes=np.broadcast_to(np.int8(0), count),
+            proven=np.zeros(count, np.bool_),
+            raw_convertible=np.ones(count, np.bool_),
+            merge_groups=np.full(count, -1, np.int32),
+            steps={file: [] for file in asked.tolist()} if explain else None,
+        )
+
+    def left(self) -> NDArray[np.int64]:
+        """The files that no step has left out, ascending."""
+        if len(self.asked) == len(self.files):
+            return np.flatnonzero(self.skips == _KEPT)
+        left: NDArray[np.int64] = self.asked[self.is_left(self.asked)]
+        return left
+
+    @property
+    def live_rows(self) -> NDArray[np.int64]:
+        """Rows that are left of filter and deletion vector; all rows of a file that merges."""
+        return self.files.columns.row_counts if self._narrowed is None else self._narrowed
+
+    def narrow(self, files: NDArray[np.int64] | int, rows: NDArray[np.int64] | int) -> None:
+        """Notes how many rows are left of files."""
+        if self._narrowed is None:
+            self._narrowed = self.files.columns.row_counts.copy()
+        self._narrowed[files] = rows
+
+    def is_left(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of some files no step has left out."""
+        kept: NDArray[np.bool_] = self.skips[files] == _KEPT
+        return kept
+
+    def is_skipped_by(self, files: NDArray[np.int64], step: SkipStep) -> NDArray[np.bool_]:
+        """Which of some files a step has left out."""
+        codes = [code for (left_out_by, _), code in _SKIP_CODES.items() if left_out_by is step]
+        return np.isin(self.skips[files], codes)
+
+    def take_back(self, files: NDArray[np.int64]) -> None:
+        """Has files left that a step has left out; why they are kept is as it was before."""
+        self.skips[files] = _KEPT
+
+    def skip(
+        self,
+        files: NDArray[np.int64],
+        step: SkipStep,
+        *,
+        kind: str | None = None,
+        predicate: BoundPredicate | None = None,
+    ) -> None:
+        """Leaves files out.
+
+        Args:
+            files: which.
+            step: what leaves them out.
+            kind: of the index that did, if one did.
+            predicate: what no row of them satisfies.
+        """
+        # A kind that nobody knows can still have an entry without any value.
+        self.skips[files] = _SKIP_CODES.get((step, kind), _SKIP_CODES[step, None])
+        if self.steps is not None:
+            written = None if predicate is None else str(predicate)
+            self.note(files, ExplainStep(step, "skip", predicate=written))
+
+    def keep(self, files: NDArray[np.int64], reason: KeepReason) -> None:
+        """Keeps files, even those that an earlier step has left out."""
+        self.skips[files] = _KEPT
+        self.reasons[files] = _REASON_CODES[reason]
+
+    def note(self, files: NDArray[np.int64], step: ExplainStep) -> None:
+        """Adds to the explanation of some files."""
+        if self.steps is not None:
+            for file in files.tolist():
+                self.steps[file].append(step)
+
+    def decisions(self, files: NDArray[np.int64]) -> NDArray[np.int8]:
+        """For each file the code that :func:`decision` reads."""
+        return np.where(self.is_left(files), ~self.reasons[files], self.skips[files])
+
+    def is_exact(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether the rows that are left of each file are just the rows of the answer."""
+        exact = self.proven[files].copy()
+        if self.answers:
+            answers = (self.answers.get(file) for file in files.tolist())
+            exact |= np.fromiter((each is not None and each.exact for each in answers), np.bool_, len(files))
+        return exact & self.raw_convertible[files]
+
+    def by_predicate(self, files: NDArray[np.int64]) -> Iterator[tuple[BoundPredicate, NDArray[np.int64]]]:
+        """Some files cut up by the filter inside of their partition."""
+        for group in alike(self.predicate_codes[files]):
+            members = files[group]
+            yield self.predicates[self.predicate_codes[members[0]]], members
+
+
+def decision(code: int) -> KeepReason | SkipStep:
+    """Why a file is kept (negative codes), or the step that left it out."""
+    return _KEEP_REASONS[~code] if code < 0 else SKIPS[code - 1][0]

@@ -1,0 +1,156 @@
+"""Turns the decided files of a plan into its answer."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from app.observation import observer
+from app.planning.plan.answers import Plan, PlanSummary
+from app.planning.plan.decisions import SKIPS
+from app.planning.plan.file_plan import SkipStep
+from app.planning.plan.planned_files import PlannedFiles
+from app.planning.request.requests import SelectionForm
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from app.file_index.index_kinds import IndexKind
+    from app.planning.plan.decisions import Drafts
+    from app.planning.request.requests import PlanRequest
+    from app.planning.version.version import Version
+
+_MEMORY_PER_PLAN: Final = 10_000
+_MOST_WARNINGS: Final = 100
+
+
+class PlanWarnings(NamedTuple):
+    """What did not stop a plan but should be known.
+
+    Attributes:
+        lasting: what holds for every plan of this request.
+        passing: what may be about a moment's trouble with storage, which the next plan should not inherit.
+    """
+
+    lasting: Sequence[str]
+    passing: Sequence[str]
+
+
+def answer_plan(
+    version: Version,
+    request: PlanRequest,
+    drafts: Drafts,
+    warnings: PlanWarnings,
+    timings_ms: Mapping[str, float],
+) -> Plan:
+    """The answer to ``request``.
+
+    Args:
+        version: what was planned.
+        request: what was asked.
+        drafts: every file that was asked about, decided.
+        warnings: what should be known besides.
+        timings_ms: how long the steps took.
+    """
+    kept = drafts.left()
+    left_out_by = _skipped(drafts)
+    skipped = drafts.asked[~drafts.is_left(drafts.asked)] if request.explain else kept[:0]
+    with_selections = request.selection not in (SelectionForm.NONE, SelectionForm.COUNT)
+    uris = request.uris
+    planned = PlannedFiles.of(version, drafts, kept, with_selections=with_selections, uris=uris)
+    left_out = PlannedFiles.of(version, drafts, skipped, with_selections=False, uris=uris)
+    return Plan(
+        snapshot_id=version.snapshot_id,
+        schema_id=version.schema.id,
+        files=planned,
+        skipped_files=left_out,
+        summary=_summary(version, drafts, kept, left_out_by),
+        skipped_by_index={
+            kind: count
+            for (step, kind), count in left_out_by.items()
+            if step is SkipStep.FILE_INDEX and kind is not None
+        },
+        warnings=_shortened((*warnings.lasting, *warnings.passing)),
+        unknown_files=_unknown_files(request, drafts),
+        timings_ms=timings_ms,
+        nbytes=_MEMORY_PER_PLAN + planned.nbytes + left_out.nbytes,
+        may_be_remembered=not warnings.passing,
+    )
+
+
+def plan_bytes(plan: Plan) -> int:
+    """About how much memory a plan takes; one that may not be remembered is too heavy for any cache."""
+    return plan.nbytes if plan.may_be_remembered else sys.maxsize
+
+
+def report_plan(plan: Plan) -> None:
+    """Tells the observer what a plan comes to."""
+    summary = plan.summary
+    skipped: dict[tuple[str, str], int] = {
+        (step, ""): count for step, count in summary.skipped_by.items() if step is not SkipStep.FILE_INDEX
+    }
+    by_index = {(SkipStep.FILE_INDEX, kind): count for kind, count in plan.skipped_by_index.items()}
+    # Entries without any value rule files out whatever kind they are said to be of.
+    rest = summary.skipped_by.get(SkipStep.FILE_INDEX, 0) - sum(by_index.values())
+    if rest:
+        skipped[SkipStep.FILE_INDEX, "other"] = rest
+    observer().planned(
+        files=summary.files_total,
+        kept=summary.files_kept,
+        rows=summary.rows_selected,
+        skipped=skipped | by_index,
+        warnings=len(plan.warnings),
+    )
+
+
+def _unknown_files(request: PlanRequest, drafts: Drafts) -> tuple[str, ...]:
+    if not request.files:
+        return ()
+    named = {name.decode() for name in drafts.files.names(drafts.asked).to_pylist()}
+    return tuple(name for name in dict.fromkeys(request.files) if name not in named)
+
+
+def _shortened(warnings: Sequence[str]) -> tuple[str, ...]:
+    """The first warnings; a table without readable indexes has one for every file."""
+    left_out = len(warnings) - _MOST_WARNINGS
+    if left_out <= 0:
+        return tuple(warnings)
+    return (*warnings[:_MOST_WARNINGS], f"and {left_out} more")
+
+
+def _asked(drafts: Drafts) -> slice | NDArray[np.int64]:
+    """The files that were asked about; mostly these are all, and no column needs to be copied."""
+    return slice(None) if len(drafts.asked) == len(drafts.files.columns) else drafts.asked
+
+
+def _skipped(drafts: Drafts) -> Mapping[tuple[SkipStep, IndexKind | None], int]:
+    """How many files were left out by each step and kind of index."""
+    counts = np.bincount(drafts.skips[_asked(drafts)], minlength=len(SKIPS) + 1)[1:].tolist()
+    return {skip: count for skip, count in zip(SKIPS, counts, strict=True) if count}
+
+
+def _summary(
+    version: Version,
+    drafts: Drafts,
+    kept: NDArray[np.int64],
+    skipped: Mapping[tuple[SkipStep, IndexKind | None], int],
+) -> PlanSummary:
+    columns, count, asked = drafts.files.columns, len(drafts.asked), _asked(drafts)
+    skipped_by: dict[SkipStep, int] = {}
+    for (step, _), files in skipped.items():
+        skipped_by[step] = skipped_by.get(step, 0) + files
+    return PlanSummary(
+        files_total=count,
+        files_kept=len(kept),
+        files_skipped=count - len(kept),
+        files_invisible=len(version.hidden_files or ()),
+        skipped_by=skipped_by,
+        rows_total=int(columns.row_counts[asked].sum()),
+        rows_selected=int(drafts.live_rows[kept].sum()),
+        bytes_total=int(columns.file_sizes[asked].sum()),
+        bytes_kept=int(columns.file_sizes[kept].sum()),
+    )

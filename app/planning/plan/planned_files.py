@@ -1,0 +1,241 @@
+"""The files of a plan: columns, of which answers are written, and a sequence of objects for Python programs.
+
+The columns are copied out of the manifests, for just these files: a plan that is remembered for its further
+pages must not keep the metadata of a whole table alive. Directories, partitions and objects are made when
+somebody asks for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, overload
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from app.planning.plan.decisions import decision
+from app.planning.plan.file_plan import Deletion, FilePlan
+from app.table.schema.partition import partition_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from app.planning.plan.decisions import Drafts
+    from app.planning.plan.file_plan import ExplainStep
+    from app.planning.version.version import Version
+    from app.table.paths import TablePaths
+    from app.types import Json
+    from app.types.roaring import Positions
+
+_BUCKET_BITS: Final = 32
+_BUCKET_MASK: Final = (1 << _BUCKET_BITS) - 1
+_MEMORY_PER_FILE: Final = 250
+_MEMORY_PER_DELETION: Final = 200
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedFiles(Sequence[FilePlan]):
+    """Files of a plan; every array has the shape (n,).
+
+    Attributes:
+        names: in UTF-8.
+        external_paths: in UTF-8, of files that do not lie in their bucket.
+        partitions: the distinct partition rows of the version.
+        partition_codes: each file's partition in ``partitions``.
+        places: tells directories and partitions.
+        first_row_ids: -1 for none.
+        integers: the attributes of :class:`FilePlan` that are integers, by name.
+        residual: whether a reader has to apply the filter again.
+        raw_convertible: whether rows can be read straight from the file.
+        decisions: codes of why a file is kept, or what left it out.
+        merge_groups: -1 for none.
+        selections: the rows that are left, by position, where these are not all rows and were asked for.
+        deletions: the deletion vector, by position.
+        steps: what was tried for each; None where nobody asked.
+    """
+
+    names: pa.LargeBinaryArray
+    external_paths: pa.LargeBinaryArray
+    partitions: tuple[bytes, ...]
+    partition_codes: NDArray[np.int32]
+    places: Places
+    first_row_ids: NDArray[np.int64]
+    integers: Mapping[str, NDArray[np.integer]]
+    residual: NDArray[np.bool_]
+    raw_convertible: NDArray[np.bool_]
+    decisions: NDArray[np.int8]
+    merge_groups: NDArray[np.int32]
+    selections: Mapping[int, Positions]
+    deletions: Mapping[int, Deletion]
+    steps: Sequence[tuple[ExplainStep, ...]] | None
+
+    @classmethod
+    def of(
+        cls,
+        version: Version,
+        drafts: Drafts,
+        files: NDArray[np.int64],
+        *,
+        with_selections: bool,
+        uris: bool,
+    ) -> PlannedFiles:
+        """The answer about some files.
+
+        Args:
+            version: what was planned.
+            drafts: decisions about its files.
+            files: which of them, ascending.
+            with_selections: whether positions were asked for.
+            uris: whether paths are absolute URIs.
+        """
+        root = version.loader.warehouse.url if uris else ""
+        columns, raw_convertible = drafts.files.columns, drafts.raw_convertible[files]
+        sequences = drafts.files.sequence_numbers(files)
+        selections = {}
+        if with_selections and drafts.positions:
+            selections = {
+                at: drafts.positions[file]
+                for at, file in enumerate(files.tolist())
+                if file in drafts.positions and raw_convertible[at]
+            }
+        steps = None
+        if drafts.steps is not None:
+            steps = [tuple(drafts.steps[file]) for file in files.tolist()]
+        return cls(
+            names=drafts.files.names(files),
+            external_paths=drafts.files.external_paths(files),
+            partitions=columns.partitions,
+            partition_codes=columns.partition_codes[files],
+            places=Places(version.loader.paths, root),
+            first_row_ids=drafts.files.first_row_ids(files),
+            integers={
+                "file_size": columns.file_sizes[files],
+                "row_count": columns.row_counts[files],
+                "schema_id": columns.schema_ids[files],
+                "level": columns.levels[files],
+                "bucket": columns.buckets[files],
+                "total_buckets": columns.total_buckets[files],
+                "min_sequence_number": sequences[0],
+                "max_sequence_number": sequences[1],
+                "selected_rows": np.where(drafts.is_left(files), drafts.live_rows[files], 0),
+            },
+            residual=~drafts.is_exact(files),
+            raw_convertible=raw_convertible,
+            decisions=drafts.decisions(files),
+            merge_groups=drafts.merge_groups[files],
+            selections=selections,
+            deletions=_deletions(version, files, root),
+            steps=steps,
+        )
+
+    def __len__(self) -> int:
+        return len(self.residual)
+
+    def texts(self, start: int, stop: int) -> tuple[pa.StringArray, pa.StringArray, pa.StringArray]:
+        """Paths, names and formats of the files from ``start`` to ``stop``, exclusive."""
+        here = slice(start, stop)
+        names = self.names[here].cast(pa.large_string()).cast(pa.string())
+        places = self.partition_codes[here].astype(np.int64) << _BUCKET_BITS
+        places |= self.integers["bucket"][here].astype(np.int64) & _BUCKET_MASK
+        _, first, codes = np.unique(places, return_index=True, return_inverse=True)
+        directories = [self._directory(start + at) for at in first.tolist()]
+        paths = pc.binary_join_element_wise(_strings(directories).take(codes), names, "/")
+        external = self.external_paths[here]
+        if external.null_count < len(external):
+            paths = pc.coalesce(external.cast(pa.large_string()).cast(pa.string()), paths)
+        return paths, names, pc.replace_substring_regex(names, r"(?s)^.*\.", "")
+
+    def partition(self, code: int) -> Mapping[str, Json]:
+        """The partition of a code, as typed JSON by column name."""
+        return self.places.partition(self.partitions[code])
+
+    def _directory(self, at: int) -> str:
+        """The bucket's directory of a file."""
+        partition = self.partitions[self.partition_codes[at]]
+        return self.places.directory(partition, int(self.integers["bucket"][at]))
+
+    @overload
+    def __getitem__(self, at: int) -> FilePlan: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[FilePlan]: ...
+    def __getitem__(self, at: int | slice) -> FilePlan | Sequence[FilePlan]:
+        if isinstance(at, slice):
+            return [self[position] for position in range(*at.indices(len(self)))]
+        at = range(len(self))[at]
+        name = self.names[at].as_py().decode()
+        external = self.external_paths[at].as_py()
+        group, first_row_id = int(self.merge_groups[at]), int(self.first_row_ids[at])
+        return FilePlan(
+            path=f"{self._directory(at)}/{name}" if external is None else external.decode(),
+            file_name=name,
+            format=name.rpartition(".")[2],
+            partition=self.partition(int(self.partition_codes[at])),
+            first_row_id=None if first_row_id < 0 else first_row_id,
+            raw_convertible=bool(self.raw_convertible[at]),
+            merge_group=None if group < 0 else group,
+            selection=self.selections.get(at),
+            residual=bool(self.residual[at]),
+            deletion=self.deletions.get(at),
+            reason=decision(int(self.decisions[at])),
+            explain=None if self.steps is None else self.steps[at],
+            **{attribute: int(values[at]) for attribute, values in self.integers.items()},
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the object takes."""
+        # A roaring bitmap never takes more than about two bytes a position, and usually far less.
+        positions = sum(2 * len(selection) for selection in self.selections.values())
+        explained = 0 if self.steps is None else _MEMORY_PER_FILE * sum(map(len, self.steps))
+        return (
+            _MEMORY_PER_FILE * len(self) + _MEMORY_PER_DELETION * len(self.deletions) + positions + explained
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Directories and partitions of files, each put into words once.
+
+    Attributes:
+        paths: of the table.
+        root: what paths inside of the warehouse begin with.
+    """
+
+    paths: TablePaths
+    root: str
+    _directories: dict[tuple[bytes, int], str] = field(default_factory=dict)
+    _partitions: dict[bytes, Mapping[str, Json]] = field(default_factory=dict)
+
+    def directory(self, partition: bytes, bucket: int) -> str:
+        """The directory of a bucket."""
+        place = (partition, bucket)
+        if place not in self._directories:
+            self._directories[place] = self.root + self.paths.bucket_directory(partition, bucket)
+        return self._directories[place]
+
+    def partition(self, row: bytes) -> Mapping[str, Json]:
+        """The values of a partition as typed JSON by column name."""
+        if row not in self._partitions:
+            self._partitions[row] = partition_json(row, self.paths.schema)
+        return self._partitions[row]
+
+
+def _deletions(version: Version, files: NDArray[np.int64], root: str) -> dict[int, Deletion]:
+    numbers = version.vector_numbers(files)
+    found = {}
+    for at in np.flatnonzero(numbers >= 0).tolist():
+        entry, place = version.contents.vectors.places[numbers[at]]
+        path = version.loader.paths.index_file(entry)
+        if entry.file.external_path is None:
+            path = root + path
+        found[at] = Deletion(path, place.offset, place.length, place.cardinality)
+    return found
+
+
+def _strings(texts: Sequence[str]) -> pa.StringArray:
+    """Arrow's strings; what is no UTF-8 on disk, and half a surrogate pair here, becomes a question mark."""
+    return pa.array([text.encode(errors="replace").decode() for text in texts], pa.string())

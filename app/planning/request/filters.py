@@ -1,0 +1,60 @@
+"""Filters as callers give them, bound to columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from app.predicates.binding.binding import bind
+from app.predicates.json_reader import read_json
+from app.predicates.limits import FilterLimits
+from app.predicates.model import ALWAYS_TRUE, Unknown, leaves
+from app.predicates.sql.reader import read_sql
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from app.planning.request.limits import Limits
+    from app.predicates.binding.names import Relation
+    from app.predicates.model import BoundPredicate
+    from app.types import DataField, Json
+    from app.types.session_zone import SessionZone
+
+
+WITHOUT_TIME_ZONE: Final = (
+    "a date or timestamp of the request depends on the session's time zone, which is not known: all is "
+    "kept that would match in some zone; give time_zone to narrow the answer"
+)
+"""The warning of an answer whose filter needs a time zone that nobody gave."""
+
+
+def read_filter(
+    written: str | Mapping[str, Json] | None,
+    fields: Sequence[DataField],
+    limits: Limits,
+    relation: Relation,
+    zone: SessionZone | None,
+) -> BoundPredicate:
+    """The predicate that a filter stands for; no filter is TRUE.
+
+    Args:
+        written: Spark SQL text, or a Paimon predicate's JSON.
+        fields: the columns that it may name.
+        limits: how large it may be.
+        relation: what may stand before the names of columns.
+        zone: the time zone of the caller's session; None if it is not known.
+
+    Raises:
+        FilterError: it cannot be read, or does not fit the columns.
+        LimitExceededError: it is too large.
+    """
+    if written is None:
+        return ALWAYS_TRUE
+    bounds = FilterLimits(limits.filter_depth, limits.filter_literals)
+    read = read_sql(written, bounds, zone) if isinstance(written, str) else read_json(written, bounds)
+    return bind(read, fields, relation, zone)
+
+
+def time_zone_warnings(predicate: BoundPredicate) -> tuple[str, ...]:
+    """The warning that a time zone would narrow the answer, if it would."""
+    lacking = any(isinstance(leaf, Unknown) and leaf.lacks_time_zone for leaf in leaves(predicate))
+    return (WITHOUT_TIME_ZONE,) if lacking else ()

@@ -1,0 +1,131 @@
+"""Which buckets of a partition can hold rows that match.
+
+Fixed buckets: a row's bucket is a function of its bucket key, so a filter that pins the key names the
+buckets. Dynamic buckets: the hash index lists the key hashes of each bucket, so a filter that pins the
+primary key can only match in buckets whose index holds a hash of it. A bucket without an index, or with one
+that cannot be read, is kept.
+
+Hashes are taken of the key as it was written. Should a key column's type have changed between schema
+versions, a value may have been hashed in either form and nothing is pruned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from app.bucket_index import BucketFunction, buckets_of, key_hashes
+from app.errors import FilterError, SnapshotExpiredError
+from app.planning.keys.candidates import pinned_keys
+from app.planning.keys.directory import read_usable
+from app.planning.plan.file_plan import SkipStep
+from app.table.schema.schema import BucketMode
+from app.types.data_types import BINARY_ROOTS, STRING_ROOTS
+from app.types.row_matrix import fields_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from app.planning.plan.decisions import Drafts
+    from app.planning.version.version import Version
+    from app.types import DataField, DataType, Value
+
+
+@dataclass(slots=True)
+class BucketPruning:
+    """Decides for all files with one filter at once.
+
+    Attributes:
+        version: the version that is planned.
+        warnings: where hash indexes that could not be used are reported.
+    """
+
+    version: Version
+    warnings: list[str]
+
+    def prune(self, drafts: Drafts) -> None:
+        """Skips files in buckets where no row can match."""
+        schema = self.version.schema
+        match schema.bucket_mode:
+            case BucketMode.HASH_FIXED if _is_known(schema.options.bucket_function):
+                decide, key = self._outside_fixed, schema.bucket_key
+            case BucketMode.HASH_DYNAMIC:
+                decide, key = self._outside_dynamic, schema.trimmed_primary_keys
+            case _:
+                return
+        waiting = drafts.left()
+        if not len(waiting) or not key or not self._is_stable(key):
+            return
+        types = [each.type for each in key]
+        for predicate, files in drafts.by_predicate(waiting):
+            keys = pinned_keys(predicate, key)
+            if keys is not None:
+                drafts.skip(files[decide(files, keys, types)], SkipStep.BUCKET, predicate=predicate)
+
+    def _outside_fixed(
+        self, files: NDArray[np.int64], keys: Sequence[tuple[Value, ...]], types: Sequence[DataType]
+    ) -> NDArray[np.bool_]:
+        function = BucketFunction(self.version.schema.options.bucket_function)
+        columns = self.version.contents.columns
+        totals, buckets = columns.total_buckets[files], columns.buckets[files]
+        outside = np.zeros(len(files), np.bool_)
+        for total in np.unique(totals[totals > 0]).tolist():
+            try:
+                allowed = buckets_of(function, fields_of(keys, types), len(keys), total)
+            except FilterError:
+                # The function refuses such keys, so it cannot have placed them either.
+                continue
+            outside |= (totals == total) & ~np.isin(buckets, allowed)
+        return outside
+
+    def _outside_dynamic(
+        self, files: NDArray[np.int64], keys: Sequence[tuple[Value, ...]], types: Sequence[DataType]
+    ) -> NDArray[np.bool_]:
+        contents = self.version.contents
+        codes, buckets = contents.columns.partition_codes[files], contents.columns.buckets[files]
+        distinct = np.unique(codes).tolist()
+        partitions = [contents.hash_indexes.get(contents.columns.partitions[code], ()) for code in distinct]
+        hashes = key_hashes(fields_of(keys, types), len(keys))
+        outside = np.zeros(len(files), np.bool_)
+        usable = read_usable(self.version.loader, partitions)
+        for code, entries, (index, failures) in zip(distinct, partitions, usable, strict=True):
+            for entry, error in failures:
+                self.warnings.append(f"the hash index of bucket {entry.bucket} is not used: {error}")
+            holding = index.holding(hashes) | {entry.bucket for entry, _ in failures}
+            without = {entry.bucket for entry in entries} - holding
+            outside |= (codes == code) & np.isin(buckets, list(without))
+        return outside
+
+    def _is_stable(self, key: Sequence[DataField]) -> bool:
+        """Whether the key columns hash alike in every schema that rows may have been written with.
+
+        A compaction stamps files with a newer schema but leaves rows in their buckets, so the schemas of the
+        files that are there do not tell.
+        """
+        version = self.version
+        try:
+            schemas = [version.table.schema(version.resolved, number) for number in range(version.schema.id)]
+        except SnapshotExpiredError:
+            return False
+        return all(
+            written is not None and _hash_alike(written.type, column.type)
+            for schema in schemas
+            for column in key
+            for written in (schema.by_id.get(column.id),)
+        )
+
+
+def _is_known(function: str) -> bool:
+    return function in set(BucketFunction)
+
+
+def _hash_alike(written: DataType, present: DataType) -> bool:
+    for roots in (STRING_ROOTS, BINARY_ROOTS):
+        if written.root in roots:
+            # Readers cut what is longer than the type that it has today.
+            return present.root in roots and present.precision >= written.precision
+    return written.same_kind(present)

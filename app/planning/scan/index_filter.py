@@ -1,0 +1,206 @@
+"""Asks file indexes whether any row of a file can match, and which.
+
+*Whether* is asked of the indexes of many files at once (:mod:`app.file_index.stacked`). *Which* is asked of
+one file's indexes, and only where it matters: for the rows of files that are kept, if they are wanted, and
+for files where only rows can tell, as under an AND of two indexes that know rows. An index that is damaged
+or cannot be read keeps its file, and the plan warns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from app.errors import CorruptIndexError, PaimonIndexError, StorageError, UnsupportedFormatError
+from app.file_index.asking import asked_indexes
+from app.file_index.evaluation import evaluate
+from app.file_index.index_kinds import IndexKind
+from app.file_index.result import SKIP, Rows
+from app.file_index.stacked.answers import Answer
+from app.file_index.stacked.evaluation import evaluate_files
+from app.observation import FileFormat, observer
+from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
+from app.planning.scan.schema_evolution import in_file_schema
+from app.storage import check_deadline
+from app.types.grouping import alike
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from app.file_index.container import FileIndex
+    from app.file_index.trace import Step
+    from app.planning.plan.decisions import Drafts
+    from app.planning.request.effort import Effort
+    from app.planning.side_files.file_indexes import FileIndexes
+    from app.planning.version.version import Version
+    from app.predicates.model import BoundPredicate
+
+_UNUSABLE: Final = (CorruptIndexError, UnsupportedFormatError, StorageError)
+
+
+@dataclass(slots=True)
+class IndexFilter:
+    """The file indexes of one version.
+
+    Attributes:
+        version: the version that is planned.
+        indexes: loads them.
+        warnings: where indexes that could not be used are reported.
+        effort: what may be asked of long lists.
+    """
+
+    version: Version
+    indexes: FileIndexes
+    warnings: list[str]
+    effort: Effort
+    _narrowing: list[tuple[BoundPredicate, NDArray[np.int64]]] = field(default_factory=list)
+    """Files whose indexes know matching rows, with the filter in the columns of their schema."""
+    _unreadable: set[int] = field(default_factory=set)
+
+    def test(self, drafts: Drafts, files: NDArray[np.int64]) -> None:
+        """Skips files without a matching row.
+
+        Args:
+            drafts: the plan.
+            files: those that statistics leave undecided, ascending.
+        """
+        drafts.keep(files, KeepReason.NO_INDEX)
+        if not self.version.schema.options.file_index_read:
+            return
+        indexed = files[self.indexes.has_index(files)]
+        for predicate, members in drafts.by_predicate(indexed):
+            self._test(drafts, members, predicate)
+
+    def without_match(
+        self, drafts: Drafts, files: NDArray[np.int64], predicate: BoundPredicate
+    ) -> NDArray[np.bool_]:
+        """Which files have no row that satisfies a part of the filter; none of them is skipped for that.
+
+        Args:
+            drafts: the plan.
+            files: files that are left, ascending.
+            predicate: reads only columns whose values are in these files.
+        """
+        if not self.version.schema.options.file_index_read:
+            return np.zeros(len(files), np.bool_)
+        self._test(drafts, files[self.indexes.has_index(files)], predicate)
+        none = ~drafts.is_left(files)
+        drafts.take_back(files)
+        return none
+
+    def is_unreadable(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which files have an index that was asked and could not be used."""
+        return np.isin(files, list(self._unreadable))
+
+    def find_rows(self, drafts: Drafts) -> None:
+        """Notes the rows that can match, of files that are kept and can be read straight."""
+        narrowing, self._narrowing = self._narrowing, []
+        for predicate, files in narrowing:
+            kept = files[drafts.is_left(files) & drafts.raw_convertible[files]]
+            self._ask_rows(drafts, kept, predicate)
+            self._report_failures(drafts, kept)
+
+    def open_ordered(
+        self, drafts: Drafts, files: NDArray[np.int64], column: str
+    ) -> Iterator[tuple[int, FileIndex]]:
+        """Of those files that have a range-bitmap on a column, their indexes."""
+        if not self.version.schema.options.file_index_read:
+            return
+        indexed = files[self.indexes.has_index(files)]
+        for file, index in self.indexes.open(indexed, frozenset([(column, IndexKind.RANGE_BITMAP)])):
+            if isinstance(index, CorruptIndexError):
+                self.unreadable(drafts, file, index)
+            else:
+                yield file, index
+        self._report_failures(drafts, indexed)
+
+    def unreadable(self, drafts: Drafts, file: int, error: PaimonIndexError) -> None:
+        """Keeps a file although its index cannot be used, and says so."""
+        at = np.array([file])
+        drafts.keep(at, KeepReason.INDEX_UNREADABLE)
+        if file in self._unreadable:
+            return
+        self._unreadable.add(file)
+        if not isinstance(error, StorageError):
+            observer().undecodable(FileFormat.FILE_INDEX)
+        shown = error.at(self.indexes.path(file)) if isinstance(error, CorruptIndexError) else error
+        self.warnings.append(f"the index of {drafts.files.name(file)} is not used: {shown}")
+        drafts.note(at, ExplainStep(SkipStep.FILE_INDEX, "unknown", predicate=str(error)))
+
+    def _test(self, drafts: Drafts, files: NDArray[np.int64], predicate: BoundPredicate) -> None:
+        """Skips files, all of which have an index, without a row that satisfies the predicate."""
+        schema_ids = drafts.files.columns.schema_ids
+        for group in alike(schema_ids[files]):
+            some = files[group]
+            file_schema = self.version.file_schema(int(schema_ids[some[0]]))
+            rebound = in_file_schema(predicate, self.version.schema, file_schema)
+            if drafts.steps is None:
+                self._ask_files(drafts, some, rebound)
+            else:
+                # An explanation tells of every index how many rows it leaves.
+                self._ask_rows(drafts, some, rebound)
+            self._report_failures(drafts, some)
+
+    def _ask_files(self, drafts: Drafts, files: NDArray[np.int64], predicate: BoundPredicate) -> None:
+        """Asks all files at once, and single ones only where that leaves a doubt."""
+        row_counts = drafts.files.columns.row_counts
+        for stacked in self.indexes.stacks(files, asked_indexes(predicate)):
+            some = files[stacked.at]
+            heads = stacked.index.heads
+            probed = any(IndexKind.BLOOM_FILTER in heads.kinds(column) for column in heads.columns)
+            asked = self.effort.of_files(predicate, len(some), with_bloom_filters=probed)
+            found = evaluate_files(asked, stacked.index, stacked.places, row_counts[some])
+            drafts.keep(some[found.answered], KeepReason.MATCHED)
+            if asked is not predicate:
+                drafts.keep(some, KeepReason.NOT_ASKED)
+            for kind, skipped in found.skipped_by():
+                drafts.skip(some[skipped], SkipStep.FILE_INDEX, kind=kind)
+            by_place = dict(zip(stacked.places.tolist(), some.tolist(), strict=True)) if found.errors else {}
+            for place, error in found.errors.items():
+                self.unreadable(drafts, by_place[place], error)
+            for at in np.flatnonzero(found.answers == Answer.DOUBT).tolist():
+                check_deadline()
+                self._evaluate(drafts, int(some[at]), stacked.index.file_index(stacked.places[at]), asked)
+            self._narrowing.append((asked, some[found.answers == Answer.ROWS]))
+
+    def _ask_rows(self, drafts: Drafts, files: NDArray[np.int64], predicate: BoundPredicate) -> None:
+        """Asks single files for their rows."""
+        for file, index in self.indexes.open(files, asked_indexes(predicate)):
+            if isinstance(index, CorruptIndexError):
+                self.unreadable(drafts, file, index)
+            else:
+                self._evaluate(drafts, file, index, predicate)
+
+    def _evaluate(self, drafts: Drafts, file: int, index: FileIndex, predicate: BoundPredicate) -> None:
+        """Notes the rows of a file that can match, or skips it if there are none."""
+        at = np.array([file])
+        trace: list[Step] = []
+        asked = self.effort.of_rows(predicate)
+        try:
+            row_count = int(drafts.files.columns.row_counts[file])
+            answer = evaluate(asked, index, row_count=row_count, trace=trace)
+        except _UNUSABLE as error:
+            self.unreadable(drafts, file, error)
+            return
+        if any(step.index is not None for step in trace):
+            drafts.keep(at, KeepReason.MATCHED)
+        elif asked is not predicate:
+            drafts.keep(at, KeepReason.NOT_ASKED)
+        for step in trace:
+            drafts.note(at, ExplainStep.of(step))
+        if isinstance(answer, Rows):
+            drafts.answers[file] = answer
+        elif answer is SKIP:
+            # An AND of sets of rows that have none in common is the doing of the last index asked.
+            kinds = [step.index for step in trace if step.index is not None]
+            drafts.skip(at, SkipStep.FILE_INDEX, kind=kinds[-1] if kinds else None, predicate=predicate)
+
+    def _report_failures(self, drafts: Drafts, files: NDArray[np.int64]) -> None:
+        for file, error in self.indexes.failures(files):
+            if not isinstance(error, _UNUSABLE):
+                raise error
+            self.unreadable(drafts, file, error)

@@ -1,0 +1,98 @@
+"""Leaves deleted rows out: the fifth step of a plan.
+
+A deletion vector that is damaged or missing is an error: without it a reader would see deleted rows again.
+How many rows a vector deletes stands in the index manifest, so that vectors are only read where positions
+are wanted, or where an old writer did not count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from pyroaring import BitMap, BitMap64
+
+from app.planning.deletions.vectors import load_vectors
+from app.planning.plan.file_plan import ExplainStep, SkipStep
+from app.planning.version.vector_places import UNKNOWN_CARDINALITY
+from app.storage import check_deadline
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from app.deletion_vectors import DeletionVector
+    from app.planning.plan.decisions import Drafts
+    from app.planning.version.version import Version
+    from app.types.roaring import Positions
+
+_ROWS_OF_32_BITS: Final = 1 << 32
+_VECTORS_AT_ONCE: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRows:
+    """Fills ``live_rows`` and ``positions`` of files.
+
+    Attributes:
+        version: the version that is planned.
+        wants_positions: somebody needs the positions of files that only deletions narrow.
+    """
+
+    version: Version
+    wants_positions: bool
+
+    def apply(self, drafts: Drafts) -> None:
+        """Counts the live rows of each file that is left, and skips files that have none."""
+        for file, answer in drafts.answers.items():
+            if drafts.skips[file] == 0 and drafts.raw_convertible[file]:
+                drafts.positions[file] = answer.positions
+                drafts.narrow(file, len(answer.positions))
+        left = drafts.left()
+        numbers = self.version.vector_numbers(left)
+        if not (numbers >= 0).any():
+            return
+        files, numbers = left[numbers >= 0], numbers[numbers >= 0]
+        deleted = self.version.contents.vectors.deleted_rows(numbers)
+        row_counts = drafts.files.columns.row_counts[files]
+        narrowed = np.fromiter((file in drafts.positions for file in files.tolist()), np.bool_, len(files))
+        wanted = self.wants_positions & drafts.raw_convertible[files] & (deleted != row_counts)
+        needed = narrowed | wanted | (deleted == UNKNOWN_CARDINALITY)
+        drafts.narrow(files[~needed], (row_counts - deleted)[~needed])
+        for start in range(0, int(needed.sum()), _VECTORS_AT_ONCE):
+            some = slice(start, start + _VECTORS_AT_ONCE)
+            self._subtract(drafts, files[needed][some], numbers[needed][some])
+        drafts.skip(files[drafts.live_rows[files] == 0], SkipStep.DELETION_VECTOR)
+
+    def _subtract(self, drafts: Drafts, files: NDArray[np.int64], numbers: NDArray[np.int32]) -> None:
+        check_deadline()
+        places = self.version.contents.vectors.places
+        row_counts = drafts.files.columns.row_counts[files].tolist()
+        vectors = load_vectors(
+            self.version.loader,
+            [(*places[number], rows) for number, rows in zip(numbers.tolist(), row_counts, strict=True)],
+        )
+        for file, rows, vector in zip(files.tolist(), row_counts, vectors, strict=True):
+            self._narrow(drafts, file, rows, vector)
+
+    def _narrow(self, drafts: Drafts, file: int, row_count: int, vector: DeletionVector) -> None:
+        positions = drafts.positions.get(file)
+        if positions is None and not (self.wants_positions and drafts.raw_convertible[file]):
+            drafts.narrow(file, row_count - vector.cardinality)
+            return
+        live = _difference(all_rows(row_count) if positions is None else positions, vector.positions)
+        drafts.positions[file] = live
+        drafts.narrow(file, len(live))
+        step = ExplainStep(SkipStep.DELETION_VECTOR, "rows", rows=len(live))
+        drafts.note(np.array([file]), step)
+
+
+def all_rows(row_count: int) -> Positions:
+    """Every position of a file."""
+    return BitMap(range(row_count)) if row_count <= _ROWS_OF_32_BITS else BitMap64(range(row_count))
+
+
+def _difference(positions: Positions, deleted: Positions) -> Positions:
+    if isinstance(positions, BitMap) and isinstance(deleted, BitMap):
+        return positions - deleted
+    return BitMap64(positions) - BitMap64(deleted)

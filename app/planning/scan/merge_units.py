@@ -1,0 +1,135 @@
+"""Which files of a bucket merge with one another when they are read.
+
+A primary key table keeps versions of a key in several files; a read merges them. The files of a bucket fall
+into *units* whose key ranges do not overlap, so a key's versions all lie in one unit:
+
+* a unit of one file holds the only version of each of its keys: its own values decide about it. If it has
+  no delete rows it is *raw convertible*: a reader takes rows straight from the file, by their positions;
+* a unit of several files is merged on read. Skipping one file of it by its values may bring an older version
+  of a row back to life, so the unit is judged as a whole (:mod:`app.planning.scan.planner`).
+
+Where a bucket needs no merging at all (tables with deletion vectors or the first-row engine, or all files on
+one level above 0, and no delete rows) every file is a raw convertible unit of its own.
+
+The engine judges an overlapping bucket as a whole; units are its own key-range sections, which it uses to
+build splits. Judging by section skips more and is safe for the same reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from app.planning.version.files import FileColumns
+
+    Ranks = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MergeUnits:
+    """Files by the unit they are read in.
+
+    Attributes:
+        files: int64, shape (m,), sorted by unit and inside of it by key.
+        numbers: int64, shape (m,): the unit of each of them, from 0 on without gaps.
+        starts: int64, shape (units,): where each unit begins.
+        raw_convertible: shape (units,): it is one file that can be read without merging.
+    """
+
+    files: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    raw_convertible: NDArray[np.bool_]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Files in each unit, shape (units,)."""
+        return np.diff(self.starts, append=len(self.files))
+
+
+def merge_units(
+    files: NDArray[np.int64],
+    columns: FileColumns,
+    ranks: Callable[[NDArray[np.int64]], Ranks],
+    *,
+    one_version: bool,
+) -> MergeUnits:
+    """Partitions files into units, bucket by bucket.
+
+    Args:
+        files: those that a read still has to see, ascending.
+        columns: of all files.
+        ranks: the rank of the smallest and of the largest key of some files, among the keys of all of these.
+        one_version: the table keeps at most one live version of a key in the visible files (deletion
+            vectors, first-row).
+    """
+    buckets = _numbered(columns.bucket_keys[files])
+    without_deletes = columns.delete_row_counts[files] == 0
+    plain = _is_plain(buckets, columns.levels[files], without_deletes, one_version=one_version)[buckets]
+    low, high = np.zeros(len(files), np.int64), np.zeros(len(files), np.int64)
+    merging = ~plain
+    if merging.any():
+        low[merging], high[merging] = ranks(files[merging])
+    order, opens = sections(buckets, low, high)
+    # Without merging every file stands for itself, whatever its keys.
+    opens |= plain[order]
+    starts = np.flatnonzero(opens)
+    alone = np.diff(starts, append=len(files)) == 1
+    return MergeUnits(
+        files[order], np.cumsum(opens) - 1, starts, alone & (without_deletes | plain)[order][starts]
+    )
+
+
+def sections(
+    groups: NDArray[np.int64], low: NDArray[np.int64], high: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Cuts each group of ranges into sections that do not overlap.
+
+    Args:
+        groups: shape (n,), from 0 on.
+        low: where each range begins.
+        high: the last place in it.
+
+    Returns:
+        The order by group and range, and for each range in this order whether a section begins with it.
+    """
+    order = np.lexsort((high, low, groups))
+    # Ranges of a later group lie behind all of an earlier one, so one running maximum serves all groups.
+    first = int(low.min(initial=0))
+    span = int(max(low.max(initial=0), high.max(initial=0))) - first + 1
+    begins, ends = (groups * span + low - first)[order], (groups * span + high - first)[order]
+    reach = np.maximum.accumulate(ends)
+    opens = np.ones(len(order), np.bool_)
+    opens[1:] = (begins[1:] > reach[:-1]) | (groups[order][1:] != groups[order][:-1])
+    return order, opens
+
+
+def _numbered(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Numbers from 0 on for distinct keys, in the order they first come in."""
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse]
+
+
+def _is_plain(
+    buckets: NDArray[np.int64],
+    levels: NDArray[np.int32],
+    without_deletes: NDArray[np.bool_],
+    *,
+    one_version: bool,
+) -> NDArray[np.bool_]:
+    """Which buckets need no merging, shape (buckets,)."""
+    count = int(buckets.max(initial=-1)) + 1
+    plain = np.ones(count, np.bool_)
+    plain[buckets[(levels <= 0) | ~without_deletes]] = False
+    if not one_version:
+        lowest = np.full(count, np.iinfo(np.int32).max)
+        np.minimum.at(lowest, buckets, levels)
+        plain[buckets[levels != lowest[buckets]]] = False
+    return plain

@@ -1,0 +1,73 @@
+"""The first step of a plan: what the filter becomes inside of each partition.
+
+The values of a partition are bounds of its rows with both ends equal, so that one evaluation decides a test
+of a partition column for all partitions at once. Partitions where the same tests hold have the same filter.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from app.planning.plan.file_plan import SkipStep
+from app.planning.scan.partition_filters import specialise
+from app.predicates.column_bounds import ColumnBounds
+from app.predicates.model import ALWAYS_FALSE, BoundLeaf, leaves
+from app.predicates.verdicts import Verdict, leaf_verdicts
+from app.table.statistics.row_columns import RowColumns
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from app.planning.plan.decisions import Drafts
+    from app.planning.version.version import Version
+    from app.types import DataField
+
+
+def prune_partitions(drafts: Drafts, version: Version) -> None:
+    """Gives each file the filter of its partition, and leaves out files where that is false."""
+    [predicate] = drafts.predicates
+    keys = {field.id: at for at, field in enumerate(version.schema.partition_fields)}
+    tests = [leaf for leaf in leaves(predicate) if isinstance(leaf, BoundLeaf) and leaf.field.id in keys]
+    if not tests:
+        if predicate == ALWAYS_FALSE:
+            drafts.skip(drafts.left(), SkipStep.STATISTICS, predicate=predicate)
+        return
+    rows = RowColumns(version.contents.partitions, len(keys), "partition {}".format)
+    columns = {leaf.field.id: _bounds(rows, keys[leaf.field.id], leaf.field) for leaf in tests}
+    holds = np.stack([leaf_verdicts(leaf, columns[leaf.field.id]) == Verdict.ALL for leaf in tests], axis=1)
+    _, examples, numbers = np.unique(_bits(holds), return_index=True, return_inverse=True)
+    drafts.predicates = [
+        specialise(predicate, {id(leaf): bool(held) for leaf, held in zip(tests, row, strict=True)})
+        for row in holds[examples]
+    ]
+    codes = numbers.astype(np.min_scalar_type(len(drafts.predicates)))
+    drafts.predicate_codes = codes[drafts.files.columns.partition_codes]
+    nowhere = np.array([each == ALWAYS_FALSE for each in drafts.predicates])
+    left = drafts.left()
+    drafts.skip(left[nowhere[drafts.predicate_codes[left]]], SkipStep.PARTITION, predicate=predicate)
+
+
+def _bits(holds: NDArray[np.bool_]) -> NDArray[np.generic]:
+    """One thing for each row of flags, equal where the rows are."""
+    packed = np.packbits(holds, axis=1)
+    return (
+        packed.reshape(-1)
+        if packed.shape[1] == 1
+        else packed.view(np.dtype((np.void, packed.shape[1]))).reshape(-1)
+    )
+
+
+def _bounds(rows: RowColumns, position: int, field: DataField) -> ColumnBounds:
+    """One partition column of all partitions, as bounds of partitions of one row."""
+    values, known = rows.read(position, field.type)
+    return ColumnBounds(
+        low=values,
+        high=values,
+        has_low=known,
+        has_high=known,
+        null_count=np.where(known, 0, 1),
+        row_count=np.ones(len(known), np.int64),
+        may_hold_nan=np.zeros(len(known), np.bool_),
+    )

@@ -1,0 +1,167 @@
+"""Makes a plan: the pruning steps, in order, over the data files of one version.
+
+1. partition: the filter inside of a file's partition became false;
+2. bucket: no key that the filter allows lies in the file's bucket;
+3. primary key tables: no key of the file satisfies the key part of the filter;
+4. statistics and file indexes, of one file alone or of the files that merge with it;
+5. deletion vectors: none of the rows that can match is live;
+6. top-n and limit.
+
+Every step decides about all files that are left at once. Steps 1 to 3 are always safe for single files. Step
+4 is where merging matters: see :mod:`app.planning.scan.merge_units`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from app.planning.plan.decisions import Drafts
+from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
+from app.planning.request.effort import Effort
+from app.planning.request.requests import SelectionForm
+from app.planning.scan.bucket_pruning import BucketPruning
+from app.planning.scan.data_evolution import judge_joined, keep_deleted_together
+from app.planning.scan.first_rows import enough_for_limit, keep_first_rows
+from app.planning.scan.index_filter import IndexFilter
+from app.planning.scan.live_rows import LiveRows
+from app.planning.scan.merge_units import merge_units
+from app.planning.scan.partition_filters import only_on
+from app.planning.scan.partition_pruning import prune_partitions
+from app.planning.scan.value_filter import ValueFilter
+from app.planning.side_files.file_indexes import FileIndexes
+from app.planning.version.version import keeps_one_version
+from app.predicates.binding.names import Names
+from app.table.schema.options import MergeEngine
+from app.table.statistics.key_ranks import key_ranks
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from app.planning.request.requests import PlanRequest
+    from app.planning.scan.merge_units import MergeUnits
+    from app.planning.version.version import Version
+    from app.predicates.model import BoundPredicate
+
+
+@dataclass(slots=True)
+class Planner:
+    """Plans one request.
+
+    Attributes:
+        version: what is planned.
+        request: what was asked.
+        predicate: the request's filter, bound to the version's schema.
+        warnings: what did not stop the plan but should be known.
+        effort: what may be asked of long lists.
+    """
+
+    version: Version
+    request: PlanRequest
+    predicate: BoundPredicate
+    warnings: list[str] = field(default_factory=list)
+    effort: Effort = field(default_factory=Effort)
+
+    def run(self) -> Drafts:
+        """Every file that was asked about, decided."""
+        version, request = self.version, self.request
+        files = version.files
+        named = None if request.files is None else files.named(request.files)
+        drafts = Drafts.start(files, self._beside(named), self.predicate, explain=request.explain)
+        prune_partitions(drafts, version)
+        BucketPruning(version, self.warnings).prune(drafts)
+        values = ValueFilter.of(version)
+        indexes = IndexFilter(version, FileIndexes(version), self.warnings, self.effort)
+        joined = None
+        if version.schema.options.data_evolution:
+            joined = judge_joined(drafts, drafts.left(), values, indexes)
+        elif version.schema.primary_keys:
+            self._judge_units(drafts, values, indexes)
+        else:
+            indexes.test(drafts, values.test_values(drafts, drafts.left()))
+        if named is not None:
+            drafts.asked = named
+        if self._wants_rows:
+            indexes.find_rows(drafts)
+        live = LiveRows(version, wants_positions=self._wants_positions)
+        live.apply(drafts)
+        if joined is not None:
+            keep_deleted_together(drafts, joined)
+        if request.top_n is not None:
+            names = Names(version.schema.fields, version.relation(request.alias))
+            keep_first_rows(drafts, request.top_n, names, values.bounds, indexes)
+        elif request.limit is not None:
+            enough_for_limit(drafts, request.limit)
+        return drafts
+
+    @property
+    def _wants_positions(self) -> bool:
+        """Whether positions are needed even of files that only deletions narrow."""
+        given_out = self.request.selection not in (SelectionForm.NONE, SelectionForm.COUNT)
+        return given_out or self.request.top_n is not None
+
+    @property
+    def _wants_rows(self) -> bool:
+        """Whether it matters which rows of a kept file match, or how many."""
+        request = self.request
+        first_rows = request.limit is not None or request.top_n is not None
+        return first_rows or request.selection is not SelectionForm.NONE
+
+    def _beside(self, named: NDArray[np.int64] | None) -> NDArray[np.int64]:
+        """The files that may merge with those that are named: all of their buckets."""
+        files = self.version.files
+        if named is None:
+            return files.all()
+        buckets = files.columns.bucket_keys
+        return np.flatnonzero(np.isin(buckets, buckets[named]))
+
+    def _judge_units(self, drafts: Drafts, values: ValueFilter, indexes: IndexFilter) -> None:
+        schema = self.version.schema
+        keys = frozenset(each.id for each in schema.trimmed_primary_keys)
+        values.test_keys(drafts, drafts.left(), partial(only_on, field_ids=keys))
+        units = merge_units(
+            drafts.left(),
+            drafts.files.columns,
+            self._ranks,
+            one_version=keeps_one_version(schema),
+        )
+        if keeps_one_version(schema):
+            alone = np.ones(len(units.files), np.bool_)
+        else:
+            alone = (units.sizes == 1)[units.numbers]
+        if schema.merge_engine is MergeEngine.DEDUPLICATE:
+            # Files that merge: all or none, and none only where a merged row is one of the rows merged.
+            tested = np.sort(units.files)
+        else:
+            tested = np.sort(units.files[alone])
+        indexes.test(drafts, values.test_values(drafts, tested))
+        self._keep_together(drafts, units, alone)
+
+    def _keep_together(self, drafts: Drafts, units: MergeUnits, alone: NDArray[np.bool_]) -> None:
+        """Takes back what was decided of single files of units that merge and stay, and numbers the units."""
+        left = drafts.is_left(units.files)
+        stays = np.zeros(len(units.starts), np.bool_)
+        if self.version.schema.merge_engine is MergeEngine.DEDUPLICATE:
+            stays[units.numbers[left]] = True
+        else:
+            stays[:] = True
+        merging = ~alone & stays[units.numbers]
+        drafts.keep(units.files[merging], KeepReason.MERGE_REQUIRED)
+        drafts.note(
+            units.files[merging],
+            ExplainStep(SkipStep.FILE_INDEX, "keep", predicate="merges with other files of its bucket"),
+        )
+        kept = drafts.is_left(units.files)
+        grouped = kept & ~units.raw_convertible[units.numbers]
+        drafts.raw_convertible[units.files[grouped]] = False
+        _, numbers = np.unique(units.numbers[grouped], return_inverse=True)
+        drafts.merge_groups[units.files[grouped]] = numbers
+
+    def _ranks(self, files: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        version = self.version
+        all_files = version.files
+        parts = [(all_files.manifests[number], rows) for number, _, rows in all_files.by_manifest(files)]
+        return key_ranks(parts, version.file_schema, version.schema)

@@ -1,0 +1,113 @@
+"""Asks statistics whether any row of a file can match: the filter over the bounds of many files at once.
+
+Whether a file may be judged alone is the planner's matter. Files that statistics leave undecided are handed
+on to their indexes (:mod:`app.planning.scan.index_filter`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
+from app.planning.version.file_bounds import FileBounds
+from app.predicates.model import ALWAYS_TRUE
+from app.predicates.verdicts import Verdict, evaluate_bounds
+from app.storage import check_deadline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from app.planning.plan.decisions import Drafts
+    from app.planning.version.version import Version
+    from app.predicates.column_bounds import ColumnBounds
+    from app.predicates.model import BoundLeaf, BoundPredicate
+    from app.types import DataField
+
+    Bounds = Callable[[DataField, NDArray[np.int64]], ColumnBounds | None]
+
+_OUTCOMES: Final = {Verdict.NONE: "skip", Verdict.SOME: "unknown", Verdict.ALL: "keep"}
+
+
+@dataclass(frozen=True, slots=True)
+class ValueFilter:
+    """The statistics of one version's files."""
+
+    bounds: FileBounds
+
+    @classmethod
+    def of(cls, version: Version) -> ValueFilter:
+        """The statistics of a version."""
+        return cls(FileBounds(version))
+
+    def test_keys(
+        self,
+        drafts: Drafts,
+        files: NDArray[np.int64],
+        key_part: Callable[[BoundPredicate], BoundPredicate],
+    ) -> None:
+        """Skips files whose range of keys lies outside of what the filter allows.
+
+        Args:
+            drafts: a plan of a primary key table.
+            files: the files to test, ascending.
+            key_part: the filter with everything but key columns unknown.
+        """
+        for predicate, members in drafts.by_predicate(files):
+            part = key_part(predicate)
+            if part == ALWAYS_TRUE:
+                continue
+            verdicts = self._ask(drafts, part, self.bounds.keys, members, SkipStep.KEY_STATISTICS)
+            drafts.skip(members[verdicts == Verdict.NONE], SkipStep.KEY_STATISTICS, predicate=part)
+
+    def test_values(
+        self, drafts: Drafts, files: NDArray[np.int64], bounds: Bounds | None = None
+    ) -> NDArray[np.int64]:
+        """Skips files without a matching row, and notes those of which every row matches.
+
+        Args:
+            drafts: the plan.
+            files: the files to test, ascending.
+            bounds: tells bounds of values in these files, unless each file tells its own.
+
+        Returns:
+            The files that remain undecided, ascending.
+        """
+        undecided: list[NDArray[np.int64]] = []
+        for predicate, members in drafts.by_predicate(files):
+            if predicate == ALWAYS_TRUE:
+                drafts.proven[members] = True
+                continue
+            verdicts = self._ask(
+                drafts, predicate, bounds or self.bounds.values, members, SkipStep.STATISTICS
+            )
+            drafts.skip(members[verdicts == Verdict.NONE], SkipStep.STATISTICS, predicate=predicate)
+            proven = members[verdicts == Verdict.ALL]
+            drafts.proven[proven] = True
+            drafts.keep(proven, KeepReason.MATCHED)
+            undecided.append(members[verdicts == Verdict.SOME])
+        if len(undecided) == 1:
+            return undecided[0]
+        return np.sort(np.concatenate([np.zeros(0, np.int64), *undecided]))
+
+    def _ask(
+        self,
+        drafts: Drafts,
+        predicate: BoundPredicate,
+        bounds: Bounds,
+        files: NDArray[np.int64],
+        step: SkipStep,
+    ) -> NDArray[np.int8]:
+        check_deadline()
+
+        def note(leaf: BoundLeaf, asked: NDArray[np.int64], verdicts: NDArray[np.int8]) -> None:
+            for verdict, outcome in _OUTCOMES.items():
+                explained = ExplainStep(step, outcome, leaf.field.name, "min_max", str(leaf))
+                drafts.note(asked[verdicts == verdict], explained)
+
+        trace = None if drafts.steps is None else note
+        return evaluate_bounds(predicate, bounds, files, trace)

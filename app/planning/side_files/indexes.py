@@ -1,0 +1,237 @@
+"""The ``.index`` files beside the data files of one manifest, fetched piece by piece.
+
+An index file may hold the indexes of many columns, and a bloom filter of the default size takes 599,071
+bytes whatever it is about. So a first request reads the front of a file, which is all of a small one; then,
+of what its head lists, only payloads that are going to be asked and lie further behind are read.
+
+Files are fetched, stacked and cached by *segments* of consecutive files, small enough that a segment fits
+into memory. A segment holds the files that somebody asked about; further ones are added when they are needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import numpy as np
+
+from app.file_index.index_kinds import IndexKind
+from app.planning.side_files.fetch import FRONT_BYTES, fetch_fronts, fetch_payloads
+from app.planning.side_files.segments import (
+    FILES_OF_HEADS,
+    BodySegment,
+    HeadSegment,
+    Passing,
+    body_bytes,
+    files_of_bodies,
+)
+from app.storage import check_deadline
+from app.types.bytes_column import BytesColumn, GrowingBytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator
+
+    from numpy.typing import NDArray
+
+    from app.errors import PaimonIndexError
+    from app.file_index.asking import Asked
+    from app.file_index.stacked.index import StackedIndex
+    from app.planning.side_files.fetch import Fronts
+    from app.planning.version.index_access import IndexLoader
+    from app.storage import ByteCache
+    from app.table.manifests.manifest import Manifest
+
+    Found = tuple[NDArray[np.int64], StackedIndex, NDArray[np.int64]]
+
+Fetched = TypeVar("Fetched")
+
+_FRONTS_AT_ONCE: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SideIndexes:
+    """Index files of one manifest.
+
+    Attributes:
+        loader: loads the version's files.
+        manifest: the manifest.
+        key: what tells it from all others.
+        failures: why files could not be read so far, by row.
+    """
+
+    loader: IndexLoader
+    manifest: Manifest
+    key: tuple[Hashable, ...]
+    failures: dict[int, PaimonIndexError] = field(default_factory=dict)
+    _directories: dict[tuple[int, int], str] = field(default_factory=dict)
+
+    def has_index(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of some files have an index file.
+
+        Raises:
+            CorruptMetadataError: a file has more than one.
+        """
+        return ~self._names.is_null[rows]
+
+    def paths(self, rows: NDArray[np.int64]) -> list[str]:
+        """The index files of data files that have one each."""
+        manifest = self.manifest
+        above = [
+            self._directory(*place) if external is None else external.decode().rpartition("/")[0]
+            for *place, external in zip(
+                manifest.partition_codes[rows].tolist(),
+                manifest.buckets[rows].tolist(),
+                manifest.external_paths.take(rows),
+                strict=True,
+            )
+        ]
+        names = self._names.take(rows)
+        return [f"{place}/{(name or b'').decode()}" for place, name in zip(above, names, strict=True)]
+
+    def _directory(self, partition: int, bucket: int) -> str:
+        found = self._directories.get((partition, bucket))
+        if found is None:
+            found = self.loader.paths.bucket_directory(self.manifest.partitions[partition], bucket)
+            self._directories[partition, bucket] = found
+        return found
+
+    def stacks(self, rows: NDArray[np.int64], asked: Asked) -> Iterator[Found]:
+        """The indexes of ascending ``rows``, which have index files, segment by segment.
+
+        Yields:
+            Positions in ``rows``, the index that stacks these files, and their places in it. Files that
+            cannot be read are left out, and ``failures`` tells why.
+
+        Raises:
+            DeadlineExceededError: the request's time ran out.
+        """
+        for segment, start, stop in _runs(rows, FILES_OF_HEADS):
+            first = segment * FILES_OF_HEADS
+            heads = self._heads(first, rows[start:stop])
+            at, places = np.arange(start, stop), rows[start:stop] - first
+            if heads.has_whole:
+                whole = heads.whole[places]
+                if whole.any():
+                    yield at[whole], heads.index, places[whole]
+                at, places = at[~whole], places[~whole]
+            if not heads.is_complete:
+                known = heads.has(places)
+                at, places = at[known], places[known]
+            # Columns of the filter without an index must not tell segments apart that hold the same.
+            listed = heads.listed(asked)
+            size = files_of_bodies(heads.largest_body(listed))
+            for part, start_of_part, stop_of_part in _runs(places, size):
+                check_deadline()
+                some = at[start_of_part:stop_of_part]
+                body = self._body(heads, first, range(part * size, (part + 1) * size), rows[some], listed)
+                inside = places[start_of_part:stop_of_part] - part * size
+                if not body.is_complete:
+                    fetched = body.fetched[inside]
+                    some, inside = some[fetched], inside[fetched]
+                yield some, body.index, inside
+
+    def _heads(self, first: int, rows: NDArray[np.int64]) -> HeadSegment:
+        """The heads of the segment that begins with row ``first``, those of ``rows`` among them."""
+        cache, key = self.loader.caches.index_headers, (*self.key, "heads", first)
+        segment = cache.get(key) or HeadSegment.none(min(FILES_OF_HEADS, len(self.manifest.kinds) - first))
+        if segment.is_complete:
+            return segment
+        missing = rows[~segment.has(rows - first)]
+        if len(missing):
+            segment = segment.with_fronts(missing - first, *self._fronts(missing, key))
+            cache.put(key, segment)
+        return segment
+
+    def _fronts(
+        self, rows: NDArray[np.int64], key: tuple[Hashable, ...]
+    ) -> tuple[BytesColumn, NDArray[np.int64]]:
+        """The fronts of index files, and the sizes of these."""
+        room = GrowingBytes(FRONT_BYTES * len(rows))
+        # Memory that was written to before is there at once, and new memory has to come from the system.
+        scratch = np.empty(FRONT_BYTES * min(len(rows), _FRONTS_AT_ONCE), np.uint8)
+        parts: list[Fronts] = []
+        for start in range(0, len(rows), _FRONTS_AT_ONCE):
+            some = rows[start : start + _FRONTS_AT_ONCE]
+            fronts = self._together(
+                self.loader.caches.index_headers,
+                (*key, some.tobytes()),
+                partial(fetch_fronts, self.loader.warehouse, self.paths(some), room, scratch),
+                FRONT_BYTES * len(some),
+            )
+            self.failures.update({int(some[at]): why for at, why in fronts.failures.items()})
+            parts.append(fronts)
+        sizes = np.concatenate([each.sizes for each in parts])
+        if any(each.room is not room for each in parts):
+            # Another request was fetching some of them already.
+            return BytesColumn.of(front for each in parts for front in each.contents), sizes
+        starts = np.concatenate([each.starts for each in parts])
+        lengths = np.concatenate([each.lengths for each in parts])
+        return BytesColumn(room.packed(), starts, lengths), sizes
+
+    def _body(
+        self, fronts: HeadSegment, first: int, part: range, rows: NDArray[np.int64], asked: Asked
+    ) -> BodySegment:
+        """The asked indexes of a part of the segment that begins with row ``first``, ``rows`` among them."""
+        caches = self.loader.caches
+        is_bloom = all(kind is IndexKind.BLOOM_FILTER for _, kind in asked)
+        cache = caches.bloom_filters if is_bloom else caches.bitmaps
+        first, count = first + part.start, min(part.stop, len(fronts.heads)) - part.start
+        key = (*self.key, asked, first, len(part))
+        segment = cache.get(key) or BodySegment.none(count)
+        if segment.is_complete:
+            return segment
+        missing = rows[~segment.fetched[rows - first]]
+        if not len(missing):
+            return segment
+        heads = fronts.slice(part.start, part.stop)
+        payloads = self._together(
+            cache,
+            (*key, missing.tobytes()),
+            partial(
+                fetch_payloads, self.loader.warehouse, self.paths(missing), heads, missing - first, asked
+            ),
+            body_bytes(heads, missing - first, asked),
+        )
+        self.failures.update({int(missing[at]): why for at, why in payloads.failures.items()})
+        usable = ~np.isin(np.arange(len(missing)), list(payloads.failures))
+        segment = segment.with_payloads(
+            heads,
+            (missing - first)[usable],
+            {index: found.take(np.flatnonzero(usable)) for index, found in payloads.found.items()},
+        )
+        cache.put(key, segment)
+        return segment
+
+    def _together(
+        self, cache: ByteCache[Any], key: tuple[Hashable, ...], fetch: Callable[[], Fetched], expected: int
+    ) -> Fetched:
+        """Fetches what requests that are under way at the same time lack alike, once for all of them."""
+        fetched: Passing[Fetched] = cache.get_or_load(
+            key, lambda: Passing(fetch()), expected_bytes=expected, storage=self.loader.warehouse.name
+        )
+        return fetched.item
+
+    @property
+    def _names(self) -> BytesColumn:
+        return self.manifest.derived.get_or_make(
+            "side indexes",
+            self.manifest.side_indexes,
+            lambda found: found.starts.nbytes + found.lengths.nbytes,
+        )
+
+
+def _runs(ascending: NDArray[np.int64], size: int) -> Iterator[tuple[int, int, int]]:
+    """Cuts ascending numbers up where they reach another multiple of ``size``.
+
+    Yields:
+        The number of multiples, and the start and end of a run of numbers above it.
+    """
+    if not len(ascending):
+        return
+    first = int(ascending[0]) // size
+    cuts = np.searchsorted(ascending, np.arange(first, int(ascending[-1]) // size + 2) * size).tolist()
+    for number, (start, stop) in enumerate(pairwise(cuts), first):
+        if start < stop:
+            yield number, start, stop

@@ -1,0 +1,67 @@
+"""Statistics of a version's files in the columns of its schema: bounds for the evaluation of a filter.
+
+What was read of a manifest's statistics stays with the manifest, in its cache, so that a new version reads
+the statistics of new manifests only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from app.predicates.column_bounds import ColumnBounds
+from app.table.statistics.statistics import key_bounds, value_bounds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from app.planning.version.version import Version
+    from app.types import DataField
+
+
+@dataclass(frozen=True, slots=True)
+class FileBounds:
+    """Bounds of the files of one version."""
+
+    version: Version
+
+    def values(self, column: DataField, files: NDArray[np.int64]) -> ColumnBounds | None:
+        """Bounds of a column's values in ascending ``files``; None for a key of a map.
+
+        Raises:
+            CorruptMetadataError: the statistics of one of the manifests are damaged.
+        """
+        return self._gather(column, files, value_bounds)
+
+    def keys(self, column: DataField, files: NDArray[np.int64]) -> ColumnBounds | None:
+        """The same from the statistics of keys.
+
+        Raises:
+            CorruptMetadataError: the statistics of one of the manifests are damaged.
+        """
+        return self._gather(column, files, key_bounds)
+
+    def _gather(
+        self, column: DataField, files: NDArray[np.int64], read: Callable[..., ColumnBounds]
+    ) -> ColumnBounds | None:
+        version = self.version
+        # A key of a map has the map's id, but the map's null count says nothing of it.
+        if version.schema.by_id[column.id].name != column.name:
+            return None
+        pieces = []
+        all_files = version.files
+        for number, _, rows in all_files.by_manifest(files):
+            manifest = all_files.manifests[number]
+            every_row = np.arange(len(manifest.kinds))
+            whole = manifest.derived.get_or_make(
+                (read.__name__, column.id, version.schema.digest),
+                partial(read, manifest, every_row, column, version.file_schema),
+                lambda bounds: bounds.nbytes,
+            )
+            pieces.append(whole if len(rows) == len(every_row) else whole.take(rows))
+        return ColumnBounds.concat(pieces) if pieces else None

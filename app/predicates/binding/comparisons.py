@@ -1,0 +1,288 @@
+"""Turns one test of one column into the bound predicate that means the same.
+
+By where the literal stands (:mod:`app.predicates.binding.places`), a comparison becomes one with a value of
+the column's type, or is decided for every value that is not NULL. With ``b`` and ``a`` the values below and
+above a gap:
+
+========  ==============  ==================  ==================
+test      exact value v   gap                 gap beyond an end
+========  ==============  ==================  ==================
+``=``     ``= v``         false               false
+``<>``    ``<> v``        IS NOT NULL         IS NOT NULL
+``<``     ``< v``         ``<= b``            false or IS NOT NULL
+``<=``    ``<= v``        ``<= b``            false or IS NOT NULL
+``>``     ``> v``         ``>= a``            false or IS NOT NULL
+``>=``    ``>= v``        ``>= a``            false or IS NOT NULL
+========  ==============  ==================  ==================
+
+Where the literal's place is regions of values, a comparison is a test of stretches
+(:mod:`app.predicates.binding.regions`). Where a literal may mean several things, the result covers all of
+them and is joined with an unknown part, so that nobody takes it for proven.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+from app.errors import FilterError
+from app.predicates.binding.fitting import fit
+from app.predicates.binding.places import Doubt, Exact, Gap, Nowhere, Place, Regions
+from app.predicates.binding.regions import in_doubt, in_regions
+from app.predicates.binding.time_fitting import TIME_ROOTS, as_instants, shown_twice
+from app.predicates.like import Wildcard, read_pattern, write_pattern
+from app.predicates.model import ALWAYS_FALSE, ALWAYS_TRUE, BoundLeaf, BoundPredicate, Operator, Unknown
+from app.predicates.simplify import conjunction, disjunction, value_list
+from app.predicates.unbound import LiteralKind
+from app.types import TypeRoot, sql_key, to_json
+from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS, STRING_ROOTS
+from app.types.values import nearest_float32
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from app.predicates.unbound import Leaf, Literal
+    from app.types import DataField, Value
+    from app.types.session_zone import SessionZone
+
+_PLAIN_TEXT_ROOTS: Final = frozenset({*INTEGER_BITS, TypeRoot.BOOLEAN, TypeRoot.DATE})
+"""Types of which a value has one text, the same in Spark's casts and in answers of JSON."""
+
+
+def compare(leaf: Leaf, operator: Operator, field: DataField, zone: SessionZone | None) -> BoundPredicate:
+    """The meaning of ``leaf`` on ``field``, with ``operator`` in place of its own.
+
+    Args:
+        leaf: the test.
+        operator: what it tests.
+        field: what it tests it of.
+        zone: the time zone of the caller's session; None if it is not known.
+
+    Raises:
+        FilterError: a literal does not fit the column's type.
+    """
+    match operator:
+        case Operator.IS_NULL | Operator.IS_NOT_NULL:
+            return BoundLeaf(operator, field)
+        case Operator.STARTS_WITH | Operator.ENDS_WITH | Operator.CONTAINS | Operator.LIKE:
+            return _text_test(leaf, operator, field)
+        case Operator.IN:
+            return _one_of(leaf, field, zone)
+        case Operator.NOT_IN:
+            return _none_of(leaf, field, zone)
+        case Operator.BETWEEN:
+            return _between(leaf, field, zone)
+        case _:
+            return _ordered(operator, field, fit(leaf.literals[0], field, zone), leaf)
+
+
+def unknown(leaf: Leaf, field: DataField, doubts: Collection[Doubt | None] = ()) -> Unknown:
+    """``leaf`` as a part that nobody here can decide, for want of what ``doubts`` name."""
+    return Unknown(leaf.text, frozenset({field.id}), lacks_time_zone=Doubt.TIME_ZONE in doubts)
+
+
+def _ordered(operator: Operator, field: DataField, place: Place, leaf: Leaf) -> BoundPredicate:
+    """A comparison by ``=``, ``<>``, ``<``, ``<=``, ``>`` or ``>=``."""
+    match place:
+        case Nowhere.NULL:
+            return ALWAYS_FALSE
+        case Nowhere.UNDECIDED:
+            return unknown(leaf, field)
+        case Exact(bool(value)) if operator is Operator.NOT_EQUAL:
+            return BoundLeaf(Operator.EQUAL, field, (not value,))
+        case Exact(value):
+            return BoundLeaf(operator, field, (value,))
+        case Gap(nearest=None):
+            return _beside_gap(operator, field, place)
+        case Gap():
+            return conjunction([_beside_gap(operator, field, place), unknown(leaf, field)])
+        case Regions(doubt=doubt) if in_doubt(operator, place):
+            return conjunction([in_regions(operator, field, place), unknown(leaf, field, (doubt,))])
+        case Regions():
+            return in_regions(operator, field, place)
+
+
+def _beside_gap(operator: Operator, field: DataField, gap: Gap) -> BoundPredicate:
+    match operator:
+        case Operator.EQUAL:
+            return ALWAYS_FALSE if gap.nearest is None else BoundLeaf(operator, field, (gap.nearest,))
+        case Operator.NOT_EQUAL:
+            return BoundLeaf(Operator.IS_NOT_NULL, field)
+        case Operator.LESS_THAN | Operator.LESS_OR_EQUAL:
+            inclusive = operator is Operator.LESS_OR_EQUAL
+            return _up_to_gap(
+                Operator.LESS_OR_EQUAL, field, gap.below, gap.above, gap.nearest if inclusive else None
+            )
+        case _:
+            inclusive = operator is Operator.GREATER_OR_EQUAL
+            return _up_to_gap(
+                Operator.GREATER_OR_EQUAL, field, gap.above, gap.below, gap.nearest if inclusive else None
+            )
+
+
+def _up_to_gap(
+    operator: Operator, field: DataField, near: Value | None, far: Value | None, nearest: Value | None
+) -> BoundPredicate:
+    """All values on one side of a gap: up to ``near``, its end there, or to the ``nearest`` value beyond."""
+    if far is None:
+        return BoundLeaf(Operator.IS_NOT_NULL, field)
+    end = near if nearest is None else nearest
+    return ALWAYS_FALSE if end is None else BoundLeaf(operator, field, (end,))
+
+
+def _one_of(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPredicate:
+    """IN: a NULL in the list only turns false into NULL, which is the same here."""
+    values: list[Value] = []
+    tests: list[BoundPredicate] = []
+    doubts: set[Doubt] = set()
+    for literal in _in_common_type(leaf.literals, field, zone):
+        match _fit_listed(literal, field, zone):
+            case Nowhere.UNDECIDED:
+                return unknown(leaf, field)
+            case Exact(value):
+                values.append(value)
+            case Gap(nearest=value) if value is not None:
+                values.append(value)
+                doubts.add(Doubt.MEANING)
+            case Regions(doubt=doubt) as place:
+                tests.append(in_regions(Operator.EQUAL, field, place))
+                doubts |= {doubt} if doubt and in_doubt(Operator.EQUAL, place) else set()
+            case _:
+                pass
+    if values:
+        tests.append(value_list(Operator.EQUAL, Operator.IN, field, values))
+    found = disjunction(tests)
+    return conjunction([found, unknown(leaf, field, doubts)]) if doubts else found
+
+
+def _none_of(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPredicate:
+    """NOT IN: never true where the list holds NULL."""
+    if not leaf.literals:
+        return ALWAYS_TRUE
+    literals = _in_common_type(leaf.literals, field, zone)
+    places = [fit(literal, field, zone) for literal in literals]
+    if Nowhere.NULL in places:
+        return ALWAYS_FALSE
+    values: list[Value] = []
+    tests: list[BoundPredicate] = [BoundLeaf(Operator.IS_NOT_NULL, field)]
+    doubts: set[Doubt] = set()
+    for literal, place in zip(literals, places, strict=True):
+        match place:
+            case Exact(value) if _reads_back(literal, value, field):
+                values.append(value)
+            case Gap(nearest=None):
+                pass
+            case Regions(doubt=None) if literal.kind is not LiteralKind.STRING:
+                tests.append(in_regions(Operator.NOT_EQUAL, field, place))
+            case Regions(doubt=Doubt() as doubt):
+                doubts.add(doubt)
+            case _:
+                doubts.add(Doubt.MEANING)
+    if values and field.type.root is TypeRoot.BOOLEAN:
+        tests = [BoundLeaf(Operator.EQUAL, field, (not value,)) for value in values]
+    elif values:
+        tests[0] = value_list(Operator.NOT_EQUAL, Operator.NOT_IN, field, values)
+    found = conjunction(tests)
+    return conjunction([found, unknown(leaf, field, doubts)]) if doubts else found
+
+
+def _fit_listed(literal: Literal, field: DataField, zone: SessionZone | None) -> Place:
+    place = fit(literal, field, zone)
+    if field.type.root is not TypeRoot.TIMESTAMP_LTZ or literal.kind is not LiteralKind.STRING:
+        return place
+    return shown_twice(literal, zone) or place
+
+
+def _in_common_type(
+    literals: Sequence[Literal], field: DataField, zone: SessionZone | None
+) -> Sequence[Literal]:
+    """The literals of a list as Spark compares them: all as floating point, or as instants, if one is."""
+    kinds = {literal.kind for literal in literals}
+    if LiteralKind.TIMESTAMP_LTZ in kinds and field.type.root in TIME_ROOTS:
+        return [as_instants(literal, zone) for literal in literals]
+    floating = kinds & {LiteralKind.FLOAT, LiteralKind.DOUBLE}
+    if not floating or field.type.root in FLOATING_ROOTS:
+        return literals
+    return [_as_floating(literal, max(floating)) for literal in literals]
+
+
+def _as_floating(literal: Literal, kind: LiteralKind) -> Literal:
+    if literal.kind is not LiteralKind.NUMBER or not isinstance(literal.value, Decimal):
+        return literal
+    number = float(literal.value) if kind is LiteralKind.DOUBLE else nearest_float32(Fraction(literal.value))
+    return replace(literal, kind=kind, value=number)
+
+
+def _reads_back(literal: Literal, value: Value, field: DataField) -> bool:
+    """Whether a literal of NOT IN also equals its value where Spark compares the list as text."""
+    if literal.kind is not LiteralKind.STRING or field.type.root in STRING_ROOTS:
+        return True
+    written = to_json(value, field.type)
+    return field.type.root in _PLAIN_TEXT_ROOTS and literal.value == str(written).lower()
+
+
+def _between(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPredicate:
+    low, high = leaf.literals
+    from_low = _ordered(Operator.GREATER_OR_EQUAL, field, fit(low, field, zone), leaf)
+    to_high = _ordered(Operator.LESS_OR_EQUAL, field, fit(high, field, zone), leaf)
+    match from_low, to_high:
+        case (
+            BoundLeaf(operator=Operator.GREATER_OR_EQUAL, literals=(first,)),
+            BoundLeaf(operator=Operator.LESS_OR_EQUAL, literals=(last,)),
+        ):
+            return value_range(field, first, last)
+        case _:
+            return conjunction([from_low, to_high])
+
+
+def value_range(field: DataField, low: Value, high: Value) -> BoundPredicate:
+    """``field BETWEEN low AND high``: nothing where they are swapped, ``=`` where they are one value."""
+    key = sql_key(field.type)
+    if key(low) == key(high):
+        return BoundLeaf(Operator.EQUAL, field, (low,))
+    return BoundLeaf(Operator.BETWEEN, field, (low, high)) if key(low) < key(high) else ALWAYS_FALSE  # type: ignore[operator] # keys of one type
+
+
+def _text_test(leaf: Leaf, operator: Operator, field: DataField) -> BoundPredicate:
+    literal = leaf.literals[0]
+    if field.type.root not in STRING_ROOTS and literal.kind is LiteralKind.JSON:
+        raise FilterError(
+            f"{operator} tests strings, but {field.name} is {field.type}",
+            column=field.name,
+            position=leaf.column.position,
+        )
+    place = fit(literal, field, None) if field.type.root in STRING_ROOTS else Nowhere.UNDECIDED
+    match place:
+        case Nowhere.NULL:
+            return ALWAYS_FALSE
+        case Exact(bytes(text)):
+            return like_test(text, field) if operator is Operator.LIKE else _affix(operator, text, field)
+        case _:
+            return unknown(leaf, field)
+
+
+def _affix(operator: Operator, text: bytes, field: DataField) -> BoundPredicate:
+    """STARTS_WITH, ENDS_WITH or CONTAINS; every string does so with the empty one."""
+    return BoundLeaf(operator, field, (text,)) if text else BoundLeaf(Operator.IS_NOT_NULL, field)
+
+
+def like_test(pattern: bytes, field: DataField) -> BoundPredicate:
+    """LIKE, or the simpler test that means the same."""
+    pieces = read_pattern(pattern.decode())
+    match pieces:
+        case ():
+            return BoundLeaf(Operator.EQUAL, field, (b"",))
+        case (bytes(text),):
+            return BoundLeaf(Operator.EQUAL, field, (text,))
+        case (Wildcard.ANY,):
+            return BoundLeaf(Operator.IS_NOT_NULL, field)
+        case (bytes(text), Wildcard.ANY):
+            return BoundLeaf(Operator.STARTS_WITH, field, (text,))
+        case (Wildcard.ANY, bytes(text)):
+            return BoundLeaf(Operator.ENDS_WITH, field, (text,))
+        case (Wildcard.ANY, bytes(text), Wildcard.ANY):
+            return BoundLeaf(Operator.CONTAINS, field, (text,))
+        case _:
+            return BoundLeaf(Operator.LIKE, field, (write_pattern(pieces),))

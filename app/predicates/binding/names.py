@@ -1,0 +1,233 @@
+"""Finds the columns that a filter names.
+
+Names are compared without regard to case, as Spark does by default; where that is ambiguous, the exact name
+counts. Spark reads ``a.b`` in this order:
+
+1. column ``b`` of the table that is called ``a``: by its alias, or without one by its name
+   (``db.a.b`` and ``catalog.db.a.b`` name its database and catalog, too), or by that of its branch;
+2. field ``b`` of the struct ``a``, or key ``b`` of the map ``a``.
+
+The name of the catalog is Spark's matter and not known here, so any name may stand for it; where the whole
+could also be read otherwise, nothing is decided.
+
+``column['key']`` in SQL and ``column[key]`` in JSON name one key of a map column; in JSON a plain column of
+that very name goes before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from app.errors import FilterError
+from app.predicates.sql.cursor import read_names
+from app.predicates.unbound import Column
+from app.types import DataField, TypeRoot
+from app.types.data_types import NESTED_ROOTS, STRING_ROOTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+FUNCTIONS_WITHOUT_PARENTHESES: Final = frozenset(
+    {
+        "CURRENT_DATE",
+        "CURRENT_TIME",
+        "CURRENT_TIMESTAMP",
+        "CURRENT_USER",
+        "LOCALTIMESTAMP",
+        "SESSION_USER",
+        "USER",
+    }
+)
+"""Words that Spark takes for functions where no column is called so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """What a query calls the table that it filters.
+
+    Attributes:
+        name: its alias, or its name; None if it has neither.
+        database: its database; None behind an alias, which hides it.
+        branch: the branch that is asked, whose name Spark takes as ``table$branch_name``; None likewise.
+    """
+
+    name: str | None = None
+    database: str | None = None
+    branch: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The table's name, and that of its branch."""
+        if self.name is None:
+            return []
+        return [self.name] if self.branch is None else [self.name, f"{self.name}$branch_{self.branch}"]
+
+    @property
+    def qualifiers(self) -> list[str]:
+        """What may stand before the name of a column, besides a catalog."""
+        full = [] if self.database is None else [f"{self.database}.{name}" for name in self.names]
+        return self.names + full
+
+    def lengths(self, parts: Sequence[str]) -> Iterator[tuple[int, bool]]:
+        """How many leading names may be qualifiers, in Spark's order, and whether that is sure."""
+        lowered = [part.lower() for part in parts[:-1]]
+        for name in (each.lower() for each in self.names):
+            if self.database is not None:
+                full = [self.database.lower(), name]
+                if lowered[1:3] == full:
+                    yield 3, False
+                if lowered[:2] == full:
+                    yield 2, True
+            if lowered[:1] == [name]:
+                yield 1, True
+
+
+NAMELESS: Final = Relation()
+"""Columns that do not belong to a table."""
+
+
+class Names:
+    """The names of a table's columns.
+
+    Args:
+        fields: the columns.
+        relation: what may stand before their names.
+    """
+
+    def __init__(self, fields: Sequence[DataField], relation: Relation = NAMELESS) -> None:
+        self._relation = relation
+        self._exact = {field.name: field for field in fields}
+        self._folded: dict[str, list[DataField]] = {}
+        for field in fields:
+            self._folded.setdefault(field.name.lower(), []).append(field)
+        self._maps = [field for field in fields if field.type.root is TypeRoot.MAP]
+
+    def column(self, column: Column) -> DataField:
+        """The column that is named and no part of one, but for a key of a map.
+
+        Raises:
+            FilterError: there is no such column, there are several, or something within one is named.
+        """
+        readings = self._readings(column)
+        if len(readings) != 1 or readings[0][1]:
+            self._refuse(column)
+        return readings[0][0]
+
+    def sort_column(self, text: str) -> DataField:
+        """The column of an ORDER BY: one of that very name, or as SQL writes it (``events.`event id```).
+
+        Raises:
+            FilterError: there is no such column, there are several, or something within one is named.
+        """
+        whole = Column((text,), position=0)
+        parts = () if self._readings(whole) else read_names(text)
+        return self.column(Column(parts, position=0) if parts else whole)
+
+    def tested(self, column: Column) -> DataField | None:
+        """What is tested: a column, or a key of a map; None where nothing is known of it.
+
+        That is a field of a struct, a key of what is not a map from strings, a function without parentheses,
+        and what can be read in two ways.
+
+        Raises:
+            FilterError: there is no such column, or there are several that differ in case only.
+        """
+        readings = self._known_readings(column)
+        if len(readings) != 1:
+            return None
+        field, nested = readings[0]
+        keys = nested if column.key is None else (*nested, column.key)
+        match keys:
+            case ():
+                return field
+            case (key,):
+                return _map_key(field, key)
+            case _:
+                return None
+
+    def field_ids(self, column: Column) -> frozenset[int]:
+        """The ids of the columns that may be meant; none for a function. Errors as above."""
+        return frozenset(field.id for field, _ in self._known_readings(column))
+
+    def _known_readings(self, column: Column) -> list[tuple[DataField, tuple[str, ...]]]:
+        readings = self._readings(column)
+        if not readings and column.name.upper() not in FUNCTIONS_WITHOUT_PARENTHESES:
+            self._refuse(column)
+        for field, nested in readings:
+            if nested and field.type.root not in NESTED_ROOTS and len(readings) == 1:
+                raise FilterError(
+                    f"{field.name} is {field.type} and has no field {nested[0]!r:.200}; {self._known()}",
+                    column=column.name,
+                    position=column.position,
+                )
+        return readings
+
+    def _readings(self, column: Column) -> list[tuple[DataField, tuple[str, ...]]]:
+        """The columns that may be meant, and the names that lead into them; more than one is undecided."""
+        parts = column.parts
+        readings = []
+        for length, sure in (*self._relation.lengths(parts), (0, True)):
+            field = self._find(parts[length])
+            if field is not None:
+                readings.append((field, parts[length + 1 :]))
+                if sure:
+                    break
+        if not readings and column.key is None and len(parts) == 1:
+            key = self._key_by_name(parts[0])
+            return [] if key is None else [(key, ())]
+        return readings
+
+    def has_one_form(self, tested: DataField) -> bool:
+        """Whether a key of a map is stored in one form: keys of CHAR may be padded or not, as values may."""
+        for field in self._maps:
+            if field.id == tested.id and tested.name != field.name:
+                key, key_type = tested.name[len(field.name) + 1 : -1], field.type.children[0]
+                is_padded = len(key) == key_type.precision and not key.endswith(" ")
+                return is_padded or key_type.root is not TypeRoot.CHAR
+        return True
+
+    def _find(self, name: str) -> DataField | None:
+        if name in self._exact:
+            return self._exact[name]
+        folded = self._folded.get(name.lower(), [])
+        return folded[0] if len(folded) == 1 else None
+
+    def _key_by_name(self, name: str) -> DataField | None:
+        """The map key that ``column[key]`` names; column and key may hold brackets, too."""
+        if not name.endswith("]"):
+            return None
+        alike = [
+            field
+            for field in self._maps
+            if name[len(field.name) :].startswith("[")
+            and name[: len(field.name)].lower() == field.name.lower()
+        ]
+        exact = [field for field in alike if name.startswith(field.name)]
+        return next((_map_key(field, name[len(field.name) + 1 : -1]) for field in exact or alike), None)
+
+    def _refuse(self, column: Column) -> NoReturn:
+        lengths = [length for length, _ in self._relation.lengths(column.parts)]
+        alike = self._folded.get(column.parts[lengths[0] if lengths else 0].lower(), [])
+        names, named = " or ".join(repr(field.name) for field in alike), column.name
+        if len(alike) > 1:
+            reason = f"{column.name!r:.200} could be {names}"
+        elif alike:
+            reason = f"{column.name!r:.200} is not a column, but something within {names}"
+        elif len(column.parts) > 1 and not lengths:
+            named = column.parts[0]
+            reason = f"there is neither a column nor a table {named!r:.200} here; {self._known()}"
+        else:
+            reason = f"there is no column {column.name!r:.200}"
+        raise FilterError(reason, column=named, position=column.position)
+
+    def _known(self) -> str:
+        known = " or ".join(self._relation.qualifiers)
+        return f"a column may be qualified by {known}" if known else "no alias of the table is given"
+
+
+def _map_key(field: DataField, key: str) -> DataField | None:
+    if field.type.root is not TypeRoot.MAP or field.type.children[0].root not in STRING_ROOTS:
+        return None
+    value_type = field.type.children[1].with_nullable(nullable=True)
+    return DataField(field.id, f"{field.name}[{key}]", value_type)

@@ -1,0 +1,168 @@
+"""Fits a literal to a column of dates or timestamps, in the time zone of the caller's session.
+
+================  ============================================================================================
+column            literals of SQL that have a place
+================  ============================================================================================
+DATE              dates, text; wall clocks, which lie between two days unless at midnight; instants
+TIMESTAMP         wall clocks, dates (their midnight), text; instants
+TIMESTAMP_LTZ     instants; wall clocks, dates (their first instant) and text in the session's zone
+================  ============================================================================================
+
+Timestamps have microseconds in Spark: it cuts further digits off literals, and off the values of columns
+that have more. Whoever writes such digits may mean them, so that both are covered and nothing is proven.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from app.predicates.binding.instants import place_among_clocks, place_among_days, place_among_instants
+from app.predicates.binding.places import (
+    Doubt,
+    Exact,
+    Gap,
+    Nowhere,
+    Place,
+    Regions,
+    Stretch,
+    either,
+    in_steps,
+)
+from app.predicates.spark_text import cast_date, cast_timestamp
+from app.predicates.unbound import Literal, LiteralKind
+from app.types import TypeRoot
+from app.types.civil_time import NANOS_PER_DAY
+from app.types.data_types import TIMESTAMP_ROOTS
+from app.types.session_zone import Instants, instants_of_clock, instants_of_day, instants_of_text
+from app.types.values import NANOS_PER_MICRO
+
+if TYPE_CHECKING:
+    from app.types import DataType
+    from app.types.session_zone import SessionZone
+
+TIME_ROOTS: Final = frozenset({TypeRoot.DATE, *TIMESTAMP_ROOTS})
+"""Types whose comparisons the session's time zone may decide."""
+_SPARK_FRACTION_DIGITS: Final = 6
+
+
+def place_in_times(literal: Literal, data_type: DataType, zone: SessionZone | None) -> Place:
+    """The place of a literal of SQL in a column of dates or timestamps.
+
+    Raises:
+        ValueError: the literal's text is no value of the type.
+    """
+    typed = _typed(literal, data_type.root, zone)
+    written = _place(typed, data_type.root, zone)
+    cut = _cut(typed)
+    if data_type.root is not TypeRoot.DATE and data_type.precision > _SPARK_FRACTION_DIGITS:
+        return either(written, in_steps(_place(cut, data_type.root, zone), NANOS_PER_MICRO))
+    return written if cut == typed else either(written, _place(cut, data_type.root, zone))
+
+
+def as_instants(literal: Literal, zone: SessionZone | None) -> Literal:
+    """The literal as Spark casts it to TIMESTAMP_LTZ; itself where it has no such value.
+
+    Raises:
+        ValueError: its text is no timestamp.
+    """
+    instants = _instants(literal, zone)
+    return literal if instants is None else replace(literal, kind=LiteralKind.TIMESTAMP_LTZ, value=instants)
+
+
+def shown_twice(literal: Literal, zone: SessionZone | None) -> Place | None:
+    """The place of a text among instants if clocks show it twice; None if they do not.
+
+    In a list, some of Spark's modes compare the text of each instant, which is then that of both.
+    """
+    read = cast_timestamp(str(literal.value)) if literal.kind is LiteralKind.STRING else None
+    if zone is None or read is None or read.zone is not None:
+        return None
+    shown = zone.to_instants(read.clock)
+    if len(shown) <= 1:
+        return None
+    # Of an instant's digits Spark shows the microseconds.
+    micros = [instant - instant % NANOS_PER_MICRO for instant in shown]
+    equal = tuple(Stretch(start, start + NANOS_PER_MICRO) for start in micros)
+    return Regions((Stretch(None, shown[-1]),), equal, (Stretch(shown[0] + 1, None),), Doubt.MEANING)
+
+
+def _typed(literal: Literal, root: TypeRoot, zone: SessionZone | None) -> Literal:
+    """The literal, a text as Spark casts it to the column's type; itself where it has no such value."""
+    if literal.kind is not LiteralKind.STRING:
+        return literal
+    if root is TypeRoot.TIMESTAMP_LTZ:
+        return as_instants(literal, zone)
+    text = str(literal.value)
+    if root is TypeRoot.DATE:
+        return replace(literal, kind=LiteralKind.DATE, value=cast_date(text))
+    read = cast_timestamp(text)
+    # Whether a wall clock minds the zone of a text is a matter of Spark's version.
+    if read is None or read.zone is not None:
+        return literal
+    return replace(literal, kind=LiteralKind.TIMESTAMP_NTZ, value=read.clock)
+
+
+def _cut(literal: Literal) -> Literal:
+    """The literal with the microseconds that Spark leaves it."""
+    match literal.kind, literal.value:
+        case LiteralKind.TIMESTAMP_NTZ, int(clock):
+            return replace(literal, value=clock - clock % NANOS_PER_MICRO)
+        case LiteralKind.TIMESTAMP_LTZ, Instants(low=low, high=high):
+            cut = Instants(low - low % NANOS_PER_MICRO, high - high % NANOS_PER_MICRO)
+            return replace(literal, value=cut)
+        case _:
+            return literal
+
+
+def _place(literal: Literal, root: TypeRoot, zone: SessionZone | None) -> Place:
+    """The place of a literal that is no text."""
+    match root:
+        case TypeRoot.DATE:
+            return _place_in_dates(literal, zone)
+        case TypeRoot.TIMESTAMP:
+            return _place_in_clocks(literal, zone)
+        case _:
+            instants = _instants(literal, zone)
+            return Nowhere.UNDECIDED if instants is None else place_among_instants(instants)
+
+
+def _place_in_dates(literal: Literal, zone: SessionZone | None) -> Place:
+    match literal.kind, literal.value:
+        case LiteralKind.DATE, int(days):
+            return Exact(days)
+        case LiteralKind.TIMESTAMP_NTZ, int(clock):
+            days, rest = divmod(clock, NANOS_PER_DAY)
+            return Exact(days) if rest == 0 else Gap(days, days + 1)
+        case LiteralKind.TIMESTAMP_LTZ, Instants() as instants:
+            return place_among_days(instants, zone)
+        case _:
+            return Nowhere.UNDECIDED
+
+
+def _place_in_clocks(literal: Literal, zone: SessionZone | None) -> Place:
+    match literal.kind, literal.value:
+        case LiteralKind.TIMESTAMP_NTZ, int(clock):
+            return Exact(clock)
+        case LiteralKind.DATE, int(days):
+            return Exact(days * NANOS_PER_DAY)
+        case LiteralKind.TIMESTAMP_LTZ, Instants() as instants:
+            return place_among_clocks(instants, zone)
+        case _:
+            return Nowhere.UNDECIDED
+
+
+def _instants(literal: Literal, zone: SessionZone | None) -> Instants | None:
+    """The literal as an instant; None where it has none that is understood here."""
+    match literal.kind, literal.value:
+        case LiteralKind.TIMESTAMP_LTZ, Instants() as instants:
+            return instants
+        case LiteralKind.TIMESTAMP_NTZ, int(clock):
+            return instants_of_clock(clock, zone)
+        case LiteralKind.DATE, int(days):
+            return instants_of_day(days, zone)
+        case LiteralKind.STRING, str(text):
+            read = cast_timestamp(text)
+            return None if read is None else instants_of_text(read, zone)
+        case _:
+            return None

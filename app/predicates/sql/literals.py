@@ -1,0 +1,256 @@
+"""Literals of Spark SQL: numbers with suffixes, strings with escapes, typed literals, casts of literals."""
+
+from __future__ import annotations
+
+import binascii
+import decimal
+import math
+import re
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+from app.errors import FilterError
+from app.predicates.spark_text import (
+    cast_boolean,
+    cast_integer,
+    cast_number,
+    to_double,
+)
+from app.predicates.sql.times import TIME_TYPES, cast_to_time, time_literal
+from app.predicates.unbound import Literal, LiteralKind
+from app.types import TypeRoot
+from app.types.data_types import DataType
+from app.types.values import integer_range, nearest_float32, to_float32
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from app.types.session_zone import SessionZone
+
+_MAX_NUMBER_TEXT: Final = 400
+_NUMBER: Final = re.compile(r"([0-9.]+)([eE][+-]?[0-9]{1,5})?(BD|[LSYDF])?", re.IGNORECASE)
+_SUFFIX_BITS: Final = {"Y": 7, "S": 15, "L": 63}
+"""The smallest value of a type needs so many; its sign is read by somebody else."""
+_ESCAPE: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)
+_PLAIN_ESCAPES: Final = {
+    "0": "\0",
+    "b": "\b",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "Z": "\x1a",
+    "%": "\\%",
+    "_": "\\_",
+}
+_SPECIAL_TIMES: Final = frozenset({"epoch", "now", "today", "tomorrow", "yesterday"})
+_INTEGER_TYPES: Final = {
+    "TINYINT": TypeRoot.TINYINT,
+    "BYTE": TypeRoot.TINYINT,
+    "SMALLINT": TypeRoot.SMALLINT,
+    "SHORT": TypeRoot.SMALLINT,
+    "INT": TypeRoot.INT,
+    "INTEGER": TypeRoot.INT,
+    "BIGINT": TypeRoot.BIGINT,
+    "LONG": TypeRoot.BIGINT,
+}
+_DECIMAL_TYPES: Final = frozenset({"DECIMAL", "DEC", "NUMERIC"})
+_DECIMAL_DEFAULT: Final = (10, 0)
+_MAX_PRECISION: Final = 38
+_EXACT: Final = decimal.Context(prec=2 * _MAX_NUMBER_TEXT + 100, rounding=decimal.ROUND_HALF_UP)
+
+
+def read_number(text: str, position: int) -> Literal:
+    """Reads a number without its sign.
+
+    Raises:
+        FilterError: Spark has no such literal.
+    """
+    found = _NUMBER.fullmatch(text) if len(text) <= _MAX_NUMBER_TEXT else None
+    if found is None:
+        raise FilterError(f"{text:.100} is out of every number's range", position=position)
+    digits, exponent, suffix = found.group(1), found.group(2) or "", (found.group(3) or "").upper()
+    number = Decimal(digits + exponent)
+    if abs(number.adjusted()) > _MAX_NUMBER_TEXT:
+        raise FilterError(f"{text:.100} is out of every number's range", position=position)
+    if suffix in ("L", "S", "Y"):
+        if exponent or "." in digits:
+            raise FilterError(f"{text:.100} has the suffix of an integer, but is none", position=position)
+        if number > 1 << _SUFFIX_BITS[suffix]:
+            raise FilterError(f"{text:.100} is out of the range of its suffix", position=position)
+        return Literal(LiteralKind.NUMBER, number, position)
+    if suffix == "BD" or (not suffix and not exponent):
+        return Literal(LiteralKind.NUMBER, number, position)
+    is_float = suffix == "F"
+    value = nearest_float32(Fraction(number)) if is_float else float(number)
+    if math.isinf(value):
+        raise FilterError(
+            f"{text:.100} is out of the range of {'FLOAT' if is_float else 'DOUBLE'}", position=position
+        )
+    return Literal(LiteralKind.FLOAT if is_float else LiteralKind.DOUBLE, value, position)
+
+
+def negate(literal: Literal) -> Literal | None:
+    """The literal behind a minus sign; None where Spark has to evaluate."""
+    match literal.value:
+        case Decimal() as number:
+            # The operator would round to the context's precision.
+            return Literal(literal.kind, number.copy_negate(), literal.position, literal.integer_digits)
+        case float(number):
+            return Literal(literal.kind, -number, literal.position)
+        case None:
+            return literal
+        case _:
+            return None
+
+
+def read_string(text: str, position: int) -> str:
+    """The characters of one string token.
+
+    Raises:
+        FilterError: an escape names no character.
+    """
+    if text[0] in "rR":
+        return text[2:-1]
+    inner = text[1:-1]
+    if "\\" not in inner:
+        return inner
+    try:
+        unescaped = _ESCAPE.sub(_unescape, inner)
+    except (ValueError, OverflowError) as error:
+        raise FilterError(
+            f"an escape in this string names no character: {error}", position=position
+        ) from error
+    # Two escapes may be the halves of one character beyond U+FFFF.
+    return unescaped.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def _unescape(found: re.Match[str]) -> str:
+    short, long, octal, plain = found.groups()
+    if plain is not None:
+        return _PLAIN_ESCAPES.get(plain, plain)
+    return chr(int(octal, 8) if octal else int(short or long, 16))
+
+
+def read_name(text: str) -> str:
+    """The name in a backquoted token."""
+    return text[1:-1].replace("``", "`")
+
+
+def typed_literal(type_name: str, text: str, position: int, zone: SessionZone | None) -> Literal | None:
+    """The literal ``DATE '2025-08-01'`` and its kin; None where it is not understood here.
+
+    Args:
+        type_name: what stands before the text, in upper case.
+        text: the text.
+        position: where the literal starts in the filter.
+        zone: the time zone of the caller's session; None if it is not known.
+
+    Raises:
+        FilterError: the text is no value of the type.
+    """
+    if text.strip().lower() in _SPECIAL_TIMES:
+        return None
+    try:
+        match type_name:
+            case "X":
+                digits = text if len(text) % 2 == 0 else f"0{text}"
+                return Literal(LiteralKind.BINARY, binascii.unhexlify(digits), position)
+            case _ if type_name in TIME_TYPES:
+                return time_literal(type_name, text, position, zone)
+            case _:
+                return None
+    except ValueError as error:
+        raise FilterError(f"{text!r:.100} is no {type_name} literal: {error}", position=position) from error
+
+
+def cast_literal(
+    literal: Literal, type_name: str, arguments: tuple[int, ...], position: int, zone: SessionZone | None
+) -> Literal | None:
+    """``CAST(literal AS type)`` where it means the same in every mode of Spark; None elsewhere."""
+    is_decimal = type_name in _DECIMAL_TYPES
+    if len(arguments) > (2 if is_decimal else 0):
+        return None
+    if literal.kind is LiteralKind.NULL:
+        return Literal(LiteralKind.NULL, None, position)
+    if is_decimal:
+        return _cast_to_decimal(literal, arguments, position)
+    cast = _CASTS.get(type_name)
+    try:
+        if type_name in TIME_TYPES:
+            return cast_to_time(literal, type_name, position, zone)
+        return None if cast is None else cast(literal, type_name, position)
+    except ValueError:
+        return None
+
+
+def _cast_to_boolean(literal: Literal, _: str, position: int) -> Literal | None:
+    if literal.kind is LiteralKind.STRING:
+        return Literal(LiteralKind.BOOLEAN, cast_boolean(str(literal.value)), position)
+    return literal if literal.kind is LiteralKind.BOOLEAN else None
+
+
+def _cast_to_integer(literal: Literal, type_name: str, position: int) -> Literal | None:
+    match literal.value:
+        case str(text):
+            number = cast_integer(text)
+        case Decimal() as exact if exact == exact.to_integral_value():
+            number = int(exact)
+        case _:
+            return None
+    low, high = integer_range(DataType(_INTEGER_TYPES[type_name]))
+    if number is None or not low <= number <= high:
+        return None
+    return Literal(LiteralKind.NUMBER, Decimal(number), position)
+
+
+def _cast_to_floating(literal: Literal, type_name: str, position: int) -> Literal | None:
+    number = cast_number(literal.value) if isinstance(literal.value, str) else literal.value
+    is_double = type_name == "DOUBLE"
+    match number:
+        case Decimal() if number.is_finite() and not is_double:
+            value = nearest_float32(Fraction(number)) if number else float(number)
+        case Decimal():
+            value = to_double(number)
+        case float():
+            value = number if is_double else to_float32(number)
+        case _:
+            return None
+    return Literal(LiteralKind.DOUBLE if is_double else LiteralKind.FLOAT, value, position)
+
+
+def _cast_to_decimal(literal: Literal, arguments: tuple[int, ...], position: int) -> Literal | None:
+    try:
+        number = cast_number(literal.value) if isinstance(literal.value, str) else literal.value
+    except ValueError:
+        return None
+    precision, scale = (*arguments, *_DECIMAL_DEFAULT[len(arguments) :])
+    if not isinstance(number, Decimal) or not number.is_finite() or not scale <= precision <= _MAX_PRECISION:
+        return None
+    rounded = number.quantize(Decimal(1).scaleb(-scale), context=_EXACT)
+    if rounded.copy_abs().scaleb(scale, _EXACT) >= 10**precision:
+        return None
+    return Literal(LiteralKind.NUMBER, rounded, position, precision - scale)
+
+
+def _cast_to_binary(literal: Literal, _: str, position: int) -> Literal | None:
+    match literal.value:
+        case str(text):
+            return Literal(LiteralKind.BINARY, text.encode(), position)
+        case bytes():
+            return literal
+        case _:
+            return None
+
+
+def _cast_to_string(literal: Literal, _: str, __: int) -> Literal | None:
+    return literal if literal.kind is LiteralKind.STRING else None
+
+
+_CASTS: Final[dict[str, Callable[[Literal, str, int], Literal | None]]] = {
+    "BOOLEAN": _cast_to_boolean,
+    **dict.fromkeys(_INTEGER_TYPES, _cast_to_integer),
+    **dict.fromkeys(("FLOAT", "REAL", "DOUBLE"), _cast_to_floating),
+    "STRING": _cast_to_string,
+    "BINARY": _cast_to_binary,
+}

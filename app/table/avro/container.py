@@ -1,0 +1,239 @@
+"""Avro object container files, as manifests and their lists are stored.
+
+======== ============= =====================================================================
+offset   type          meaning
+======== ============= =====================================================================
+0        4 bytes       ``Obj`` and 0x01
+4        map<bytes>    ``avro.schema``: the records' schema; ``avro.codec``: ``null`` if absent
+..       16 bytes      sync marker
+..       blocks        until the end of the file
+======== ============= =====================================================================
+
+A block is ``long`` count of records, ``long`` length in bytes, the (compressed) records, and the sync
+marker again. A ``long`` is a zigzag number of seven bits a byte; a map is a series of ``long`` count and
+that many pairs of string and bytes, ended by a count of 0, where a negative count is followed by the
+``long`` length of its pairs.
+
+Blocks are expanded here, with a bound (:mod:`app.table.records.codecs`), and decoded together
+(:mod:`app.table.avro.blocks`), by the schema that the file names, once that is found harmless
+(:mod:`app.table.avro.schema`).
+"""
+
+from __future__ import annotations
+
+import traceback
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from app.errors import CorruptMetadataError
+from app.table.avro.apart import LiftedValues
+from app.table.avro.blocks import Block, decode_blocks
+from app.table.avro.schema import BRANCH, reading_schema
+from app.table.records.codecs import expand
+from app.table.records.columns import RecordColumns, list_items
+from app.table.records.cursor import VarintCursor
+from app.table.records.expansion import MAX_EXPANSION, Allowance, allowed_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import pyarrow as pa
+
+    from app.table.avro.apart import ColumnApart
+    from app.table.avro.schema import ReadingSchema
+    from app.table.records.expected import RecordOf
+    from app.types.bytes_column import BytesColumn
+    from app.types.roaring import Buffer
+
+MAGIC = b"Obj\x01"
+MAX_BLOCK_BYTES = 64 << 20
+"""No block may expand to more: writers close a block after 64 kB and one record."""
+
+_SMALL_BLOCK_BYTES = 16 << 20
+"""Nor to more than this, unless it is as large in the file as blocks are that expand so far."""
+
+_DECODED_BLOCK_BYTES = 1 << 20
+"""As before, of what passes through the decoder: the record without a large index."""
+
+_SMALL_FILE_BYTES = 64 << 20
+"""All blocks of a small file together."""
+
+SYNC_BYTES = 16
+_MAX_HEADER_PAIRS = 100
+# Decoding has an overhead for each time, but pieces that are small use the same memory again and again.
+_DECODED_TOGETHER_BYTES = 4 << 20
+# A list of empty names has one byte for each. The decoder makes four of it, in buffers that grow by doubling.
+_MEMORY_PER_DECODED_BYTE = 12
+# Beside the columns, for what is made of them: where each item of a list starts, and how long it is.
+_MEMORY_PER_ITEM = 16
+
+
+def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
+    """All records of a file, column by column.
+
+    Args:
+        data: the whole file.
+        expected: the fields that every record must have; nullable ones may be absent.
+
+    Raises:
+        CorruptMetadataError: the bytes are not such a file.
+        UnsupportedFormatError: the file is compressed by an unknown codec.
+    """
+    allowance = Allowance(len(data))
+    schema, blocks = _open(data, expected, allowance)
+    return _decode(blocks, schema, allowance)
+
+
+def read_columns_apart(
+    data: Buffer, expected: RecordOf, column: ColumnApart
+) -> tuple[RecordColumns, BytesColumn]:
+    """As :func:`read_columns`, but one column of large values apart; records are without it."""
+    try:
+        return _read_lifted(data, expected, column)
+    except CorruptMetadataError as error:
+        # What the first attempt holds need not be held beside the second.
+        traceback.clear_frames(error.__traceback__)
+    # Something was taken for a value that is none; or the file is damaged, and now tells where.
+    return column.take_out(read_columns(data, expected))
+
+
+def _read_lifted(data: Buffer, expected: RecordOf, column: ColumnApart) -> tuple[RecordColumns, BytesColumn]:
+    """The same, where everything that looks like a value of the column is one."""
+    allowance = Allowance(len(data))
+    schema, blocks = _open(data, expected, allowance)
+    lifted = LiftedValues(column.prefix, capacity=len(data))
+
+    def lighten(block: Block) -> Block:
+        lighter = lifted.lighten(block)
+        allowance.take(max(0, len(block.expanded) - len(lighter.expanded)), "embedded indexes", block.offset)
+        return lighter
+
+    records, decoded = column.take_out(_decode(map(lighten, _ahead(blocks)), schema, allowance))
+    return records, lifted.put_back(decoded)
+
+
+def _open(data: Buffer, expected: RecordOf, allowance: Allowance) -> tuple[ReadingSchema, Iterator[Block]]:
+    """The schema of a record, found harmless, and the expanded blocks of a file."""
+    cursor = VarintCursor(memoryview(data))
+    check_magic(cursor)
+    header = read_header(cursor)
+    sync = bytes(cursor.take(SYNC_BYTES, "a sync marker"))
+    codec = header.get("avro.codec", b"null").decode(errors="replace")
+    schema = reading_schema(header.get("avro.schema", b""), expected)
+    return schema, _read_blocks(cursor, codec, sync, allowance)
+
+
+def _decode(blocks: Iterable[Block], schema: ReadingSchema, allowance: Allowance) -> RecordColumns:
+    """The records of some blocks, decoded as many at a time as is good for caches; one piece at least."""
+    pieces: list[pa.StructArray] = []
+    together: list[Block] = []
+    held_bytes = 0
+
+    def decode_together() -> None:
+        allowance.hold(held_bytes * _MEMORY_PER_DECODED_BYTE)
+        piece = _decode_piece(together or [Block(0, 0, b"", 0)], schema)
+        taken = piece.get_total_buffer_size() + _MEMORY_PER_ITEM * list_items(piece)
+        allowance.take(taken, "records", together[0].offset if together else None)
+        pieces.append(piece)
+
+    for block in blocks:
+        if len(block.expanded) > max(_DECODED_BLOCK_BYTES, MAX_EXPANSION * block.stored_bytes):
+            raise CorruptMetadataError(
+                f"a block of {block.stored_bytes} bytes expands to {len(block.expanded)}", offset=block.offset
+            )
+        together.append(block)
+        held_bytes += len(block.expanded)
+        if held_bytes >= _DECODED_TOGETHER_BYTES:
+            decode_together()
+            together, held_bytes = [], 0
+    if together or not pieces:
+        decode_together()
+    return RecordColumns(pieces)
+
+
+def _decode_piece(blocks: Sequence[Block], schema: ReadingSchema) -> pa.StructArray:
+    """The records of blocks that are decoded together, none of which may be null."""
+    records = decode_blocks(blocks, schema.text)
+    for union in schema.unions:
+        found = records
+        for name in union.path:
+            found = found.field(name)
+        branches = np.asarray(found.field(BRANCH))
+        for row in np.flatnonzero(branches != union.branch)[:1]:
+            block = np.searchsorted(np.cumsum([each.count for each in blocks]), row, side="right")
+            what = ".".join(("record", *union.path))
+            raise CorruptMetadataError(
+                f"expected no {what} to be null, found branch {branches[row]} of its union",
+                offset=blocks[block].offset,
+            )
+    return records
+
+
+def _ahead(blocks: Iterator[Block]) -> Iterator[Block]:
+    """The same blocks, some of them expanded before the first of them is looked at."""
+    waiting, held_bytes = [], 0
+    for block in blocks:
+        waiting.append(block)
+        held_bytes += len(block.expanded)
+        if held_bytes >= _DECODED_TOGETHER_BYTES:
+            yield from waiting
+            waiting, held_bytes = [], 0
+    yield from waiting
+
+
+def _read_blocks(cursor: VarintCursor, codec: str, sync: bytes, allowance: Allowance) -> Iterator[Block]:
+    size = len(cursor.data)
+    room = allowed_bytes(size, _SMALL_FILE_BYTES)
+    records = 0
+    while cursor.left:
+        start = cursor.at
+        count, length = cursor.long(), cursor.long()
+        # Every record names a file of its own, which no codec can shrink below a byte.
+        if not 0 <= count <= size - records:
+            raise CorruptMetadataError(f"a block of {count} records in a file this small", offset=start)
+        packed = cursor.take(length, "a block")
+        if cursor.take(SYNC_BYTES, "a sync marker") != sync:
+            raise CorruptMetadataError("expected the file's sync marker after a block", offset=cursor.at - 16)
+        try:
+            most = min(room, MAX_BLOCK_BYTES, max(_SMALL_BLOCK_BYTES, MAX_EXPANSION * length))
+            expanded = expand(codec, packed, most, allowance.hold)
+        except CorruptMetadataError as error:
+            raise CorruptMetadataError(error.expectation, offset=start) from error
+        if count > len(expanded):
+            raise CorruptMetadataError(f"{count} records in a block of {len(expanded)} bytes", offset=start)
+        yield Block(start, count, expanded, length)
+        records += count
+        room -= len(expanded)
+
+
+def check_magic(cursor: VarintCursor) -> None:
+    """Reads the magic.
+
+    Raises:
+        CorruptMetadataError: it is another one.
+    """
+    found = bytes(cursor.take(len(MAGIC), "an Avro file"))
+    if found != MAGIC:
+        raise CorruptMetadataError(
+            f"expected an Avro file to begin with {MAGIC!r}, found {found!r}", offset=0
+        )
+
+
+def read_header(cursor: VarintCursor) -> dict[str, bytes]:
+    """The metadata of a file whose magic has been read.
+
+    Raises:
+        CorruptMetadataError: the file ends within them, or there are very many.
+    """
+    header: dict[str, bytes] = {}
+    while count := cursor.long():
+        if count < 0:
+            count = -count
+            cursor.long()
+        if len(header) + count > _MAX_HEADER_PAIRS:
+            raise CorruptMetadataError(f"a header of {count} entries", offset=cursor.at)
+        for _ in range(count):
+            key = bytes(cursor.take(cursor.long(), "a header key")).decode(errors="replace")
+            header[key] = bytes(cursor.take(cursor.long(), "a header value"))
+    return header

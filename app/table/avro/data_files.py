@@ -1,0 +1,173 @@
+"""Avro data files: the container of :mod:`app.table.avro.container`, with records of any schema.
+
+Manifests are read as a whole and held to what they must contain. Data files are neither small nor known, so
+their blocks are mapped into memory and decoded a few at a time. Of the schema this asks only that no type
+refers to another by its name: Paimon writes every type where it is used, and one that contains itself would
+have no end. Up to release 1.0 the record of a row is a union with null; no row is null.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from mmap import ACCESS_READ, mmap
+from typing import TYPE_CHECKING, Final, Self
+
+import orjson
+import pyarrow as pa
+
+from app.errors import CorruptMetadataError, UnsupportedFormatError
+from app.table.avro.blocks import Block, decode_blocks
+from app.table.avro.container import MAX_BLOCK_BYTES, SYNC_BYTES, check_magic, read_header
+from app.table.records.codecs import expand
+from app.table.records.cursor import VarintCursor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+_DECODED_TOGETHER_BYTES: Final = 4 << 20
+_MAX_NESTING: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class _PackedBlock:
+    """Where a block of records lies in the file.
+
+    Attributes:
+        offset: of its count.
+        count: number of records.
+        start: of the records.
+        length: their bytes, compressed.
+    """
+
+    offset: int
+    count: int
+    start: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AvroFile:
+    """A file whose blocks have been found, but not decoded.
+
+    Attributes:
+        data: the file.
+        schema: of its records.
+        row_count: number of records.
+    """
+
+    data: mmap
+    schema: pa.Schema
+    row_count: int
+    _avro_schema: bytes
+    _codec: str
+    _blocks: tuple[_PackedBlock, ...]
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Finds the blocks of a file.
+
+        Raises:
+            CorruptMetadataError: it is no Avro file of records.
+            UnsupportedFormatError: its schema is one that Paimon does not write.
+            OSError: the file cannot be read.
+        """
+        with path.open("rb") as file:
+            data = mmap(file.fileno(), 0, access=ACCESS_READ)
+        cursor = VarintCursor(memoryview(data))
+        check_magic(cursor)
+        header = read_header(cursor)
+        sync = bytes(cursor.take(SYNC_BYTES, "a sync marker"))
+        avro_schema = _checked(header.get("avro.schema", b""))
+        blocks = tuple(_find_blocks(cursor, sync))
+        return cls(
+            data,
+            pa.schema(decode_blocks([Block(cursor.at, 0, b"", 0)], avro_schema).type.fields),
+            sum(block.count for block in blocks),
+            avro_schema,
+            header.get("avro.codec", b"null").decode(errors="replace"),
+            blocks,
+        )
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All records, in their order.
+
+        Raises:
+            CorruptMetadataError: a block is damaged.
+            UnsupportedFormatError: the codec is unknown.
+        """
+        together: list[Block] = []
+        held_bytes = 0
+        for packed in self._blocks:
+            content = self.data[packed.start : packed.start + packed.length]
+            expanded = expand(self._codec, content, MAX_BLOCK_BYTES)
+            if packed.count > len(expanded):
+                raise CorruptMetadataError(
+                    f"{packed.count} records in a block of {len(expanded)} bytes", offset=packed.offset
+                )
+            together.append(Block(packed.offset, packed.count, expanded, packed.length))
+            held_bytes += len(expanded)
+            if held_bytes >= _DECODED_TOGETHER_BYTES:
+                yield self._decode(together)
+                together, held_bytes = [], 0
+        if together:
+            yield self._decode(together)
+
+    def _decode(self, blocks: list[Block]) -> pa.RecordBatch:
+        records = decode_blocks(blocks, self._avro_schema)
+        if records.null_count:
+            raise CorruptMetadataError("expected rows, found null", offset=blocks[0].offset)
+        return pa.RecordBatch.from_struct_array(records)
+
+
+def _find_blocks(cursor: VarintCursor, sync: bytes) -> Iterator[_PackedBlock]:
+    while cursor.left:
+        offset, count, length = cursor.at, cursor.long(), cursor.long()
+        if count < 0 or not 0 <= length <= cursor.left:
+            raise CorruptMetadataError(
+                f"expected a block within {cursor.left} bytes, found {count} records in {length} bytes",
+                offset=offset,
+            )
+        yield _PackedBlock(offset, count, cursor.at, length)
+        cursor.at += length
+        if cursor.take(SYNC_BYTES, "a sync marker") != sync:
+            raise CorruptMetadataError("expected the file's sync marker after a block", offset=offset)
+
+
+def _checked(text: bytes) -> bytes:
+    """The schema, if it is one of records and may be decoded by."""
+    try:
+        written = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise CorruptMetadataError(f"expected an Avro schema as JSON: {error}") from error
+    match written:
+        case {"type": "record"} | ["null", {"type": "record"}] | [{"type": "record"}, "null"]:
+            _check(written, 0)
+        case _:
+            raise UnsupportedFormatError(f"expected an Avro file of records, found {written!r:.100}")
+    return text
+
+
+def _check(written: object, depth: int) -> None:
+    if depth > _MAX_NESTING:
+        raise UnsupportedFormatError(f"an Avro schema nested deeper than {_MAX_NESTING} levels")
+    match written:
+        case str() if written in _PRIMITIVES:
+            return
+        case [*branches]:
+            for branch in branches:
+                _check(branch, depth + 1)
+        case {"type": "record", "fields": [*fields]}:
+            for field in fields:
+                _check(field.get("type") if isinstance(field, dict) else field, depth + 1)
+        case {"type": "array", "items": inner} | {"type": "map", "values": inner}:
+            _check(inner, depth + 1)
+        case {"type": "enum" | "fixed"}:
+            return
+        case {"type": inner}:
+            _check(inner, depth + 1)
+        case _:
+            raise UnsupportedFormatError(
+                f"the Avro schema has a type {written!r:.100} that Paimon does not write"
+            )

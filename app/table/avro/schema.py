@@ -1,0 +1,229 @@
+"""What a reader expects of an Avro file's records, held against the schema that the file was written with.
+
+An Avro file names its own schema, and a decoder does what that says: a record that contains itself recurses
+without reading a byte, an array of nulls yields as many items as it claims, and one byte that stands for an
+absent record of a thousand numbers becomes a thousand numbers in columns. So the schema is judged before it
+is used: every expected field must have the expected type (it may be absent if it is nullable, since older
+writers omit what they did not know), and no part of it, expected or not, may refer to itself or become much
+larger by being decoded.
+
+Releases up to 0.8.2 write every record as a union with null, the outermost one too, and never write null. A
+union is the number of its branch (a ``long``) and the value, so such a record is decoded as a record with one
+more ``int`` in front, :data:`BRANCH`, which has to be the number of the branch that is not null.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from app.errors import CorruptMetadataError
+from app.table.records.expected import ArrayOf, Nullable, RecordOf
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from app.table.records.expected import Expected
+
+
+BRANCH: Final = "_BRANCH"
+"""The field that is put in front of a record that is written as a union with null."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnionRecord:
+    """A required record that is written as a union with null.
+
+    Attributes:
+        path: names of the fields that lead to it; none for the outermost record.
+        branch: number of the branch that is the record; the other one is null.
+    """
+
+    path: tuple[str, ...]
+    branch: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingSchema:
+    """What the records of a file are decoded with.
+
+    Attributes:
+        text: the schema as JSON, with :data:`BRANCH` fields.
+        unions: the records that have one.
+    """
+
+    text: bytes
+    unions: tuple[UnionRecord, ...]
+
+
+# Bytes of each type: fewest in a file, and in a column (of strings: the offset).
+_PRIMITIVES = {
+    "null": (0, 0),
+    "boolean": (1, 1),
+    "int": (1, 4),
+    "long": (1, 8),
+    "float": (4, 4),
+    "double": (8, 8),
+    "bytes": (1, 4),
+    "string": (1, 4),
+}
+_WIDENED = {"long": "int", "double": "float"}
+_OFFSET_BYTES = 4
+_MAX_NODES = 2_000
+_MAX_DEPTH = 32
+_MAX_TEXT_BYTES = 1 << 20
+# Columns may be this much larger than what they are decoded from. A deletion vector range that is null is one
+# byte, and 22 in columns; nothing that is read here grows more.
+_MAX_GROWTH = 32
+
+
+@lru_cache(maxsize=64)
+def reading_schema(text: bytes, expected: RecordOf) -> ReadingSchema:
+    """The schema to decode records with, once theirs is found harmless and as expected.
+
+    Raises:
+        CorruptMetadataError: the text is no schema, is dangerous, or lacks what is expected.
+    """
+    if len(text) > _MAX_TEXT_BYTES:
+        raise CorruptMetadataError(f"an Avro schema of {len(text)} bytes")
+    try:
+        written = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise CorruptMetadataError(f"the Avro schema is not JSON: {error}") from error
+    fitter = _Fitter()
+    fitted = fitter.fit(_Plainer().plain(written, 0), expected, ())
+    _check_growth(fitted)
+    return ReadingSchema(orjson.dumps(fitted), tuple(fitter.unions))
+
+
+class _Plainer:
+    """Rewrites a schema without what is not needed to decode: logical types, defaults, aliases, comments."""
+
+    def __init__(self) -> None:
+        self._nodes = 0
+
+    def plain(self, written: object, depth: int) -> Any:  # noqa: ANN401 - Avro schemas are JSON
+        self._nodes += 1
+        if self._nodes > _MAX_NODES or depth > _MAX_DEPTH:
+            raise CorruptMetadataError("the Avro schema is too large or nested too deeply")
+        match written:
+            # A name that is no primitive refers to a record seen before, perhaps to one that encloses it.
+            case str() if written in _PRIMITIVES:
+                return written
+            case ["null", branch] if branch != "null":
+                return ["null", self.plain(branch, depth + 1)]
+            case [branch, "null"] if branch != "null":
+                return [self.plain(branch, depth + 1), "null"]
+            case {"type": "record", "fields": [*fields]}:
+                return self._record(fields, depth)
+            case {"type": "array", "items": items}:
+                plain_items = self.plain(items, depth + 1)
+                _check_growth(plain_items)
+                return {"type": "array", "items": plain_items}
+            case {"type": inner} if inner not in ("enum", "fixed", "map"):
+                return self.plain(inner, depth + 1)
+            case _:
+                raise CorruptMetadataError(f"the Avro schema has an unexpected type {written!r:.100}")
+
+    def _record(self, fields: list[object], depth: int) -> dict[str, Any]:
+        # Names of records matter to nobody here; fresh ones cannot clash.
+        record = {"type": "record", "name": f"record_{self._nodes}"}
+        plain_fields = [self._field(field, depth) for field in fields]
+        names = {field["name"] for field in plain_fields}
+        if len(names) < len(plain_fields):
+            raise CorruptMetadataError("the Avro schema has a record with two fields of one name")
+        return {**record, "fields": plain_fields}
+
+    def _field(self, field: object, depth: int) -> dict[str, Any]:
+        match field:
+            case {"name": str(name), "type": written}:
+                return {"name": name, "type": self.plain(written, depth + 1)}
+            case _:
+                raise CorruptMetadataError(
+                    f"the Avro schema has a field without name or type: {field!r:.100}"
+                )
+
+
+def _check_growth(plain: object) -> None:
+    """Refuses a type of which there may be many, if decoding makes its values much larger."""
+    fewest, decoded = _sizes(plain)
+    if not fewest:
+        raise CorruptMetadataError("the Avro schema has an array of items that take no bytes")
+    if decoded > _MAX_GROWTH * fewest:
+        raise CorruptMetadataError(
+            f"the Avro schema has values of {fewest} bytes that take {decoded} bytes once they are decoded"
+        )
+
+
+def _sizes(plain: object) -> tuple[int, int]:
+    """Bytes of a value: fewest in a file, and in columns without what strings and arrays contain."""
+    match plain:
+        case str():
+            return _PRIMITIVES[plain]
+        case [first, second]:
+            return 1, 1 + max(_sizes(first)[1], _sizes(second)[1])
+        case {"type": "record", "fields": [*fields]}:
+            sizes = [_sizes(field["type"]) for field in fields]
+            return sum(fewest for fewest, _ in sizes), sum(decoded for _, decoded in sizes)
+        case _:
+            return 1, _OFFSET_BYTES
+
+
+class _Fitter:
+    """Holds a plain schema against what is expected of it."""
+
+    def __init__(self) -> None:
+        self.unions: list[UnionRecord] = []
+
+    def fit(self, written: Any, expected: Expected, path: tuple[str, ...]) -> Any:  # noqa: ANN401 - JSON
+        """The schema with a :data:`BRANCH` in front of required records that are unions with null.
+
+        Raises:
+            CorruptMetadataError: it is another type, or lacks a field.
+        """
+        match expected, written:
+            case Nullable(inner), list():
+                return [each if each == "null" else self.fit(each, inner, path) for each in written]
+            case Nullable(inner), _:
+                return self.fit(written, inner, path)
+            case ArrayOf(expected_items), {"type": "array", "items": items}:
+                return {"type": "array", "items": self.fit(items, expected_items, (*path, "[]"))}
+            case RecordOf(), ["null", record] | [record, "null"] if "[]" not in path:
+                self.unions.append(UnionRecord(path, written.index(record)))
+                return _with_branch(self.fit(record, expected, path))
+            case RecordOf(expected_fields), {"type": "record", "fields": [*fields]}:
+                return {**written, "fields": self._fit_fields(fields, expected_fields, path)}
+            case str(), _ if written in (expected, _WIDENED.get(expected)):
+                return written
+            case _:
+                raise CorruptMetadataError(
+                    f"expected {_dotted(path)} to be {expected}, found {written!r:.100}"
+                )
+
+    def _fit_fields(
+        self, fields: list[Any], expected: Mapping[str, Expected], path: tuple[str, ...]
+    ) -> list[Any]:
+        written = {field["name"] for field in fields}
+        for name, field_type in expected.items():
+            if name not in written and not isinstance(field_type, Nullable):
+                raise CorruptMetadataError(f"expected a field {_dotted((*path, name))}, found none")
+        return [
+            {"name": name, "type": self.fit(field["type"], expected[name], (*path, name))}
+            if (name := field["name"]) in expected
+            else field
+            for field in fields
+        ]
+
+
+def _with_branch(record: dict[str, Any]) -> dict[str, Any]:
+    fields = record["fields"]
+    if any(field["name"] == BRANCH for field in fields):
+        raise CorruptMetadataError(f"the Avro schema has a field {BRANCH} that no writer writes")
+    return {**record, "fields": [{"name": BRANCH, "type": "int"}, *fields]}
+
+
+def _dotted(path: tuple[str, ...]) -> str:
+    return ".".join(("record", *path)).replace(".[]", "[]")

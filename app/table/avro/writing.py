@@ -1,0 +1,154 @@
+"""Writes Avro object container files as the engine does; :mod:`app.table.avro.container` has their layout.
+
+What the specification leaves open and the engine does: the header names the schema first, and the codec
+always; the schema is JSON without blanks, in which nested records are named after the path to them and
+fields that can be null are null by default; a block is closed once it has 64,000 bytes of records.
+"""
+
+from __future__ import annotations
+
+import io
+import secrets
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, assert_never
+
+import fastavro
+import orjson
+
+from app.errors import RequestError, UnsupportedFormatError
+from app.table.avro.blocks import encode_long
+from app.table.avro.container import MAGIC, SYNC_BYTES
+from app.table.records.codecs import compress
+from app.table.records.expected import ArrayOf, Nullable, RecordOf
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from app.table.records.codecs import WrittenCodec
+    from app.table.records.expected import Expected
+
+_NAME: Final = "record"
+_NAMESPACE: Final = "org.apache.paimon.avro.generated"
+_BLOCK_BYTES: Final = 64_000
+_CODECS: Final[Mapping[str, WrittenCodec]] = {
+    "zstd": "zstandard",
+    "deflate": "deflate",
+    "snappy": "snappy",
+    "null": "null",
+}
+_END: Final = encode_long(0)
+_BOUNDS: Final = {"int": 1 << 31, "long": 1 << 63}
+_LOGICAL: Final = {"timestamp-millis": "long"}
+"""Types that the engine marks as what they stand for, with what they are written as."""
+
+
+def write_avro(records: Iterable[Mapping[str, object]], fields: RecordOf, compression: str) -> bytes:
+    """A whole file.
+
+    Args:
+        records: each with a value for every field.
+        fields: of a record, in order.
+        compression: as the option ``manifest.compression`` names it: ``zstd``, ``deflate``, ``snappy`` or
+            ``null``.
+
+    Raises:
+        RequestError: a value does not fit its field.
+        UnsupportedFormatError: the compression is another one.
+    """
+    codec = _CODECS.get(compression)
+    if codec is None:
+        raise UnsupportedFormatError(
+            f"expected manifest.compression to be one of {', '.join(_CODECS)}, found {compression!r}"
+        )
+    schema = avro_schema(fields)
+    sync = secrets.token_bytes(SYNC_BYTES)
+    header = (b"avro.schema", orjson.dumps(schema), b"avro.codec", codec.encode())
+    parts = [MAGIC, encode_long(len(header) // 2), *map(_sized, header), _END, sync]
+    for count, block in _blocks(records, fields):
+        parts += [encode_long(count), _sized(compress(codec, block)), sync]
+    return b"".join(parts)
+
+
+def avro_schema(fields: RecordOf) -> dict[str, Any]:
+    """The schema of records with these fields."""
+    described = _describe_fields(fields, _NAME)
+    return {"type": "record", "name": _NAME, "namespace": _NAMESPACE, "fields": described}
+
+
+def _describe(expected: Expected, name: str) -> Any:  # noqa: ANN401 - an Avro schema is JSON of any shape
+    """A type as Avro writes it; ``name`` is that of the record, if it is one."""
+    match expected:
+        case str() if expected in _LOGICAL:
+            return {"type": _LOGICAL[expected], "logicalType": expected}
+        case str():
+            return expected
+        case Nullable(inner):
+            return ["null", _describe(inner, name)]
+        case ArrayOf(items):
+            return {"type": "array", "items": _describe(items, name)}
+        case RecordOf():
+            return {"type": "record", "name": name, "fields": _describe_fields(expected, name)}
+        case _:
+            assert_never(expected)
+
+
+def _describe_fields(record: RecordOf, name: str) -> list[dict[str, Any]]:
+    return [
+        {"name": field, "type": _describe(expected, f"{name}_{field}")}
+        | ({"default": None} if isinstance(expected, Nullable) else {})
+        for field, expected in record.fields.items()
+    ]
+
+
+@lru_cache(maxsize=16)
+def _parsed(fields: RecordOf) -> Any:  # noqa: ANN401 - the library's own form of a schema
+    return fastavro.parse_schema(avro_schema(fields))
+
+
+def _blocks(records: Iterable[Mapping[str, object]], fields: RecordOf) -> Iterator[tuple[int, bytes]]:
+    """``(number of records, their bytes)`` of each block."""
+    schema = _parsed(fields)
+    block, count = io.BytesIO(), 0
+    for record in records:
+        resolved = _resolve(record, fields, _NAME)
+        try:
+            fastavro.schemaless_writer(block, schema, resolved)
+        except UnicodeEncodeError as error:
+            raise RequestError(f"a text does not fit UTF-8: {error}") from error
+        count += 1
+        if block.tell() >= _BLOCK_BYTES:
+            yield count, block.getvalue()
+            block, count = io.BytesIO(), 0
+    if count:
+        yield count, block.getvalue()
+
+
+def _resolve(value: Any, expected: Expected, name: str) -> Any:  # noqa: ANN401 - of any type that Avro has
+    """The value with its integers checked, and with the type of all that can be null.
+
+    The library does neither: it writes integers of any size, and finds out the type by trying.
+    """
+    match expected:
+        case "int" | "long" if not -_BOUNDS[expected] <= value < _BOUNDS[expected]:
+            raise RequestError(f"{value} does not fit {name} of type {expected}")
+        case str():
+            return value
+        case Nullable(inner):
+            return None if value is None else (_branch(inner, name), _resolve(value, inner, name))
+        case ArrayOf(items):
+            return [_resolve(item, items, name) for item in value]
+        case RecordOf(fields):
+            return {key: _resolve(value[key], each, f"{name}_{key}") for key, each in fields.items()}
+        case _:
+            assert_never(expected)
+
+
+def _branch(expected: Expected, name: str) -> str:
+    """What the library calls a type that may be null."""
+    if isinstance(expected, str):
+        return _LOGICAL.get(expected, expected)
+    return "array" if isinstance(expected, ArrayOf) else f"{_NAMESPACE}.{name}"
+
+
+def _sized(part: bytes) -> bytes:
+    return encode_long(len(part)) + part

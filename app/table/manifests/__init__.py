@@ -1,0 +1,1 @@
+"""Manifests, manifest lists and index manifests as columns and entries, in whichever format they are."""

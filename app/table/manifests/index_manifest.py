@@ -1,0 +1,227 @@
+"""Index manifests: files with one record per hash index or deletion vector file of a snapshot.
+
+=============================================  ===================================================
+field                                          meaning
+=============================================  ===================================================
+_VERSION int                                   1
+_KIND int                                      0 ADD, in stored files always
+_PARTITION bytes, _BUCKET int                  what it belongs to
+_INDEX_TYPE string                             ``HASH``, ``DELETION_VECTORS``, or a global index
+_FILE_NAME string, _FILE_SIZE long             the index file
+_ROW_COUNT long                                hashes, or deletion vectors, in it
+_DELETIONS_VECTORS_RANGES                      nullable array: per data file ``f0`` its name, ``f1``
+                                               offset, ``f2`` length, ``_CARDINALITY`` deleted rows
+_EXTERNAL_PATH [null, string]                  where it lies, if not with the table's other index files
+_GLOBAL_INDEX                                  nullable record: ``_ROW_RANGE_START`` and ``_ROW_RANGE_END``,
+                                               both included, ``_INDEX_FIELD_ID``, ``_EXTRA_FIELD_IDS``,
+                                               ``_INDEX_META`` of a global index
+=============================================  ===================================================
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from app.errors import CorruptMetadataError, UnsupportedFormatError
+from app.table.manifests.manifest_entry import FileKind
+from app.table.manifests.record_files import read_columns
+from app.table.records.columns import RecordColumns
+from app.table.records.expected import ArrayOf, Nullable, RecordOf
+from app.types.index_files import DELETION_VECTORS, DeletionRange, GlobalIndex, IndexFileMeta
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from app.types.roaring import Buffer
+
+_VERSION = 1
+_RANGE = RecordOf({"f0": "string", "f1": "int", "f2": "int", "_CARDINALITY": Nullable("long")})
+_GLOBAL_INDEX = RecordOf(
+    {
+        "_ROW_RANGE_START": "long",
+        "_ROW_RANGE_END": "long",
+        "_INDEX_FIELD_ID": "int",
+        "_EXTRA_FIELD_IDS": Nullable(ArrayOf("int")),
+        "_INDEX_META": Nullable("bytes"),
+    }
+)
+_FIELDS = RecordOf(
+    {
+        "_VERSION": "int",
+        "_KIND": "int",
+        "_PARTITION": "bytes",
+        "_BUCKET": "int",
+        "_INDEX_TYPE": "string",
+        "_FILE_NAME": "string",
+        "_FILE_SIZE": "long",
+        "_ROW_COUNT": "long",
+        "_DELETIONS_VECTORS_RANGES": Nullable(ArrayOf(Nullable(_RANGE))),
+        "_EXTERNAL_PATH": Nullable("string"),
+        "_GLOBAL_INDEX": Nullable(_GLOBAL_INDEX),
+    }
+)
+_MEMORY_PER_ENTRY = 600
+_MEMORY_PER_RANGE = 300
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """That a bucket has an index file, or has it no longer.
+
+    Attributes:
+        partition: the serialized row, its number of fields included.
+        file: named by the fields from ``_INDEX_TYPE`` on.
+    """
+
+    kind: FileKind
+    partition: bytes
+    bucket: int
+    file: IndexFileMeta
+
+
+@dataclass(frozen=True, slots=True)
+class IndexManifest:
+    """All index files of a snapshot, in no particular order."""
+
+    entries: tuple[IndexEntry, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the object takes."""
+        return sum(map(_memory, self.entries))
+
+    @classmethod
+    def parse(cls, data: Buffer) -> Self:
+        """Reads an index manifest.
+
+        Raises:
+            CorruptMetadataError: the bytes are no index manifest.
+            UnsupportedFormatError: it is of another version or format.
+        """
+        records = read_columns(data, _FIELDS)
+        versions = records.integers("_VERSION", np.int32).tolist()
+        if unknown := set(versions) - {_VERSION}:
+            raise UnsupportedFormatError(f"index manifests of version {min(unknown)} cannot be read")
+        kinds = records.integers("_KIND", np.int32).tolist()
+        if unknown := set(kinds) - set(FileKind):
+            raise CorruptMetadataError(
+                f"expected an index manifest entry of kind 0 or 1, found {min(unknown)}"
+            )
+        names = records.objects("_FILE_NAME")
+        sizes, rows = (records.integers(name, np.int64) for name in ("_FILE_SIZE", "_ROW_COUNT"))
+        for row in np.flatnonzero((sizes < 0) | (rows < 0))[:1]:
+            raise CorruptMetadataError(
+                f"index file {names[row]!r} with {sizes[row]} bytes and {rows[row]} rows"
+            )
+        partition_codes, partitions = records.coded_bytes("_PARTITION")
+        described = (
+            records.objects("_INDEX_TYPE"),
+            names,
+            sizes.tolist(),
+            rows.tolist(),
+            _ranges(records, names),
+            records.objects("_EXTERNAL_PATH"),
+            map(_global_index, records.objects("_GLOBAL_INDEX")),
+        )
+        columns = (
+            map(FileKind, kinds),
+            map(partitions.__getitem__, partition_codes.tolist()),
+            records.integers("_BUCKET", np.int32).tolist(),
+            map(IndexFileMeta, *described),
+        )
+        return cls(tuple(map(IndexEntry, *columns)))
+
+    def write(self, compression: str = "zstd") -> bytes:
+        """The index manifest, entries in their order, as the engine writes it under ``manifest.format=avro``.
+
+        Args:
+            compression: the table's option ``manifest.compression``.
+
+        Raises:
+            RequestError: a number is larger than its field.
+            UnsupportedFormatError: the compression is none of ``zstd``, ``deflate``, ``snappy``, ``null``.
+        """
+        # fastavro is needed by those who write only, not by the service.
+        from app.table.avro.writing import write_avro  # noqa: PLC0415
+
+        return write_avro(map(_record, self.entries), _FIELDS, compression)
+
+
+def _memory(entry: IndexEntry) -> int:
+    covered = entry.file.global_index
+    kept_metadata = len(covered.metadata or b"") if covered else 0
+    return _MEMORY_PER_ENTRY + _MEMORY_PER_RANGE * len(entry.file.ranges) + kept_metadata
+
+
+def _record(entry: IndexEntry) -> dict[str, object]:
+    file = entry.file
+    ranges = [
+        {"f0": each.data_file, "f1": each.offset, "f2": each.length, "_CARDINALITY": each.cardinality}
+        for each in file.ranges
+    ]
+    return {
+        "_VERSION": _VERSION,
+        "_KIND": int(entry.kind),
+        "_PARTITION": entry.partition,
+        "_BUCKET": entry.bucket,
+        "_INDEX_TYPE": file.index_type,
+        "_FILE_NAME": file.file_name,
+        "_FILE_SIZE": file.file_size,
+        "_ROW_COUNT": file.row_count,
+        # A deletion vector file without vectors has an empty list; other types have none at all.
+        "_DELETIONS_VECTORS_RANGES": ranges if file.index_type == DELETION_VECTORS else None,
+        "_EXTERNAL_PATH": file.external_path,
+        "_GLOBAL_INDEX": file.global_index and _global_record(file.global_index),
+    }
+
+
+def _global_record(covered: GlobalIndex) -> dict[str, object]:
+    extra = covered.extra_field_ids
+    return {
+        "_ROW_RANGE_START": covered.first_row,
+        "_ROW_RANGE_END": covered.last_row,
+        "_INDEX_FIELD_ID": covered.field_id,
+        "_EXTRA_FIELD_IDS": None if extra is None else list(extra),
+        "_INDEX_META": covered.metadata,
+    }
+
+
+def _global_index(record: dict[str, Any] | None) -> GlobalIndex | None:
+    if record is None:
+        return None
+    extra = record.get("_EXTRA_FIELD_IDS")
+    return GlobalIndex(
+        record["_ROW_RANGE_START"],
+        record["_ROW_RANGE_END"],
+        record["_INDEX_FIELD_ID"],
+        None if extra is None else tuple(extra),
+        record.get("_INDEX_META"),
+    )
+
+
+def _ranges(records: RecordColumns, file_names: Sequence[str]) -> list[tuple[DeletionRange, ...]]:
+    """The ranges of each entry; there can be hundreds of thousands in all."""
+    lists = records.lists("_DELETIONS_VECTORS_RANGES", pa.struct([]))
+    starts = np.asarray(lists.offsets)
+    there = np.asarray(lists.values.is_valid())
+    # Without the ranges that are null, each entry's begin as many places earlier as nulls stand before them.
+    starts = np.concatenate([[0], np.cumsum(there)])[starts]
+    ranges = RecordColumns([lists.values.filter(pa.array(there))])
+    if not len(ranges):
+        return [()] * len(records)
+    offsets, lengths = ranges.integers("f1", np.int64), ranges.integers("f2", np.int64)
+    cardinalities = ranges.optional_integers("_CARDINALITY")
+    for bad in np.flatnonzero((offsets < 0) | (lengths < 0) | (cardinalities.values < 0))[:1]:
+        owner = file_names[int(np.searchsorted(starts, bad, side="right")) - 1]
+        raise CorruptMetadataError(
+            f"index file {owner!r} with an impossible range: offset {offsets[bad]}, length {lengths[bad]}, "
+            f"cardinality {cardinalities[bad]}"
+        )
+    columns = (ranges.objects("f0"), offsets.tolist(), lengths.tolist(), cardinalities.tolist())
+    found = list(map(DeletionRange, *columns))
+    return [tuple(found[start:end]) for start, end in itertools.pairwise(starts.tolist())]

@@ -1,0 +1,100 @@
+"""From entries to the files that a snapshot has.
+
+An ADD counts unless some DELETE has its identity, whatever the order of manifests: a file never comes back
+under an identity that was deleted. The identity is partition, bucket, level, name, extra files, embedded
+index and external path: the level, since a file that moves up a level is deleted and added under its old
+name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from app.table.manifests.manifest_entry import FileKind
+from app.table.records.columns import list_codes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from app.table.manifests.manifest import Manifest
+    from app.types.bytes_column import BytesColumn
+
+    Selection: TypeAlias = tuple[Manifest, NDArray[np.int64]]
+
+
+def live_rows(manifests: Sequence[Manifest]) -> list[NDArray[np.int64]]:
+    """The entries of files that are there: per manifest their rows, ascending."""
+    added = [_rows_of_kind(manifest, FileKind.ADD) for manifest in manifests]
+    deleted = [_rows_of_kind(manifest, FileKind.DELETE) for manifest in manifests]
+    if not any(map(len, deleted)):
+        return added
+    deletions = list(zip(manifests, deleted, strict=True))
+    deleted_names = pa.chunked_array([_strings(each.file_names, rows) for each, rows in deletions])
+    # Most files share their name with no deletion; only the others are compared by all that identifies them.
+    suspects = [
+        rows[_is_in(_strings(manifest.file_names, rows), deleted_names)]
+        for manifest, rows in zip(manifests, added, strict=True)
+    ]
+    identities = _identities([*zip(manifests, suspects, strict=True), *deletions])
+    count = sum(map(len, suspects))
+    undone = _is_in(identities[:count], identities[count:])
+    ends = np.cumsum([len(rows) for rows in suspects])[:-1]
+    return [
+        np.setdiff1d(rows, suspect[gone], assume_unique=True)
+        for rows, suspect, gone in zip(added, suspects, np.split(undone, ends), strict=True)
+    ]
+
+
+def removes_files(manifest: Manifest) -> bool:
+    """Whether a manifest has a DELETE."""
+    return len(_rows_of_kind(manifest, FileKind.DELETE)) > 0
+
+
+def _rows_of_kind(manifest: Manifest, kind: FileKind) -> NDArray[np.int64]:
+    return manifest.derived.get_or_make(
+        kind, lambda: np.flatnonzero(manifest.kinds == kind.value), lambda rows: rows.nbytes
+    )
+
+
+def _identities(selections: Sequence[Selection]) -> pa.FixedSizeBinaryArray:
+    """The identities of the selected entries, their parts numbered; equal exactly where the entries' are."""
+    parts = [
+        _codes(_partitions(manifest, rows) for manifest, rows in selections),
+        np.concatenate([manifest.buckets[rows] for manifest, rows in selections]),
+        np.concatenate([manifest.levels[rows] for manifest, rows in selections]),
+        _codes(_strings(manifest.file_names, rows) for manifest, rows in selections),
+        list_codes(pa.concat_arrays([_extra_files(manifest, rows) for manifest, rows in selections]))[0],
+        _codes(_strings(manifest.embedded_indexes, rows) for manifest, rows in selections),
+        _codes(_strings(manifest.external_paths, rows) for manifest, rows in selections),
+    ]
+    numbers = np.column_stack(parts).astype(np.int32)
+    width = numbers.shape[1] * numbers.itemsize
+    return pa.Array.from_buffers(pa.binary(width), len(numbers), [None, pa.py_buffer(numbers)])
+
+
+def _codes(arrays: Iterable[pa.Array]) -> NDArray[np.int32]:
+    """Numbers the strings of several arrays so that equal ones have one number; null is like a string."""
+    return np.asarray(pa.concat_arrays(arrays).dictionary_encode(null_encoding="encode").indices)
+
+
+def _partitions(manifest: Manifest, rows: NDArray[np.int64]) -> pa.LargeBinaryArray:
+    return pa.array(manifest.partitions, pa.large_binary()).take(pa.array(manifest.partition_codes[rows]))
+
+
+def _extra_files(manifest: Manifest, rows: NDArray[np.int64]) -> pa.LargeListArray:
+    lists = pa.LargeListArray.from_arrays(manifest.extra_file_starts, manifest.extra_files.to_arrow())
+    return lists.take(pa.array(rows))
+
+
+def _strings(column: BytesColumn, rows: NDArray[np.int64]) -> pa.LargeBinaryArray:
+    return column.to_arrow().take(pa.array(rows))
+
+
+def _is_in(array: pa.Array, among: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
+    return np.asarray(pc.is_in(array, value_set=among))

@@ -1,0 +1,316 @@
+"""Manifests: files with one record per data file that a commit added or removed.
+
+A record is ``_VERSION int`` (2), ``_KIND int`` (0 ADD, 1 DELETE), ``_PARTITION bytes`` (a serialized row),
+``_BUCKET int``, ``_TOTAL_BUCKETS int`` (of the partition at that time; -1 without buckets) and ``_FILE``:
+
+===========================================  =======================================================
+field                                        meaning
+===========================================  =======================================================
+_FILE_NAME string, _FILE_SIZE long           inside of its bucket directory
+_ROW_COUNT long                              rows, deleted ones included
+_MIN_KEY, _MAX_KEY bytes                     serialized rows of the trimmed primary key
+_KEY_STATS, _VALUE_STATS                     statistics of key columns and of columns
+_MIN_SEQUENCE_NUMBER, _MAX_... long          versions of keys in it
+_SCHEMA_ID long                              the schema it was written with
+_LEVEL int                                   of the merge tree
+_EXTRA_FILES array<string>                   files beside it; one that ends in ``.index`` is its file index
+_CREATION_TIME [null, long]                  milliseconds
+_DELETE_ROW_COUNT [null, long]               rows that retract a key
+_EMBEDDED_FILE_INDEX [null, bytes]           the complete file index, if it is small
+_FILE_SOURCE [null, int]                     0 APPEND, 1 COMPACT
+_VALUE_STATS_COLS [null, array<string>]      columns of _VALUE_STATS, if not all
+_EXTERNAL_PATH [null, string]                where it lies, if not in its bucket directory
+_FIRST_ROW_ID [null, long]                   id of its first row, if the table tracks rows
+_WRITE_COLS [null, array<string>]            columns in the file, if not all
+===========================================  =======================================================
+
+In ORC manifests, statistics of files without ``_DELETE_ROW_COUNT`` may be those of another file: writers
+until 0.5 mixed them up when they merged manifests, and later ones copied what they found. These say
+nothing.
+
+A manifest is decoded into columns, and stays that, since plans look at all of its files. One file can be had
+as an object (:mod:`app.table.manifests.manifest_entry`).
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+import pyarrow as pa
+
+from app.errors import CorruptMetadataError, UnsupportedFormatError
+from app.table.avro.apart import ColumnApart
+from app.table.manifests.derived import Derived
+from app.table.manifests.manifest_entry import (
+    FILE_INDEX_SUFFIX,
+    DataFileMeta,
+    FileKind,
+    FileSource,
+    ManifestEntry,
+)
+from app.table.manifests.record_files import is_orc, read_columns_apart
+from app.table.manifests.row_statistics import STATISTICS, StatisticsColumns
+from app.table.records.columns import NameLists, OptionalIntegers, RecordColumns
+from app.table.records.expected import ArrayOf, Nullable, RecordOf
+from app.types.bytes_column import NULL_LENGTH, BytesColumn
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from app.types.roaring import Buffer
+
+_VERSION = 2
+FILE_RECORD = RecordOf(
+    {
+        "_FILE_NAME": "string",
+        "_FILE_SIZE": "long",
+        "_ROW_COUNT": "long",
+        "_MIN_KEY": "bytes",
+        "_MAX_KEY": "bytes",
+        "_KEY_STATS": STATISTICS,
+        "_VALUE_STATS": STATISTICS,
+        "_MIN_SEQUENCE_NUMBER": "long",
+        "_MAX_SEQUENCE_NUMBER": "long",
+        "_SCHEMA_ID": "long",
+        "_LEVEL": "int",
+        "_EXTRA_FILES": ArrayOf("string"),
+        "_CREATION_TIME": Nullable("long"),
+        "_DELETE_ROW_COUNT": Nullable("long"),
+        "_EMBEDDED_FILE_INDEX": Nullable("bytes"),
+        "_FILE_SOURCE": Nullable("int"),
+        "_VALUE_STATS_COLS": Nullable(ArrayOf("string")),
+        "_EXTERNAL_PATH": Nullable("string"),
+        "_FIRST_ROW_ID": Nullable("long"),
+        "_WRITE_COLS": Nullable(ArrayOf("string")),
+    }
+)
+RECORD = RecordOf(
+    {
+        "_VERSION": "int",
+        "_KIND": "int",
+        "_PARTITION": "bytes",
+        "_BUCKET": "int",
+        "_TOTAL_BUCKETS": "int",
+        "_FILE": FILE_RECORD,
+    }
+)
+_INDEX_MAGIC = bytes.fromhex("00054e4ed01a35ae")
+EMBEDDED = ColumnApart(("_FILE", "_EMBEDDED_FILE_INDEX"), _INDEX_MAGIC)
+_UNKNOWN_SOURCE = -1
+_ARITY_BYTES = 4
+_MEMORY_PER_MANIFEST = 18_000
+"""Of the objects around the columns, measured; of small manifests that is nearly all."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Manifest:
+    """The entries of one manifest, in order, as columns of shape (n,) that are named after the fields above.
+
+    Attributes:
+        decoded_bytes: memory of the decoded records, which byte strings lie in.
+        kinds: int8, values of :class:`FileKind`.
+        partitions: the different partitions.
+        partition_codes: int32: which of them.
+        buckets: int32.
+        total_buckets: int32.
+        file_names: UTF-8.
+        file_sizes: int64, bytes.
+        row_counts: int64.
+        min_keys: serialized rows.
+        max_keys: serialized rows.
+        key_statistics: of the key columns.
+        value_statistics: of the columns that ``value_statistics_columns`` names, or of all.
+        min_sequence_numbers: int64.
+        max_sequence_numbers: int64.
+        schema_ids: int64.
+        levels: int32.
+        extra_file_starts: int64, shape (n + 1,): where the names of each file begin in ``extra_files``.
+        extra_files: UTF-8, names of all files one behind the other.
+        creation_times: milliseconds.
+        delete_row_counts: rows that retract a key.
+        embedded_indexes: null where there is none.
+        file_sources: int8, values of :class:`FileSource`, -1 where unknown.
+        value_statistics_columns: none where it is every column.
+        external_paths: UTF-8, null where the file lies in its bucket directory.
+        first_row_ids: ids of first rows.
+        write_columns: none where it is every column.
+        derived: what was computed of the columns.
+    """
+
+    decoded_bytes: int
+    kinds: NDArray[np.int8]
+    partitions: tuple[bytes, ...]
+    partition_codes: NDArray[np.int32]
+    buckets: NDArray[np.int32]
+    total_buckets: NDArray[np.int32]
+    file_names: BytesColumn
+    file_sizes: NDArray[np.int64]
+    row_counts: NDArray[np.int64]
+    min_keys: BytesColumn
+    max_keys: BytesColumn
+    key_statistics: StatisticsColumns
+    value_statistics: StatisticsColumns
+    min_sequence_numbers: NDArray[np.int64]
+    max_sequence_numbers: NDArray[np.int64]
+    schema_ids: NDArray[np.int64]
+    levels: NDArray[np.int32]
+    extra_file_starts: NDArray[np.int64]
+    extra_files: BytesColumn
+    creation_times: OptionalIntegers
+    delete_row_counts: OptionalIntegers
+    embedded_indexes: BytesColumn
+    file_sources: NDArray[np.int8]
+    value_statistics_columns: NameLists
+    external_paths: BytesColumn
+    first_row_ids: OptionalIntegers
+    write_columns: NameLists
+    derived: Derived = field(default_factory=Derived)
+
+    @classmethod
+    def parse(cls, data: Buffer) -> Self:
+        """Reads a manifest.
+
+        Raises:
+            CorruptMetadataError: the bytes are no manifest.
+            UnsupportedFormatError: it is of another version or format.
+        """
+        entries, embedded_indexes = read_columns_apart(data, RECORD, EMBEDDED)
+        files = entries.records("_FILE")
+        _check(entries, files)
+        partition_codes, partitions = entries.coded_bytes("_PARTITION")
+        extra_files = files.lists("_EXTRA_FILES", pa.string())
+        delete_row_counts = files.optional_integers("_DELETE_ROW_COUNT")
+        may_be_false = ~delete_row_counts.known & is_orc(data)
+        return cls(
+            decoded_bytes=entries.nbytes + embedded_indexes.data.nbytes,
+            kinds=entries.integers("_KIND", np.int8),
+            partitions=partitions,
+            partition_codes=partition_codes,
+            buckets=entries.integers("_BUCKET", np.int32),
+            total_buckets=entries.integers("_TOTAL_BUCKETS", np.int32),
+            file_names=files.strings("_FILE_NAME"),
+            file_sizes=files.integers("_FILE_SIZE", np.int64),
+            row_counts=files.integers("_ROW_COUNT", np.int64),
+            min_keys=files.strings("_MIN_KEY"),
+            max_keys=files.strings("_MAX_KEY"),
+            key_statistics=StatisticsColumns.of(files.records("_KEY_STATS")).without(may_be_false),
+            value_statistics=StatisticsColumns.of(files.records("_VALUE_STATS")).without(may_be_false),
+            min_sequence_numbers=files.integers("_MIN_SEQUENCE_NUMBER", np.int64),
+            max_sequence_numbers=files.integers("_MAX_SEQUENCE_NUMBER", np.int64),
+            schema_ids=files.integers("_SCHEMA_ID", np.int64),
+            levels=files.integers("_LEVEL", np.int32),
+            extra_file_starts=np.asarray(extra_files.offsets).astype(np.int64),
+            extra_files=BytesColumn.from_arrow(extra_files.values),
+            creation_times=files.optional_integers("_CREATION_TIME"),
+            delete_row_counts=delete_row_counts,
+            embedded_indexes=embedded_indexes,
+            file_sources=_sources(files.optional_integers("_FILE_SOURCE")),
+            value_statistics_columns=NameLists.of(files.lists("_VALUE_STATS_COLS", pa.string())),
+            external_paths=files.strings("_EXTERNAL_PATH"),
+            first_row_ids=files.optional_integers("_FIRST_ROW_ID"),
+            write_columns=NameLists.of(files.lists("_WRITE_COLS", pa.string())),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that the columns and what was computed of them keep alive, at most."""
+        return _MEMORY_PER_MANIFEST + self.decoded_bytes + _own_bytes(self) + self.derived.nbytes
+
+    def side_indexes(self) -> BytesColumn:
+        """The extra file that is the file index of each file, null where there is none.
+
+        Raises:
+            CorruptMetadataError: more than one extra file claims to be it.
+        """
+        found = np.flatnonzero(self.extra_files.ends_with(FILE_INDEX_SUFFIX.encode()))
+        owners = np.searchsorted(self.extra_file_starts, found, side="right") - 1
+        for row in owners[1:][owners[1:] == owners[:-1]][:1]:
+            raise CorruptMetadataError(f"{self.file_name(row)} has more than one index file")
+        starts, lengths = np.zeros(len(self.kinds), np.int64), np.full(len(self.kinds), NULL_LENGTH, np.int64)
+        starts[owners], lengths[owners] = self.extra_files.starts[found], self.extra_files.lengths[found]
+        return BytesColumn(self.extra_files.data, starts, lengths)
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether a file has keys with columns, as files of append tables have not."""
+        keys = self.min_keys.take(np.flatnonzero(self.min_keys.lengths >= _ARITY_BYTES))
+        return bool(keys.gather(0, _ARITY_BYTES).any())
+
+    def file_name(self, row: int) -> str:
+        """The name of one file."""
+        return _text(self.file_names, row)
+
+    def entry(self, row: int) -> ManifestEntry:
+        """One entry as an object."""
+        source = int(self.file_sources[row])
+        extra_files = range(int(self.extra_file_starts[row]), int(self.extra_file_starts[row + 1]))
+        file = DataFileMeta(
+            file_name=self.file_name(row),
+            file_size=int(self.file_sizes[row]),
+            row_count=int(self.row_counts[row]),
+            min_key=self.min_keys[row] or b"",
+            max_key=self.max_keys[row] or b"",
+            key_statistics=self.key_statistics.row(row),
+            value_statistics=self.value_statistics.row(row),
+            min_sequence_number=int(self.min_sequence_numbers[row]),
+            max_sequence_number=int(self.max_sequence_numbers[row]),
+            schema_id=int(self.schema_ids[row]),
+            level=int(self.levels[row]),
+            extra_files=tuple(_text(self.extra_files, each) for each in extra_files),
+            creation_time_millis=self.creation_times[row],
+            delete_row_count=self.delete_row_counts[row],
+            embedded_index=self.embedded_indexes[row],
+            file_source=None if source == _UNKNOWN_SOURCE else FileSource(source),
+            value_statistics_columns=self.value_statistics_columns[row],
+            external_path=None if self.external_paths.lengths[row] < 0 else _text(self.external_paths, row),
+            first_row_id=self.first_row_ids[row],
+            write_columns=self.write_columns[row],
+        )
+        return ManifestEntry(
+            FileKind(int(self.kinds[row])),
+            self.partitions[self.partition_codes[row]],
+            int(self.buckets[row]),
+            int(self.total_buckets[row]),
+            file,
+        )
+
+
+def _check(entries: RecordColumns, files: RecordColumns) -> None:
+    versions = entries.integers("_VERSION", np.int32)
+    for row in np.flatnonzero(versions != _VERSION)[:1]:
+        raise UnsupportedFormatError(f"manifests of version {versions[row]} cannot be read")
+    kinds = entries.integers("_KIND", np.int32)
+    for row in np.flatnonzero((kinds != FileKind.ADD) & (kinds != FileKind.DELETE))[:1]:
+        raise CorruptMetadataError(f"expected a manifest entry of kind 0 or 1, found {kinds[row]}")
+    sizes, rows = files.integers("_FILE_SIZE", np.int64), files.integers("_ROW_COUNT", np.int64)
+    for row in np.flatnonzero((sizes < 0) | (rows < 0))[:1]:
+        name = _text(files.strings("_FILE_NAME"), row)
+        raise CorruptMetadataError(f"data file {name!r} with {sizes[row]} bytes and {rows[row]} rows")
+
+
+def _sources(stored: OptionalIntegers) -> NDArray[np.int8]:
+    known = stored.known & np.isin(stored.values, list(FileSource))
+    return np.where(known, stored.values, _UNKNOWN_SOURCE).astype(np.int8)
+
+
+def _text(names: BytesColumn, row: int) -> str:
+    """A string that is there; it was checked to be UTF-8 when it was decoded."""
+    return (names[row] or b"").decode()
+
+
+def _own_bytes(part: object) -> int:
+    """Bytes of the arrays and objects in it, without the decoded records that byte strings lie in."""
+    match part:
+        case np.ndarray():
+            return part.nbytes
+        case BytesColumn():
+            return part.starts.nbytes + part.lengths.nbytes
+        case tuple():
+            return sys.getsizeof(part) + sum(map(_own_bytes, part))
+        case _ if is_dataclass(part):
+            return sum(_own_bytes(getattr(part, each.name)) for each in fields(part))
+        case _:
+            return sys.getsizeof(part)

@@ -1,0 +1,33 @@
+"""What a reader expects of metadata records, whichever format they are in; types have Avro's names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Nullable:
+    """A union with null."""
+
+    inner: Expected
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayOf:
+    """An array."""
+
+    items: Expected
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordOf:
+    """A record with at least these fields, save nullable ones."""
+
+    fields: Mapping[str, Expected]
+
+
+Expected: TypeAlias = "str | Nullable | ArrayOf | RecordOf"

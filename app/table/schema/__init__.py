@@ -1,0 +1,1 @@
+"""Schemas, the options in them, and partition values; imports no other package of :mod:`app.table`."""

@@ -1,0 +1,180 @@
+"""Partition values, and the directories that are named after them.
+
+The values stand in an entry's partition row. Directories are derived from values, never the other way
+round: null, an empty string and a blank one share a directory. A directory is ``name=value``, one level per
+partition column; characters of the table below are written ``%XX``, all others as they are.
+
+===============  =====================================  =========================================
+type             text with partition.legacy-name        text without
+===============  =====================================  =========================================
+DATE             ``19723`` (days)                       ``2024-01-01``
+TIME             ``1000`` (milliseconds)                ``00:00:01``
+timestamps       ``2023-11-14T22:13:20.123``            ``2023-11-14 22:13:20.123``
+FLOAT, DOUBLE    ``1.0E10``, as Java prints them        the same
+all others       plain                                  the same
+===============  =====================================  =========================================
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from app.errors import UnsupportedFormatError
+from app.types import DataType, TypeRoot, Value, to_json
+from app.types.binary_row import read_row
+from app.types.civil_time import civil_date
+from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, TIMESTAMP_ROOTS
+from app.types.values import NANOS_PER_MILLI
+
+if TYPE_CHECKING:
+    from app.table.schema.schema import TableSchema
+    from app.types import Json
+
+_ESCAPED = re.compile(r"""[\x01-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
+_NO_BREAK_SPACES = frozenset("\u00a0\u2007\u202f")
+_JAVA_CONTROL_SPACES = frozenset("\t\n\v\f\r\x1c\x1d\x1e\x1f")
+_NANOS_PER_DAY = 86_400_000_000_000
+_NANOS_PER_SECOND = 1_000_000_000
+_PLAIN_BELOW = 7
+_PLAIN_FROM = -3
+
+
+def partition_values(partition: bytes, schema: TableSchema) -> tuple[Value | None, ...]:
+    """The values of the partition columns, in their order.
+
+    Raises:
+        CorruptMetadataError: the row does not have these columns.
+    """
+    return read_row(partition, [column.type for column in schema.partition_fields])
+
+
+def partition_json(row: bytes, schema: TableSchema) -> dict[str, Json]:
+    """The values of a partition row as typed JSON by column name; arguments and errors as above."""
+    values = zip(schema.partition_fields, partition_values(row, schema), strict=True)
+    return {field.name: to_json(value, field.type) for field, value in values}
+
+
+def partition_path(partition: bytes, schema: TableSchema) -> str:
+    """The directory of a partition, ``a=1/b=x``; empty for tables without partitions.
+
+    Raises:
+        CorruptMetadataError: the row does not have the partition columns.
+        UnsupportedFormatError: a column's type has no text that could be told from its value.
+    """
+    columns = zip(schema.partition_fields, partition_values(partition, schema), strict=True)
+    return "/".join(
+        f"{escape(column.name)}={escape(_directory_text(value, column.type, schema))}"
+        for column, value in columns
+    )
+
+
+def escape(text: str) -> str:
+    """``text`` as part of a directory name."""
+    return _ESCAPED.sub(lambda found: f"%{ord(found.group()):02X}", text)
+
+
+def _directory_text(value: Value | None, data_type: DataType, schema: TableSchema) -> str:
+    if value is None:
+        return schema.options.default_partition
+    legacy = schema.options.legacy_partition_names
+    text = _text(value, data_type, legacy=legacy)
+    return schema.options.default_partition if all(map(_is_java_blank, text)) else text
+
+
+def _is_java_blank(char: str) -> bool:
+    if char in _JAVA_CONTROL_SPACES:
+        return True
+    return unicodedata.category(char) in ("Zs", "Zl", "Zp") and char not in _NO_BREAK_SPACES
+
+
+def _text(value: Value, data_type: DataType, *, legacy: bool) -> str:
+    root = data_type.root
+    if isinstance(value, bytes):
+        if root in BINARY_ROOTS and legacy:
+            # Java prints the address of the array.
+            raise UnsupportedFormatError(f"the directory of a {data_type} partition has no fixed name")
+        return value.decode(errors="replace")
+    if root in FLOATING_ROOTS:
+        return _java_float(float(value), data_type)
+    if root in TIMESTAMP_ROOTS:
+        # Without legacy names the engine prints local timestamps in its own zone; services run it in UTC.
+        return _iso_timestamp(int(value)) if legacy else _sql_timestamp(int(value), data_type.precision)
+    match root:
+        case TypeRoot.BOOLEAN:
+            return "true" if value else "false"
+        case TypeRoot.DATE if not legacy:
+            return _date(int(value))
+        case TypeRoot.TIME if not legacy:
+            return _sql_time(int(value), data_type.precision)
+        case TypeRoot.DECIMAL:
+            return str(to_json(value, data_type))
+        case _:
+            return str(value)
+
+
+def _date(days: int) -> str:
+    year, month, day = civil_date(days)
+    return f"{'-' if year < 0 else ''}{abs(year):04}-{month:02}-{day:02}"
+
+
+def _clock(nanos: int) -> tuple[str, str, int]:
+    """``(HH:mm, ss, nanoseconds)`` of a time of day."""
+    seconds, fraction = divmod(nanos, _NANOS_PER_SECOND)
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}", f"{seconds % 60:02}", fraction
+
+
+def _iso_timestamp(nanos: int) -> str:
+    """As Java's ``LocalDateTime`` prints itself: no seconds if they are zero, three, six or nine digits."""
+    days, time = divmod(nanos, _NANOS_PER_DAY)
+    minutes, seconds, fraction = _clock(time)
+    day = _date(days)
+    text = f"{day}T{minutes}" if day[0] == "-" or len(day) == len("2024-01-01") else f"+{day}T{minutes}"
+    if fraction == 0:
+        return text if seconds == "00" else f"{text}:{seconds}"
+    digits = f"{fraction:09}"
+    while digits.endswith("000"):
+        digits = digits[:-3]
+    return f"{text}:{seconds}.{digits}"
+
+
+def _sql_timestamp(nanos: int, precision: int) -> str:
+    """At least ``precision`` fraction digits, more if the value has them."""
+    days, time = divmod(nanos, _NANOS_PER_DAY)
+    minutes, seconds, fraction = _clock(time)
+    digits = f"{fraction:09}"
+    while len(digits) > precision and digits.endswith("0"):
+        digits = digits[:-1]
+    return f"{_date(days)} {minutes}:{seconds}" + (f".{digits}" if digits else "")
+
+
+def _sql_time(millis: int, precision: int) -> str:
+    """At most ``precision`` fraction digits, no zeros at the end, but one digit if there may be any."""
+    minutes, seconds, fraction = _clock(millis * NANOS_PER_MILLI)
+    digits = f"{fraction:09}"[:precision].rstrip("0") or "0"
+    return f"{minutes}:{seconds}" + (f".{digits}" if precision else "")
+
+
+def _java_float(number: float, data_type: DataType) -> str:
+    """The shortest digits that tell the value from its neighbours, in Java's notation (since Java 19)."""
+    if math.isnan(number):
+        return "NaN"
+    if math.isinf(number):
+        return "Infinity" if number > 0 else "-Infinity"
+    if number == 0:
+        return "-0.0" if math.copysign(1, number) < 0 else "0.0"
+    exact = np.float32(number) if data_type.root is TypeRoot.FLOAT else np.float64(number)
+    shortest = Decimal(np.format_float_scientific(exact, unique=True, trim="-"))
+    shown, exponent = "".join(map(str, shortest.as_tuple().digits)), shortest.adjusted()
+    minus = "-" if number < 0 else ""
+    if not _PLAIN_FROM <= exponent < _PLAIN_BELOW:
+        return f"{minus}{shown[0]}.{shown[1:] or '0'}E{exponent}"
+    if exponent < 0:
+        return f"{minus}0.{'0' * (-exponent - 1)}{shown}"
+    whole = shown[: exponent + 1].ljust(exponent + 1, "0")
+    return f"{minus}{whole}.{shown[exponent + 1 :] or '0'}"

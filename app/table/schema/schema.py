@@ -1,0 +1,174 @@
+"""Schemas: ``schema/schema-<id>``, one JSON document per change of columns or options.
+
+================  ==============================================================================
+member            meaning
+================  ==============================================================================
+version           1 (or absent), 2 or 3; older ones had other defaults, see below
+id                number of the schema, from 0
+fields            columns: ``id`` (for ever), ``name``, ``type``, ``description``
+highestFieldId    so that a dropped column's id is never given again
+partitionKeys     names
+primaryKeys       names; none: an append table
+options           strings by name
+comment           of the table
+timeMillis        when it was committed
+================  ==============================================================================
+
+Before version 2 a table had one bucket unless it said otherwise, before version 3 its files were ORC.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Self
+
+from app.errors import CorruptMetadataError, RequestError
+from app.table.schema.digest import content_digest
+from app.table.schema.json_object import JsonObject
+from app.table.schema.options import POSTPONED_BUCKETS, UNBOUNDED_BUCKETS, MergeEngine, TableOptions
+from app.types import DataField, parse_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_VERSION_07 = 1
+_VERSION_08 = 2
+
+
+class BucketMode(StrEnum):
+    """How rows come into buckets."""
+
+    HASH_FIXED = "HASH_FIXED"
+    HASH_DYNAMIC = "HASH_DYNAMIC"
+    CROSS_PARTITION = "CROSS_PARTITION"
+    """Dynamic, where a key may move between partitions: the primary key lacks a partition column."""
+    BUCKET_UNAWARE = "BUCKET_UNAWARE"
+    """An append table without buckets: everything lies in bucket 0."""
+    POSTPONE_MODE = "POSTPONE_MODE"
+    """Rows wait in bucket -2 until a compaction assigns them."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """One schema of a table.
+
+    Attributes:
+        id: its number.
+        fields: the columns in order.
+        partition_keys: names of the partition columns.
+        primary_keys: names of the primary key columns; empty for append tables.
+        options: with the defaults of the schema's version filled in.
+        comment: of the table.
+        time_millis: when it was committed; 0 if that is not recorded.
+        digest: of the file's bytes.
+        by_id: the columns by their ids.
+        by_name: the columns by their names.
+        nbytes: about how much memory the object takes.
+    """
+
+    id: int
+    fields: tuple[DataField, ...]
+    partition_keys: tuple[str, ...] = ()
+    primary_keys: tuple[str, ...] = ()
+    options: TableOptions = field(default_factory=lambda: TableOptions({}))
+    comment: str | None = None
+    time_millis: int = 0
+    digest: str = ""
+    by_id: Mapping[int, DataField] = field(init=False, repr=False, compare=False)
+    by_name: Mapping[str, DataField] = field(init=False, repr=False, compare=False)
+    nbytes: int = field(default=0, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_id", MappingProxyType({column.id: column for column in self.fields}))
+        object.__setattr__(self, "by_name", MappingProxyType({column.name: column for column in self.fields}))
+        if not len(self.by_id) == len(self.by_name) == len(self.fields):
+            raise CorruptMetadataError(f"schema {self.id} has two columns of one name or id")
+        for name in (*self.partition_keys, *self.primary_keys, *self.options.bucket_key):
+            if name not in self.by_name:
+                raise CorruptMetadataError(f"schema {self.id} has a key column {name!r} that is no column")
+
+    @classmethod
+    def parse(cls, data: bytes) -> Self:
+        """Reads a schema file.
+
+        Raises:
+            CorruptMetadataError: the bytes are no schema.
+        """
+        document = JsonObject.parse(data, "a schema")
+        version = document.integer("version", _VERSION_07)
+        options = document.text_map("options")
+        if version <= _VERSION_07:
+            options.setdefault("bucket", "1")
+        if version <= _VERSION_08:
+            options.setdefault("file.format", "orc")
+        return cls(
+            id=document.integer("id"),
+            fields=tuple(_parse_field(column) for column in document.objects("fields")),
+            partition_keys=document.texts("partitionKeys"),
+            primary_keys=document.texts("primaryKeys"),
+            options=TableOptions(MappingProxyType(options)),
+            comment=document.optional_text("comment"),
+            time_millis=document.integer("timeMillis", 0),
+            digest=content_digest(data),
+            nbytes=_MEMORY_PER_BYTE * len(data),
+        )
+
+    @property
+    def partition_fields(self) -> tuple[DataField, ...]:
+        """The partition columns, in the order of directories and partition rows."""
+        return self._named(self.partition_keys)
+
+    @property
+    def trimmed_primary_keys(self) -> tuple[DataField, ...]:
+        """The primary key without partition columns: what keys of files and of dynamic buckets consist of."""
+        return self._named(name for name in self.primary_keys if name not in self.partition_keys)
+
+    @property
+    def bucket_key(self) -> tuple[DataField, ...]:
+        """The columns whose hash chooses a fixed bucket; empty if rows are not hashed."""
+        return self._named(self.options.bucket_key) or self.trimmed_primary_keys
+
+    @property
+    def bucket_mode(self) -> BucketMode:
+        """How rows come into buckets."""
+        match self.options.bucket:
+            case n if n == POSTPONED_BUCKETS:
+                return BucketMode.POSTPONE_MODE
+            case n if n != UNBOUNDED_BUCKETS:
+                return BucketMode.HASH_FIXED
+            case _ if not self.primary_keys:
+                return BucketMode.BUCKET_UNAWARE
+            case _ if set(self.partition_keys) <= set(self.primary_keys):
+                return BucketMode.HASH_DYNAMIC
+            case _:
+                return BucketMode.CROSS_PARTITION
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether files of releases 0.4 and 0.5 count equal rows, each of which is its own key."""
+        return self.options.change_log and not self.primary_keys
+
+    @property
+    def merge_engine(self) -> MergeEngine | None:
+        """The merge engine; None for append tables."""
+        return self.options.merge_engine if self.primary_keys else None
+
+    def _named(self, names: Iterable[str]) -> tuple[DataField, ...]:
+        return tuple(self.by_name[name] for name in names)
+
+
+# Parsed JSON of short strings takes several times the room of its text.
+_MEMORY_PER_BYTE = 8
+
+
+def _parse_field(column: JsonObject) -> DataField:
+    name, written = column.text("name"), column.member("type")
+    if not isinstance(written, str | dict):
+        raise CorruptMetadataError(f"column {name!r} must have a type, found {written!r:.50}")
+    try:
+        data_type = parse_type(written)
+    except RequestError as error:
+        raise CorruptMetadataError(f"column {name!r}: {error}") from error
+    return DataField(column.integer("id"), name, data_type, column.optional_text("description"))

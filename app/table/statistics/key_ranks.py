@@ -1,0 +1,124 @@
+"""Keys of many files as numbers that compare as the keys do.
+
+Which files of a bucket merge is a matter of whether their ranges of keys overlap. A key is a row of several
+columns; ranked among all keys of the files in question it is one integer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from app.table.statistics.bounds_cast import bounds_cast
+from app.table.statistics.row_columns import RowColumns
+from app.types.grouping import alike
+from app.types.value_arrays import concat
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from app.table.manifests.manifest import Manifest
+    from app.table.schema.schema import TableSchema
+    from app.table.statistics.bounds_cast import Cast
+    from app.types import DataField
+    from app.types.bytes_column import BytesColumn
+    from app.types.value_arrays import Values
+
+    Column: TypeAlias = tuple[Values, NDArray[np.bool_]]
+
+
+def key_ranks(
+    parts: Sequence[tuple[Manifest, NDArray[np.int64]]],
+    schema_of: Callable[[int], TableSchema],
+    schema: TableSchema,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Ranks of the smallest and largest key of every file among all of these keys.
+
+    Keys are those of the trimmed primary key, column by column, NULL before every value. A key that was
+    written with columns that do not compare with today's ranges over everything: its smallest rank is
+    below, its largest above all others.
+
+    Args:
+        parts: manifests, and which of their files.
+        schema_of: the schema with a given id.
+        schema: the schema that the plan is made with.
+
+    Returns:
+        Ranks of smallest keys and ranks of largest keys, int64, for the files of all parts one after the
+        other; equal keys have equal ranks.
+
+    Raises:
+        CorruptMetadataError: a key does not have the columns that it should have.
+    """
+    key = schema.trimmed_primary_keys
+    places: list[NDArray[np.int64]] = []
+    smallest: list[list[Column]] = []
+    largest: list[list[Column]] = []
+    files = 0
+    for manifest, rows in parts:
+        for group in alike(manifest.schema_ids[rows]):
+            some = rows[group]
+            written = schema_of(int(manifest.schema_ids[some[0]])).trimmed_primary_keys
+            casts = _casts(written, key)
+            if casts is not None:
+                places.append(files + group)
+                smallest.append(_read_keys(manifest, manifest.min_keys, some, written, casts))
+                largest.append(_read_keys(manifest, manifest.max_keys, some, written, casts))
+        files += len(rows)
+    ranks = _rank(smallest + largest, len(key), 2 * sum(map(len, places)))
+    low, high = np.full(files, -1), np.full(files, ranks.max(initial=0) + 1)
+    if places:
+        low[np.concatenate(places)], high[np.concatenate(places)] = np.split(ranks, 2)
+    return low, high
+
+
+def _casts(written: Sequence[DataField], key: Sequence[DataField]) -> list[Cast] | None:
+    """What turns the columns of a key that was written into those of today's key."""
+    if [each.id for each in written] != [each.id for each in key]:
+        return None
+    casts = [bounds_cast(old.type, new.type) for old, new in zip(written, key, strict=True)]
+    return None if None in casts else [each for each in casts if each is not None]
+
+
+def _read_keys(
+    manifest: Manifest,
+    keys: BytesColumn,
+    rows: NDArray[np.int64],
+    written: Sequence[DataField],
+    casts: Sequence[Cast],
+) -> list[Column]:
+    def name_of(at: int) -> str:
+        return f"keys of {manifest.file_name(int(rows[at]))}"
+
+    stored = RowColumns(keys.take(rows), len(written), name_of)
+    columns = [stored.read(index, column.type) for index, column in enumerate(written)]
+    return [(cast(values), known) for cast, (values, known) in zip(casts, columns, strict=True)]
+
+
+def _rank(parts: Sequence[Sequence[Column]], columns: int, keys: int) -> NDArray[np.int64]:
+    """Dense ranks of the rows of all parts, compared column by column."""
+    ranks = np.zeros(keys, np.int64)
+    for column in range(columns if parts else 0):
+        values = concat([part[column][0] for part in parts])
+        known = np.concatenate([part[column][1] for part in parts])
+        further = column_ranks(values, known)
+        # Both are below the number of keys, so that their product is an int64.
+        together = ranks * (further.max(initial=0) + 1) + further
+        ranks = further if column == 0 else np.unique(together, return_inverse=True)[1]
+    return ranks
+
+
+def column_ranks(values: Values, known: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Dense ranks in SQL's order from 1, and 0 for NULL."""
+    ranks = np.zeros(len(known), np.int64)
+    if isinstance(values, np.ndarray):
+        # NumPy orders floating point as SQL does: zeros are equal, NaN is equal to itself and stands last.
+        ranks[known] = np.unique(values[known], return_inverse=True)[1] + 1
+    else:
+        ranks[known] = pc.rank(values.filter(pa.array(known)), tiebreaker="dense")
+    return ranks

@@ -1,0 +1,189 @@
+"""Statistics of a data file in the columns of the schema that a plan is made with.
+
+A file's statistics are about the columns of *its* schema, under the names and types they had then. Columns
+are matched by id; bounds are carried over to a changed type only where that keeps every value and their
+order, otherwise they are unknown. A bound need not be a value of the file: bounds of strings are cut after
+some characters.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from app.errors import CorruptMetadataError
+from app.predicates.column_bounds import UNKNOWN_COUNT, ColumnBounds
+from app.table.statistics.bounds_cast import bounds_cast
+from app.table.statistics.row_columns import RowColumns
+from app.table.statistics.trusted_bounds import trusted_bounds
+from app.types.data_types import DataField, DataType, TypeRoot
+from app.types.grouping import alike
+from app.types.value_arrays import placeholders
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from app.table.manifests.manifest import Manifest
+    from app.table.manifests.row_statistics import StatisticsColumns
+    from app.table.schema.schema import TableSchema
+
+SchemaOf: TypeAlias = "Callable[[int], TableSchema]"
+
+# Columns that the engine adds where rows are tracked; they may be in files but are in no schema.
+_ROW_TRACKING = {
+    name: DataField(-1, name, DataType(TypeRoot.BIGINT)) for name in ("_ROW_ID", "_SEQUENCE_NUMBER")
+}
+
+
+def value_bounds(
+    manifest: Manifest, rows: NDArray[np.int64], column: DataField, schema_of: SchemaOf
+) -> ColumnBounds:
+    """What statistics say of a column in some of a manifest's files.
+
+    A column that came into the table after a file was written is known to be all null in it.
+
+    Args:
+        manifest: the manifest.
+        rows: which of its files, shape (n,).
+        column: a column of the schema that the plan is made with.
+        schema_of: the schema with a given id.
+
+    Returns:
+        Bounds in the type of ``column``, shape (n,).
+
+    Raises:
+        CorruptMetadataError: the stored statistics do not have the columns they should have.
+    """
+    stored, listed = manifest.value_statistics, manifest.value_statistics_columns
+
+    def read(some: NDArray[np.int64]) -> ColumnBounds:
+        first = int(some[0])
+        file_schema = schema_of(int(manifest.schema_ids[first]))
+        names = manifest.write_columns[first] if listed.codes[first] < 0 else listed[first]
+        columns = _value_columns(names, file_schema, manifest.file_name(first))
+        # A file of old has no slot for a column that came later; other slots may just not be stored.
+        absent = column.id not in file_schema.by_id
+        return _read_slot(manifest, stored, some, columns, column, null_if_missing=absent)
+
+    layouts = manifest.schema_ids, listed.codes, manifest.write_columns.codes, stored.say_nothing
+    return _read_alike(manifest, rows, layouts, column, read)
+
+
+def key_bounds(
+    manifest: Manifest, rows: NDArray[np.int64], column: DataField, schema_of: SchemaOf
+) -> ColumnBounds:
+    """What statistics of keys say of a column; nothing, where it is not in the trimmed primary key.
+
+    Arguments as above.
+
+    Raises:
+        CorruptMetadataError: the stored statistics do not have the key's columns.
+    """
+
+    def read(some: NDArray[np.int64]) -> ColumnBounds:
+        columns = schema_of(int(manifest.schema_ids[some[0]])).trimmed_primary_keys
+        return _read_slot(manifest, stored, some, columns, column, null_if_missing=False)
+
+    stored = manifest.key_statistics
+    return _read_alike(manifest, rows, (manifest.schema_ids, stored.say_nothing), column, read)
+
+
+def _read_alike(
+    manifest: Manifest,
+    rows: NDArray[np.int64],
+    layouts: Sequence[NDArray[np.integer] | NDArray[np.bool_]],
+    column: DataField,
+    read: Callable[[NDArray[np.int64]], ColumnBounds],
+) -> ColumnBounds:
+    """Reads the files together that have the same columns, and puts them back into their order."""
+    groups = alike(*(each[rows] for each in layouts))
+    if not groups:
+        return _unknown(column.type, np.zeros(0, np.int64), np.zeros(0, np.int64))
+    stated = ColumnBounds.concat([read(rows[group]) for group in groups]) if len(groups) > 1 else read(rows)
+    if len(groups) > 1:
+        stated = stated.take(np.argsort(np.concatenate(groups)))
+    return trusted_bounds(stated, column.type, manifest.file_names.take(rows))
+
+
+def _read_slot(
+    manifest: Manifest,
+    stored: StatisticsColumns,
+    rows: NDArray[np.int64],
+    columns: Sequence[DataField],
+    column: DataField,
+    *,
+    null_if_missing: bool,
+) -> ColumnBounds:
+    """The statistics of files with the same columns, as stored but for their type."""
+    row_count = manifest.row_counts[rows]
+    slots = [slot for slot, each in enumerate(columns) if each.id == column.id]
+    if not slots:
+        missing = row_count if null_if_missing else np.full(len(rows), UNKNOWN_COUNT)
+        return _unknown(column.type, missing, row_count)
+    if stored.say_nothing[rows[0]]:
+        return _unknown(column.type, np.full(len(rows), UNKNOWN_COUNT), row_count)
+    slot, written = slots[-1], columns[slots[-1]].type
+
+    def name_of(at: int) -> str:
+        return f"statistics of {manifest.file_name(int(rows[at]))}"
+
+    null_count = _null_counts(stored, rows, slot, len(columns), name_of)
+    null_count = np.where((null_count >= 0) & (null_count <= row_count), null_count, UNKNOWN_COUNT)
+    cast = bounds_cast(written, column.type)
+    if cast is None:
+        # A reader may make nulls of values that the new type cannot hold; of nulls it makes nothing else.
+        return _unknown(column.type, np.where(null_count == row_count, null_count, UNKNOWN_COUNT), row_count)
+    low, has_low = RowColumns(stored.min_values.take(rows), len(columns), name_of).read(slot, written)
+    high, has_high = RowColumns(stored.max_values.take(rows), len(columns), name_of).read(slot, written)
+    return ColumnBounds(
+        cast(low), cast(high), has_low, has_high, null_count, row_count, np.zeros(len(rows), np.bool_)
+    )
+
+
+def _null_counts(
+    stored: StatisticsColumns,
+    rows: NDArray[np.int64],
+    slot: int,
+    columns: int,
+    name_of: Callable[[int], str],
+) -> NDArray[np.int64]:
+    starts = stored.null_count_starts[rows]
+    counted = stored.null_count_starts[rows + 1] - starts
+    for at in np.flatnonzero((counted != columns) & (counted != 0))[:1]:
+        raise CorruptMetadataError(
+            f"{name_of(at)}: expected null counts of {columns} columns, found {counted[at]}"
+        )
+    found = np.full(len(rows), UNKNOWN_COUNT)
+    known = counted != 0
+    found[known] = stored.null_counts[starts[known] + slot]
+    return found
+
+
+def _unknown(
+    data_type: DataType, null_count: NDArray[np.int64], row_count: NDArray[np.int64]
+) -> ColumnBounds:
+    """Files of which nothing but their numbers of rows and nulls is known."""
+    nothing, nowhere = placeholders(data_type, len(row_count)), np.zeros(len(row_count), np.bool_)
+    return ColumnBounds(nothing, nothing, nowhere, nowhere, null_count, row_count, nowhere)
+
+
+def _value_columns(
+    names: Sequence[str] | None, file_schema: TableSchema, file_name: str
+) -> Sequence[DataField]:
+    """The columns that the value statistics have a slot for; without names, all."""
+    if names is None:
+        return file_schema.fields
+    return [_column(name, file_schema, file_name) for name in names]
+
+
+def _column(name: str, file_schema: TableSchema, file_name: str) -> DataField:
+    column = file_schema.by_name.get(name) or _ROW_TRACKING.get(name)
+    if column is None:
+        schema_id = file_schema.id
+        raise CorruptMetadataError(
+            f"{file_name} has column {name!r:.100}, but its schema {schema_id} does not"
+        )
+    return column

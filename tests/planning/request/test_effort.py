@@ -1,0 +1,160 @@
+"""Long lists of values are asked of as many files as there is time for, and the others are kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app.file_index import container
+from app.file_index.index_kinds import IndexKind
+from app.planning.plan.file_plan import KeepReason
+from app.planning.request.effort import FILE_QUESTIONS, ROW_QUESTIONS, SHORT_LIST, Effort
+from app.planning.request.requests import SelectionForm
+from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Operator, Unknown
+from app.predicates.rows import matches
+from app.types import DataField, parse_type
+from tests.planning.copied_tables import open_service
+from tests.planning.made_tables import MadeTable, names_of, no_statistics, payload
+from tests.table.entries import entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from app.planning.service import IndexService
+    from app.predicates.model import BoundPredicate
+
+NUMBER: Final = DataField(0, "number", parse_type("INT"))
+FILES: Final = 12
+ROWS: Final = 20
+VALUES: Final = [[7 * file + 11 * row for row in range(ROWS)] for file in range(FILES)]
+LONG: Final = SHORT_LIST + 1
+
+
+def among(values: Sequence[int], operator: Operator = Operator.IN) -> BoundLeaf:
+    return BoundLeaf(operator, NUMBER, tuple(sorted(set(values))))
+
+
+@pytest.fixture(scope="module", params=[*IndexKind, "beside"])
+def made(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[MadeTable, IndexService]]:
+    """A table of a few manifests whose files have an index of one kind, or several beside them."""
+    root = tmp_path_factory.mktemp("warehouse")
+    table = MadeTable.make(root, [NUMBER])
+    kinds = list(IndexKind) if request.param == "beside" else [request.param]
+    entries = []
+    for file, rows in enumerate(VALUES):
+        content = container.write({"number": [(kind.value, payload(kind, rows, NUMBER)) for kind in kinds]})
+        name = f"data-{file}"
+        beside = request.param == "beside"
+        if beside:
+            table.side_file(name).write_bytes(content)
+        entries.append(
+            entry(
+                file_name=name,
+                row_count=ROWS,
+                embedded_index=None if beside else content,
+                extra_files=(f"{name}.index",) if beside else (),
+                **no_statistics(),
+            )
+        )
+    table.commit(entries[:5], entries[5:6], entries[6:])
+    service = open_service(root)
+    yield table, service
+    service.close()
+
+
+lists: Final = st.builds(
+    lambda start, step, count, operator: among([start + step * at for at in range(count)], operator),
+    st.integers(-50, 300),
+    st.integers(1, 40),
+    st.sampled_from([2, SHORT_LIST, LONG, 3 * LONG]),
+    st.sampled_from([Operator.IN, Operator.IN, Operator.NOT_IN]),
+)
+filters: Final = st.recursive(
+    lists | st.just(BoundLeaf(Operator.GREATER_THAN, NUMBER, (150,))),
+    lambda parts: (
+        st.lists(parts, min_size=2, max_size=3).map(tuple).map(BoundAnd)
+        | st.lists(parts, min_size=2, max_size=3).map(tuple).map(BoundOr)
+    ),
+    max_leaves=4,
+)
+questions: Final = st.integers(0, 4) | st.integers(0, 400_000)
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(predicate=filters, of_files=questions, of_rows=questions, explain=st.booleans())
+def test_no_matching_row_is_left_out_however_little_is_asked(
+    made: tuple[MadeTable, IndexService],
+    *,
+    predicate: BoundPredicate,
+    of_files: int,
+    of_rows: int,
+    explain: bool,
+) -> None:
+    table, service = made
+
+    plan = table.plan_bound(
+        service, predicate, Effort(of_files, of_rows), explain=explain, selection=SelectionForm.BITMAP
+    )
+
+    found = {file.file_name: file for file in plan.files}
+    for number, values in enumerate(VALUES):
+        matching = {row for row, value in enumerate(values) if matches(predicate, {NUMBER.id: value})}
+        file = found.get(f"data-{number}")
+        if file is None:
+            assert not matching
+            continue
+        selected = set(range(ROWS)) if file.selection is None else set(file.selection)
+        assert matching <= selected
+        assert file.residual or selected == matching
+
+
+def test_files_that_are_not_asked_are_kept_and_told(made: tuple[MadeTable, IndexService]) -> None:
+    table, service = made
+    nothing = among(range(10_000, 10_000 + LONG))
+
+    plan = table.plan_bound(service, nothing, Effort(0, 0), selection=SelectionForm.NONE)
+
+    assert names_of(plan.files) == [f"data-{number}" for number in range(FILES)]
+    assert {file.reason for file in plan.files} == {KeepReason.NOT_ASKED}
+    assert any(f"{FILES} files are not asked whether they have values" in each for each in plan.warnings)
+
+
+def test_the_rest_of_the_filter_is_asked_nevertheless(made: tuple[MadeTable, IndexService]) -> None:
+    table, service = made
+    nothing = BoundLeaf(Operator.EQUAL, NUMBER, (10_000,))
+
+    plan = table.plan_bound(service, BoundAnd((among(range(LONG)), nothing)), Effort(0, 0))
+
+    assert names_of(plan.files) == []
+
+
+def test_short_lists_are_always_asked() -> None:
+    effort, short = Effort(0, 0), among(range(SHORT_LIST))
+
+    assert effort.of_files(short, 100_000, with_bloom_filters=True) is short
+    assert effort.of_rows(short) is short
+    assert effort.warnings == []
+
+
+def test_a_plan_asks_no_more_than_it_may() -> None:
+    effort, wide = Effort(), among(range(10_000))
+
+    files = sum(10_000 for _ in range(100) if effort.of_files(wide, 10_000, with_bloom_filters=True) is wide)
+    rows = sum(1 for _ in range(100_000) if effort.of_rows(wide) is wide)
+
+    assert 0 < files * 10_000 <= FILE_QUESTIONS
+    assert 0 < rows * 10_000 <= ROW_QUESTIONS
+    assert len(effort.warnings) == 2
+
+
+def test_many_parts_are_as_much_work_as_a_long_list() -> None:
+    ranges = BoundOr(
+        tuple(BoundLeaf(Operator.BETWEEN, NUMBER, (10 * at, 10 * at + 5)) for at in range(SHORT_LIST + 1))
+    )
+
+    assert isinstance(Effort(0, 0).of_files(ranges, 1, with_bloom_filters=False), Unknown)

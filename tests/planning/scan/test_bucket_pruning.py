@@ -1,0 +1,181 @@
+"""Filters that pin keys, on tables whose rows are known to be in certain buckets."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pytest
+
+from app.planning.plan.file_plan import SkipStep
+from app.planning.request.requests import PlanRequest
+from tests.golden_tables import expected
+from tests.planning.copied_tables import all_files, either, equals, golden_ref
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from app.planning.plan.answers import Plan
+    from app.planning.service import IndexService
+    from tests.planning.copied_tables import CopiedTable
+
+CopyTable: TypeAlias = "Callable[[str], CopiedTable]"
+
+_BUCKET_KEYS = {"append_bucketed": "order_id", "bucketed_dv": "txn"}
+_DYNAMIC_TABLES = ("dyn_bucket", "dyn_bucket_max", "dyn_bucket_two")
+
+
+def written_keys(table: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """The first and the last key of each data file, with the file: rows that are surely in its bucket."""
+    for file in expected(table)["versions"][0]["files"]:
+        if table in _BUCKET_KEYS:
+            column = _BUCKET_KEYS[table]
+            for end in ("min", "max"):
+                yield {column: file["value_stats"][column][end]}, file
+        else:
+            yield file["min_key"], file
+            yield file["max_key"], file
+
+
+def plan(service: IndexService, table: str, written: dict[str, Any]) -> Plan:
+    return service.plan(golden_ref(table), PlanRequest(filter=written, explain=True))
+
+
+def pruned_buckets(plan: Plan) -> dict[tuple[str, int], bool]:
+    """Whether the files of a bucket were left out by the bucket step; one answer a bucket."""
+    found: dict[tuple[str, int], bool] = {}
+    for file in all_files(plan):
+        if file.reason is SkipStep.PARTITION:
+            continue
+        place = (str(dict(file.partition)), file.bucket)
+        pruned = file.reason is SkipStep.BUCKET
+        assert found.setdefault(place, pruned) == pruned, f"bucket {place} was pruned in part"
+    return found
+
+
+@pytest.mark.parametrize("table", ["pk_merge", "append_bucketed", "bucketed_dv", "dyn_index_in_dir"])
+def test_a_filter_that_pins_a_written_key_reads_its_bucket_alone(service: IndexService, table: str) -> None:
+    for key, holder in written_keys(table):
+        answer = plan(service, table, equals(key))
+
+        for (_, bucket), pruned in pruned_buckets(answer).items():
+            assert pruned == (bucket != holder["bucket"]), key
+        if table != "bucketed_dv":  # the rows at its files' ends may be deleted
+            assert holder["file"] in {file.file_name for file in answer.files}
+
+
+def test_a_filter_that_pins_half_a_key_prunes_no_bucket(service: IndexService) -> None:
+    for key, _ in written_keys("pk_merge"):
+        answer = plan(service, "pk_merge", equals({"key_a": key["key_a"]}))
+
+        assert not any(pruned_buckets(answer).values())
+
+
+@pytest.mark.parametrize("table", _DYNAMIC_TABLES)
+def test_a_pinned_key_is_looked_for_where_the_hash_index_has_it(service: IndexService, table: str) -> None:
+    recorded = expected(table)["dynamic_bucket"]
+    for written in recorded["keys"][::5]:
+        answer = plan(service, table, equals(written["key"]))
+
+        holding = {
+            (str(index["partition"]), index["bucket"])
+            for index in recorded["buckets"]
+            if written["hash"] in index["hashes"]
+        }
+        assert (str(written["partition"]), written["bucket"]) in holding
+        for place, pruned in pruned_buckets(answer).items():
+            assert pruned == (place not in holding), written
+        kept = {(str(dict(file.partition)), file.bucket) for file in answer.files}
+        assert (str(written["partition"]), written["bucket"]) in kept
+
+
+@pytest.mark.parametrize("table", _DYNAMIC_TABLES)
+def test_several_pinned_keys_keep_the_buckets_of_all(service: IndexService, table: str) -> None:
+    written = expected(table)["dynamic_bucket"]["keys"][::40]
+    by_partition: dict[str, set[int]] = defaultdict(set)
+    for each in written:
+        by_partition[str(each["partition"])].add(each["bucket"])
+
+    answer = plan(service, table, either(*(equals(each["key"] | each["partition"]) for each in written)))
+
+    pruned = pruned_buckets(answer)
+    for partition, buckets in by_partition.items():
+        assert not any(pruned[partition, bucket] for bucket in buckets)
+
+
+@pytest.mark.parametrize("table", _DYNAMIC_TABLES)
+def test_a_key_that_was_never_written_is_in_no_bucket(service: IndexService, table: str) -> None:
+    recorded = expected(table)["dynamic_bucket"]
+    hashes = {hashed for index in recorded["buckets"] for hashed in index["hashes"]}
+    new = next(each for each in recorded["new_keys"] if each["hash"] not in hashes)
+
+    answer = plan(service, table, equals(new["key"]))
+
+    assert not answer.files
+    assert all(pruned_buckets(answer).values())
+
+
+def _index_path(copied: CopiedTable, index: Mapping[str, Any]) -> Path:
+    return copied.directory / "index" / str(index["index_file"])
+
+
+def _delete(path: Path) -> None:
+    path.unlink()
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-4])
+
+
+def _cut_within_a_hash(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+@pytest.mark.parametrize("damage", [_delete, _cut, _cut_within_a_hash])
+def test_a_bucket_whose_hash_index_cannot_be_used_is_kept(
+    copy_table: CopyTable, damage: Callable[[Path], None]
+) -> None:
+    copied = copy_table("dyn_bucket")
+    recorded = expected("dyn_bucket")["dynamic_bucket"]
+    written = recorded["keys"][0]
+    broken = next(
+        index
+        for index in recorded["buckets"]
+        if index["partition"] == written["partition"] and index["bucket"] != written["bucket"]
+    )
+    place = (str(broken["partition"]), broken["bucket"])
+    intact = copied.plan(equals(written["key"]))
+    assert pruned_buckets(intact)[place]
+
+    damage(_index_path(copied, broken))
+    damaged = copied.plan(equals(written["key"]))
+
+    assert pruned_buckets(damaged) == pruned_buckets(intact) | {place: False}
+    assert {file.file_name for file in intact.files} <= {file.file_name for file in damaged.files}
+    assert [str(broken["index_file"]) in warning for warning in damaged.warnings] == [True]
+
+
+def test_keys_that_move_between_partitions_prune_no_bucket(copy_table: CopyTable) -> None:
+    copied = copy_table("dyn_bucket")
+    copied.change_schema(lambda schema: schema.update(primaryKeys=["uid"]))
+
+    answer = copied.plan(equals(expected("dyn_bucket")["dynamic_bucket"]["keys"][0]["key"]))
+
+    assert not any(pruned_buckets(answer).values())
+
+
+def test_postponed_buckets_are_not_pruned(copy_table: CopyTable) -> None:
+    copied = copy_table("pk_merge")
+    copied.change_schema(lambda schema: schema["options"].update(bucket="-2"))
+
+    for key, _ in written_keys("pk_merge"):
+        assert not any(pruned_buckets(copied.plan(equals(key))).values())
+
+
+def test_a_bucket_function_that_nobody_knows_prunes_nothing(copy_table: CopyTable) -> None:
+    copied = copy_table("append_bucketed")
+    copied.change_schema(lambda schema: schema["options"].update({"bucket-function.type": "modern"}))
+
+    for key, _ in written_keys("append_bucketed"):
+        assert not any(pruned_buckets(copied.plan(equals(key))).values())

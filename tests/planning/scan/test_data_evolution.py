@@ -1,0 +1,282 @@
+"""Files that hold columns of the same rows, beside the rows put together one by one."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.file_index.evaluation import evaluate
+from app.file_index.index_kinds import IndexKind
+from app.file_index.result import SKIP
+from app.planning.plan.file_plan import KeepReason, SkipStep
+from app.planning.request.requests import SelectionForm
+from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Constant
+from app.predicates.rows import matches
+from app.predicates.simplify import conjunction, disjunction
+from tests.planning.copied_tables import open_service
+from tests.planning.joined_tables import (
+    COLUMNS,
+    EVOLVING,
+    A,
+    B,
+    C,
+    JoinedFile,
+    Warehouse,
+    groups_of,
+    joined_files,
+    rows_of,
+)
+from tests.planning.made_tables import MadeTable, names_of, statistics
+from tests.planning.strategies import predicates
+from tests.table.entries import entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from app.predicates.model import BoundPredicate
+    from app.table.manifests.manifest_entry import ManifestEntry
+
+BITMAP = (IndexKind.BITMAP,)
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warehouse]:
+    root = tmp_path_factory.mktemp("warehouse")
+    with closing(open_service(root)) as service:
+        yield Warehouse(root, service)
+
+
+@given(
+    files=st.lists(joined_files(st.integers(0, 5), st.integers(1, 3), st.booleans()), min_size=1, max_size=8),
+    filters=st.lists(predicates(COLUMNS, with_unknown=True), min_size=3, max_size=3),
+    explain=st.booleans(),
+    data=st.data(),
+)
+@settings(deadline=None, max_examples=50)
+def test_files_of_a_row_that_matches_are_kept_together(
+    warehouse: Warehouse,
+    files: list[JoinedFile],
+    filters: list[BoundPredicate],
+    explain: bool,  # noqa: FBT001 - drawn
+    data: st.DataObject,
+) -> None:
+    made = warehouse.table_of(files, data.draw(st.permutations(range(len(files)))))
+    rows = rows_of(files)
+    for predicate in filters:
+        plan = made.plan_bound(
+            warehouse.service, predicate, selection=SelectionForm.POSITIONS, explain=explain
+        )
+        kept = {int(file.file_name): file for file in plan.files}
+
+        for group in groups_of(files):
+            answer = {
+                row_id
+                for number in group
+                for row_id in files[number].row_ids
+                if matches(predicate, rows[row_id]) is not False
+            }
+            together = kept.keys() & set(group)
+            assert together in (set(), set(group))
+            assert together or not answer
+            if len(group) > 1:
+                assert len({kept[number].merge_group for number in together}) <= 1
+                assert all(
+                    (file.raw_convertible, file.residual, file.selection) == (False, True, None)
+                    for number, file in kept.items()
+                    if number in together
+                )
+            elif together:
+                file = kept[group[0]]
+                selected = range(file.row_count) if file.selection is None else file.selection
+                read = {files[group[0]].first + at for at in selected}
+                assert (file.raw_convertible, file.merge_group) == (True, None)
+                assert read >= answer
+                assert file.residual or read == answer
+
+
+def excluded_by_indexes(predicate: BoundPredicate, files: Sequence[JoinedFile]) -> bool:
+    """Whether the indexes of files with the same rows leave none of them, asked one by one; oldest first."""
+    holders = {column.id: at for at, file in enumerate(files) for column in file.columns}
+
+    def file_of(part: BoundPredicate) -> int | None:
+        match part:
+            case BoundLeaf(field=column):
+                return holders.get(column.id)
+            case BoundAnd(children) | BoundOr(children):
+                found = {file_of(child) for child in children}
+                return found.pop() if len(found) == 1 else None
+            case _:
+                return None
+
+    def excluded(part: BoundPredicate) -> bool:
+        at = file_of(part)
+        if at is not None:
+            index = files[at].file_index()
+            return index is not None and evaluate(part, index) is SKIP
+        match part:
+            case Constant(value):
+                return not value
+            case BoundAnd(children) | BoundOr(children):
+                is_and = isinstance(part, BoundAnd)
+                join = conjunction if is_and else disjunction
+                asked = {file_of(child) for child in children} - {None}
+                pieces = [join([child for child in children if file_of(child) == at]) for at in asked]
+                mixed = [child for child in children if file_of(child) is None]
+                return (any if is_and else all)(map(excluded, [*pieces, *mixed]))
+            case BoundLeaf(operator=operator):
+                # Nobody holds the column, so that it is NULL.
+                return operator != "IS_NULL"
+            case _:
+                return False
+
+    return excluded(predicate)
+
+
+@given(
+    files=st.lists(joined_files(st.just(7), st.just(3), st.just(value=False)), min_size=2, max_size=4),
+    filters=st.lists(predicates(COLUMNS, with_unknown=True), min_size=5, max_size=5),
+)
+@settings(deadline=None, max_examples=50)
+def test_the_index_of_the_file_that_has_the_values_is_asked(
+    warehouse: Warehouse, files: list[JoinedFile], filters: list[BoundPredicate]
+) -> None:
+    made = warehouse.table_of(files, range(len(files)))
+    for predicate in filters:
+        plan = made.plan_bound(warehouse.service, predicate)
+
+        assert bool(plan.files) is not excluded_by_indexes(predicate, files)
+
+
+@given(
+    files=st.lists(joined_files(st.integers(0, 5), st.just(1), st.just(value=True)), min_size=1, max_size=8),
+    filters=st.lists(predicates(COLUMNS), min_size=3, max_size=3),
+    data=st.data(),
+)
+@settings(deadline=None, max_examples=40)
+def test_of_single_rows_just_those_that_match_are_kept(
+    warehouse: Warehouse, files: list[JoinedFile], filters: list[BoundPredicate], data: st.DataObject
+) -> None:
+    """Bounds of one row tell all of it."""
+    made = warehouse.table_of(files, data.draw(st.permutations(range(len(files)))))
+    rows = rows_of(files)
+    for predicate in filters:
+        plan = made.plan_bound(warehouse.service, predicate)
+        kept = {files[int(name)].first for name in names_of(plan.files)}
+
+        assert kept == {row_id for row_id, row in rows.items() if matches(predicate, row)}
+
+
+def test_an_older_files_index_is_not_asked_for_what_a_newer_one_replaced(warehouse: Warehouse) -> None:
+    old = JoinedFile(0, {A: [1, 2], B: [5, 6]}, {A: BITMAP, B: BITMAP}, has_statistics=False)
+    new = JoinedFile(0, {B: [7, 8]}, {B: BITMAP}, has_statistics=False)
+    made = warehouse.table_of([old, new], [0, 1])
+
+    def kept(written: str) -> list[str]:
+        return names_of(made.plan(warehouse.service, written).files)
+
+    assert kept("b = 7") == kept("a = 1 AND b = 8") == kept("a = 9 OR b = 7") == ["0", "1"]
+    assert kept("b = 5") == kept("a = 1 AND b = 5") == kept("a = 3") == kept("a = 3 OR b = 6") == []
+
+
+def test_what_decided_of_a_group_is_told(warehouse: Warehouse) -> None:
+    old = JoinedFile(0, {A: [1, 3], B: [5, 6]}, {A: BITMAP})
+    made = warehouse.table_of([old, JoinedFile(0, {B: [7, 8]})], [0, 1])
+
+    plan = made.plan(warehouse.service, "a = 2", explain=True)
+
+    assert plan.summary.skipped_by == {SkipStep.FILE_INDEX: 2}
+    assert {(step.index, step.outcome) for file in plan.skipped_files for step in file.explain or ()} >= {
+        ("bitmap", "skip")
+    }
+
+
+def test_a_broken_index_keeps_its_group(warehouse: Warehouse) -> None:
+    old = JoinedFile(0, {A: [1, 3], B: [5, 6]}, {A: BITMAP})
+    whole = old.entry("old", 1)
+    assert whole.file.embedded_index is not None
+    broken = replace(whole, file=replace(whole.file, embedded_index=whole.file.embedded_index[:-3]))
+    made = warehouse.table([broken, JoinedFile(0, {B: [7, 8]}).entry("new", 2)])
+
+    plan = made.plan(warehouse.service, "a = 2")
+
+    assert {file.file_name: file.reason for file in plan.files} == {
+        "old": KeepReason.INDEX_UNREADABLE,
+        "new": KeepReason.MERGE_REQUIRED,
+    }
+    assert len(plan.warnings) == 1
+
+
+def test_nothing_is_said_of_a_column_of_two_equally_new_files(warehouse: Warehouse) -> None:
+    one, other = JoinedFile(0, {A: [1, 1]}, {A: BITMAP}), JoinedFile(0, {A: [2, 2], B: [3, 3]}, {A: BITMAP})
+    made = warehouse.table([one.entry("one", 4), other.entry("other", 4)])
+
+    assert len(made.plan(warehouse.service, "a = 9").files) == 2
+    assert not made.plan(warehouse.service, "b = 9").files
+
+
+def blob(first: int, rows: int, name: str) -> ManifestEntry:
+    file = JoinedFile(first, {C: [1] * rows})
+    return file.entry(name, 3)
+
+
+@pytest.mark.parametrize("name", ["1-{}.blob", "2-{}.vector.lance"])
+def test_files_of_some_of_the_rows_go_with_their_group(warehouse: Warehouse, name: str) -> None:
+    """Blob and vector files hold some rows of a group each; of their columns nothing is said."""
+    rows = JoinedFile(0, {A: [1, 2, 3, 5], B: [1, 1, 1, 1]}, {A: BITMAP}).entry("rows", 2)
+    made = warehouse.table([blob(0, 3, name.format(0)), rows, blob(3, 1, name.format(1))])
+
+    def kept(written: str) -> int:
+        return len(made.plan(warehouse.service, written).files)
+
+    assert kept("a = 4") == kept("a = 0") == kept("c = 9 AND b = 2") == 0
+    assert kept("a = 3") == kept("c = 9") == kept("c IS NULL") == kept("a = 4 OR c = 9") == 3
+
+
+def test_files_without_data_files_beside_them_are_kept(warehouse: Warehouse) -> None:
+    made = warehouse.table([blob(0, 3, "1.blob")])
+
+    (file,) = made.plan(warehouse.service, "c = 9").files
+
+    assert (file.reason, file.raw_convertible) == (KeepReason.MERGE_REQUIRED, False)
+
+
+def test_a_group_is_left_out_if_the_vector_of_its_oldest_file_deletes_all(warehouse: Warehouse) -> None:
+    old, new = (
+        JoinedFile(0, {A: [1, 2], B: [1, 2]}).entry("old", 1),
+        JoinedFile(0, {B: [3, 4]}).entry("new", 2),
+    )
+
+    def kept(deleted: dict[str, list[int]]) -> list[str]:
+        plan = warehouse.table([new, old], deleted).plan(warehouse.service, "a > 0")
+        assert all(file.reason is KeepReason.MERGE_REQUIRED for file in plan.files)
+        return names_of(plan.files)
+
+    assert kept({"old": [0, 1]}) == []
+    assert kept({"old": [0]}) == kept({"new": [0, 1]}) == ["new", "old"]
+
+
+def test_rows_of_another_bucket_are_others(warehouse: Warehouse) -> None:
+    """Row ids are given once, so that this table is damaged; readers put together the files of one bucket."""
+    file = JoinedFile(0, {A: [1, 2]})
+    here, there = file.entry("here", 1), replace(file.entry("there", 2), bucket=1)
+    made = warehouse.table([here, there])
+
+    assert [each.merge_group for each in made.plan(warehouse.service).files] == [None, None]
+
+
+@pytest.mark.parametrize("first", [None, (1 << 63) - 5])
+def test_a_file_that_does_not_say_which_rows_it_holds_is_kept(
+    warehouse: Warehouse, first: int | None
+) -> None:
+    name = f"made_{first}"
+    made = MadeTable.make(warehouse.root, COLUMNS, options=EVOLVING, name=name)
+    made.commit([entry(file_name="0", first_row_id=first, **statistics({A: [1] * 10}))])
+
+    (file,) = made.plan(warehouse.service, "a = 2").files
+
+    assert (file.reason, file.merge_group) == (KeepReason.MERGE_REQUIRED, None)

@@ -1,0 +1,228 @@
+"""Plans by indexes, beside the indexes of each file asked one by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.file_index import container
+from app.file_index.container import FileIndex
+from app.file_index.evaluation import evaluate
+from app.file_index.index_kinds import IndexKind, takes
+from app.file_index.result import KEEP, SKIP
+from app.planning.plan.file_plan import KeepReason, SkipStep
+from app.planning.request.requests import SelectionForm
+from app.predicates.model import BoundAnd, BoundOr, Unknown
+from app.types import DataField, parse_type
+from tests.file_index.strategies import columns, leaves
+from tests.planning.copied_tables import open_service
+from tests.planning.made_tables import MadeTable, names_of, no_statistics, payload, unreadable
+from tests.table.entries import entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from app.planning.plan.answers import Plan
+    from app.planning.service import IndexService
+    from app.predicates.model import BoundPredicate
+    from app.table.manifests.manifest_entry import ManifestEntry
+    from app.types import Value
+
+NUMBER, NAME = DataField(0, "number", parse_type("INT")), DataField(1, "name", parse_type("STRING"))
+FIELDS = (NUMBER, NAME)
+
+
+class Indexed(NamedTuple):
+    """A data file: its number of rows, its container if it has one, and where that lies."""
+
+    rows: int
+    container: bytes | None
+    is_embedded: bool
+
+
+@dataclass
+class Warehouse:
+    """Where each example of a test gets a table of its own."""
+
+    root: Path
+    service: IndexService
+    tables: int = 0
+
+    def table(self, files: Sequence[Indexed], manifests: int) -> MadeTable:
+        self.tables += 1
+        made = MadeTable.make(self.root, FIELDS, name=f"made_{self.tables}")
+        made.commit(
+            *(
+                [_entry(made, at, file) for at, file in enumerate(files)][part::manifests]
+                for part in range(manifests)
+            )
+        )
+        return made
+
+
+def _entry(made: MadeTable, at: int, file: Indexed) -> ManifestEntry:
+    name = f"data-{at}"
+    beside = file.container is not None and not file.is_embedded
+    if file.container is not None and beside:
+        made.side_file(name).write_bytes(file.container)
+    return entry(
+        file_name=name,
+        row_count=file.rows,
+        embedded_index=file.container if file.is_embedded else None,
+        extra_files=(f"{name}.index",) if beside else (),
+        **no_statistics(),
+    )
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warehouse]:
+    root = tmp_path_factory.mktemp("warehouse")
+    service = open_service(root)
+    yield Warehouse(root, service)
+    service.close()
+
+
+@st.composite
+def containers(draw: st.DrawFn, values: Mapping[DataField, Sequence[Value | None]]) -> bytes:
+    """Any indexes that the columns of a file can have."""
+    listed = {
+        field.name: [
+            (kind.value, payload(kind, rows, field))
+            for kind in IndexKind
+            if takes(kind, field.type) and draw(st.booleans())
+        ]
+        for field, rows in values.items()
+    }
+    return container.write(listed)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[list[Indexed], list[Value | None], list[Value | None]]:
+    """The files of a table, and all values of its columns."""
+    files: list[Indexed] = []
+    numbers: list[Value | None] = [None]
+    names: list[Value | None] = [None]
+    for _ in range(draw(st.integers(1, 5))):
+        # A file without rows has no matching one, whatever its index says.
+        number, name = ([None, *draw(columns(field.type))] for field in FIELDS)
+        count = draw(st.integers(1, min(len(number), len(name), 8)))
+        rows = {NUMBER: number[-count:], NAME: name[-count:]}
+        content = draw(containers(rows)) if draw(st.integers(0, 4)) else None
+        files.append(Indexed(count, content, draw(st.booleans())))
+        numbers += rows[NUMBER]
+        names += rows[NAME]
+    return files, numbers, names
+
+
+@st.composite
+def filters(
+    draw: st.DrawFn, numbers: Sequence[Value | None], names: Sequence[Value | None]
+) -> BoundPredicate:
+    """A filter over these columns, its literals often taken from them."""
+    simple = leaves(NUMBER, numbers) | leaves(NAME, names) | st.just(Unknown("f(name)"))
+
+    def joined(children: st.SearchStrategy[BoundPredicate]) -> st.SearchStrategy[BoundPredicate]:
+        several = st.lists(children, min_size=2, max_size=3).map(tuple)
+        return several.map(BoundAnd) | several.map(BoundOr)
+
+    found: BoundPredicate = draw(st.recursive(simple, joined, max_leaves=5))
+    return found
+
+
+def rows_one_by_one(predicate: BoundPredicate, files: Sequence[Indexed]) -> dict[str, set[int]]:
+    """The rows that the indexes of each file leave, of files that they do not rule out."""
+    found = {}
+    for at, file in enumerate(files):
+        nothing = container.write({})
+        index = FileIndex.read(nothing if file.container is None else file.container)
+        answer = KEEP if file.container is None else evaluate(predicate, index, row_count=file.rows)
+        if answer is not SKIP:
+            found[f"data-{at}"] = set(range(file.rows) if answer is KEEP else answer.positions)
+    return found
+
+
+def rows_of(plan: Plan) -> dict[str, set[int]]:
+    return {
+        file.file_name: set(range(file.row_count) if file.selection is None else file.selection)
+        for file in plan.files
+    }
+
+
+@given(data=st.data())
+@settings(deadline=None, max_examples=25)
+def test_plans_keep_what_the_indexes_of_each_file_leave(warehouse: Warehouse, data: st.DataObject) -> None:
+    files, numbers, names = data.draw(tables())
+    made = warehouse.table(files, data.draw(st.integers(1, 2)))
+    for _ in range(4):
+        predicate = data.draw(filters(numbers, names))
+        expected = rows_one_by_one(predicate, files)
+
+        plan = made.plan_bound(warehouse.service, predicate)
+        explained = made.plan_bound(warehouse.service, predicate, explain=True)
+        counted = made.plan_bound(warehouse.service, predicate, selection=SelectionForm.COUNT)
+        without_rows = made.plan_bound(warehouse.service, predicate, selection=SelectionForm.NONE)
+
+        assert rows_of(plan) == rows_of(explained) == expected
+        assert names_of(plan.files) == names_of(explained.files) == names_of(without_rows.files)
+        assert [file.selected_rows for file in counted.files] == [
+            len(rows) for rows in rows_of(plan).values()
+        ]
+        assert {file.reason for file in explained.skipped_files} <= {SkipStep.FILE_INDEX}
+        assert not plan.warnings
+
+
+def test_a_broken_index_keeps_its_file_alone_and_is_told_once(warehouse: Warehouse) -> None:
+    rows: list[Value | None] = [1, 2, 3]
+    sound = container.write({"number": [("bitmap", payload(IndexKind.BITMAP, rows, NUMBER))]})
+    broken = sound[:-60]
+    files = [Indexed(3, content, embedded) for content in (sound, broken) for embedded in (True, False)]
+    made = warehouse.table(files, 1)
+
+    for explain in (False, True):
+        plan = made.plan(warehouse.service, "number = 7 OR number = 8", explain=explain)
+
+        assert unreadable(plan) == names_of(plan.files) == ["data-2", "data-3"]
+        assert [warning.split()[3] for warning in plan.warnings] == ["data-2", "data-3"]
+        assert all(file.residual and file.selection is None for file in plan.files)
+
+
+def test_an_index_of_another_number_of_rows_is_not_believed(warehouse: Warehouse) -> None:
+    content = container.write({"number": [("bitmap", payload(IndexKind.BITMAP, [1, 2, 3], NUMBER))]})
+    made = warehouse.table([Indexed(4, content, is_embedded=True), Indexed(3, content, is_embedded=True)], 1)
+
+    plan = made.plan(warehouse.service, "number = 7")
+
+    assert unreadable(plan) == names_of(plan.files) == ["data-0"]
+    assert "expected the 4 rows of the data file, found 3" in plan.warnings[0]
+
+
+def test_where_only_rows_can_tell_rows_are_asked_whatever_is_wanted(warehouse: Warehouse) -> None:
+    """Both parts have rows in the file, but no row has both."""
+    content = container.write(
+        {
+            "number": [("bitmap", payload(IndexKind.BITMAP, [1, 2, 2], NUMBER))],
+            "name": [("bitmap", payload(IndexKind.BITMAP, [b"a", b"b", b"b"], NAME))],
+        }
+    )
+    made = warehouse.table([Indexed(3, content, is_embedded) for is_embedded in (True, False)], 1)
+
+    for form in SelectionForm:
+        assert not made.plan(warehouse.service, "number = 1 AND name = 'b'", selection=form).files
+        assert len(made.plan(warehouse.service, "number = 2 AND name = 'b'", selection=form).files) == 2
+
+
+def test_a_table_that_does_not_want_its_indexes_read_is_planned_without(warehouse: Warehouse) -> None:
+    content = container.write({"number": [("bitmap", payload(IndexKind.BITMAP, [1], NUMBER))]})
+    made = MadeTable.make(
+        warehouse.root, FIELDS, options={"file-index.read.enabled": "false"}, name="made_unread"
+    )
+    made.commit([entry(file_name="data", row_count=1, embedded_index=content, **no_statistics())])
+
+    (file,) = made.plan(warehouse.service, "number = 7").files
+
+    assert (file.reason, file.selection) == (KeepReason.NO_INDEX, None)

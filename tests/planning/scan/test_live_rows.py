@@ -1,0 +1,187 @@
+"""Rows that are left beside deletion vectors, and the first of them, beside rows looked at one by one."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyroaring import BitMap
+
+from app.deletion_vectors import EncodedVector, write_file
+from app.file_index import container
+from app.file_index.index_kinds import IndexKind
+from app.planning.plan.file_plan import SkipStep
+from app.planning.request.requests import SelectionForm, SortKey, TopN
+from app.table.manifests.index_manifest import IndexEntry
+from app.table.manifests.manifest_entry import FileKind
+from app.types import DataField, parse_type
+from tests.planning.copied_tables import open_service
+from tests.planning.made_tables import MadeTable, payload, statistics
+from tests.table.entries import EMPTY_ROW, entry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from app.planning.plan.answers import Plan
+    from app.planning.service import IndexService
+    from app.table.manifests.manifest_entry import ManifestEntry
+
+NUMBER = DataField(0, "number", parse_type("INT"))
+
+
+@dataclass(frozen=True)
+class File:
+    """A data file: its rows, those of them that are deleted, and what is known of it."""
+
+    rows: list[int | None]
+    deleted: set[int]
+    indexed: bool
+    counted: bool
+    """Whether the index manifest tells how many rows are deleted."""
+
+    def live(self, wanted: set[int] | None) -> set[int]:
+        """Positions of rows that are not deleted and have one of the numbers, if some are wanted."""
+        return {
+            row
+            for row, number in enumerate(self.rows)
+            if row not in self.deleted and (wanted is None or number in wanted)
+        }
+
+
+@dataclass
+class Warehouse:
+    """Where each example of a test gets a table of its own."""
+
+    root: Path
+    service: IndexService
+    tables: int = 0
+
+    def table(self, files: Sequence[File]) -> MadeTable:
+        self.tables += 1
+        options = {"deletion-vectors.enabled": "true"}
+        made = MadeTable.make(self.root, [NUMBER], options=options, name=f"made_{self.tables}")
+        deleted = {at: file for at, file in enumerate(files) if file.deleted}
+        vectors = [
+            EncodedVector.encode(str(at), BitMap(file.deleted), is64=False) for at, file in deleted.items()
+        ]
+        written = write_file(vectors, "index-0")
+        (made.directory / "index" / "index-0").write_bytes(written.content)
+        ranges = tuple(
+            lies if file.counted else replace(lies, cardinality=None)
+            for file, lies in zip(deleted.values(), written.meta.ranges, strict=True)
+        )
+        index = IndexEntry(FileKind.ADD, EMPTY_ROW, 0, replace(written.meta, ranges=ranges))
+        made.commit([_entry(at, file) for at, file in enumerate(files)], index_entries=[index])
+        return made
+
+
+def _entry(at: int, file: File) -> ManifestEntry:
+    kinds = (IndexKind.BITMAP, IndexKind.RANGE_BITMAP)
+    index = container.write({"number": [(kind.value, payload(kind, file.rows, NUMBER)) for kind in kinds]})
+    return entry(
+        file_name=str(at),
+        row_count=len(file.rows),
+        embedded_index=index if file.indexed else None,
+        **statistics({NUMBER: file.rows}),
+    )
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warehouse]:
+    root = tmp_path_factory.mktemp("warehouse")
+    with closing(open_service(root)) as service:
+        yield Warehouse(root, service)
+
+
+@st.composite
+def made_files(draw: st.DrawFn) -> File:
+    rows = draw(st.lists(st.none() | st.integers(0, 3), min_size=1, max_size=6))
+    deleted = draw(st.sets(st.integers(0, len(rows) - 1)) | st.just(set(range(len(rows)))))
+    return File(rows, deleted, draw(st.booleans()), draw(st.booleans()))
+
+
+FILES = st.lists(made_files(), min_size=1, max_size=5)
+
+
+def rows_of(plan: Plan) -> dict[int, set[int]]:
+    return {
+        int(file.file_name): set(range(file.row_count) if file.selection is None else file.selection)
+        for file in plan.files
+    }
+
+
+@given(files=FILES)
+@settings(deadline=None, max_examples=30)
+def test_just_the_live_rows_are_left(warehouse: Warehouse, files: list[File]) -> None:
+    made = warehouse.table(files)
+    live = {at: file.live(None) for at, file in enumerate(files)}
+
+    plans = {form: made.plan(warehouse.service, selection=form, explain=True) for form in SelectionForm}
+
+    assert rows_of(plans[SelectionForm.BITMAP]) == {at: rows for at, rows in live.items() if rows}
+    for plan in plans.values():
+        assert [int(file.file_name) for file in plan.files] == [at for at, rows in live.items() if rows]
+        assert [file.selected_rows for file in plan.files] == [len(rows) for rows in live.values() if rows]
+        assert {file.reason for file in plan.skipped_files} <= {SkipStep.DELETION_VECTOR}
+        assert plan.summary.rows_selected == sum(map(len, live.values()))
+
+
+@given(files=FILES, wanted=st.sets(st.integers(0, 3), min_size=1, max_size=2))
+@settings(deadline=None, max_examples=30)
+def test_rows_that_match_are_left_unless_they_are_deleted(
+    warehouse: Warehouse, files: list[File], wanted: set[int]
+) -> None:
+    made = warehouse.table(files)
+
+    plan = made.plan(warehouse.service, f"number IN ({', '.join(map(str, wanted))})")
+
+    found = rows_of(plan)
+    for at, file in enumerate(files):
+        matching = file.live(wanted)
+        if file.indexed:
+            assert found.get(at, set()) == matching
+        else:
+            assert matching <= found.get(at, set()) <= file.live(None)
+    for kept in plan.files:
+        at = int(kept.file_name)
+        assert kept.selected_rows == len(found[at])
+        assert kept.residual or found[at] == files[at].live(wanted)
+
+
+@given(files=FILES, limit=st.integers(0, 8), filtered=st.booleans())
+@settings(deadline=None, max_examples=30)
+def test_a_limit_is_served_by_files_that_surely_have_the_rows(
+    warehouse: Warehouse, files: list[File], limit: int, *, filtered: bool
+) -> None:
+    made = warehouse.table(files)
+    wanted = {0, 1} if filtered else None
+
+    plan = made.plan(warehouse.service, "number IN (0, 1)" if filtered else None, limit=limit)
+
+    answer = [files[at].live(wanted) for at in range(len(files))]
+    kept = sum(len(answer[int(file.file_name)]) for file in plan.files)
+    assert kept >= min(limit, sum(map(len, answer)))
+
+
+@given(files=FILES, limit=st.integers(0, 4), descending=st.booleans(), nulls_first=st.booleans())
+@settings(deadline=None, max_examples=30)
+def test_the_first_rows_in_order_are_left(
+    warehouse: Warehouse, files: list[File], limit: int, *, descending: bool, nulls_first: bool
+) -> None:
+    made = warehouse.table(files)
+    asked = TopN((SortKey("number", descending=descending, nulls_first=nulls_first),), limit)
+
+    def order(number: int | None) -> tuple[bool, int]:
+        return (number is None) != nulls_first, 0 if number is None else -number if descending else number
+
+    found = rows_of(made.plan(warehouse.service, top_n=asked))
+
+    every = sorted(order(file.rows[row]) for file in files for row in file.live(None))
+    left = sorted(order(files[at].rows[row]) for at, rows in found.items() for row in rows)
+    assert left[:limit] == every[:limit]
+    assert all(rows <= files[at].live(None) for at, rows in found.items())

@@ -1,0 +1,89 @@
+"""Filters inside a partition, and filters cut down to some columns, against whole rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.planning.scan.partition_filters import only_on, specialise
+from app.predicates.model import (
+    ALWAYS_FALSE,
+    ALWAYS_TRUE,
+    BoundAnd,
+    BoundLeaf,
+    BoundOr,
+    Constant,
+    Operator,
+    field_ids,
+    leaves,
+)
+from app.predicates.rows import matches
+from tests.planning.strategies import FIELDS, NAME, NUMBER, leaf, predicates, rows
+
+if TYPE_CHECKING:
+    from app.predicates.model import BoundPredicate
+
+
+def inside(predicate: BoundPredicate, partition: dict[int, Any]) -> BoundPredicate:
+    """The filter inside of a partition, each of its tests on partition columns decided by brute force."""
+    tests = [each for each in leaves(predicate) if isinstance(each, BoundLeaf)]
+    decided = {id(test): matches(test, partition) is True for test in tests if test.field.id in partition}
+    return specialise(predicate, decided)
+
+
+_SOME_IDS = st.sets(st.sampled_from([field.id for field in FIELDS])).map(frozenset)
+
+
+@given(predicate=predicates(with_unknown=True), row=rows(), partition_ids=_SOME_IDS)
+def test_inside_its_partition_a_row_is_judged_as_before(
+    predicate: BoundPredicate, row: dict[int, Any], partition_ids: frozenset[int]
+) -> None:
+    partition = {each: row[each] for each in partition_ids}
+
+    assert matches(inside(predicate, partition), row) is matches(predicate, row)
+
+
+@given(predicate=predicates(), row=rows(), partition_ids=_SOME_IDS)
+def test_no_partition_column_is_left(
+    predicate: BoundPredicate, row: dict[int, Any], partition_ids: frozenset[int]
+) -> None:
+    left = inside(predicate, {each: row[each] for each in partition_ids})
+
+    assert not field_ids(left) & partition_ids
+    if field_ids(predicate) <= partition_ids:
+        assert isinstance(left, Constant)
+
+
+@given(predicate=predicates(with_unknown=True), row=rows(), kept_ids=_SOME_IDS)
+def test_what_satisfies_the_filter_satisfies_its_part_on_some_columns(
+    predicate: BoundPredicate, row: dict[int, Any], kept_ids: frozenset[int]
+) -> None:
+    part = only_on(predicate, kept_ids)
+
+    assert field_ids(part) <= kept_ids
+    if matches(predicate, row) is not False:
+        assert matches(part, {each: row[each] for each in kept_ids}) is True
+
+
+@given(predicate=predicates(), row=rows())
+def test_the_part_on_all_columns_is_the_filter(predicate: BoundPredicate, row: dict[int, Any]) -> None:
+    assert matches(only_on(predicate, frozenset(range(len(FIELDS)))), row) is matches(predicate, row)
+
+
+def test_each_partition_gets_its_own_arm_of_an_or() -> None:
+    one, two = leaf(Operator.IN, NUMBER, [1]), leaf(Operator.IN, NUMBER, [2])
+    in_a, in_ab = leaf(Operator.IN, NAME, [b"a"]), leaf(Operator.IN, NAME, [b"ab"])
+    predicate = BoundOr((BoundAnd((in_a, one)), BoundAnd((in_ab, two))))
+
+    assert inside(predicate, {NAME.id: b"a"}) == one
+    assert inside(predicate, {NAME.id: b"ab"}) == two
+    assert inside(predicate, {NAME.id: b"c"}) == ALWAYS_FALSE
+
+
+def test_a_null_partition_matches_null_tests_only() -> None:
+    partition = {NAME.id: None}
+
+    assert inside(BoundLeaf(Operator.IS_NULL, NAME), partition) == ALWAYS_TRUE
+    assert inside(BoundLeaf(Operator.NOT_EQUAL, NAME, (b"a",)), partition) == ALWAYS_FALSE

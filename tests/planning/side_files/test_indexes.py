@@ -1,0 +1,154 @@
+"""Index files beside data files: what plans fetch of them, and that they fetch it once."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from app.planning.side_files.fetch import FRONT_BYTES
+from tests.planning.counted_reads import Read, Reads, counted_service
+from tests.planning.made_tables import MadeTable, names_of, statistics
+from tests.planning.tables_beside import CAT, DEFAULT_FILTER_BYTES, FILES, ID, PLACE, ROWS, large, small
+from tests.table.entries import entry
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.planning.tables_beside import Beside, MakeBeside
+
+
+@pytest.fixture
+def beside(make_beside: MakeBeside) -> Beside:
+    return make_beside(large)
+
+
+@pytest.fixture
+def beside_small(make_beside: MakeBeside) -> Beside:
+    return make_beside(small)
+
+
+def fronts(*files: int) -> list[Read]:
+    return [Read(str(file), 0, FRONT_BYTES) for file in files]
+
+
+def test_only_files_that_statistics_leave_are_fetched(beside_small: Beside) -> None:
+    assert beside_small.kept("place BETWEEN 2 AND 4 AND cat = 3") == ["3"]
+    assert beside_small.reads.taken() == fronts(2, 3, 4)
+
+
+def test_without_a_question_to_indexes_nothing_is_fetched(beside: Beside) -> None:
+    assert beside.kept("place = 3") == ["3"]
+    assert beside.kept("place >= 0 AND id <= 99") == [str(file) for file in range(FILES)]
+    assert not beside.reads.taken()
+
+
+def test_of_a_large_file_only_what_is_asked_is_read(beside: Beside) -> None:
+    filter_of_3, bitmap_of_3 = beside.extent("3", "id"), beside.extent("3", "cat")
+    assert filter_of_3.end - filter_of_3.start == DEFAULT_FILTER_BYTES
+
+    assert beside.kept("place = 3 AND cat = 3") == ["3"]
+    assert beside.reads.taken() == [*fronts(3), bitmap_of_3]
+
+    assert beside.kept("place = 3 AND id = 3") == ["3"]
+    assert beside.reads.taken() == [filter_of_3]
+
+
+def test_what_an_index_has_nothing_to_say_of_is_not_fetched(beside: Beside) -> None:
+    assert beside.kept("place = 3 AND id > 3") == ["3"]
+    assert beside.reads.taken() == fronts(3)
+
+
+def test_a_small_file_is_read_at_once(beside_small: Beside) -> None:
+    assert beside_small.kept("id = 3 AND cat = 3") == ["3"]
+    assert beside_small.reads.taken() == fronts(*range(FILES))
+
+
+def test_a_later_plan_fetches_nothing_again(beside: Beside) -> None:
+    for category in (3, 5, 7):
+        assert beside.kept(f"cat = {category}") == [str(category)][: category < FILES]
+        assert bool(beside.reads.taken()) == (category == 3)
+    for explain in (False, True):
+        beside.made.plan(beside.service, "cat = 4", explain=explain)
+        assert not beside.reads.taken()
+
+
+def test_a_plan_that_leaves_further_files_fetches_only_these(beside: Beside) -> None:
+    beside.kept("place IN (1, 5) AND cat = 1")
+    beside.reads.taken()
+
+    assert beside.kept("place >= 1 AND cat = 4") == ["4"]
+    assert {read.file for read in beside.reads.taken()} == {"2", "3", "4"}
+    assert beside.kept("cat = 0") == ["0"]
+    assert {read.file for read in beside.reads.taken()} == {"0"}
+
+
+def test_segments_of_large_payloads_hold_few_files_each(tmp_path: Path) -> None:
+    """Seventy default filters take more than a segment may."""
+    reads = Reads()
+    made = MadeTable.make(tmp_path, (ID, CAT, PLACE))
+    count = 70
+    bodies = []
+    for body in range(2):
+        bodies.append(tmp_path / str(body))
+        bodies[-1].write_bytes(large(body))
+    for file in range(count):
+        made.side_file(str(file)).hardlink_to(bodies[file % 2])
+    made.commit(
+        [
+            entry(
+                file_name=str(file),
+                row_count=ROWS,
+                extra_files=(f"{file}.index",),
+                **statistics({PLACE: [file]}),
+            )
+            for file in range(count)
+        ]
+    )
+
+    with closing(counted_service(tmp_path, reads)) as service:
+        plan = made.plan(service, "id = 1")
+        fetched = len(reads.taken())
+        caches = service.cache_statistics()
+        again = made.plan(service, "id = 0 AND place > 60")
+
+    assert names_of(plan.files) == [str(file) for file in range(1, count, 2)]
+    assert fetched == 2 * count
+    assert caches["bloom_filters"]["entries"] == 2
+    assert caches["index_headers"]["entries"] == 1
+    assert names_of(again.files) == ["62", "64", "66", "68"]
+    assert not reads.taken()
+
+
+def test_other_columns_of_a_filter_do_not_matter(beside: Beside) -> None:
+    assert beside.kept("cat = 3") == ["3"]
+    beside.reads.taken()
+
+    assert beside.kept("cat = 4 AND place = 4") == ["4"]
+    assert beside.kept("cat = 4 AND id > 3") == ["4"]
+    assert not beside.reads.taken()
+
+
+def test_two_plans_at_a_time_fetch_each_piece_once(beside: Beside) -> None:
+    """Each kind of read is held up until the other plan waits for it as well."""
+    cold = beside.service.cache_statistics()
+
+    def waits_for(cache: str) -> bool:
+        return beside.service.cache_statistics()[cache]["hits"] > cold[cache]["hits"]
+
+    def hold_up(read: Read) -> None:
+        cache = "bitmaps" if read.start else "index_headers"
+        later = threading.Event()
+        while not waits_for(cache):
+            assert not later.wait(0.001)
+
+    beside.reads.before = hold_up
+    with ThreadPoolExecutor(2) as pool:
+        plans = [pool.submit(beside.kept, f"place < 4 AND cat = {category}") for category in (1, 2)]
+        assert [plan.result(30) for plan in plans] == [["1"], ["2"]]
+
+    reads = beside.reads.taken()
+    assert len(reads) == len(set(reads)) == 2 * 4

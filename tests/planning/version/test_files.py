@@ -1,0 +1,155 @@
+"""The files of a version as columns, beside a plain list of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.planning.version.files import FileColumns, Files
+from app.types import parse_type
+from app.types.binary_row import serialize_row
+from tests.table.entries import entry, manifest
+
+if TYPE_CHECKING:
+    from app.table.manifests.manifest_entry import ManifestEntry
+
+PARTITIONS = [serialize_row([number], [parse_type("INT")]) for number in range(3)]
+
+ENTRIES = st.builds(
+    entry,
+    partition=st.sampled_from(PARTITIONS),
+    bucket=st.sampled_from([0, 1, -2, (1 << 31) - 1]),
+    file_name=st.sampled_from(["a", "b", "é", "ab.parquet"]),
+    external_path=st.sampled_from([None, "", "s3://bucket/a"]),
+    level=st.sampled_from([0, 5]),
+    schema_id=st.sampled_from([0, 1, 1 << 40]),
+    row_count=st.integers(0, 1 << 40),
+    file_size=st.integers(0, 1 << 40),
+    delete_row_count=st.sampled_from([None, 0, 3]),
+    min_sequence_number=st.integers(-5, 5),
+    max_sequence_number=st.integers(-5, 5),
+)
+
+
+class Placed(NamedTuple):
+    """A file in the plain list: its manifest, its row there, and what stands in that row."""
+
+    manifest: int
+    row: int
+    entry: ManifestEntry
+
+
+@st.composite
+def versions(draw: st.DrawFn) -> tuple[list[Placed], Files]:
+    """The files that are left of some manifests, as a list and as columns."""
+    listed = draw(st.lists(st.lists(ENTRIES, max_size=6), max_size=4))
+    left = [
+        [row for row in range(len(entries)) if draw(st.integers(0, 3))]  # a quarter is left out
+        for entries in listed
+    ]
+    plain = [Placed(number, row, listed[number][row]) for number, rows in enumerate(left) for row in rows]
+    manifests = tuple(map(manifest, listed))
+    rows = [np.array(each, np.int64) for each in left]
+    return plain, Files(FileColumns.of(manifests, rows), manifests)
+
+
+@st.composite
+def chosen(draw: st.DrawFn) -> tuple[list[Placed], Files, list[int]]:
+    """Some files of a version, ascending."""
+    plain, files = draw(versions())
+    return plain, files, [at for at in range(len(plain)) if draw(st.booleans())]
+
+
+@given(version=versions())
+@settings(deadline=None, max_examples=30)
+def test_columns_tell_every_file_in_order(version: tuple[list[Placed], Files]) -> None:
+    plain, files = version
+    columns, entries = files.columns, [each.entry for each in plain]
+
+    assert len(files) == len(columns) == len(plain)
+    assert files.all().tolist() == list(range(len(plain)))
+    assert [columns.partitions[code] for code in columns.partition_codes] == [
+        each.partition for each in entries
+    ]
+    assert len(set(columns.partitions)) == len(columns.partitions)
+    assert columns.buckets.tolist() == [each.bucket for each in entries]
+    assert columns.total_buckets.tolist() == [each.total_buckets for each in entries]
+    assert columns.levels.tolist() == [each.file.level for each in entries]
+    assert columns.schema_ids.tolist() == [each.file.schema_id for each in entries]
+    assert columns.row_counts.tolist() == [each.file.row_count for each in entries]
+    assert columns.file_sizes.tolist() == [each.file.file_size for each in entries]
+    assert columns.delete_row_counts.tolist() == [each.file.delete_row_count or 0 for each in entries]
+
+
+@given(version=versions())
+@settings(deadline=None, max_examples=30)
+def test_files_have_the_same_bucket_key_exactly_in_the_same_bucket(
+    version: tuple[list[Placed], Files],
+) -> None:
+    plain, files = version
+    buckets = [(each.entry.partition, each.entry.bucket) for each in plain]
+    keys = files.columns.bucket_keys.tolist()
+
+    assert len(set(zip(buckets, keys, strict=True))) == len(set(buckets)) == len(set(keys))
+
+
+@given(version=versions())
+@settings(deadline=None, max_examples=30)
+def test_each_file_is_found_in_its_manifest(version: tuple[list[Placed], Files]) -> None:
+    plain, files = version
+    for file, placed in enumerate(plain):
+        assert files.place(file) == (placed.manifest, placed.row)
+        assert files.entry(file) == placed.entry
+        assert files.name(file) == placed.entry.file.file_name
+        assert files.path(file) == (placed.entry.partition, placed.entry.bucket)
+
+
+@given(some=chosen())
+@settings(deadline=None, max_examples=30)
+def test_some_files_are_cut_up_by_manifest(some: tuple[list[Placed], Files, list[int]]) -> None:
+    plain, files, at = some
+    asked = np.array(at, np.int64)
+    found = []
+    for number, part, rows in files.by_manifest(asked):
+        assert len(rows) == part.stop - part.start > 0
+        found += [(file, number, row) for file, row in zip(at[part], rows.tolist(), strict=True)]
+
+    assert found == [(file, plain[file].manifest, plain[file].row) for file in at]
+
+
+@given(some=chosen())
+@settings(deadline=None, max_examples=30)
+def test_what_manifests_tell_of_some_files(some: tuple[list[Placed], Files, list[int]]) -> None:
+    plain, files, at = some
+    asked = np.array(at, np.int64)
+    expected = [plain[file].entry.file for file in at]
+    external = [each.external_path for each in expected]
+    low, high = files.sequence_numbers(asked)
+
+    assert files.names(asked).to_pylist() == [each.file_name.encode() for each in expected]
+    assert files.external_paths(asked).to_pylist() == [
+        None if path is None else path.encode() for path in external
+    ]
+    assert low.tolist() == [each.min_sequence_number for each in expected]
+    assert high.tolist() == [each.max_sequence_number for each in expected]
+
+
+@given(version=versions(), names=st.lists(st.sampled_from(["a", "é", "ab", "A", "", "\ud800"]), max_size=4))
+@settings(deadline=None, max_examples=30)
+def test_names_find_all_their_files(version: tuple[list[Placed], Files], names: list[str]) -> None:
+    plain, files = version
+
+    assert files.named(names).tolist() == [
+        file for file, placed in enumerate(plain) if placed.entry.file.file_name in names
+    ]
+
+
+def test_columns_weigh_at_least_what_their_arrays_do() -> None:
+    manifests = [manifest([entry(partition=PARTITIONS[0]), entry(partition=PARTITIONS[1])])]
+    one, two = (FileColumns.of(manifests, [np.arange(count)]) for count in (1, 2))
+
+    assert one.nbytes > sum(map(len, PARTITIONS[:2]))
+    assert two.nbytes - one.nbytes == 8 * 5 + 4 * 4

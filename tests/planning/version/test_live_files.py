@@ -1,0 +1,109 @@
+"""The files of a version are the same, whatever version was looked at before."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.planning.version.live_files import LiveFiles
+from app.table.manifests.manifest_entry import FileKind
+from app.types import parse_type
+from app.types.binary_row import serialize_row
+from tests.table.entries import entry, manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from app.table.manifests.manifest import Manifest
+
+ENTRIES = st.builds(
+    entry,
+    kind=st.sampled_from([FileKind.ADD, FileKind.ADD, FileKind.ADD, FileKind.DELETE]),
+    partition=st.sampled_from([serialize_row([number], [parse_type("INT")]) for number in range(3)]),
+    bucket=st.integers(0, 2),
+    file_name=st.sampled_from(["a", "b", "c", "d"]),
+    row_count=st.integers(0, 100),
+)
+
+
+def columns(files: LiveFiles) -> dict[str, Any]:
+    """Everything that the columns hold, in a form that can be compared."""
+    found: dict[str, Any] = {}
+    for each in fields(files.columns):
+        value = getattr(files.columns, each.name)
+        found[each.name] = value.tolist() if isinstance(value, np.ndarray) else value
+    found["rows"] = [rows.tolist() for rows in files.columns.rows]
+    # Partitions may be numbered otherwise, and arrays lie elsewhere.
+    del found["room"]
+    codes, partitions = files.columns.partition_codes, found.pop("partitions")
+    return found | {"partition_codes": [partitions[code] for code in codes.tolist()]}
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(ENTRIES, max_size=4), max_size=6), st.data())
+def test_files_do_not_depend_on_the_version_before(entries: list[list[object]], data: st.DataObject) -> None:
+    manifests = [manifest(each) for each in entries]  # type: ignore[arg-type] # built above
+    keys = list(range(len(manifests)))
+    some = data.draw(st.lists(st.sampled_from(keys), unique=True) if keys else st.just([]))
+    other_keys = data.draw(st.sampled_from([some, keys[: len(some)], keys[: len(some)] + some]))
+    other = LiveFiles.of(other_keys, [manifests[key] for key in other_keys])
+
+    found, expected = LiveFiles.of(keys, manifests, other), LiveFiles.of(keys, manifests)
+
+    assert columns(found) == columns(expected)
+    assert found.removing == expected.removing
+
+
+def test_only_what_was_added_is_looked_at() -> None:
+    first, second = manifest([entry(file_name="a")]), manifest([entry(file_name="b")])
+    before = LiveFiles.of(["first"], [first])
+
+    after = LiveFiles.of(["first", "second"], [first, second], before)
+
+    assert after.columns.rows[0] is before.columns.rows[0]
+    assert len(after.columns) == 2
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.lists(ENTRIES, max_size=3), min_size=1, max_size=5),
+    st.lists(st.tuples(st.integers(0, 20), st.integers(0, 4), st.integers(0, 2)), max_size=15),
+)
+def test_versions_that_grow_from_one_another_keep_what_they_had(
+    entries: list[list[object]], commits: list[tuple[int, int, int]]
+) -> None:
+    """Also where several follow the same one, as after a rollback, or drop what it had last."""
+    manifests = [manifest(each) for each in entries]  # type: ignore[arg-type] # built above
+    versions = [LiveFiles.of([], [])]
+    for before, added, dropped in commits:
+        other = versions[before % len(versions)]
+        kept = other.keys[: max(0, len(other.keys) - dropped)]
+        keys = [*kept, (len(versions), added % len(manifests))]
+        versions.append(LiveFiles.of(keys, [_manifest_of(manifests, key) for key in keys], other))
+
+    for version in versions:
+        expected = LiveFiles.of(version.keys, [_manifest_of(manifests, key) for key in version.keys])
+        assert columns(version) == columns(expected)
+
+
+def _manifest_of(manifests: list[Manifest], key: Hashable) -> Manifest:
+    _, number = cast("tuple[int, int]", key)
+    return manifests[number]
+
+
+def test_versions_that_follow_one_another_share_their_memory() -> None:
+    manifests = [manifest([entry(file_name=f"{number}-{at}") for at in range(9)]) for number in range(5)]
+    versions: list[LiveFiles | None] = [None]
+    for count in range(1, 6):
+        versions.append(LiveFiles.of(range(count), manifests[:count], versions[-1]))
+
+    _, _, _, third, fourth, fifth = versions
+    assert third is not None
+    assert fourth is not None
+    assert fifth is not None
+    assert np.shares_memory(fourth.columns.row_counts, fifth.columns.row_counts)
+    assert [len(each.columns) for each in (third, fourth, fifth)] == [27, 36, 45]

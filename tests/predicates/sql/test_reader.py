@@ -1,0 +1,402 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from app.errors import FilterError, LimitExceededError
+from app.predicates.binding.binding import bind
+from app.predicates.limits import FilterLimits
+from app.predicates.model import Unknown
+from app.predicates.rows import matches
+from app.predicates.sql.reader import read_sql
+from app.predicates.verdicts import Verdict, evaluate_bounds
+from app.types import DataField, parse_type
+from tests.file_bounds import FileBounds, column_bounds
+from tests.sessions import bind_sql
+
+FIELDS = [
+    DataField(number, name, parse_type(written))
+    for number, (name, written) in enumerate(
+        {
+            "x": "INT",
+            "y": "INT",
+            "flag": "BOOLEAN",
+            "name": "STRING",
+            "price": "DECIMAL(9, 2)",
+            "ratio": "FLOAT",
+            "score": "DOUBLE",
+            "raw": "BYTES",
+            "day": "DATE",
+            "at": "TIMESTAMP(6)",
+            "instant": "TIMESTAMP(6) WITH LOCAL TIME ZONE",
+            "m": "MAP<STRING, INT>",
+            "m[a]": "BIGINT",
+            "person": "ROW<first STRING>",
+            "items": "ARRAY<INT>",
+            "two words": "INT",
+            "back`tick": "INT",
+        }.items()
+    )
+]
+
+
+def meaning(condition: str) -> str:
+    return str(bind_sql(condition, FIELDS))
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("x = 5", "x = 5"),
+        ("x == 5", "x = 5"),
+        ("x <> 5", "x <> 5"),
+        ("x != 5", "x <> 5"),
+        ("5 < x", "x > 5"),
+        ("5 >= x", "x <= 5"),
+        ("x !> 5", "x <= 5"),
+        ("x !< 5", "x >= 5"),
+        ("((x)) = (5)", "x = 5"),
+        ("X = 5", "x = 5"),
+        ("`two words` = 5 AND `back``tick` = 6", "two words = 5 AND back`tick = 6"),
+        ("x <=> 5", "x = 5"),
+        ("NOT x <=> 5", "x <> 5 OR x IS NULL"),
+        ("x <=> NULL", "x IS NULL"),
+        ("NOT (NULL <=> x)", "x IS NOT NULL"),
+        ("x IS DISTINCT FROM 5", "x <> 5 OR x IS NULL"),
+        ("x IS NOT DISTINCT FROM 5", "x = 5"),
+        ("x IS NULL", "x IS NULL"),
+        ("x IS NOT NULL", "x IS NOT NULL"),
+        ("isnull(x) OR isnotnull(y)", "x IS NULL OR y IS NOT NULL"),
+        ("x = NULL", "FALSE"),
+        ("NOT (x = NULL)", "FALSE"),
+        ("x IN (3, 1, 3, NULL)", "x IN (1, 3)"),
+        ("x NOT IN (3, 1, 3)", "x NOT IN (1, 3)"),
+        ("x NOT IN (3, NULL)", "FALSE"),
+        ("NOT x IN (3)", "x <> 3"),
+        ("x BETWEEN 1 AND 5 AND y = 2", "x BETWEEN 1 AND 5 AND y = 2"),
+        ("x NOT BETWEEN 1 AND 5", "x < 1 OR x > 5"),
+        ("NOT (x BETWEEN NULL AND 5)", "x > 5"),
+        ("x BETWEEN 5 AND 1", "FALSE"),
+        ("5 BETWEEN x AND y", "x <= 5 AND y >= 5"),
+        ("flag", "flag = TRUE"),
+        ("NOT flag", "flag = FALSE"),
+        ("!flag", "flag = FALSE"),
+        ("flag IS TRUE", "flag = TRUE"),
+        ("flag IS NOT TRUE", "flag = FALSE OR flag IS NULL"),
+        ("flag IS FALSE", "flag = FALSE"),
+        ("flag IS UNKNOWN", "flag IS NULL"),
+        ("flag <> TRUE", "flag = FALSE"),
+        ("TRUE", "TRUE"),
+        ("NULL", "FALSE"),
+        ("NOT NULL", "FALSE"),
+        ("1 = 1 AND x = 5", "x = 5"),
+        ("'a' > 'b' OR x = 5", "x = 5"),
+        ("NULL = NULL", "FALSE"),
+        ("NULL <=> NULL", "TRUE"),
+        ("x = 1 OR y = 2 AND flag", "x = 1 OR (y = 2 AND flag = TRUE)"),
+        ("(x = 1 OR y = 2) AND flag", "(x = 1 OR y = 2) AND flag = TRUE"),
+        ("NOT (x = 1 AND (y = 2 OR NOT flag))", "x <> 1 OR (y <> 2 AND flag = TRUE)"),
+        ("NOT NOT x = 1", "x = 1"),
+        ("x = 1 OR x = 2 OR x IN (2, 3)", "x IN (1, 2, 3)"),
+        ("x <> 1 AND x NOT IN (1, 2)", "x NOT IN (1, 2)"),
+        ("x = 1 AND x = 1", "x = 1"),
+        ("x = 5 -- all\n AND y = 6 /* of /* this */ */", "x = 5 AND y = 6"),
+        ("m['a'] = 5", "m[a] = 5"),
+        ("M['it''s'] = 5", "M['it''s'] = 5"),
+        ("m['b[c]'] IS NULL", "m[b[c]] IS NULL"),
+        ("name LIKE 'abc'", "name = 'abc'"),
+        ("name LIKE ''", "name = ''"),
+        ("name LIKE '%'", "name IS NOT NULL"),
+        ("name LIKE 'abc%'", "name STARTS WITH 'abc'"),
+        ("name LIKE '%abc'", "name ENDS WITH 'abc'"),
+        ("name LIKE '%abc%'", "name CONTAINS 'abc'"),
+        ("name LIKE 'a%c'", "name LIKE 'a%c'"),
+        ("name LIKE 'a_c'", "name LIKE 'a_c'"),
+        (r"name LIKE '100\%%'", "name STARTS WITH '100%'"),
+        (r"name LIKE '100\\%%'", "name STARTS WITH '100%'"),
+        ("name LIKE '100#%%' ESCAPE '#'", "name STARTS WITH '100%'"),
+        ("name NOT LIKE 'abc'", "name <> 'abc'"),
+        ("name NOT LIKE '%'", "FALSE"),
+        ("name NOT LIKE NULL", "FALSE"),
+        ("startswith(name, 'a')", "name STARTS WITH 'a'"),
+        ("endswith(name, 'a')", "name ENDS WITH 'a'"),
+        ("contains(name, 'a')", "name CONTAINS 'a'"),
+        ("raw = X'0aFF'", "raw = X'0aff'"),
+        ("raw = x'aff'", "raw = X'0aff'"),
+        ("day = DATE '2025-08-01'", "day = '2025-08-01'"),
+        ("at = TIMESTAMP_NTZ '2025-08-01 12:30:15.25'", "at = '2025-08-01T12:30:15.25'"),
+        ("instant = TIMESTAMP '2025-08-01 12:30:15+02:00'", "instant = '2025-08-01T10:30:15Z'"),
+        ("instant = TIMESTAMP_LTZ '2025-08-01'", "instant = '2025-08-01T00:00:00Z'"),
+    ],
+)
+def test_conditions(condition: str, expected: str) -> None:
+    assert meaning(condition) == expected
+
+
+@pytest.mark.parametrize(
+    ("literal", "value"),
+    [
+        ("5", 5),
+        ("-5", -5),
+        ("- -5", 5),
+        ("+5", 5),
+        ("5L", 5),
+        ("5S", 5),
+        ("-5Y", -5),
+        ("5.0BD", 5),
+        ("5.", 5),
+        ("50e-1", 5),
+        ("5D", 5),
+        ("5F", 5),
+        ("CAST(5 AS INT)", 5),
+        ("CAST('-5' AS BIGINT)", -5),
+        ("-CAST(5 AS INT)", -5),
+        ("TRY_CAST('5' AS TINYINT)", 5),
+        ("CAST('5.00' AS DECIMAL(12, 2))", 5),
+        ("CAST(4.5 AS DECIMAL(2))", 5),
+        ("CAST(5 AS DOUBLE)", 5),
+    ],
+)
+def test_numbers(literal: str, value: int) -> None:
+    assert meaning(f"x = {literal}") == f"x = {value}"
+
+
+@pytest.mark.parametrize(
+    ("literal", "value"),
+    [
+        ("'abc'", "abc"),
+        ('"abc"', "abc"),
+        ("'a' 'b'", "ab"),
+        (r"'it\'s'", "it's"),
+        (r"'\n\t\r\b\0\Z'", "\n\t\r\b\0\x1a"),
+        (r"'\u0041\U0001F600\101'", "A😀A"),
+        (r"'\uD83D\uDE00'", "😀"),
+        (r"'\%\_\q\8'", r"\%\_q8"),
+        (r"r'\n'", r"\n"),
+        (r'R"\n"', r"\n"),
+        ("CAST('a' AS STRING)", "a"),
+        ("repeat('ab', 3)", "ababab"),
+        ("concat(repeat('a', 2), 'b', '')", "aab"),
+    ],
+)
+def test_strings(literal: str, value: str) -> None:
+    assert meaning(f"name = {literal}") == f"name = '{value}'"
+
+
+@pytest.mark.parametrize(
+    ("literal", "shown"),
+    [
+        ("1.5", "1.5"),
+        ("1.5D", "1.5"),
+        ("CAST('NaN' AS DOUBLE)", "NaN"),
+        ("CAST('-Infinity' AS DOUBLE)", "-Infinity"),
+        ("CAST(0.1 AS FLOAT)", "0.10000000149011612"),
+        ("-0.0D", "-0.0"),
+    ],
+)
+def test_doubles(literal: str, shown: str) -> None:
+    assert meaning(f"score = {literal}") == f"score = {shown}"
+
+
+@pytest.mark.parametrize(
+    ("condition", "columns"),
+    [
+        ("x < y", {"x", "y"}),
+        ("x + 1 = 5", {"x"}),
+        ("-x = 5", {"x"}),
+        ("name || 'a' = 'ab'", {"name"}),
+        ("name RLIKE 'a.*'", {"name"}),
+        ("name ILIKE 'a%'", {"name"}),
+        ("name LIKE ANY ('a', 'b')", {"name"}),
+        ("name NOT LIKE 'a%'", {"name"}),
+        ("name = 'it''s'", {"name"}),
+        ("upper(name) = 'A'", {"name"}),
+        ("name = repeat('a', 999999999)", {"name"}),
+        ("name = concat('a', 5)", {"name"}),
+        ("CASE WHEN flag AND x = 1 THEN TRUE ELSE y = 1 END", {"flag", "x", "y"}),
+        ("person.first = 'a'", {"person"}),
+        ("m[x] = 5", {"m", "x"}),
+        ("items[0] = 5", {"items"}),
+        ("items['a'] = 5", {"items"}),
+        ("items = 5", {"items"}),
+        ("exists(items, each -> each > 1)", {"items"}),
+        ("x IN (1, y)", {"x", "y"}),
+        ("(x, y) IN ((1, 2))", {"x", "y"}),
+        ("x IN (SELECT id FROM elsewhere)", {"x"}),
+        ("EXISTS (SELECT id FROM elsewhere)", set()),
+        ("x = 1 = TRUE", {"x"}),
+        ("(x IS NULL) = TRUE", {"x"}),
+        ("x::INT = 5", {"x"}),
+        ("day > current_date", {"day"}),
+        ("day = DATE 'today'", {"day"}),
+        ("at > localtimestamp", {"at"}),
+        ("x = CAST('5.5' AS INT)", {"x"}),
+        ("x = CAST(300 AS TINYINT)", {"x"}),
+        ("price = CAST('12.5' AS DECIMAL(2, 1))", {"price"}),
+        ("day = CAST('today' AS DATE)", {"day"}),
+        ("x = INTERVAL '1' DAY", {"x"}),
+        ("x BETWEEN CASE WHEN flag AND y = 1 THEN 1 ELSE 2 END AND 5", {"x", "y", "flag"}),
+        ("items[0].first = 'a'", {"items"}),
+        ("upper(person.first) = 'A'", {"person"}),
+        ("exists(items, x -> x > y)", {"items", "y"}),
+        ("aggregate(items, 0, (x, y) -> x + y) = 1 + x", {"items", "x"}),
+        ("date_add(DAY, 1, day) > at", {"day", "at"}),
+        ("extract(YEAR FROM day) = 2025", {"day"}),
+        ("count(*) > 1", set()),
+        ("1 = '1'", set()),
+    ],
+)
+def test_other_conditions_are_unknown(condition: str, columns: set[str]) -> None:
+    bound = bind_sql(condition, FIELDS)
+
+    assert isinstance(bound, Unknown)
+    assert {field.name for field in FIELDS if field.id in bound.field_ids} == columns
+
+
+def test_unknown_parts_stay_among_known_ones() -> None:
+    assert (
+        meaning("x = 1 AND NOT (x < y) AND y BETWEEN 1 AND 2")
+        == "x = 1 AND NOT (x < y) AND y BETWEEN 1 AND 2"
+    )
+    assert meaning("x = 1 OR name NOT LIKE 'a%'") == "x = 1 OR NOT (name LIKE 'a%')"
+
+
+@pytest.mark.parametrize(
+    ("condition", "position"),
+    [
+        ("", 0),
+        ("  ", 2),
+        ("x = ", 3),
+        ("x = 5 OR", 8),
+        ("AND x = 5", 0),
+        ("x = 5 y", 6),
+        ("x = 5 )", 6),
+        ("(x = 5", 0),
+        ("x[5)", 3),
+        ("x = 5, y", 5),
+        ("()", 1),
+        ("x IN ()", 0),
+        ("x = 'abc", 4),
+        ("`x = 5", 0),
+        ("x = 5 /* /* */", 6),
+        ("x = 5; DROP TABLE x", 5),
+        ("x = 5;", 5),
+        ("SELECT 1", 7),
+        ("DROP TABLE x", 5),
+        ("x = 5 UNION SELECT 1", 6),
+        ("5", 0),
+        ("flag AND 'abc'", 9),
+        ("x + 1", 0),
+        ("x AS y", 2),
+        ("x = ?", 4),
+        ("x = :value", 4),
+        ("x IS NULL = TRUE", 10),
+        ("x ~~ 1", 2),
+        ("flag AND x ~~ 1", 11),
+        ("x -> 'a' = 1", 2),
+        ("x @> 1", 2),
+        ("name SIMILAR TO 'a'", 5),
+        ("x ISNULL", 2),
+        ("x ** 2 = 4", 3),
+        ("name = E'a'", 7),
+        ("x = 5 LIMIT 1", 6),
+        ("x IN (1, 2) ORDER BY x", 12),
+        ("f(x, ) = 1", 5),
+        ("CAST(x AS TEXT) = '1'", 10),
+        ("CASE WHEN flag TRUE END", 15),
+        ("x = INTERVAL 1 FOO", 13),
+        ("x = 300Y", 4),
+        ("x = 1e999", 4),
+        ("x = 1.5L", 4),
+        ("x = 1e400F", 4),
+        ("raw = X'0g'", 6),
+        ("day = DATE '2025-13-01'", 6),
+        ("at = TIMESTAMP 'yesterdays'", 5),
+        ("flag OR\n  x = = 5", 14),
+        (r"name = '\UFFFFFFFF'", 7),
+    ],
+)
+def test_text_that_is_no_condition_is_refused_with_its_place(condition: str, position: int) -> None:
+    with pytest.raises(FilterError) as caught:
+        read_sql(condition)
+
+    assert caught.value.position == position
+
+
+@pytest.mark.parametrize(
+    ("condition", "column", "position"),
+    [
+        ("flag AND nowhere = 5", "nowhere", 9),
+        ("flag AND upper(nowhere) = 'A'", "nowhere", 15),
+        ("x = 5a", "5a", 4),
+        ("nowhere.first = 'a'", "nowhere", 0),
+        ("x", "x", 0),
+        ("x = 'abc'", "x", 4),
+    ],
+)
+def test_what_does_not_fit_the_table_is_refused_with_its_place(
+    condition: str, column: str, position: int
+) -> None:
+    with pytest.raises(FilterError) as caught:
+        meaning(condition)
+
+    assert (caught.value.column, caught.value.position) == (column, position)
+
+
+def test_an_escape_without_a_wildcard_is_refused() -> None:
+    with pytest.raises(FilterError, match="escapes neither"):
+        meaning("name LIKE 'a#b' ESCAPE '#'")
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"), [("(", ")"), ("NOT (", ")"), ("(x = 1 AND (y = 2 OR ", "))"), ("(flag OR ", ")")]
+)
+def test_conditions_nest_up_to_the_limit(opening: str, closing: str) -> None:
+    times = 200 // opening.count("(")
+
+    assert meaning(opening * times + "y = 5" + closing * times)
+
+    with pytest.raises(LimitExceededError) as caught:
+        read_sql(opening * (times + 1) + "y = 5" + closing * (times + 1))
+    assert caught.value.limit == 200
+
+
+def test_the_deepest_filters_that_settings_allow_are_bound_and_evaluated() -> None:
+    condition = "NOT (x = 1 OR NOT (y = 2 OR " * 200 + "y = 5" + "))" * 200
+
+    bound = bind(read_sql(condition, FilterLimits(depth=400)), FIELDS)
+
+    assert matches(bound, {0: 1, 1: 5}) is not None
+    known = column_bounds(parse_type("INT"), [FileBounds(0, 9, 0, 5)])
+    assert evaluate_bounds(bound, lambda _, __: known, np.arange(1)).tolist() == [Verdict.SOME]
+    assert str(bound).count("x <> 1") == 200
+    assert hash(bound) == hash(bind(read_sql(condition, FilterLimits(depth=400)), FIELDS))
+
+
+def test_long_chains_are_not_deep() -> None:
+    terms = [f"x = {number}" for number in range(10_000)]
+
+    assert len(meaning(" OR ".join(terms))) < 100
+    assert meaning("NOT " * 10_001 + "x = 5") == "x <> 5"
+
+
+def test_expressions_that_the_stack_cannot_hold_are_over_the_limit() -> None:
+    assert meaning("f(" * 100 + "x" + ")" * 100 + " = 5")
+    with pytest.raises(LimitExceededError):
+        read_sql("CASE WHEN flag THEN " * 1_000 + "TRUE" + " END" * 1_000)
+
+
+def test_the_literals_of_all_tests_count() -> None:
+    limits = FilterLimits(literals=3)
+
+    read_sql("x IN (1, 2) AND price = CAST('1.20' AS DECIMAL(9, 2))", limits)
+
+    for condition in ("x IN (1, 2, 3, 4)", "x IN (1, 2) AND y BETWEEN 3 AND 4", "f(1, 2, '3') = 4"):
+        with pytest.raises(LimitExceededError):
+            read_sql(condition, limits)
+    with pytest.raises(LimitExceededError):
+        read_sql("x " * 10_000, limits)
+
+
+def test_filters_are_remembered_by_their_text() -> None:
+    assert read_sql("x = 5") is read_sql("x = 5")

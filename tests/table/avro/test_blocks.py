@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import fastavro
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.errors import CorruptMetadataError
+from app.table.avro.blocks import Block, decode_blocks
+
+SCHEMA: dict[str, Any] = {
+    "type": "record",
+    "name": "r",
+    "fields": [
+        {"name": "name", "type": "string"},
+        {"name": "size", "type": "long"},
+        {"name": "tags", "type": ["null", {"type": "array", "items": ["null", "string"]}]},
+    ],
+}
+RECORDS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "name": st.text(max_size=5),
+            "size": st.integers(-(2**63), 2**63 - 1),
+            "tags": st.none() | st.lists(st.none() | st.text(max_size=3), max_size=3),
+        }
+    ),
+    max_size=8,
+)
+
+
+def encoded(records: list[dict[str, Any]]) -> bytes:
+    out = io.BytesIO()
+    for record in records:
+        fastavro.schemaless_writer(out, SCHEMA, record)
+    return out.getvalue()
+
+
+def decoded(*blocks: tuple[int, bytes]) -> list[dict[str, Any]]:
+    """The records of blocks with these counts and contents; block number i lies at offset 100 i."""
+    placed = [Block(100 * at, count, content, len(content)) for at, (count, content) in enumerate(blocks)]
+    records: list[dict[str, Any]] = decode_blocks(placed, orjson.dumps(SCHEMA)).to_pylist()
+    return records
+
+
+@settings(deadline=None)
+@given(st.lists(RECORDS, min_size=1, max_size=6))
+def test_records_of_all_blocks_come_in_order(blocks: list[list[dict[str, Any]]]) -> None:
+    found = decoded(*((len(records), encoded(records)) for records in blocks))
+    assert found == [record for records in blocks for record in records]
+
+
+@settings(deadline=None)
+@given(st.lists(RECORDS, min_size=2, max_size=6), st.data())
+def test_bytes_on_the_wrong_side_of_a_boundary_are_noticed(
+    blocks: list[list[dict[str, Any]]], data: st.DataObject
+) -> None:
+    contents = [(len(records), encoded(records)) for records in blocks]
+    at = data.draw(st.integers(0, len(contents) - 2), label="boundary")
+    (count, left), (next_count, right) = contents[at : at + 2]
+    cut = data.draw(st.integers(0, len(left + right)).filter(lambda cut: cut != len(left)), label="cut")
+    contents[at : at + 2] = [(count, (left + right)[:cut]), (next_count, (left + right)[cut:])]
+    with pytest.raises(CorruptMetadataError) as caught:
+        decoded(*contents)
+    assert caught.value.offset == 100 * at
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [b"\x00", b"\x00" * 40, b"\x00" + bytes(range(60)), b"\x02" + encoded([{"name": "b", "size": 1}])],
+    ids=["an end", "many ends", "an end and more", "a further record"],
+)
+def test_what_stands_behind_the_records_is_noticed(behind: bytes) -> None:
+    content = encoded([{"name": "a", "size": 1}])
+    assert len(decoded((1, content))) == 1
+    with pytest.raises(CorruptMetadataError, match=r"do not fill|cannot be decoded") as caught:
+        decoded((1, content), (1, content + behind), (1, content))
+    assert caught.value.offset == 100
+
+
+def test_a_block_without_records_has_no_bytes() -> None:
+    assert decoded((0, b"")) == []
+    with pytest.raises(CorruptMetadataError, match="do not fill"):
+        decoded((0, b"a" * 40))
+
+
+class PlainReader:
+    """Reads records of the schema above as Avro's specification says, one byte after the other."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+        self.at = 0
+
+    def take(self, length: int) -> bytes:
+        assert 0 <= length <= len(self.content) - self.at
+        self.at += length
+        return self.content[self.at - length : self.at]
+
+    def long(self) -> int:
+        value, shift = 0, 0
+        while (byte := self.take(1)[0]) > 0x7F:
+            value |= (byte & 0x7F) << shift
+            shift += 7
+        value |= byte << shift
+        return (value >> 1) ^ -(value & 1)
+
+    def string(self) -> str:
+        return self.take(self.long()).decode()
+
+    def is_there(self) -> bool:
+        # Any branch but null's is taken for the other one.
+        return self.long() != 0
+
+    def tags(self) -> list[str | None]:
+        tags = []
+        while count := self.long():
+            if count < 0:
+                count = -count
+                self.long()
+            tags += [self.string() if self.is_there() else None for _ in range(count)]
+        return tags
+
+    def record(self) -> dict[str, Any]:
+        return {
+            "name": self.string(),
+            "size": self.long(),
+            "tags": self.tags() if self.is_there() else None,
+        }
+
+
+@settings(deadline=None, max_examples=300)
+@given(RECORDS.filter(bool), st.data())
+def test_what_is_accepted_is_what_the_bytes_say(records: list[dict[str, Any]], data: st.DataObject) -> None:
+    damaged = bytearray(encoded(records))
+    for _ in range(data.draw(st.integers(1, 3))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        found = decoded((len(records), bytes(damaged)))
+    except CorruptMetadataError:
+        return
+    reader = PlainReader(bytes(damaged))
+    assert found == [reader.record() for _ in records]
+    assert reader.at == len(damaged)

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import contextlib
+import io
+
+import fastavro
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.errors import PaimonIndexError, RequestError, UnsupportedFormatError
+from app.table.manifests.index_manifest import IndexEntry, IndexManifest
+from app.table.manifests.manifest_entry import FileKind
+from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange, GlobalIndex, IndexFileMeta
+from benchmarks.avro_schemas import INDEX_MANIFEST
+from tests import golden_unit
+from tests.table.golden_index_entries import golden_entry
+
+KIND = "index-manifest"
+GOLDEN = {file["file"]: file for file in golden_unit.document(KIND, "files")["files"]}
+SYNC_BYTES = 16
+
+INT, LONG = st.integers(-(2**31), 2**31 - 1), st.integers(0, 2**63 - 1)
+RANGES = st.builds(
+    DeletionRange, st.text(), st.integers(0, 2**31 - 1), st.integers(0, 2**31 - 1), st.none() | LONG
+)
+GLOBAL_INDEXES = st.builds(
+    GlobalIndex, LONG, LONG, INT, st.none() | st.lists(INT, max_size=3).map(tuple), st.none() | st.binary()
+)
+FILES = st.one_of(
+    st.builds(IndexFileMeta, st.just(HASH), st.text(), LONG, LONG, external_path=st.none() | st.text()),
+    st.builds(
+        IndexFileMeta,
+        st.just(DELETION_VECTORS),
+        st.text(),
+        LONG,
+        LONG,
+        st.lists(RANGES, max_size=4).map(tuple),
+    ),
+    st.builds(IndexFileMeta, st.text(), st.text(), LONG, LONG, global_index=st.none() | GLOBAL_INDEXES),
+)
+ENTRIES = st.builds(IndexEntry, st.sampled_from(FileKind), st.binary(max_size=20), INT, FILES)
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_entries_are_what_the_engine_wrote(name: str) -> None:
+    found = IndexManifest.parse(golden_unit.files(KIND)[name])
+
+    assert list(found.entries) == [golden_entry(entry) for entry in GOLDEN[name]["entries"]]
+
+
+@pytest.mark.parametrize("name", [name for name in GOLDEN if "snappy" not in name])
+def test_entries_are_written_as_the_engine_writes_them(name: str) -> None:
+    content = golden_unit.files(KIND)[name]
+    manifest = IndexManifest(tuple(map(golden_entry, GOLDEN[name]["entries"])))
+
+    written = manifest.write(GOLDEN[name]["compression"])
+
+    # The engine's marker between blocks was random too.
+    assert written.replace(written[-SYNC_BYTES:], content[-SYNC_BYTES:]) == content
+
+
+def test_snappy_has_no_one_form_but_the_same_head_and_records() -> None:
+    content = golden_unit.files(KIND)["entries-snappy.avro"]
+
+    written = IndexManifest.parse(content).write("snappy")
+
+    assert list(fastavro.reader(io.BytesIO(written))) == list(fastavro.reader(io.BytesIO(content)))
+    head = content.index(content[-SYNC_BYTES:])
+    assert written[:head] == content[:head]
+
+
+@settings(deadline=None)
+@given(st.lists(ENTRIES, max_size=6), st.sampled_from(["zstd", "deflate", "snappy", "null"]))
+def test_what_is_written_reads_back(entries: list[IndexEntry], compression: str) -> None:
+    manifest = IndexManifest(tuple(entries))
+
+    assert IndexManifest.parse(manifest.write(compression)) == manifest
+
+
+def test_many_entries_make_blocks_of_64_000_bytes_and_the_rest_of_an_entry() -> None:
+    files = (IndexFileMeta(HASH, f"index-{number}", 4 * number, number) for number in range(10_000))
+    manifest = IndexManifest(tuple(IndexEntry(FileKind.ADD, bytes(12), 0, file) for file in files))
+
+    content = manifest.write("null")
+
+    *full, last = [block.size for block in fastavro.block_reader(io.BytesIO(content))]
+    assert len(full) > 1
+    assert all(64_000 <= size < 64_100 for size in full)
+    assert 0 < last < 64_000
+    assert IndexManifest.parse(content) == manifest
+
+
+def test_a_manifest_weighs_what_it_keeps() -> None:
+    def weight(file: IndexFileMeta) -> int:
+        return IndexManifest((IndexEntry(FileKind.ADD, b"", 0, file),)).nbytes
+
+    covered = GlobalIndex(0, 9, 1, None, bytes(5000))
+    assert weight(IndexFileMeta("btree", "g", 1, 1, global_index=covered)) > 5000
+    ranges = tuple(DeletionRange(str(number), 1, 20, 1) for number in range(100))
+    assert weight(IndexFileMeta(DELETION_VECTORS, "d", 1, 1, ranges)) > 100 * 200
+
+
+def test_older_writers_leave_trailing_fields_out() -> None:
+    out = io.BytesIO()
+    record = dict.fromkeys(field["name"] for field in INDEX_MANIFEST["fields"]) | {
+        "_VERSION": 1,
+        "_KIND": 0,
+        "_PARTITION": b"p",
+        "_BUCKET": 3,
+        "_INDEX_TYPE": HASH,
+        "_FILE_NAME": "index-1",
+        "_FILE_SIZE": 8,
+        "_ROW_COUNT": 2,
+    }
+    fastavro.writer(out, INDEX_MANIFEST, [record])
+
+    (entry,) = IndexManifest.parse(out.getvalue()).entries
+
+    assert entry == IndexEntry(FileKind.ADD, b"p", 3, IndexFileMeta(HASH, "index-1", 8, 2))
+
+
+@pytest.mark.parametrize(
+    ("bucket", "file"),
+    [
+        (2**31, IndexFileMeta(HASH, "index-1", 4, 1)),
+        (0, IndexFileMeta(HASH, "index-1", 2**63, 1)),
+        (0, IndexFileMeta(DELETION_VECTORS, "index-1", 2**32, 1, (DeletionRange("data-1", 2**31, 24, 1),))),
+        (0, IndexFileMeta(DELETION_VECTORS, "index-1", 2**32, 1, (DeletionRange("\ud800", 1, 24, 1),))),
+    ],
+)
+def test_values_that_no_field_takes_are_refused(bucket: int, file: IndexFileMeta) -> None:
+    with pytest.raises(RequestError, match="does not fit"):
+        IndexManifest((IndexEntry(FileKind.ADD, b"", bucket, file),)).write()
+
+
+def test_codecs_that_the_engine_lacks_are_refused() -> None:
+    with pytest.raises(UnsupportedFormatError, match="lz4"):
+        IndexManifest(()).write("lz4")
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.sampled_from(sorted(GOLDEN)), st.data())
+def test_damage_raises_nothing_but_our_errors(name: str, data: st.DataObject) -> None:
+    damaged = bytearray(golden_unit.files(KIND)[name])
+    for _ in range(data.draw(st.integers(1, 4))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(PaimonIndexError):
+        IndexManifest.parse(bytes(damaged))

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.table.manifests.live_files import live_rows
+from app.table.manifests.manifest_entry import FileKind, ManifestEntry
+from tests.table.entries import entry, manifest
+
+FILES = st.builds(
+    entry,
+    partition=st.sampled_from([b"p", b"q", b""]),
+    bucket=st.sampled_from([0, 1]),
+    level=st.sampled_from([0, 5]),
+    file_name=st.sampled_from(["a", "b", "ab"]),
+    extra_files=st.sampled_from([(), ("a",), ("a", "b"), ("ab",), ("b", "a")]),
+    embedded_index=st.sampled_from([None, b"", b"index"]),
+    external_path=st.sampled_from([None, "", "s3://bucket/a"]),
+)
+# Few files, so that many entries are about the same one.
+MANIFESTS = st.lists(FILES, min_size=1, max_size=5).flatmap(
+    lambda files: st.lists(
+        st.lists(st.builds(replace, st.sampled_from(files), kind=st.sampled_from(FileKind)), max_size=12),
+        max_size=4,
+    )
+)
+
+
+def live(*manifests: list[ManifestEntry]) -> list[list[int]]:
+    return [rows.tolist() for rows in live_rows([manifest(entries) for entries in manifests])]
+
+
+def names(*manifests: list[ManifestEntry]) -> list[str]:
+    kept = zip(manifests, live(*manifests), strict=True)
+    return [entries[row].file.file_name for entries, rows in kept for row in rows]
+
+
+def test_files_stay_in_the_order_of_manifests() -> None:
+    assert names([entry(file_name="b"), entry(file_name="a")], [entry(file_name="c")]) == ["b", "a", "c"]
+
+
+def test_no_manifests_have_no_files() -> None:
+    assert live() == []
+    assert live([], []) == [[], []]
+
+
+def test_a_deleted_file_is_gone_wherever_the_deletion_stands() -> None:
+    added, deleted = entry(file_name="a"), entry(FileKind.DELETE, file_name="a")
+    assert names([added, entry(file_name="b")], [deleted]) == ["b"]
+    assert names([deleted], [added, entry(file_name="b")]) == ["b"]
+
+
+@pytest.mark.parametrize(
+    "difference",
+    [
+        {"partition": b"other"},
+        {"bucket": 1},
+        {"level": 1},
+        {"file_name": "other"},
+        {"extra_files": ("a.index",)},
+        {"embedded_index": b"index"},
+        {"embedded_index": b""},
+        {"external_path": "s3://bucket/a"},
+        {"external_path": ""},
+    ],
+)
+def test_only_the_same_identity_is_deleted(difference: dict[str, Any]) -> None:
+    assert names([entry(**difference)], [entry(FileKind.DELETE)]) == [entry(**difference).file.file_name]
+    assert live([entry()], [entry(FileKind.DELETE, **difference)]) == [[0], []]
+
+
+def test_a_level_upgrade_keeps_the_file_once() -> None:
+    assert live([entry(level=0), entry(FileKind.DELETE, level=0), entry(level=5)]) == [[2]]
+
+
+def test_what_is_not_part_of_the_identity_does_not_matter() -> None:
+    assert names([entry(row_count=1)], [entry(FileKind.DELETE, row_count=2, schema_id=3)]) == []
+
+
+def identity(each: ManifestEntry) -> tuple[Any, ...]:
+    file = each.file
+    parts = (file.level, file.file_name, file.extra_files, file.embedded_index, file.external_path)
+    return each.partition, each.bucket, *parts
+
+
+@settings(deadline=None, max_examples=200)
+@given(MANIFESTS)
+def test_it_is_what_the_definition_says(manifests: list[list[ManifestEntry]]) -> None:
+    deleted = {identity(each) for entries in manifests for each in entries if each.kind is FileKind.DELETE}
+    assert live(*manifests) == [
+        [
+            row
+            for row, each in enumerate(entries)
+            if each.kind is FileKind.ADD and identity(each) not in deleted
+        ]
+        for entries in manifests
+    ]

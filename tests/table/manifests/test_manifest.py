@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import sys
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.errors import CorruptMetadataError, UnsupportedFormatError
+from app.table.manifests.manifest import Manifest
+from app.table.manifests.manifest_entry import FileKind, FileSource, ManifestEntry
+from app.table.manifests.row_statistics import RowStatistics
+from app.types import parse_type
+from app.types.binary_row import serialize_row
+from benchmarks.avro_schemas import MANIFEST
+from tests.table.entries import avro, entry, manifest, record
+
+LONGS = st.integers(0, 2**63 - 1)
+INTS = st.integers(-(2**31), 2**31 - 1)
+NAMES = st.lists(st.text(max_size=4), max_size=3).map(tuple)
+STATISTICS = st.builds(
+    RowStatistics,
+    st.binary(max_size=9),
+    st.binary(max_size=9),
+    st.lists(st.none() | LONGS, max_size=3).map(tuple),
+)
+ENTRIES = st.builds(
+    entry,
+    st.sampled_from(FileKind),
+    partition=st.sampled_from([b"", b"p", b"q"]),
+    bucket=INTS,
+    file_name=st.text(max_size=9),
+    file_size=LONGS,
+    row_count=LONGS,
+    min_key=st.binary(max_size=9),
+    max_key=st.binary(max_size=9),
+    key_statistics=STATISTICS,
+    value_statistics=STATISTICS,
+    min_sequence_number=st.integers(-(2**63), 2**63 - 1),
+    max_sequence_number=LONGS,
+    schema_id=LONGS,
+    level=INTS,
+    extra_files=NAMES,
+    creation_time_millis=st.none() | LONGS,
+    delete_row_count=st.none() | LONGS,
+    embedded_index=st.none() | st.binary(max_size=20),
+    file_source=st.none() | st.sampled_from(FileSource),
+    value_statistics_columns=st.none() | NAMES,
+    external_path=st.none() | st.text(max_size=9),
+    first_row_id=st.none() | LONGS,
+    write_columns=st.none() | NAMES,
+)
+LATER_FIELDS = ("_CREATION_TIME", "_EMBEDDED_FILE_INDEX", "_VALUE_STATS_COLS", "_EXTERNAL_PATH")
+
+
+@settings(deadline=None)
+@given(st.lists(ENTRIES, max_size=12))
+def test_entries_come_back_as_they_were_written(entries: list[ManifestEntry]) -> None:
+    found = manifest(entries)
+    assert [found.entry(row) for row in range(len(found.kinds))] == entries
+
+
+def test_columns_have_the_types_they_promise() -> None:
+    found = manifest([entry(), entry(FileKind.DELETE)])
+    types = {
+        "kinds": np.int8,
+        "partition_codes": np.int32,
+        "buckets": np.int32,
+        "total_buckets": np.int32,
+        "file_sizes": np.int64,
+        "row_counts": np.int64,
+        "min_sequence_numbers": np.int64,
+        "max_sequence_numbers": np.int64,
+        "schema_ids": np.int64,
+        "levels": np.int32,
+        "file_sources": np.int8,
+    }
+    for name, kind in types.items():
+        column = getattr(found, name)
+        assert (column.dtype, column.shape) == (np.dtype(kind), (2,)), name
+
+
+def test_equal_partitions_are_one_object() -> None:
+    found = manifest([entry(partition=b"p"), entry(partition=b"q"), entry(partition=b"p")])
+    assert found.partitions == (b"p", b"q")
+    assert found.entry(0).partition is found.entry(2).partition
+
+
+def test_older_writers_leave_out_later_fields() -> None:
+    schema = deepcopy(MANIFEST)
+    file = schema["fields"][-1]["type"]
+    file["fields"] = [each for each in file["fields"] if each["name"] not in LATER_FIELDS]
+    written = entry(creation_time_millis=1, embedded_index=b"i", value_statistics_columns=("a",))
+    found = Manifest.parse(avro([record(written)], schema))
+    assert [found.entry(0)] == [entry()]
+
+
+def test_an_unknown_source_is_no_source() -> None:
+    written = record(entry(file_source=FileSource.COMPACT))
+    written["_FILE"]["_FILE_SOURCE"] = 7
+    assert Manifest.parse(avro([written])).entry(0).file.file_source is None
+
+
+def test_null_counts_below_zero_are_unknown() -> None:
+    statistics = RowStatistics(b"", b"", (-7, 3))
+    assert manifest([entry(key_statistics=statistics)]).key_statistics.null_counts.tolist() == [-1, 3]
+
+
+def changed(name: str, value: object) -> dict[str, Any]:
+    written = record(entry(file_name="bad"))
+    (written if name in written else written["_FILE"])[name] = value
+    return written
+
+
+@pytest.mark.parametrize(
+    ("written", "complaint"),
+    [
+        (changed("_KIND", 2), "of kind 0 or 1, found 2"),
+        (changed("_KIND", 256), "of kind 0 or 1, found 256"),
+        (changed("_KIND", -1), "of kind 0 or 1, found -1"),
+        (changed("_FILE_SIZE", -1), "'bad' with -1 bytes and 10 rows"),
+        (changed("_ROW_COUNT", -5), "'bad' with 100 bytes and -5 rows"),
+    ],
+)
+def test_impossible_entries_are_damage(written: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(CorruptMetadataError, match=complaint):
+        Manifest.parse(avro([record(entry()), written]))
+
+
+def test_other_versions_are_refused() -> None:
+    with pytest.raises(UnsupportedFormatError, match="version 3"):
+        Manifest.parse(avro([record(entry()), changed("_VERSION", 3)]))
+
+
+def test_keys_of_append_tables_have_no_columns() -> None:
+    one = serialize_row([7], [parse_type("INT")])
+    assert manifest([entry(), entry(min_key=one)]).has_keys
+    assert not manifest([entry(), entry(min_key=b"")]).has_keys
+    assert not manifest([]).has_keys
+
+
+class TestSideIndexes:
+    def test_each_file_has_at_most_one(self) -> None:
+        found = manifest(
+            [
+                entry(extra_files=("a.changelog", "a.index")),
+                entry(),
+                entry(extra_files=(".index",)),
+                entry(extra_files=("index", "b.indexx", "")),
+            ]
+        )
+        assert list(found.side_indexes()) == [b"a.index", None, b".index", None]
+
+    def test_no_entry_has_any(self) -> None:
+        assert list(manifest([entry()]).side_indexes()) == [None]
+        assert list(manifest([]).side_indexes()) == []
+
+    def test_two_of_one_file_are_damage(self) -> None:
+        found = manifest([entry(), entry(file_name="bad", extra_files=("a.index", "b.index"))])
+        with pytest.raises(CorruptMetadataError, match="bad has more than one index file"):
+            found.side_indexes()
+
+    @settings(deadline=None)
+    @given(st.lists(st.lists(st.sampled_from(["a.index", "b", ".inde", "é.index"]), max_size=3), max_size=9))
+    def test_they_are_the_names_that_end_so(self, files: list[list[str]]) -> None:
+        found = manifest([entry(extra_files=tuple(names)) for names in files])
+        expected = [[name.encode() for name in names if name.endswith(".index")] for names in files]
+        if any(len(names) > 1 for names in expected):
+            with pytest.raises(CorruptMetadataError):
+                found.side_indexes()
+        else:
+            assert list(found.side_indexes()) == [next(iter(names), None) for names in expected]
+
+
+def test_the_memory_of_indexes_and_columns_counts() -> None:
+    plain, indexed = (
+        manifest([entry(file_name=f"file-{number}", embedded_index=index) for number in range(1000)])
+        for index in (None, bytes(501))
+    )
+    # Where none is null there is no bitmap of nulls.
+    assert indexed.nbytes - plain.nbytes >= 500_000
+    arrays = [getattr(plain, name) for name in Manifest.__slots__]
+    assert plain.nbytes >= sum(each.nbytes for each in arrays if isinstance(each, np.ndarray))
+    assert plain.nbytes < 1000 * sys.getsizeof(bytes(1000))

@@ -1,0 +1,285 @@
+"""Statistics of files in the columns of a plan: held to their definition file by file, and case by case."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.errors import CorruptMetadataError
+from app.table.manifests.row_statistics import RowStatistics
+from app.table.schema.schema import TableSchema
+from app.table.statistics.statistics import key_bounds, value_bounds
+from app.types import DataField, Value, parse_type
+from app.types.binary_row import read_row, serialize_row
+from app.types.data_types import FLOATING_ROOTS
+from tests.file_bounds import FileBounds, by_file
+from tests.table.entries import entry, manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from app.table.manifests.manifest_entry import ManifestEntry
+
+ROWS = 10
+INT, STRING = parse_type("INT"), parse_type("STRING")
+
+
+def schema(
+    *columns: tuple[int, str, str], schema_id: int = 0, primary_keys: tuple[str, ...] = ()
+) -> TableSchema:
+    fields = tuple(DataField(number, name, parse_type(text)) for number, name, text in columns)
+    return TableSchema(schema_id, fields, primary_keys=primary_keys)
+
+
+def stored(
+    types: list[Any], low: Sequence[Value | None], high: Sequence[Value | None], nulls: Sequence[int | None]
+) -> RowStatistics:
+    return RowStatistics(serialize_row(low, types), serialize_row(high, types), tuple(nulls))
+
+
+def of_values(column: int, file_schema: TableSchema, present: TableSchema, **changes: Any) -> FileBounds:
+    """What the value statistics of one file say of a column."""
+    files = manifest([entry(row_count=ROWS, **changes)])
+    (found,) = by_file(value_bounds(files, np.array([0]), present.by_id[column], lambda _: file_schema))
+    return found
+
+
+OLD = schema((0, "a", "INT"), (1, "b", "STRING"))
+BOTH = stored([INT, STRING], [1, b"x"], [5, b"z"], [0, 2])
+
+
+def test_columns_of_the_same_schema() -> None:
+    assert of_values(0, OLD, OLD, value_statistics=BOTH) == FileBounds(1, 5, 0, ROWS)
+    assert of_values(1, OLD, OLD, value_statistics=BOTH) == FileBounds(b"x", b"z", 2, ROWS)
+
+
+def test_columns_are_matched_by_id_and_not_by_name() -> None:
+    swapped = schema((1, "a", "STRING"), (0, "b", "BIGINT"), schema_id=1)
+    assert of_values(0, OLD, swapped, value_statistics=BOTH) == FileBounds(1, 5, 0, ROWS)
+    assert of_values(1, OLD, swapped, value_statistics=BOTH) == FileBounds(b"x", b"z", 2, ROWS)
+
+
+def test_a_name_given_again_to_a_new_column_says_nothing_of_the_old_one() -> None:
+    again = schema((2, "a", "INT"), (1, "b", "STRING"), schema_id=1)
+    assert of_values(2, OLD, again, value_statistics=BOTH) == FileBounds(None, None, ROWS, ROWS)
+
+
+def test_dense_statistics_leave_other_columns_unknown() -> None:
+    some = stored([STRING], [b"x"], [b"z"], [2])
+    changes: dict[str, Any] = {"value_statistics": some, "value_statistics_columns": ("b",)}
+    assert of_values(0, OLD, OLD, **changes) == FileBounds(None, None, None, ROWS)
+    assert of_values(1, OLD, OLD, **changes) == FileBounds(b"x", b"z", 2, ROWS)
+
+
+def test_no_statistics_at_all() -> None:
+    for column in (0, 1):
+        found = of_values(column, OLD, OLD, value_statistics_columns=())
+        assert found == FileBounds(None, None, None, ROWS)
+
+
+def test_a_file_of_some_columns_says_nothing_of_the_others() -> None:
+    some = stored([STRING], [b"x"], [b"z"], [2])
+    changes: dict[str, Any] = {"value_statistics": some, "write_columns": ("b",)}
+    assert of_values(0, OLD, OLD, **changes) == FileBounds(None, None, None, ROWS)
+    assert of_values(1, OLD, OLD, **changes) == FileBounds(b"x", b"z", 2, ROWS)
+
+
+def test_columns_of_row_tracking_are_passed_over() -> None:
+    some = stored([parse_type("BIGINT"), INT], [0, 1], [9, 5], [0, 0])
+    found = of_values(0, OLD, OLD, value_statistics=some, write_columns=("_ROW_ID", "a"))
+    assert found == FileBounds(1, 5, 0, ROWS)
+
+
+@pytest.mark.parametrize(
+    ("nulls", "known"), [([None, 2], None), ([11, 2], None), ([-1, 2], None), ([10, 2], 10), ([], None)]
+)
+def test_null_counts_that_make_no_sense_are_unknown(nulls: list[int | None], known: int | None) -> None:
+    some = stored([INT, STRING], [1, b"x"], [5, b"z"], nulls)
+    assert of_values(0, OLD, OLD, value_statistics=some).null_count == known
+
+
+def test_an_unsafe_cast_leaves_only_what_nulls_say() -> None:
+    narrowed = schema((0, "a", "TINYINT"), (1, "b", "INT"), schema_id=1)
+    some = stored([INT, STRING], [1, None], [5, None], [0, ROWS])
+    assert of_values(0, OLD, narrowed, value_statistics=some) == FileBounds(None, None, None, ROWS)
+    assert of_values(1, OLD, narrowed, value_statistics=some) == FileBounds(None, None, ROWS, ROWS)
+
+
+def test_a_safe_cast_keeps_bounds() -> None:
+    widened = schema((0, "a", "DECIMAL(12, 2)"), (1, "b", "STRING"), schema_id=1)
+    assert of_values(0, OLD, widened, value_statistics=BOTH) == FileBounds(100, 500, 0, ROWS)
+
+
+def test_columns_without_values_have_null_counts_only() -> None:
+    nested = schema((0, "a", "ARRAY<INT>"))
+    some = stored([parse_type("ARRAY<INT>")], [None], [None], [3])
+    assert of_values(0, nested, nested, value_statistics=some) == FileBounds(None, None, 3, ROWS)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"value_statistics_columns": ("a", "nope")},
+        {"value_statistics_columns": ("a",)},
+        {"value_statistics": RowStatistics(b"", b"", ())},
+        {"value_statistics": RowStatistics(BOTH.min_values, BOTH.max_values, (0,))},
+        {"value_statistics": RowStatistics(BOTH.min_values, BOTH.max_values[:-9], (0, 0))},
+    ],
+)
+def test_statistics_that_do_not_fit_their_columns(changes: dict[str, Any]) -> None:
+    with pytest.raises(CorruptMetadataError, match=r"data-1\.parquet"):
+        of_values(0, OLD, OLD, **{"value_statistics": BOTH, **changes})
+
+
+@pytest.mark.parametrize("stated", [(math.nan, math.nan), (math.nan, 1.0), (0.0, math.nan)])
+@pytest.mark.parametrize("ending", ["orc", "parquet"])
+def test_bounds_that_are_nan_say_nothing(stated: tuple[float, float], ending: str) -> None:
+    ratio = schema((0, "ratio", "DOUBLE"))
+    some = stored([parse_type("DOUBLE")], stated[:1], stated[1:], [0])
+    found = of_values(0, ratio, ratio, value_statistics=some, file_name=f"data-1.{ending}")
+    assert found == FileBounds(None, None, 0, ROWS, may_hold_nan=ending == "orc")
+
+
+@pytest.mark.parametrize("wrong", [True, False])
+def test_of_files_whose_statistics_are_dropped_only_their_schema_is_known(wrong: bool) -> None:  # noqa: FBT001
+    """Statistics of another file need not even have the columns of this one."""
+    strange = RowStatistics(b"strange", b"", (1, 2, 3, 4, 5)) if wrong else BOTH
+    entries = [
+        entry(row_count=ROWS, value_statistics=each, key_statistics=each) for each in (BOTH, strange, BOTH)
+    ]
+    whole = manifest(entries)
+    dropped = np.array([False, True, False])
+    files = replace(
+        whole,
+        value_statistics=whole.value_statistics.without(dropped),
+        key_statistics=whole.key_statistics.without(dropped),
+    )
+    later = schema((0, "a", "INT"), (1, "b", "STRING"), (2, "c", "INT"), schema_id=1)
+    keyed = schema((0, "a", "INT"), (1, "b", "STRING"), primary_keys=("a", "b"))
+    rows = np.arange(3)
+
+    of_a, of_c = (value_bounds(files, rows, later.by_id[column], lambda _: OLD) for column in (0, 2))
+    of_key = key_bounds(files, rows, keyed.by_id[0], lambda _: keyed)
+
+    known, nothing = FileBounds(1, 5, 0, ROWS), FileBounds(None, None, None, ROWS)
+    assert by_file(of_a) == by_file(of_key) == [known, nothing, known]
+    assert by_file(of_c) == [FileBounds(None, None, ROWS, ROWS)] * 3
+    assert files.entry(1).file.value_statistics == RowStatistics(b"", b"", (None,) * len(strange.null_counts))
+
+
+def test_keys() -> None:
+    keyed = schema((0, "a", "INT"), (1, "b", "STRING"), (2, "c", "INT"), primary_keys=("b", "a"))
+    statistics = stored([STRING, INT], [b"a", 1], [b"b", 2], [0, 0])
+    files = manifest([entry(row_count=ROWS, key_statistics=statistics)])
+
+    def of_keys(column: int) -> list[FileBounds]:
+        return by_file(key_bounds(files, np.array([0]), keyed.by_id[column], lambda _: keyed))
+
+    assert of_keys(0) == [FileBounds(1, 2, 0, ROWS)]
+    assert of_keys(1) == [FileBounds(b"a", b"b", 0, ROWS)]
+    assert of_keys(2) == [FileBounds(None, None, None, ROWS)]
+
+
+def test_no_files() -> None:
+    for column in OLD.fields:
+        assert by_file(value_bounds(manifest([]), np.zeros(0, np.int64), column, lambda _: OLD)) == []
+
+
+SCHEMAS = (
+    schema((0, "a", "INT"), (1, "b", "VARCHAR(9)"), (2, "r", "FLOAT"), (3, "d", "DATE")),
+    schema((0, "a", "BIGINT"), (1, "name", "STRING"), (2, "r", "DOUBLE"), (4, "b", "INT"), schema_id=1),
+    schema(
+        (4, "b", "DECIMAL(30, 12)"),
+        (0, "a", "BIGINT"),
+        (3, "d", "TIMESTAMP(6)"),
+        (1, "name", "STRING"),
+        (2, "r", "DOUBLE"),
+        schema_id=2,
+    ),
+)
+PRESENT = SCHEMAS[-1]
+VALUES: dict[str, st.SearchStrategy[Value]] = {
+    "INT": st.integers(-(2**31), 2**31 - 1),
+    "BIGINT": st.integers(-5, 5),
+    "VARCHAR": st.binary(max_size=9),
+    "FLOAT": st.sampled_from([math.nan, -0.0, 1.5]),
+    "DOUBLE": st.sampled_from([math.nan, -math.inf, 2.5]),
+    "DATE": st.integers(-(2**31), 2**31 - 1),
+    "DECIMAL": st.integers(-(10**30) + 1, 10**30 - 1) | st.integers(-5, 5),
+    "TIMESTAMP": st.integers(-5, 5).map(lambda micros: micros * 1000)
+    | st.sampled_from([-(10**6), 10**6, 2**63 // 10**6 * 10**6]),
+}
+
+
+@st.composite
+def files(draw: st.DrawFn) -> ManifestEntry:
+    """Files of every schema, with statistics of some columns."""
+    written = draw(st.sampled_from(SCHEMAS))
+    names = draw(st.none() | st.lists(st.sampled_from(sorted(written.by_name)), unique=True).map(tuple))
+    columns = written.fields if names is None else [written.by_name[name] for name in names]
+    values = st.tuples(*(st.none() | VALUES[column.type.root] for column in columns))
+    count = st.none() | st.integers(0, 3)
+    counts = st.lists(count, min_size=len(columns), max_size=len(columns))
+    statistics = stored(
+        [column.type for column in columns], draw(values), draw(values), draw(counts | st.builds(list))
+    )
+    dense = draw(st.booleans())
+    return entry(
+        schema_id=written.id,
+        row_count=draw(st.integers(0, 3)),
+        file_name=draw(st.sampled_from(["data-1.orc", "data-1.parquet", "x", "parquet"])),
+        value_statistics=statistics,
+        value_statistics_columns=names if dense else None,
+        write_columns=None if dense else names,
+    )
+
+
+def definition(each: ManifestEntry, column: DataField) -> FileBounds:
+    """What one file's statistics say of a column of ``PRESENT``."""
+    file, written = each.file, SCHEMAS[each.file.schema_id]
+    may_hold_nan = column.type.root in FLOATING_ROOTS and not file.file_name.endswith(".parquet")
+    if column.id not in written.by_id:
+        return FileBounds(None, None, file.row_count, file.row_count, may_hold_nan)
+    names = file.value_statistics_columns
+    if names is None:
+        names = file.write_columns
+    columns = list(written.fields) if names is None else [written.by_name[name] for name in names]
+    ids = [one.id for one in columns]
+    if column.id not in ids:
+        return FileBounds(None, None, None, file.row_count, may_hold_nan)
+    slot = ids.index(column.id)
+    types = [one.type for one in columns]
+    ends = [
+        read_row(row, types)[slot]
+        for row in (file.value_statistics.min_values, file.value_statistics.max_values)
+    ]
+    nulls = file.value_statistics.null_counts[slot] if file.value_statistics.null_counts else None
+    if nulls is not None and nulls > file.row_count:
+        nulls = None
+    if any(isinstance(end, float) and math.isnan(end) for end in ends):
+        ends = [None, None]
+    factors = {("INT", "DECIMAL"): 10**12, ("DATE", "TIMESTAMP"): 86_400 * 10**9}
+    factor = factors.get((types[slot].root, column.type.root))
+    if factor is not None:
+        ends = [None if end is None else int(end) * factor for end in ends]
+    if column.type.root == "TIMESTAMP" and file.file_name.endswith(".orc") and ends[1] is not None:
+        ends[1] = int(ends[1]) + 999_999 * (int(ends[1]) % 1_000_000 == 0)
+    return FileBounds(ends[0], ends[1], nulls, file.row_count, may_hold_nan)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(files(), max_size=6), st.data())
+def test_many_files_at_once_are_read_like_each_by_itself(
+    entries: list[ManifestEntry], data: st.DataObject
+) -> None:
+    columns = manifest(entries)
+    rows = data.draw(st.lists(st.integers(0, len(entries) - 1), unique=True)) if entries else []
+    for column in PRESENT.fields:
+        bounds = value_bounds(columns, np.array(rows, np.int64), column, SCHEMAS.__getitem__)
+        assert by_file(bounds) == [definition(entries[row], column) for row in rows]
