@@ -12,14 +12,14 @@ from app.storage import ByteCache, Readers, Warehouse
 from app.storage.writing import Writing
 from app.table.catalog import Catalog
 from app.table.commits import Committer
-from app.table.live_files import live_rows
+from app.table.manifests.live_files import live_rows
 from app.table.metadata_files import TableReader
 from tests.golden_tables import DATABASE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from app.table.manifest_entry import ManifestEntry
+    from app.table.manifests.manifest_entry import ManifestEntry
     from app.table.table import Table
     from tests.golden_tables import GoldenWarehouse
 

@@ -1,7 +1,7 @@
 """The pipeline's Spark jobs: they make what the service serves.
 
-Each is a function of a Spark session and a :class:`JobTable`. The driver reads metadata and commits; tasks read
-data files with this package, which Spark's workers must therefore be able to import.
+Each is a function of a Spark session and a :class:`JobTable`. The driver reads metadata and commits; tasks
+read data files with this package, which Spark's workers must therefore be able to import.
 """
 
 from app.jobs.audit import AuditReport, audit

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from app.building import advise, table_options
-from app.building.columns import ignore_progress
 from app.building.column_types import ColumnTypes
+from app.building.columns import ignore_progress
 from app.building.data_files import DataFile
 from app.errors import CommitConflictError, RequestError
 from app.file_index.table_options import FileIndexOptions
@@ -23,10 +23,10 @@ from app.jobs.cleaning import removed_on_failure
 from app.jobs.index_tasks import BuildTask, IndexedFile, build_file, options_in_file
 from app.jobs.job_table import local_file
 from app.jobs.tasks import run_tasks
-from app.planning.named_partition import NamedPartition
+from app.planning.request.named_partition import NamedPartition
 from app.table.commits import Changes, CommitKind
 from app.table.commits.changes import identity, live_entries
-from app.table.manifest_entry import FILE_INDEX_SUFFIX, FileKind
+from app.table.manifests.manifest_entry import FILE_INDEX_SUFFIX, FileKind
 from app.table.paths import POSTPONED_BUCKET
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from app.building.columns import Advance
     from app.jobs.index_tasks import BuiltFile
     from app.jobs.job_table import JobTable
-    from app.planning.version import Version
+    from app.planning.version.version import Version
     from app.table.commits import Committer
-    from app.table.manifest_entry import ManifestEntry
+    from app.table.manifests.manifest_entry import ManifestEntry
     from app.types import Json
 
 _COMMITS = 10
@@ -75,7 +75,7 @@ class IndexReport:
     options: Mapping[str, str] | None = None
 
 
-def build_index(
+def build_index(  # noqa: PLR0913 - each is a choice of its own
     spark: SparkSession,
     table: JobTable,
     *,
@@ -111,9 +111,7 @@ def build_index(
     values = dict(version.schema.options.values)
     if options is not None:
         values = {name: text for name, text in values.items() if not _defines_index(name)} | dict(options)
-    wanted = FileIndexOptions.parse(
-        values, {column.name: column.type for column in version.schema.fields}
-    )
+    wanted = FileIndexOptions.parse(values, {column.name: column.type for column in version.schema.fields})
     if not wanted.indexes:
         raise RequestError(
             f"table {table.name} has no option file-index.<type>.columns: set one, or pass options"
@@ -134,8 +132,11 @@ def build_index(
     with removed_on_failure(table.writing, paths.values()):
         results = run_tasks(spark, f"build-index {table.name}", build_file, ordered, advance)
         built = {each.number: each for each in results if each.is_new}
-        new = [(chosen[number], _with_index(chosen[number], each, paths[number])) for number, each in built.items()]
-        snapshot_id, overtaken = _commit(committer, new)
+        new = [
+            (chosen[number], _with_index(chosen[number], each, paths[number]))
+            for number, each in built.items()
+        ]
+        snapshot_id, overtaken = commit_replacements(committer, new)
     gone = {identity(entry) for entry in overtaken}
     kept = []
     for number, each in built.items():
@@ -156,9 +157,7 @@ def build_index(
     )
 
 
-def drop_index(
-    table: JobTable, *, partitions: Sequence[Mapping[str, Json]] | None = None
-) -> IndexReport:
+def drop_index(table: JobTable, *, partitions: Sequence[Mapping[str, Json]] | None = None) -> IndexReport:
     """Takes the file indexes off a table's data files; index files stay for older snapshots.
 
     Args:
@@ -172,7 +171,7 @@ def drop_index(
     committer, version = table.committer(), table.latest()
     entries = list(chosen_entries(table, version, partitions))
     indexed = [entry for entry in entries if has_index(entry)]
-    snapshot_id, overtaken = _commit(committer, [(entry, _without_index(entry)) for entry in indexed])
+    snapshot_id, overtaken = commit_replacements(committer, [(entry, _without_index(entry)) for entry in indexed])
     dropped = len(indexed) - len(overtaken)
     return IndexReport(
         snapshot_id, dropped=dropped, unchanged=len(entries) - len(indexed), overtaken=len(overtaken)
@@ -197,7 +196,7 @@ def chosen_entries(
     table: JobTable, version: Version, partitions: Sequence[Mapping[str, Json]] | None
 ) -> Iterator[ManifestEntry]:
     """The data files that batch reads see, in some partitions or all."""
-    named = [NamedPartition.read(version, each, None) for each in partitions or ()]
+    named = [NamedPartition.read(version.schema, each, None) for each in partitions or ()]
     for partition in named:
         if partition.warnings:
             raise RequestError(f"table {table.name}: {partition.warnings[0]}")
@@ -233,6 +232,7 @@ def _defines_index(option: str) -> bool:
 
 
 def has_index(entry: ManifestEntry) -> bool:
+    """Whether a data file has a file index, wherever that is."""
     file = entry.file
     return file.embedded_index is not None or any(
         name.endswith(FILE_INDEX_SUFFIX) for name in file.extra_files
@@ -252,7 +252,7 @@ def _with_index(entry: ManifestEntry, built: BuiltFile, path: str) -> ManifestEn
     return replace(bare, file=replace(bare.file, extra_files=(*bare.file.extra_files, side)))
 
 
-def _commit(
+def commit_replacements(
     committer: Committer, pairs: Sequence[tuple[ManifestEntry, ManifestEntry]]
 ) -> tuple[int | None, list[ManifestEntry]]:
     """Replaces entries that are still there.

@@ -1,9 +1,9 @@
 """``delete``: rows of an append table that meet a condition, deleted by deletion vectors.
 
-The planner finds the files that can have such rows. Tasks read these files in the columns of the table, Spark
-evaluates the condition on the rows as it would in a query of this session, and tasks put the positions of rows
-that meet it into one bitmap for each file. The driver merges the bitmaps into the vectors of their buckets and
-commits (``OVERWRITE``).
+The planner finds the files that can have such rows. Tasks read these files in the columns of the table,
+Spark evaluates the condition on the rows as it would in a query of this session, and tasks put the positions
+of rows that meet it into one bitmap for each file. The driver merges the bitmaps into the vectors of their
+buckets and commits (``OVERWRITE``).
 
 Where another commit changed one of these files or vectors meanwhile, all of it is done again on top of that.
 """
@@ -16,15 +16,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from app.building.columns import ignore_progress
-from app.deletion_vectors import VectorFile, VectorOptions, delete_in_bucket, delete_without_buckets, files_to_read, read_vectors
+from app.deletion_vectors import (
+    VectorFile,
+    VectorOptions,
+    delete_in_bucket,
+    delete_without_buckets,
+    files_to_read,
+    read_vectors,
+)
 from app.errors import CommitConflictError, UnsupportedFormatError
 from app.jobs.cleaning import removed_on_failure
 from app.jobs.matching_rows import matching_rows
-from app.planning.requests import PlanRequest, SelectionForm, SnapshotSelector
+from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
 from app.table.commits import Changes, CommitKind
-from app.table.index_manifest import IndexEntry
-from app.table.manifest_entry import FileKind
-from app.table.schema import BucketMode
+from app.table.manifests.index_manifest import IndexEntry
+from app.table.manifests.manifest_entry import FileKind
+from app.table.schema.schema import BucketMode
 from app.types.index_files import DELETION_VECTORS, index_file_names
 
 if TYPE_CHECKING:
@@ -36,8 +43,7 @@ if TYPE_CHECKING:
     from app.building.columns import Advance
     from app.deletion_vectors import VectorChange
     from app.jobs.job_table import JobTable
-    from app.planning.version import Version
-    from app.table.manifest_entry import ManifestEntry
+    from app.planning.version.version import Version
 
 _log = logging.getLogger("paimon_index.jobs")
 
@@ -112,12 +118,13 @@ def check_deletable(name: str, version: Version) -> None:
     schema = version.schema
     if schema.primary_keys:
         raise UnsupportedFormatError(
-            f"table {name} has a primary key: its rows are deleted by writing deletions of keys, with the engine"
+            f"table {name} has a primary key: its rows are deleted by writing deletions of keys, with the "
+            f"engine"
         )
     if not schema.options.deletion_vectors:
         raise UnsupportedFormatError(
-            f"table {name} has no deletion vectors: set deletion-vectors.enabled, or delete with the engine, which "
-            f"writes its files anew"
+            f"table {name} has no deletion vectors: set deletion-vectors.enabled, or delete with the engine, "
+            f"which writes its files anew"
         )
     if schema.options.data_evolution:
         raise UnsupportedFormatError(f"table {name} has data evolution: delete its rows with the engine")
@@ -183,12 +190,12 @@ class _Deletion:
             change = self._change(table, partition, bucket, deletions, names)
             index_files += [IndexEntry(FileKind.DELETE, partition, bucket, meta) for meta in change.removed]
             for file in change.added:
-                entry = IndexEntry(FileKind.ADD, partition, bucket, file.meta)
-                path = self.version.loader.paths.index_file(entry)
+                new = IndexEntry(FileKind.ADD, partition, bucket, file.meta)
+                path = self.version.loader.paths.index_file(new)
                 self.written.append(path)
                 if not table.writing.create(path, file.content):
                     raise CommitConflictError(f"{path} is there already")
-                index_files.append(entry)
+                index_files.append(new)
                 self.index_bytes += len(file.content)
         return Changes(CommitKind.OVERWRITE, (), tuple(index_files))
 
@@ -230,7 +237,10 @@ class _Deletion:
             }
             change = delete_without_buckets(metas, contents, deletions, names, options)
         else:
-            contents = {meta.file_name: warehouse.read(paths.index_file(entry)) for entry, meta in zip(previous, metas, strict=True)}
+            contents = {
+                meta.file_name: warehouse.read(paths.index_file(entry))
+                for entry, meta in zip(previous, metas, strict=True)
+            }
             old = VectorFile(metas[0], contents[metas[0].file_name]) if metas else None
             change = delete_in_bucket(old, deletions, next(names), options)
         removed = [VectorFile(meta, contents[meta.file_name]) for meta in change.removed]

@@ -10,8 +10,9 @@ from app.errors import CorruptIndexError, FileMissingError, IndexWriteError, Pai
 from app.file_index.container import FileIndex
 from app.file_index.index_kinds import takes
 from app.file_index.key_column import KeyColumn
-from app.file_index.table_options import FileIndexOptions, indexed_type, split_map_key
+from app.file_index.table_options import FileIndexOptions, indexed_type
 from app.jobs.job_table import Place, local_file
+from app.options.map_keys import split_map_key
 from app.storage.writing import Writing
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from app.building import Verification
     from app.storage import Warehouse
-    from app.table.schema import TableSchema
+    from app.table.schema.schema import TableSchema
     from app.types import DataType
 
 
@@ -107,9 +108,7 @@ def build_file(task: BuildTask) -> BuiltFile:
             columns = read_columns(data, {index.column for index in task.options.indexes})
             built = build(columns, task.options)
         except IndexWriteError as error:
-            raise IndexWriteError(
-                f"{task.file.path}: {error}", column=error.column, row=error.row
-            ) from error
+            raise IndexWriteError(f"{task.file.path}: {error}", column=error.column, row=error.row) from error
     if not built.in_manifest and not Writing(warehouse).create(task.new_path, built.content):
         raise CorruptIndexError("another file has the name of the new index", path=task.new_path)
     return BuiltFile(

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from app.errors import RequestError
-from app.planning.limits import CacheBytes, Limits
-from app.planning.requests import SnapshotSelector, TableRef
+from app.planning.request.limits import CacheBytes, Limits
+from app.planning.request.requests import SnapshotSelector, TableRef
 from app.planning.service import IndexService
 from app.storage import Warehouse
 from app.storage.writing import Writing
@@ -21,7 +21,7 @@ from app.table.commits import Committer
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from app.planning.version import Version
+    from app.planning.version.version import Version
 
 _WAREHOUSE: Final = "warehouse"
 _COPIED_BYTES: Final = 16 << 20

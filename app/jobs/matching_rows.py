@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from app.building.columns import Advance
     from app.jobs.job_table import JobTable
-    from app.planning.version import Version
-    from app.table.manifest_entry import ManifestEntry
+    from app.planning.version.version import Version
+    from app.table.manifests.manifest_entry import ManifestEntry
     from app.types import DataField
 
 _FILE: Final = "_paimon_index_file"
@@ -76,8 +76,8 @@ def matching_rows(
 
     Raises:
         FilterError: the condition does not fit the table.
-        UnsupportedFormatError: a needed column has a type that Spark has not, or was of one that it would read
-            otherwise than the engine.
+        UnsupportedFormatError: a needed column has a type that Spark has not, or was of one that it would
+            read otherwise than the engine.
         JobError: Spark gave up.
     """
     from pyspark.errors import AnalysisException, ParseException  # noqa: PLC0415 - comes with the extra jobs
@@ -152,16 +152,18 @@ def _column(column: DataField, old: DataField | None) -> Column:
     wanted = _spark_type(column)
     if old is None:
         return functions.lit(None).cast(wanted).alias(column.name)
-    if not is_readable_as(type_json(old.type), type_json(column.type)):
+    if not is_readable_as(_written(old), _written(column)):
         raise UnsupportedFormatError(
-            f"column {column.name!r} was {old.type} in some files and is {column.type}, which Spark might not read "
-            f"as the engine does: delete with the engine"
+            f"column {column.name!r} was {old.type} in some files and is {column.type}, which Spark might "
+            f"not read as the engine does: delete with the engine"
         )
     value = functions.col(_quoted(old.name)).cast(wanted)
-    length = char_length(type_json(column.type))
+    length = char_length(_written(column))
     if length is None:
         return value.alias(column.name)
-    padded = functions.when(functions.length(value) < length, functions.rpad(value, length, " ")).otherwise(value)
+    padded = functions.when(functions.length(value) < length, functions.rpad(value, length, " ")).otherwise(
+        value
+    )
     return padded.alias(column.name, metadata={"__CHAR_VARCHAR_TYPE_STRING": f"char({length})"})
 
 
@@ -170,9 +172,13 @@ def _spark_type(column: DataField) -> Any:  # noqa: ANN401 - pyspark is not ther
     from paimon_index.spark.column_types import spark_type  # noqa: PLC0415 - as above
 
     try:
-        return spark_type(type_json(column.type))
+        return spark_type(_written(column))
     except UnsupportedTableError as error:
         raise UnsupportedFormatError(f"column {column.name!r}: {error}") from error
+
+
+def _written(column: DataField) -> Any:  # noqa: ANN401 - JSON, as schema files have it
+    return type_json(column.type)
 
 
 def _read_file(place: Place, task: _ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -182,7 +188,13 @@ def _read_file(place: Place, task: _ReadTask, schema: pa.Schema) -> Iterator[pa.
         names = [name for name in schema.names if name in file.schema.names]
         position = 0
         if not names:
-            yield _placed(task, position, file.row_count, [pa.nulls(file.row_count, each.type) for each in schema], schema)
+            yield _placed(
+                task,
+                position,
+                file.row_count,
+                [pa.nulls(file.row_count, each.type) for each in schema],
+                schema,
+            )
             return
         for batch in file.batches(names):
             columns = [

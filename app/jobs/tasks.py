@@ -1,7 +1,7 @@
 """Work that Spark's tasks do side by side, and what becomes of their errors.
 
-What fails for a reason that this project knows fails again wherever it is tried, so a task gives its error back
-as a result instead of being tried again. What Spark repeats is what it lost: an executor that was killed.
+What fails for a reason that this project knows fails again wherever it is tried, so a task gives its error
+back as a result instead of being tried again. What Spark repeats is what it lost with an executor.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def run_tasks(
     tasks = min(len(items), _MOST_TASKS)
     with _Progress(context, what, len(items) / tasks, advance):
         try:
-            results = context.parallelize(items, tasks).mapPartitions(_Guarded(work)).collect()
+            results: list[Result] = context.parallelize(items, tasks).mapPartitions(_Guarded(work)).collect()
         except Exception as error:
             raise spark_failed(what, error) from error
     for result in results:
@@ -114,7 +114,8 @@ class _Progress:
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join()
-        self._context.setJobDescription(None)  # type: ignore[arg-type,unused-ignore] - None takes it back
+        # None takes it back.
+        self._context.setJobDescription(None)
 
     def _watch(self) -> None:
         tracker = self._context.statusTracker()

@@ -1,12 +1,7 @@
-"""Runs Spark for tests of jobs: reads one JSON request a line from standard input, answers with one line each.
+"""Runs Spark for tests of jobs: reads one JSON request a line from standard input, answers each with a line.
 
-========================================================================  =======================================
-request                                                                   answer
-========================================================================  =======================================
-``{"job": name, "warehouse": url, "table": name, "arguments": {...}}``    the job's report as JSON
-``{"conf": {...}}``                                                       ``{}``; settings of the session
-========================================================================  =======================================
-
+A request ``{"job": name, "warehouse": url, "table": name, "arguments": {...}}`` is answered with the job's
+report as JSON. ``{"conf": {...}}`` in it sets what the session goes by.
 What a job refuses is answered with ``{"error": message, "kind": name of the exception}``.
 """
 

@@ -60,7 +60,9 @@ class Jobs:
         answer = self.ask({"job": job, "warehouse": str(warehouse), "table": table, "arguments": arguments})
         if "error" in answer:
             kind = getattr(errors, answer["kind"])
-            raise kind(answer["error"], column="") if kind is errors.IndexWriteError else kind(answer["error"])
+            raise (
+                kind(answer["error"], column="") if kind is errors.IndexWriteError else kind(answer["error"])
+            )
         return answer
 
     def configure(self, settings: Mapping[str, str]) -> None:

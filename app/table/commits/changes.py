@@ -6,7 +6,7 @@ A commit is made of what somebody read some time ago. It fits the latest snapsho
 * no data file that it adds is there;
 * a partition keeps its number of buckets, unless the commit overwrites;
 * every index file that it removes is there, and where it adds one that takes the place of another (see
-  :mod:`app.table.index_manifest_changes`), it removes just that one;
+  :mod:`app.table.manifests.index_manifest_changes`), it removes just that one;
 * every deletion vector that it adds is about a data file that is there.
 
 The engine asks the same, but for index files of tables with buckets: it takes the place of whatever is there,
@@ -25,17 +25,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.errors import CommitConflictError
-from app.table.live_files import live_rows
-from app.table.manifest_entry import FileKind
-from app.table.schema import BucketMode
+from app.table.manifests.live_files import live_rows
+from app.table.manifests.manifest_entry import FileKind
+from app.table.schema.schema import BucketMode
 from app.types.index_files import DELETION_VECTORS, HASH
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from app.table.index_manifest import IndexEntry
-    from app.table.manifest import Manifest
-    from app.table.manifest_entry import ManifestEntry
+    from app.table.manifests.index_manifest import IndexEntry
+    from app.table.manifests.manifest import Manifest
+    from app.table.manifests.manifest_entry import ManifestEntry
 
 Identity: TypeAlias = "tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str | None]"
 """What tells a file from all others: partition, bucket, level, name, extra files, index, external path."""

@@ -33,9 +33,9 @@ from app.errors import (
     UnsupportedFormatError,
 )
 from app.table.commits.manifest_writing import ListedManifests, listed, manifests_of, write_manifest
-from app.table.digest import content_digest
-from app.table.index_manifest import IndexManifest
-from app.table.index_manifest_changes import combine
+from app.table.manifests.index_manifest import IndexManifest
+from app.table.manifests.index_manifest_changes import combine
+from app.table.schema.digest import content_digest
 from app.types.memory_size import memory_size
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import pytest
 from app.errors import CommitConflictError, UnsupportedFormatError
 from app.storage import Readers, Warehouse
 from app.table.commits import Changes, CommitKind, Committer
-from app.table.index_manifest import IndexEntry
-from app.table.manifest_entry import FileKind, ManifestEntry
+from app.table.manifests.index_manifest import IndexEntry
+from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.types.index_files import DELETION_VECTORS, DeletionRange, IndexFileMeta
 from tests import s3_server
 from tests.golden_tables import DATABASE

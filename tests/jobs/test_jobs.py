@@ -1,0 +1,351 @@
+"""Jobs over copies of golden tables: what they commit is right, and what they refuse leaves the table alone."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import app.cli
+from app.errors import FilterError, JobError, RequestError, UnsupportedFormatError
+from app.jobs.build_index import commit_replacements
+from app.planning.request.requests import DeletionsRequest
+from app.table.commits import Changes, CommitKind
+from app.table.manifests.manifest_entry import FileKind
+from app.table.schema.partition import partition_json
+from tests import golden_tables
+from tests.golden_tables import DATABASE
+from tests.jobs.running_jobs import job_environment
+from tests.planning.copied_tables import golden_ref, open_service
+from tests.spark.environment import spark_python
+from tests.writable_tables import copy_table, files_below, open_table
+
+if TYPE_CHECKING:
+    from tests.golden_tables import GoldenWarehouse
+    from tests.jobs.running_jobs import Jobs
+
+# One Spark for all of them, where tests run side by side.
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("jobs")]
+
+
+def table(name: str) -> str:
+    return f"{DATABASE}.{name}"
+
+
+def live_names(root: Path, name: str) -> set[str]:
+    return {entry.file.file_name for entry in open_table(root, name).entries()}
+
+
+def deleted(root: Path, name: str) -> dict[str, set[int]]:
+    """Deleted positions by data file, as the service tells them."""
+    service = open_service(str(root))
+    answer = service.deletions(golden_ref(name), DeletionsRequest())
+    service.close()
+    return {each.file_name: set(each.positions or ()) for each in answer.files}
+
+
+@pytest.mark.parametrize("name", ["append_dv32", "append_sidecar", "append_orc", "append_avro", "map_index"])
+def test_indexes_are_built_as_the_engine_built_them(
+    jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path, name: str
+) -> None:
+    directory = copy_table(golden, name, tmp_path)
+    before = {entry.file.file_name: entry for entry in open_table(tmp_path, name).entries()}
+
+    dropped = jobs.run("drop_index", tmp_path, table(name))
+    built = jobs.run("build_index", tmp_path, table(name))
+
+    assert dropped["dropped"] == built["built"] == len(before)
+    assert built["row_count"] == sum(entry.file.row_count for entry in before.values())
+    for entry in open_table(tmp_path, name).entries():
+        old = before[entry.file.file_name]
+        assert entry.file.embedded_index == old.file.embedded_index
+        assert len(entry.file.extra_files) == len(old.file.extra_files)
+        for new_side, old_side in zip(entry.file.extra_files, old.file.extra_files, strict=True):
+            assert new_side != old_side
+            (new_file,), (old_file,) = (list(directory.rglob(side)) for side in (new_side, old_side))
+            assert new_file.read_bytes() == old_file.read_bytes()
+
+    there = files_below(directory)
+    again = jobs.run("build_index", tmp_path, table(name))
+    assert (again["snapshot_id"], again["unchanged"]) == (None, len(before))
+    assert files_below(directory) == there
+
+
+@pytest.mark.parametrize("name", ["evolve_append", "append_part_types", "pk_merge", "dyn_bucket"])
+def test_advised_indexes_hide_no_row(jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path, name: str) -> None:
+    copy_table(golden, name, tmp_path)
+    names = live_names(tmp_path, name)
+
+    built = jobs.run("build_index", tmp_path, table(name), advised=True)
+    audited = jobs.run("audit", tmp_path, table(name))
+
+    assert built["built"] + built["unchanged"] + built["skipped"] == len(names)
+    assert built["built"]
+    assert live_names(tmp_path, name) == names
+    assert audited["problems"] == []
+    assert audited["indexed"] >= built["built"]
+    assert all(column["checked"] == column["distinct"] for column in audited["columns"])
+
+
+def test_only_files_without_an_index_of_some_partitions(
+    jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path
+) -> None:
+    name = "append_partitioned"
+    copy_table(golden, name, tmp_path)
+    resolved = open_table(tmp_path, name).table.resolve()
+    entries = open_table(tmp_path, name).entries()
+    partition = partition_json(entries[0].partition, resolved.schema)
+    inside = [entry.file.file_name for entry in entries if entry.partition == entries[0].partition]
+    options = {"file-index.bitmap.columns": "shelf", "file-index.in-manifest-threshold": "1 mb"}
+
+    jobs.run("drop_index", tmp_path, table(name))
+    built = jobs.run("build_index", tmp_path, table(name), options=options, partitions=[partition])
+    rest = jobs.run("build_index", tmp_path, table(name), options=options, missing_only=True)
+
+    assert (built["built"], built["embedded"]) == (len(inside), len(inside))
+    assert rest["built"] == len(entries) - len(inside)
+    assert built["options"] == {"file-index.bitmap.columns": "shelf"}
+
+
+def test_an_audit_names_an_index_that_hides_a_row(
+    jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path
+) -> None:
+    name = "append_dv32"
+    copy_table(golden, name, tmp_path)
+    opened = open_table(tmp_path, name)
+    one, other = opened.entries()[:2]
+    wrong = replace(one, file=replace(one.file, embedded_index=other.file.embedded_index))
+    broken = replace(other, file=replace(other.file, embedded_index=b"no index"))
+    commit_replacements(opened.committer, [(one, wrong), (other, broken)])
+
+    audited = jobs.run("audit", tmp_path, table(name), sample=20)
+
+    found = {problem["path"].rpartition("/")[2] for problem in audited["problems"]}
+    assert found == {one.file.file_name, other.file.file_name}
+    assert any(problem["lost"] for problem in audited["problems"])
+
+    mended = jobs.run("build_index", tmp_path, table(name), rebuild=True)
+    assert mended["built"] == 2
+    assert jobs.run("audit", tmp_path, table(name))["problems"] == []
+
+
+def test_files_that_others_removed_are_left_out(golden: GoldenWarehouse, tmp_path: Path) -> None:
+    name = "append_dv32"
+    copy_table(golden, name, tmp_path)
+    opened = open_table(tmp_path, name)
+    entries = opened.entries()
+    pairs = [(entry, replace(entry, file=replace(entry.file, embedded_index=b"new"))) for entry in entries]
+    removed = replace(entries[0], kind=FileKind.DELETE)
+    opened.committer.commit(Changes(CommitKind.OVERWRITE, (removed,)))
+
+    snapshot_id, overtaken = commit_replacements(opened.committer, pairs)
+
+    assert overtaken == [entries[0]]
+    assert snapshot_id == opened.snapshot()["id"]
+    assert {entry.file.embedded_index for entry in opened.entries()} == {b"new"}
+
+
+CONDITIONS = {
+    "append_dv32": (
+        "city like 'a%' OR session_no IS NULL",
+        pc.or_kleene(pc.starts_with(ds.field("city"), "a"), ds.field("session_no").is_null()),
+    ),
+    "append_dv64": (
+        "year(born) = 2024 AND NOT hot",
+        (pc.year(ds.field("born")) == 2024) & ~ds.field("hot"),
+    ),
+    "bucketed_dv": ("category IN (1, 2) OR weight > 500", ds.field("category").isin([1, 2]) | (ds.field("weight") > 500)),
+}
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_rows_that_meet_the_condition_are_deleted(
+    jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path, name: str
+) -> None:
+    directory = copy_table(golden, name, tmp_path)
+    where, arrow = CONDITIONS[name]
+    expected = deleted(tmp_path, name)
+    before = sum(map(len, expected.values()))
+    matched = 0
+    for entry in open_table(tmp_path, name).entries():
+        (path,) = directory.rglob(entry.file.file_name)
+        rows = pq.read_table(path, partitioning=None)
+        rows = rows.append_column("at", pa.array(range(len(rows))))
+        positions = rows.filter(arrow).column("at").to_pylist()
+        matched += len(positions)
+        if positions:
+            expected.setdefault(entry.file.file_name, set()).update(positions)
+
+    report = jobs.run("delete", tmp_path, table(name), where=where)
+
+    assert deleted(tmp_path, name) == expected
+    assert report["rows_matched"] == matched
+    assert report["rows_deleted"] == sum(map(len, expected.values())) - before > 0
+    document = open_table(tmp_path, name).snapshot()
+    assert (document["commitKind"], document["deltaRecordCount"]) == ("OVERWRITE", 0)
+
+    there = files_below(directory)
+    again = jobs.run("delete", tmp_path, table(name), where=where)
+    assert (again["snapshot_id"], again["rows_deleted"]) == (None, 0)
+    assert files_below(directory) == there
+
+
+def test_columns_are_found_by_their_ids_in_older_files(
+    jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path
+) -> None:
+    """Of an evolved table as many rows are deleted as the engine counts in it."""
+    name = "evolve_append"
+    directory = copy_table(golden, name, tmp_path)
+    for schema in (directory / "schema").glob("schema-*"):
+        document = json.loads(schema.read_text())
+        document["options"]["deletion-vectors.enabled"] = "true"
+        schema.write_text(json.dumps(document))
+    queries = [
+        query
+        for query in golden_tables.expected(name)["queries"]
+        if query["filter_sql"] and not (query["tag"] or query["snapshot_id"] or query["topn"] or query["limit"])
+    ]
+    for query in queries[:: len(queries) // 4]:
+        rows = tmp_path / str(query["name"])
+        copy_to(directory, rows)
+        report = jobs.run("delete", rows, table(name), where=query["filter_sql"])
+        assert report["rows_deleted"] == query["row_count"], query["filter_sql"]
+
+
+def test_what_a_job_refuses_leaves_the_table_as_it_is(
+    jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path
+) -> None:
+    directories = {name: copy_table(golden, name, tmp_path) for name in ("pk_dv", "append_orc", "append_dv32")}
+    before = {name: files_below(directory) for name, directory in directories.items()}
+    refused: list[tuple[type[Exception], str, str, str, dict[str, Any]]] = [
+        (UnsupportedFormatError, "has a primary key", "delete", "pk_dv", {"where": "1 = 1"}),
+        (UnsupportedFormatError, "no deletion vectors", "delete", "append_orc", {"where": "1 = 1"}),
+        (FilterError, "there is no column", "delete", "append_dv32", {"where": "nothing = 1"}),
+        (
+            RequestError,
+            "there is no column 'nothing'",
+            "build_index",
+            "append_dv32",
+            {"options": {"file-index.bitmap.columns": "nothing"}},
+        ),
+        (
+            RequestError,
+            "has no option file-index",
+            "build_index",
+            "append_dv32",
+            {"options": {}},
+        ),
+        (FilterError, "the partition of this table", "build_index", "append_orc", {"partitions": [{"a": 1}]}),
+    ]
+    for kind, message, job, name, arguments in refused:
+        with pytest.raises(kind, match=message):
+            jobs.run(job, tmp_path, table(name), **arguments)
+        assert files_below(directories[name]) == before[name], message
+
+
+def test_a_task_that_fails_leaves_nothing_behind(
+    jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path
+) -> None:
+    name = "append_sidecar"
+    directory = copy_table(golden, name, tmp_path)
+    lost = open_table(tmp_path, name).entries()[3].file.file_name
+    (path,) = directory.rglob(lost)
+    path.unlink()
+    before = files_below(directory)
+
+    with pytest.raises(JobError, match=f"build-index golden.{name}: .*{lost}: there is no such file"):
+        jobs.run("build_index", tmp_path, table(name), rebuild=True)
+
+    assert files_below(directory) == before
+
+
+def test_a_worker_that_is_killed_leaves_the_table_as_it_is(
+    jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path
+) -> None:
+    """A data file that never answers keeps a task busy, whose process is then killed."""
+    name = "append_sidecar"
+    directory = copy_table(golden, name, tmp_path)
+    stuck = open_table(tmp_path, name).entries()[0].file.file_name
+    (path,) = directory.rglob(stuck)
+    path.unlink()
+    os.mkfifo(path)
+    before = files_below(directory)
+
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(jobs.run, "build_index", tmp_path, table(name), rebuild=True)
+        end = writing_end(path)
+        for process in holders(path) - {os.getpid()}:
+            os.kill(process, signal.SIGKILL)
+        os.close(end)
+        with pytest.raises(JobError, match="Spark gave up"):
+            running.result()
+
+    assert files_below(directory) == before
+
+
+def writing_end(pipe: Path) -> int:
+    """Opens a pipe once somebody reads it."""
+    while True:
+        try:
+            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+
+
+def holders(path: Path) -> set[int]:
+    """Processes that have a file open."""
+    found = set()
+    for descriptor in Path("/proc").glob("[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):
+            if descriptor.readlink() == path:
+                found.add(int(descriptor.parts[2]))
+    return found
+
+
+def test_the_command_tells_by_its_status_what_an_audit_found(
+    jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path
+) -> None:
+    del jobs  # says whether Spark can run
+    name = "append_dv32"
+    copy_table(golden, name, tmp_path)
+    opened = open_table(tmp_path, name)
+    one, other = opened.entries()[:2]
+    wrong = replace(one, file=replace(one.file, embedded_index=other.file.embedded_index))
+    commit_replacements(opened.committer, [(one, wrong)])
+    program = Path(app.cli.__file__).with_name("submit.py")
+
+    finished = subprocess.run(  # noqa: S603 - fixed words
+        [
+            *(str(spark_python()), str(program), "audit", table(name), "--warehouse", str(tmp_path)),
+            *("--master", "local[1]", "--sample", "5", "--json"),
+        ],
+        env=job_environment(),
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    assert finished.returncode == 1, finished.stderr
+    document = json.loads(finished.stdout.splitlines()[-1])
+    assert document["passed"] is False
+    assert f"{one.file.file_name}: " in finished.stderr
+    assert "Traceback" not in finished.stderr
+
+
+def copy_to(directory: Path, root: Path) -> None:
+    shutil.copytree(directory, root / f"{DATABASE}.db" / directory.name)
