@@ -1,6 +1,6 @@
 """``job``: Spark jobs over a table, as :mod:`app.jobs` has them.
 
-``spark-submit`` runs the same commands by :mod:`app.cli.submit`.
+``spark-submit`` runs the same commands by :mod:`app.cli.spark_submit.run_job`.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ program = typer.Typer(
 
 MasterOption = Annotated[
     str | None,
-    typer.Option(help="Where Spark runs, such as local[4]; unless given, as spark-submit or Spark's files say."),
+    typer.Option(
+        help="Where Spark runs, such as local[4]; unless given, as spark-submit or Spark's files say."
+    ),
 ]
 ConfOption = Annotated[
     list[str] | None, typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark; repeatable.")
 ]
 PartitionsOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--partition", help="Only this partition, a JSON object by partition column; repeatable."
-    ),
+    typer.Option("--partition", help="Only this partition, a JSON object by partition column; repeatable."),
 ]
 
 
@@ -165,7 +165,9 @@ def audit_command(  # noqa: PLR0913 - one parameter per option
         _print_audit(report)
     if not report.passed:
         for problem in report.problems:
-            which = "index" if problem.column is None else f"{problem.kind} index of column {problem.column!r}"
+            which = (
+                "index" if problem.column is None else f"{problem.kind} index of column {problem.column!r}"
+            )
             typer.echo(f"error: {problem.path}: {which}: {problem.detail}", err=True)
         raise typer.Exit(1)
 

@@ -4,6 +4,11 @@ A data file stays where it is: its entry is replaced by one that has the index, 
 rewrites file indexes (``COMPACT``). Where another commit has removed a file meanwhile, by compaction, its new
 index is dropped and the others are committed.
 
+A file must not come back as what it was before: readers would take it for removed
+(:mod:`app.table.commits.changes`). So where an index was taken off and the same one is built again into the
+manifest, some random bytes follow it, which no reader looks at; and a file whose index is taken off a second
+time gets one without any column.
+
 Nothing is done for files that have the wanted indexes, so that a job that ran may be run again.
 """
 
@@ -11,13 +16,14 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from app.building import advise, table_options
 from app.building.column_types import ColumnTypes
 from app.building.columns import ignore_progress
 from app.building.data_files import DataFile
 from app.errors import CommitConflictError, RequestError
+from app.file_index.container import write
 from app.file_index.table_options import FileIndexOptions
 from app.jobs.cleaning import removed_on_failure
 from app.jobs.index_tasks import BuildTask, IndexedFile, build_file, options_in_file
@@ -25,7 +31,7 @@ from app.jobs.job_table import local_file
 from app.jobs.tasks import run_tasks
 from app.planning.request.named_partition import NamedPartition
 from app.table.commits import Changes, CommitKind
-from app.table.commits.changes import identity, live_entries
+from app.table.commits.changes import identity, live_entries, removed_identities
 from app.table.manifests.manifest_entry import FILE_INDEX_SUFFIX, FileKind
 from app.table.paths import POSTPONED_BUCKET
 
@@ -42,7 +48,9 @@ if TYPE_CHECKING:
     from app.table.manifests.manifest_entry import ManifestEntry
     from app.types import Json
 
-_COMMITS = 10
+_NO_COLUMNS: Final = write({})
+_TELLING_BYTES: Final = 8
+_COMMITS: Final = 10
 """How often a commit is made anew without the files that others have removed."""
 
 
@@ -171,7 +179,9 @@ def drop_index(table: JobTable, *, partitions: Sequence[Mapping[str, Json]] | No
     committer, version = table.committer(), table.latest()
     entries = list(chosen_entries(table, version, partitions))
     indexed = [entry for entry in entries if has_index(entry)]
-    snapshot_id, overtaken = commit_replacements(committer, [(entry, _without_index(entry)) for entry in indexed])
+    snapshot_id, overtaken = commit_replacements(
+        committer, [(entry, _without_index(entry)) for entry in indexed]
+    )
     dropped = len(indexed) - len(overtaken)
     return IndexReport(
         snapshot_id, dropped=dropped, unchanged=len(entries) - len(indexed), overtaken=len(overtaken)
@@ -232,11 +242,11 @@ def _defines_index(option: str) -> bool:
 
 
 def has_index(entry: ManifestEntry) -> bool:
-    """Whether a data file has a file index, wherever that is."""
+    """Whether a data file has a file index, wherever that is, with a column at least."""
     file = entry.file
-    return file.embedded_index is not None or any(
-        name.endswith(FILE_INDEX_SUFFIX) for name in file.extra_files
-    )
+    if file.embedded_index is not None:
+        return not file.embedded_index.startswith(_NO_COLUMNS)
+    return any(name.endswith(FILE_INDEX_SUFFIX) for name in file.extra_files)
 
 
 def _without_index(entry: ManifestEntry) -> ManifestEntry:
@@ -252,6 +262,12 @@ def _with_index(entry: ManifestEntry, built: BuiltFile, path: str) -> ManifestEn
     return replace(bare, file=replace(bare.file, extra_files=(*bare.file.extra_files, side)))
 
 
+def _unlike(entry: ManifestEntry) -> ManifestEntry:
+    """The same file with the same index, told from what it was before."""
+    content = (entry.file.embedded_index or _NO_COLUMNS) + secrets.token_bytes(_TELLING_BYTES)
+    return replace(entry, file=replace(entry.file, embedded_index=content))
+
+
 def commit_replacements(
     committer: Committer, pairs: Sequence[tuple[ManifestEntry, ManifestEntry]]
 ) -> tuple[int | None, list[ManifestEntry]]:
@@ -265,15 +281,18 @@ def commit_replacements(
     for _ in range(_COMMITS):
         if not left:
             return None, overtaken
-        files = [replace(old, kind=FileKind.DELETE) for old, _ in left] + [new for _, new in left]
+        manifests = committer.table.manifests(committer.table.resolve())
+        gone = removed_identities(manifests, [old.file.file_name for old, _ in left])
+        files = [replace(old, kind=FileKind.DELETE) for old, _ in left]
+        files += [_unlike(new) if identity(new) in gone else new for _, new in left]
         try:
             return committer.commit(Changes(CommitKind.COMPACT, tuple(files))), overtaken
         except CommitConflictError:
             manifests = committer.table.manifests(committer.table.resolve())
             there = live_entries(manifests, [old.file.file_name for old, _ in left])
-            gone = [old for old, _ in left if identity(old) not in there]
-            if not gone:
+            lost = [old for old, _ in left if identity(old) not in there]
+            if not lost:
                 raise
-            overtaken += gone
+            overtaken += lost
             left = [pair for pair in left if identity(pair[0]) in there]
     raise CommitConflictError("other commits came in between again and again: run the job again")

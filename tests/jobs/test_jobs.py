@@ -20,8 +20,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-import app.cli
 from app.errors import FilterError, JobError, RequestError, UnsupportedFormatError
+from app.cli.spark_submit import run_job
 from app.jobs.build_index import commit_replacements
 from app.planning.request.requests import DeletionsRequest
 from app.table.commits import Changes, CommitKind
@@ -52,10 +52,10 @@ def live_names(root: Path, name: str) -> set[str]:
 
 def deleted(root: Path, name: str) -> dict[str, set[int]]:
     """Deleted positions by data file, as the service tells them."""
-    service = open_service(str(root))
+    service = open_service(root)
     answer = service.deletions(golden_ref(name), DeletionsRequest())
     service.close()
-    return {each.file_name: set(each.positions or ()) for each in answer.files}
+    return {each.file_name: set(each.positions or ()) for each in answer.deletions}
 
 
 @pytest.mark.parametrize("name", ["append_dv32", "append_sidecar", "append_orc", "append_avro", "map_index"])
@@ -66,13 +66,16 @@ def test_indexes_are_built_as_the_engine_built_them(
     before = {entry.file.file_name: entry for entry in open_table(tmp_path, name).entries()}
 
     dropped = jobs.run("drop_index", tmp_path, table(name))
+    assert live_names(tmp_path, name) == set(before)
     built = jobs.run("build_index", tmp_path, table(name))
 
     assert dropped["dropped"] == built["built"] == len(before)
+    assert live_names(tmp_path, name) == set(before)
     assert built["row_count"] == sum(entry.file.row_count for entry in before.values())
     for entry in open_table(tmp_path, name).entries():
         old = before[entry.file.file_name]
-        assert entry.file.embedded_index == old.file.embedded_index
+        # What follows tells the entry from the one that was removed.
+        assert (entry.file.embedded_index or b"").startswith(old.file.embedded_index or b"")
         assert len(entry.file.extra_files) == len(old.file.extra_files)
         for new_side, old_side in zip(entry.file.extra_files, old.file.extra_files, strict=True):
             assert new_side != old_side
@@ -99,6 +102,24 @@ def test_advised_indexes_hide_no_row(jobs: Jobs, golden: GoldenWarehouse, tmp_pa
     assert audited["problems"] == []
     assert audited["indexed"] >= built["built"]
     assert all(column["checked"] == column["distinct"] for column in audited["columns"])
+
+
+def test_indexes_may_come_and_go_as_often_as_somebody_likes(
+    jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path
+) -> None:
+    """Readers drop a file for good once it was removed as what it is; each time it must be another one."""
+    name = "append_embedded"
+    copy_table(golden, name, tmp_path)
+    names = live_names(tmp_path, name)
+    for _ in range(3):
+        assert jobs.run("drop_index", tmp_path, table(name))["dropped"] == len(names)
+        assert jobs.run("drop_index", tmp_path, table(name))["snapshot_id"] is None
+        assert live_names(tmp_path, name) == names
+        assert jobs.run("audit", tmp_path, table(name))["indexed"] == 0
+        assert jobs.run("build_index", tmp_path, table(name))["built"] == len(names)
+        assert live_names(tmp_path, name) == names
+    audited = jobs.run("audit", tmp_path, table(name))
+    assert (audited["indexed"], audited["problems"]) == (len(names), [])
 
 
 def test_only_files_without_an_index_of_some_partitions(
@@ -138,8 +159,7 @@ def test_an_audit_names_an_index_that_hides_a_row(
     assert found == {one.file.file_name, other.file.file_name}
     assert any(problem["lost"] for problem in audited["problems"])
 
-    mended = jobs.run("build_index", tmp_path, table(name), rebuild=True)
-    assert mended["built"] == 2
+    jobs.run("build_index", tmp_path, table(name), rebuild=True)
     assert jobs.run("audit", tmp_path, table(name))["problems"] == []
 
 
@@ -165,10 +185,13 @@ CONDITIONS = {
         pc.or_kleene(pc.starts_with(ds.field("city"), "a"), ds.field("session_no").is_null()),
     ),
     "append_dv64": (
-        "year(born) = 2024 AND NOT hot",
-        (pc.year(ds.field("born")) == 2024) & ~ds.field("hot"),
+        "month(born) > 6 AND NOT hot",
+        (pc.month(ds.field("born")) > 6) & ~ds.field("hot"),
     ),
-    "bucketed_dv": ("category IN (1, 2) OR weight > 500", ds.field("category").isin([1, 2]) | (ds.field("weight") > 500)),
+    "bucketed_dv": (
+        "category IN (1, 2) OR weight > 500",
+        ds.field("category").isin([1, 2]) | (ds.field("weight") > 500),
+    ),
 }
 
 
@@ -217,19 +240,22 @@ def test_columns_are_found_by_their_ids_in_older_files(
     queries = [
         query
         for query in golden_tables.expected(name)["queries"]
-        if query["filter_sql"] and not (query["tag"] or query["snapshot_id"] or query["topn"] or query["limit"])
+        if query["filter_sql"]
+        and not (query["tag"] or query["snapshot_id"] or query["topn"] or query["limit"])
     ]
     for query in queries[:: len(queries) // 4]:
         rows = tmp_path / str(query["name"])
         copy_to(directory, rows)
         report = jobs.run("delete", rows, table(name), where=query["filter_sql"])
-        assert report["rows_deleted"] == query["row_count"], query["filter_sql"]
+        assert report["rows_deleted"] == query["matching_count"], query["filter_sql"]
 
 
 def test_what_a_job_refuses_leaves_the_table_as_it_is(
     jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path
 ) -> None:
-    directories = {name: copy_table(golden, name, tmp_path) for name in ("pk_dv", "append_orc", "append_dv32")}
+    directories = {
+        name: copy_table(golden, name, tmp_path) for name in ("pk_dv", "append_orc", "append_dv32")
+    }
     before = {name: files_below(directory) for name, directory in directories.items()}
     refused: list[tuple[type[Exception], str, str, str, dict[str, Any]]] = [
         (UnsupportedFormatError, "has a primary key", "delete", "pk_dv", {"where": "1 = 1"}),
@@ -257,9 +283,7 @@ def test_what_a_job_refuses_leaves_the_table_as_it_is(
         assert files_below(directories[name]) == before[name], message
 
 
-def test_a_task_that_fails_leaves_nothing_behind(
-    jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path
-) -> None:
+def test_a_task_that_fails_leaves_nothing_behind(jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path) -> None:
     name = "append_sidecar"
     directory = copy_table(golden, name, tmp_path)
     lost = open_table(tmp_path, name).entries()[3].file.file_name
@@ -327,7 +351,7 @@ def test_the_command_tells_by_its_status_what_an_audit_found(
     one, other = opened.entries()[:2]
     wrong = replace(one, file=replace(one.file, embedded_index=other.file.embedded_index))
     commit_replacements(opened.committer, [(one, wrong)])
-    program = Path(app.cli.__file__).with_name("submit.py")
+    program = Path(run_job.__file__)
 
     finished = subprocess.run(  # noqa: S603 - fixed words
         [

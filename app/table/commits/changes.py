@@ -3,7 +3,8 @@
 A commit is made of what somebody read some time ago. It fits the latest snapshot if
 
 * every data file that it removes is there, with the level, index and place that it had then;
-* no data file that it adds is there;
+* no data file that it adds is there, or was removed under the same identity: readers drop what any manifest
+  removes, so a file never comes back as what it was;
 * a partition keeps its number of buckets, unless the commit overwrites;
 * every index file that it removes is there, and where it adds one that takes the place of another (see
   :mod:`app.table.manifests.index_manifest_changes`), it removes just that one;
@@ -31,7 +32,9 @@ from app.table.schema.schema import BucketMode
 from app.types.index_files import DELETION_VECTORS, HASH
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from app.table.manifests.index_manifest import IndexEntry
     from app.table.manifests.manifest import Manifest
@@ -100,7 +103,7 @@ class Changes:
         ]
         names = {entry.file.file_name for entry in self.files} | {name for _, name in vectors}
         live = live_entries(manifests, names)
-        self._check_files(live)
+        self._check_files(live, removed_identities(manifests, names))
         if self.kind is not CommitKind.OVERWRITE:
             self._check_buckets(manifests)
         self._check_index_files(index_entries, mode)
@@ -113,7 +116,7 @@ class Changes:
                     f"rows of data file {name!r} cannot be deleted: another commit has removed the file"
                 )
 
-    def _check_files(self, live: Mapping[Identity, ManifestEntry]) -> None:
+    def _check_files(self, live: Mapping[Identity, ManifestEntry], gone: Collection[Identity]) -> None:
         removed = [identity(entry) for entry in self.files_of(FileKind.DELETE)]
         added = [identity(entry) for entry in self.files_of(FileKind.ADD)]
         for what, identities in (("removed", removed), ("added", added)):
@@ -128,6 +131,10 @@ class Changes:
         for each in added:
             if each in live or each in removed:
                 raise CommitConflictError(f"data file {each[3]!r} is there already")
+            if each in gone:
+                raise CommitConflictError(
+                    f"data file {each[3]!r} cannot come back as what it was before it was removed"
+                )
 
     def _check_buckets(self, manifests: Sequence[Manifest]) -> None:
         wanted: dict[bytes, int] = {}
@@ -185,14 +192,23 @@ def identity(entry: ManifestEntry) -> Identity:
 
 def live_entries(manifests: Sequence[Manifest], names: Iterable[str]) -> dict[Identity, ManifestEntry]:
     """The files of a snapshot that have one of some names."""
+    return {identity(entry): entry for entry in _named(manifests, live_rows(manifests), names)}
+
+
+def removed_identities(manifests: Sequence[Manifest], names: Iterable[str]) -> set[Identity]:
+    """The identities of files of some names that the manifests of a snapshot remove."""
+    rows = [np.flatnonzero(manifest.kinds == FileKind.DELETE) for manifest in manifests]
+    return {identity(entry) for entry in _named(manifests, rows, names)}
+
+
+def _named(
+    manifests: Sequence[Manifest], rows: Sequence[NDArray[np.int64]], names: Iterable[str]
+) -> Iterator[ManifestEntry]:
+    """The entries among some rows of each manifest that have one of some names."""
     wanted = pa.array([name.encode() for name in names], pa.large_binary())
-    found = {}
-    for manifest, rows in zip(manifests, live_rows(manifests), strict=True):
-        of_manifest = manifest.file_names.take(rows).to_arrow()
-        for row in rows[np.asarray(pc.is_in(of_manifest, value_set=wanted))].tolist():
-            entry = manifest.entry(row)
-            found[identity(entry)] = entry
-    return found
+    for manifest, some in zip(manifests, rows, strict=True):
+        of_manifest = manifest.file_names.take(some).to_arrow()
+        yield from map(manifest.entry, some[np.asarray(pc.is_in(of_manifest, value_set=wanted))].tolist())
 
 
 def _takes_place(entry: IndexEntry, mode: BucketMode) -> bool:

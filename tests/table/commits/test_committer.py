@@ -120,6 +120,19 @@ def test_changes_that_do_not_fit_leave_the_table_as_it_is(golden: GoldenWarehous
         assert files_below(directory) == before, message
 
 
+def test_a_file_does_not_come_back_as_what_it_was(golden: GoldenWarehouse, tmp_path: Path) -> None:
+    copy_table(golden, "append_embedded", tmp_path)
+    table = open_table(tmp_path, "append_embedded")
+    before = table.entries()
+    old, new = before[0], without_index(before[0])
+    table.committer.commit(replaced(old, new))
+
+    with pytest.raises(CommitConflictError, match="cannot come back as what it was"):
+        table.committer.commit(replaced(new, old))
+
+    assert len(table.entries()) == len(before)
+
+
 @pytest.mark.parametrize("name", ["bucketed_dv", "dyn_bucket"])
 def test_an_index_file_of_a_bucket_replaces_only_the_one_it_was_made_from(
     golden: GoldenWarehouse, tmp_path: Path, name: str

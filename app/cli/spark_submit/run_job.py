@@ -1,4 +1,4 @@
-"""What ``spark-submit`` is given: ``spark-submit submit.py build-index sales.orders --warehouse s3://lake``."""
+"""What ``spark-submit`` is given: ``spark-submit run_job.py build-index sales.orders --warehouse s3://lake``."""
 
 from __future__ import annotations
 
