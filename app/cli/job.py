@@ -70,8 +70,8 @@ def build_index_command(  # noqa: PLR0913 - one parameter per option
         typer.Option(
             "--option",
             metavar="NAME=VALUE",
-            help="A table option, such as file-index.bitmap.columns=city; repeatable. Without any, the table's "
-            "own.",
+            help="A table option, such as file-index.bitmap.columns=city; repeatable; unless given, "
+            "the table's own.",
         ),
     ] = None,
     advised: Annotated[
@@ -220,8 +220,8 @@ def _print_indexes(report: IndexReport) -> None:
         print_line(f"snapshot {report.snapshot_id}")
     if report.built:
         print_line(
-            f"built the indexes of {report.built} files, {report.row_count:,} rows: {report.index_bytes:,} bytes, "
-            f"{report.embedded} of them in manifests"
+            f"built the indexes of {report.built} files with {report.row_count:,} rows: "
+            f"{report.index_bytes:,} bytes, {report.embedded} of them in manifests"
         )
     if report.dropped:
         print_line(f"took the indexes off {report.dropped} files")

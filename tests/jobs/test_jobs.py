@@ -1,4 +1,4 @@
-"""Jobs over copies of golden tables: what they commit is right, and what they refuse leaves the table alone."""
+"""Jobs over copies of golden tables: what they commit is right, and what they refuse changes nothing."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from app.errors import FilterError, JobError, RequestError, UnsupportedFormatError
 from app.cli.spark_submit import run_job
+from app.errors import FilterError, JobError, RequestError, UnsupportedFormatError
 from app.jobs.build_index import commit_replacements
 from app.planning.request.requests import DeletionsRequest
 from app.table.commits import Changes, CommitKind
