@@ -6,34 +6,38 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import pyarrow.parquet as pq
 import typer
 
 from app.cli.data_files import progress
 from app.cli.options import (
     AllowExternal,
+    FilterOption,
     JsonOption,
     Opened,
     TableArgument,
     TimeZoneOption,
     WarehouseOption,
     json_option,
+    parse_filter,
 )
 from app.cli.output import print_json, print_line, print_table
 from app.errors import RequestError, SettingsError
-from app.jobs import JobTable, audit, build_index, delete, drop_index
+from app.jobs import JobTable, audit, build_index, delete, drop_index, plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
-    from app.jobs import AuditReport, DeleteReport, IndexReport
+    from app.jobs import AuditReport, DeleteReport, IndexReport, PlanReport
 
 program = typer.Typer(
-    help="Run a Spark job over a table: build-index, delete, audit.",
+    help="Run a Spark job over a table: build-index, delete, audit, plan.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -50,6 +54,10 @@ ConfOption = Annotated[
 PartitionsOption = Annotated[
     list[str] | None,
     typer.Option("--partition", help="Only this partition, a JSON object by partition column; repeatable."),
+]
+
+OutOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the kept files to a Parquet file.")
 ]
 
 
@@ -130,8 +138,10 @@ def delete_command(  # noqa: PLR0913 - one parameter per option
 ) -> None:
     """Delete the rows of an append table that meet a condition, by deletion vectors."""
     opened = _open(table, warehouse, allow_external)
-    zone = {} if time_zone is None else {"spark.sql.session.timeZone": time_zone}
-    with _spark(master, conf, zone) as spark, progress("reading", len(opened.latest().files)) as advance:
+    with (
+        _spark(master, conf, _zone(time_zone)) as spark,
+        progress("reading", len(opened.latest().files)) as advance,
+    ):
         report = delete(spark, opened, where, advance=advance)
     if as_json:
         print_json(asdict(report))
@@ -170,6 +180,38 @@ def audit_command(  # noqa: PLR0913 - one parameter per option
             )
             typer.echo(f"error: {problem.path}: {which}: {problem.detail}", err=True)
         raise typer.Exit(1)
+
+
+@program.command("plan")
+def plan_command(  # noqa: PLR0913 - one parameter per option
+    table: TableArgument,
+    *,
+    warehouse: WarehouseOption = None,
+    allow_external: AllowExternal = None,
+    filter_text: FilterOption = None,
+    time_zone: TimeZoneOption = None,
+    out: OutOption = None,
+    master: MasterOption = None,
+    conf: ConfOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Plan a filter over very many manifests of an append table, on executors."""
+    opened = _open(table, warehouse, allow_external)
+    with _spark(master, conf, _zone(time_zone)) as spark:
+        manifests = len(opened.latest().manifest_files)
+        with progress("planning", manifests) as advance:
+            report = plan(spark, opened, parse_filter(filter_text), advance=advance)
+    if out is not None:
+        pq.write_table(report.files, out)
+    if as_json:
+        told = {each.name: getattr(report, each.name) for each in fields(report)}
+        print_json(told | {"files": report.files.to_pylist()})
+    else:
+        _print_plan(report)
+
+
+def _zone(time_zone: str | None) -> dict[str, str]:
+    return {} if time_zone is None else {"spark.sql.session.timeZone": time_zone}
 
 
 def _open(table: str, warehouse: str | None, allow_external: Sequence[str] | None) -> JobTable:
@@ -239,6 +281,17 @@ def _print_deletion(report: DeleteReport) -> None:
         f"{what}: {report.rows_deleted:,} rows of {report.files_changed} files; read {report.files_read} of "
         f"{report.files_total} files"
     )
+
+
+def _print_plan(report: PlanReport) -> None:
+    print_line(
+        f"snapshot {report.snapshot_id}: {report.files.num_rows:,} of {report.files_total:,} files in "
+        f"{report.manifests:,} manifests, {report.rows_selected:,} of {report.rows_total:,} rows"
+    )
+    for step, count in report.skipped_by.items():
+        print_line(f"{step}: {count:,} files left out")
+    for warning in report.warnings:
+        print_line(f"warning: {warning}")
 
 
 def _print_audit(report: AuditReport) -> None:

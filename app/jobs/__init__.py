@@ -8,14 +8,17 @@ from app.jobs.audit import AuditReport, audit
 from app.jobs.build_index import IndexReport, build_index, drop_index
 from app.jobs.delete import DeleteReport, delete
 from app.jobs.job_table import JobTable
+from app.jobs.plan import PlanReport, plan
 
 __all__ = [
     "AuditReport",
     "DeleteReport",
     "IndexReport",
     "JobTable",
+    "PlanReport",
     "audit",
     "build_index",
     "delete",
     "drop_index",
+    "plan",
 ]

@@ -20,7 +20,7 @@ from pyroaring import BitMap64
 from app.building.data_files import DataFile
 from app.errors import FilterError, UnsupportedFormatError
 from app.jobs.job_table import Place, local_file
-from app.jobs.tasks import spark_failed
+from app.jobs.tasks import Progress, spark_failed
 from app.types.type_json import type_json
 
 if TYPE_CHECKING:
@@ -100,11 +100,12 @@ def matching_rows(
     except (AnalysisException, ParseException) as error:
         raise FilterError(str(error).partition("\n")[0]) from error
     packed = matching.mapInArrow(_pack, f"{_FILE} bigint, positions binary")
+    what = f"delete {table.name}"
     try:
-        collected = packed.collect()
+        with Progress(spark.sparkContext, what, 1, advance):
+            collected = packed.collect()
     except Exception as error:
-        raise spark_failed(f"reading rows of {table.name}", error) from error
-    advance(len(files))
+        raise spark_failed(what, error) from error
     found: dict[int, BitMap64] = {}
     for row in collected:
         number, positions = int(row[0]), BitMap64.deserialize(bytes(row[1]))

@@ -75,7 +75,7 @@ def run_tasks(
         return []
     context = spark.sparkContext
     tasks = min(len(items), _MOST_TASKS)
-    with _Progress(context, what, len(items) / tasks, advance):
+    with Progress(context, what, len(items) / tasks, advance):
         try:
             results: list[Result] = context.parallelize(items, tasks).mapPartitions(_Guarded(work)).collect()
         except Exception as error:
@@ -93,8 +93,15 @@ def spark_failed(what: str, error: Exception) -> JobError:
     return JobError(f"{what}: Spark gave up: {said:.500}")
 
 
-class _Progress:
-    """Asks Spark now and then how many tasks are done."""
+class Progress:
+    """Asks Spark now and then how many tasks are done, for the time of a block.
+
+    Args:
+        context: of the session.
+        what: the work, for Spark's pages.
+        items_of_task: how many items a task works on.
+        advance: told of items.
+    """
 
     def __init__(self, context: SparkContext, what: str, items_of_task: float, advance: Advance) -> None:
         self._context = context

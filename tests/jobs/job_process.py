@@ -58,6 +58,9 @@ def serve(spark: SparkSession, request: dict[str, Any]) -> dict[str, Any]:
         report = job(*with_spark, table, **request["arguments"])
     except PaimonIndexError as error:
         return {"error": str(error), "kind": type(error).__name__}
+    answer = {each.name: getattr(report, each.name) for each in dataclasses.fields(report)}
+    if isinstance(report, jobs.PlanReport):
+        return answer | {"files": report.files.to_pylist()}
     return dataclasses.asdict(report)
 
 
