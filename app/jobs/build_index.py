@@ -25,7 +25,7 @@ from app.building.data_files import DataFile
 from app.errors import CommitConflictError, RequestError
 from app.file_index.container import write
 from app.file_index.table_options import FileIndexOptions
-from app.jobs.cleaning import removed_on_failure
+from app.jobs.cleaning import WrittenFiles
 from app.jobs.index_tasks import BuildTask, IndexedFile, build_file, options_in_file
 from app.jobs.job_table import local_file
 from app.jobs.tasks import run_tasks
@@ -137,13 +137,14 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
             tasks[number] = BuildTask(table.place, file, in_file, new_path, rebuild)
     ordered = sorted(tasks.values(), key=lambda task: -task.file.row_count)
     paths = {number: task.new_path for number, task in tasks.items()}
-    with removed_on_failure(table.writing, paths.values()):
+    with WrittenFiles(table.writing, paths.values()) as written:
         results = run_tasks(spark, f"build-index {table.name}", build_file, ordered, advance)
         built = {each.number: each for each in results if each.is_new}
         new = [
             (chosen[number], _with_index(chosen[number], each, paths[number]))
             for number, each in built.items()
         ]
+        written.are_committed = True
         snapshot_id, overtaken = commit_replacements(committer, new)
     gone = {identity(entry) for entry in overtaken}
     kept = []

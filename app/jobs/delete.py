@@ -25,7 +25,7 @@ from app.deletion_vectors import (
     read_vectors,
 )
 from app.errors import CommitConflictError, UnsupportedFormatError
-from app.jobs.cleaning import removed_on_failure
+from app.jobs.cleaning import WrittenFiles
 from app.jobs.matching_rows import matching_rows
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
 from app.table.commits import Changes, CommitKind
@@ -97,8 +97,9 @@ def delete(
         check_deletable(table.name, version)
         found = _Deletion.find(spark, table, version, where, advance)
         try:
-            with removed_on_failure(table.writing, found.written):
+            with WrittenFiles(table.writing, found.written) as written:
                 changes = found.changes(table)
+                written.are_committed = True
                 snapshot_id = committer.commit(changes) if changes.index_files else None
         except CommitConflictError as error:
             if attempt == _ATTEMPTS:

@@ -83,6 +83,8 @@ class Committer:
             UnsupportedFormatError: its metadata is of a form that is not written.
         """
         options = self.table.resolve().schema.options.values
+        # An unknown compression is found out before any work is done.
+        ListedManifests().write(_compression(options))
         manifest_format = options.get("manifest.format", "avro").strip().lower()
         if manifest_format != "avro":
             raise UnsupportedFormatError(
@@ -113,6 +115,10 @@ class Committer:
         return snapshot_id
 
 
+def _compression(options: Mapping[str, str]) -> str:
+    return options.get("manifest.compression", "zstd").strip().lower()
+
+
 @dataclass(slots=True)
 class _Attempt:
     """One attempt to make a snapshot.
@@ -141,7 +147,7 @@ class _Attempt:
         table = self.committer.table
         resolved = table.resolve()
         options = resolved.schema.options.values
-        compression = options.get("manifest.compression", "zstd").strip().lower()
+        compression = _compression(options)
         index_entries, mode = table.index_entries(resolved), resolved.schema.bucket_mode
         self.changes.check(table.manifests(resolved), index_entries, mode)
         index_manifest = None if resolved.snapshot is None else resolved.snapshot.index_manifest
@@ -236,8 +242,8 @@ class _Attempt:
         except FileMissingError:
             # It has expired already, so others built on it.
             return
-        except StorageError as error:
-            # Nobody relies on the hint, and the snapshot is there.
+        except Exception as error:  # noqa: BLE001 - whatever it is, the snapshot is there
+            # Nobody relies on the hint.
             _log.warning("snapshot %d is made, but: %s", snapshot_id, error)
             return
         if stored != content:
