@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from app.errors import PathNotAllowedError, StorageError
-from app.storage import Warehouse
+from app.storage import RetryPolicy, Warehouse
 from app.storage.writing import Writing
 from tests import s3_server
+from tests.faulty_store import BUCKET, Fault, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,3 +78,16 @@ def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="cannot write file/below"):
         Writing(Warehouse("main", str(tmp_path))).create("file/below", b"")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_lost_answer_is_no_lost_file() -> None:
+    faults = [Fault.RESET]
+    store = Store({}, lambda _: faults.pop() if faults else None)
+    with store.serving() as options:
+        retry = RetryPolicy(first_wait_seconds=0)
+        writing = Writing(Warehouse("w", f"s3://{BUCKET}/w", options=options, retry=retry))
+        assert writing.create("db.db/t/snapshot/snapshot-1", b"ours")
+        assert not writing.create("db.db/t/snapshot/snapshot-1", b"another")
+        writing.delete("db.db/t/snapshot/snapshot-1")
+        assert writing.create("db.db/t/snapshot/snapshot-1", b"another")
+    assert store.objects == {"w/db.db/t/snapshot/snapshot-1": b"another"}

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import fastavro
 import pytest
 
-from app.errors import CommitConflictError, UnsupportedFormatError
-from app.storage import Readers, Warehouse
+from app.errors import CommitConflictError, UncertainCommitError, UnsupportedFormatError
+from app.storage import Readers, RetryPolicy, Warehouse
 from app.table.commits import Changes, CommitKind, Committer
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.types.index_files import DELETION_VECTORS, DeletionRange, IndexFileMeta
 from tests import s3_server
+from tests.faulty_store import BUCKET, Fault, Store
 from tests.golden_tables import DATABASE
 from tests.writable_tables import WritableTable, copy_table, files_below, open_table
 
@@ -183,6 +184,36 @@ def test_the_first_snapshot_of_a_table(golden: GoldenWarehouse, tmp_path: Path) 
 
     assert [entry.file.file_name for entry in table.entries()] == ["data-first-0.parquet"]
     assert table.snapshot()["totalRecordCount"] == like.file.row_count
+
+
+def test_what_may_be_in_use_stays_where_the_answer_about_the_snapshot_is_lost(
+    golden: GoldenWarehouse,
+) -> None:
+    directory = golden.table("codec_null")
+    keys = {
+        f"w/{DATABASE}.db/codec_null/{name}": (directory / name).read_bytes()
+        for name in files_below(directory)
+    }
+    before = len(keys)
+    latest = int((directory / "snapshot" / "LATEST").read_text())
+    is_down = True
+    new = f"w/{DATABASE}.db/codec_null/snapshot/snapshot-{latest + 1}"
+    store = Store(keys, lambda key: Fault.RESET if is_down and key == new and key in store.objects else None)
+    with store.serving() as options:
+        retry = RetryPolicy(first_wait_seconds=0)
+        warehouse = Warehouse("w", f"s3://{BUCKET}/w", options=options, retry=retry)
+        table = WritableTable.of(warehouse, "codec_null")
+        like = table.entries()[0]
+        committer = table.committer
+
+        with pytest.raises(UncertainCommitError, match=f"names commitUser {committer.user}"):
+            committer.commit(added(like, "data-new-0.parquet"))
+        is_down = False
+
+        assert table.snapshot()["commitUser"] == committer.user
+        assert "data-new-0.parquet" in {entry.file.file_name for entry in table.entries()}
+    # A manifest, two lists and the snapshot; no hint.
+    assert len(store.objects) == before + 4
 
 
 def race(tables: list[WritableTable], rounds: int) -> None:
