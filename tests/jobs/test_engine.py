@@ -16,6 +16,7 @@ from app.table.paths import TablePaths
 from tests import golden_tables
 from tests.acceptance.java_engine import JavaEngine
 from tests.golden_tables import DATABASE
+from tests.jobs.tables import table
 from tests.spark.sessions import Spark
 from tests.writable_tables import copy_table, open_table
 
@@ -42,10 +43,6 @@ def connector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
     running = Spark.start(tmp_path_factory.mktemp("connector"))
     yield running
     running.stop()
-
-
-def table(name: str) -> str:
-    return f"{DATABASE}.{name}"
 
 
 @pytest.mark.parametrize(

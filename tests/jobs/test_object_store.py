@@ -14,6 +14,7 @@ from app.storage import Warehouse
 from tests import s3_server
 from tests.golden_tables import DATABASE
 from tests.jobs.running_jobs import job_environment
+from tests.jobs.tables import table
 from tests.spark.environment import spark_python
 from tests.writable_tables import WritableTable, files_below
 
@@ -33,7 +34,7 @@ def test_jobs_work_on_an_object_store(golden: GoldenWarehouse) -> None:
     with s3_server.serve(bucket, keys) as options:
         finished = subprocess.run(  # noqa: S603 - fixed words
             [
-                *(str(spark_python()), run_job.__file__, "build-index", f"{DATABASE}.{name}"),
+                *(str(spark_python()), run_job.__file__, "build-index", table(name)),
                 *("--rebuild", "--json", "--warehouse", f"s3://{bucket}/w", "--master", "local[2]"),
             ],
             env=job_environment()
