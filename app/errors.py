@@ -16,12 +16,14 @@
     ├── NotFoundError               warehouse, database, table, snapshot, tag, branch or file
     │   └── SnapshotExpiredError    the snapshot went away while it was read
     ├── PathNotAllowedError         a path leaves its warehouse, or lies outside the external roots
+    ├── JobError                    a job cannot be done; its table is as it was
     ├── SettingsError               the operator's settings cannot be used; nothing starts
     ├── OverloadedError             more is asked for at once than the process is meant for
     │   ├── MemoryShortError        the process would leave its memory limit
     │   └── BusyError               as many requests as it may work on are under way
     └── StorageError                storage failed after retries
         ├── FileMissingError        storage says that the file is not there
+        ├── UncertainCommitError    nobody knows whether a snapshot was made
         └── DeadlineExceededError   the request's time is used up
             └── RequestCancelledError   its caller went away, so no time is left for it
 
@@ -157,6 +159,10 @@ class PathNotAllowedError(PaimonIndexError):
         super().__init__(message)
 
 
+class JobError(PaimonIndexError):
+    """A job that cannot be done; the message says what failed. Its table is as it was."""
+
+
 class SettingsError(PaimonIndexError):
     """Settings that cannot be used; the message has one line per setting."""
 
@@ -195,6 +201,10 @@ class StorageError(PaimonIndexError):
 
 class FileMissingError(StorageError):
     """Storage says that the file is not there."""
+
+
+class UncertainCommitError(StorageError):
+    """Storage failed while a snapshot was made, which may be there; the message says how to find out."""
 
 
 class DeadlineExceededError(StorageError):

@@ -40,11 +40,13 @@ class StorageOperation(StrEnum):
     LIST = "list"
     STAT = "stat"
     DELETE = "delete"
+    WRITE = "write"
 
     @property
     def verb(self) -> str:
         """What the call does to a file, for messages."""
-        return self.value if self in (StorageOperation.LIST, StorageOperation.DELETE) else "read"
+        is_reading = self in (StorageOperation.READ, StorageOperation.READ_RANGE, StorageOperation.STAT)
+        return "read" if is_reading else self.value
 
 
 class FileFormat(StrEnum):

@@ -1,4 +1,4 @@
-"""A store that speaks as much of S3 as reading takes, and fails as a test says."""
+"""A store that speaks as much of S3 as reading and creating takes, and fails as a test says."""
 
 from __future__ import annotations
 
@@ -127,6 +127,24 @@ class _Handler(BaseHTTPRequestHandler):
                     self._answer(206 if "Range" in self.headers else 200, content)
 
     do_HEAD = do_GET  # noqa: N815 - the library's name
+
+    def do_PUT(self) -> None:
+        """Stores an object, unless there is one and the caller minds; a fault loses the answer."""
+        key = unquote(urlsplit(self.path).path).removeprefix(f"/{BUCKET}").strip("/")
+        content = self.rfile.read(int(self.headers["Content-Length"]))
+        is_taken = self.headers.get("If-None-Match") == "*" and key in self.store.objects
+        if not is_taken:
+            self.store.objects[key] = content
+        if self.store.ask(key) is not None:
+            self._reset()
+        elif is_taken:
+            self._answer(412, _error("PreconditionFailed"))
+        else:
+            self._answer(200, b"")
+
+    def do_DELETE(self) -> None:
+        self.store.objects.pop(unquote(urlsplit(self.path).path).removeprefix(f"/{BUCKET}").strip("/"), None)
+        self._answer(204, b"")
 
     def _content(self, key: str) -> bytes | None:
         content = self.store.objects.get(key)

@@ -80,6 +80,18 @@ EXPORTS = {
         "write_file",
         "write_files",
     },
+    "app.jobs": {
+        "AuditReport",
+        "DeleteReport",
+        "IndexReport",
+        "JobTable",
+        "PlanReport",
+        "audit",
+        "build_index",
+        "delete",
+        "drop_index",
+        "plan",
+    },
     "app.storage": {
         "ByteCache",
         "CacheStatistics",

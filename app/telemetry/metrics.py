@@ -83,8 +83,8 @@ class Metrics:
         with self.lock:
             calls = Counts(PREFIX + "storage_requests", "Calls to storage, again or not.", ("operation",))
             for operation in StorageOperation:
-                # No part of the service deletes.
-                if operation is not StorageOperation.DELETE:
+                # No part of the service deletes or writes.
+                if operation not in (StorageOperation.DELETE, StorageOperation.WRITE):
                     calls.add((operation.value,), 0)
             for labels, count in self.storage_seconds.counts():
                 calls.add(labels, count)

@@ -36,12 +36,19 @@ class JavaEngine:
         _output_of("mvn", "-q", "-B", "-f", str(directory / "pom.xml"), "package")
         return cls(directory)
 
-    def read_back(self, table: Path, *, max_rows: int = 0) -> dict[str, Any]:
-        """What the engine sees in the latest snapshot of a table, with some of its rows."""
+    def read_back(self, table: Path, *, max_rows: int = 0, predicate: object = None) -> dict[str, Any]:
+        """What the engine sees in the latest snapshot of a table, with some of its rows.
+
+        Args:
+            table: its directory.
+            max_rows: how many rows are told.
+            predicate: of the rows that are read; reading fails if pushing it down changes them.
+        """
         program = str(self.directory / "run.sh")
-        answer: dict[str, Any] = json.loads(
-            _output_of(program, "ReadBack", "--table", str(table), "--max-rows", str(max_rows))
-        )
+        asked = ["--table", str(table), "--max-rows", str(max_rows)]
+        if predicate is not None:
+            asked += ["--filter", json.dumps(predicate)]
+        answer: dict[str, Any] = json.loads(_output_of(program, "ReadBack", *asked))
         return answer
 
     def evaluate_index(

@@ -38,6 +38,8 @@ _CODECS: Final[Mapping[str, WrittenCodec]] = {
 }
 _END: Final = encode_long(0)
 _BOUNDS: Final = {"int": 1 << 31, "long": 1 << 63}
+_LOGICAL: Final = {"timestamp-millis": "long"}
+"""Types that the engine marks as what they stand for, with what they are written as."""
 
 
 def write_avro(records: Iterable[Mapping[str, object]], fields: RecordOf, compression: str) -> bytes:
@@ -76,6 +78,8 @@ def avro_schema(fields: RecordOf) -> dict[str, Any]:
 def _describe(expected: Expected, name: str) -> Any:  # noqa: ANN401 - an Avro schema is JSON of any shape
     """A type as Avro writes it; ``name`` is that of the record, if it is one."""
     match expected:
+        case str() if expected in _LOGICAL:
+            return {"type": _LOGICAL[expected], "logicalType": expected}
         case str():
             return expected
         case Nullable(inner):
@@ -142,7 +146,7 @@ def _resolve(value: Any, expected: Expected, name: str) -> Any:  # noqa: ANN401 
 def _branch(expected: Expected, name: str) -> str:
     """What the library calls a type that may be null."""
     if isinstance(expected, str):
-        return expected
+        return _LOGICAL.get(expected, expected)
     return "array" if isinstance(expected, ArrayOf) else f"{_NAMESPACE}.{name}"
 
 

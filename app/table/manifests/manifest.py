@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from app.types.roaring import Buffer
 
 _VERSION = 2
-_FILE = RecordOf(
+FILE_RECORD = RecordOf(
     {
         "_FILE_NAME": "string",
         "_FILE_SIZE": "long",
@@ -88,14 +88,14 @@ _FILE = RecordOf(
         "_WRITE_COLS": Nullable(ArrayOf("string")),
     }
 )
-_RECORD = RecordOf(
+RECORD = RecordOf(
     {
         "_VERSION": "int",
         "_KIND": "int",
         "_PARTITION": "bytes",
         "_BUCKET": "int",
         "_TOTAL_BUCKETS": "int",
-        "_FILE": _FILE,
+        "_FILE": FILE_RECORD,
     }
 )
 _INDEX_MAGIC = bytes.fromhex("00054e4ed01a35ae")
@@ -181,7 +181,7 @@ class Manifest:
             CorruptMetadataError: the bytes are no manifest.
             UnsupportedFormatError: it is of another version or format.
         """
-        entries, embedded_indexes = read_columns_apart(data, _RECORD, EMBEDDED)
+        entries, embedded_indexes = read_columns_apart(data, RECORD, EMBEDDED)
         files = entries.records("_FILE")
         _check(entries, files)
         partition_codes, partitions = entries.coded_bytes("_PARTITION")

@@ -10,6 +10,7 @@ _PARTITION_STATS                      smallest and largest value of each partiti
 _SCHEMA_ID long                       the newest schema when it was written
 _MIN_BUCKET, _MAX_BUCKET, _MIN_LEVEL  nullable int: bounds over entries of both kinds
 _MAX_LEVEL
+_MIN_ROW_ID, _MAX_ROW_ID              nullable long: bounds over row ids, where all files have some
 ====================================  ============================================================
 
 Only names and sizes are kept. The counts and bounds could tell which manifests a filter needs, but a plan
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from app.types.roaring import Buffer
 
 _VERSION = 2
-_RECORD = RecordOf(
+RECORD = RecordOf(
     {
         "_VERSION": "int",
         "_FILE_NAME": "string",
@@ -45,6 +46,8 @@ _RECORD = RecordOf(
         "_MAX_BUCKET": Nullable("int"),
         "_MIN_LEVEL": Nullable("int"),
         "_MAX_LEVEL": Nullable("int"),
+        "_MIN_ROW_ID": Nullable("long"),
+        "_MAX_ROW_ID": Nullable("long"),
     }
 )
 _MEMORY_PER_MANIFEST = 250
@@ -72,7 +75,7 @@ class ManifestList:
             CorruptMetadataError: the bytes are no manifest list.
             UnsupportedFormatError: it is of another version or format.
         """
-        records = read_columns(data, _RECORD)
+        records = read_columns(data, RECORD)
         check_version(records, _VERSION, "manifest lists")
         sizes = records.integers("_FILE_SIZE", np.int64).tolist()
         if min(sizes, default=0) < 0:

@@ -1,0 +1,320 @@
+"""``job``: Spark jobs over a table, as :mod:`app.jobs` has them.
+
+``spark-submit`` runs the same commands by :mod:`app.cli.spark_submit.run_job`.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import pyarrow.parquet as pq
+import typer
+
+from app.cli.data_files import progress
+from app.cli.options import (
+    AllowExternal,
+    FilterOption,
+    JsonOption,
+    Opened,
+    TableArgument,
+    TimeZoneOption,
+    WarehouseOption,
+    json_option,
+    parse_filter,
+)
+from app.cli.output import print_json, print_line, print_table
+from app.errors import RequestError, SettingsError
+from app.jobs import JobTable, audit, build_index, delete, drop_index, plan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from app.jobs import AuditReport, DeleteReport, IndexReport, PlanReport
+
+program = typer.Typer(
+    help="Run a Spark job over a table: build-index, delete, audit, plan.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+MasterOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Where Spark runs, such as local[4]; unless given, as spark-submit or Spark's files say."
+    ),
+]
+ConfOption = Annotated[
+    list[str] | None, typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark; repeatable.")
+]
+PartitionsOption = Annotated[
+    list[str] | None,
+    typer.Option("--partition", help="Only this partition, a JSON object by partition column; repeatable."),
+]
+
+OutOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the kept files to a Parquet file.")
+]
+
+
+@program.callback()
+def _group() -> None:
+    """Run a Spark job over a table."""
+
+
+@program.command("build-index")
+def build_index_command(  # noqa: PLR0913 - one parameter per option
+    table: TableArgument,
+    *,
+    warehouse: WarehouseOption = None,
+    allow_external: AllowExternal = None,
+    partitions: PartitionsOption = None,
+    options: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option",
+            metavar="NAME=VALUE",
+            help="A table option, such as file-index.bitmap.columns=city; repeatable; unless given, "
+            "the table's own.",
+        ),
+    ] = None,
+    advised: Annotated[
+        bool, typer.Option("--advised", help="The indexes that the values of the largest file suggest.")
+    ] = False,
+    missing_only: Annotated[
+        bool, typer.Option("--missing-only", help="Only files that have no index at all.")
+    ] = False,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Also files that have the wanted indexes already.")
+    ] = False,
+    drop: Annotated[bool, typer.Option("--drop", help="Take all file indexes off instead.")] = False,
+    master: MasterOption = None,
+    conf: ConfOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Build the file indexes of a table's data files, and commit them."""
+    if drop and (options or advised or missing_only or rebuild):
+        raise RequestError("--drop builds nothing: leave out what says which indexes to build")
+    if advised and options:
+        raise RequestError("--advised and --option both say which indexes to build: give one of them")
+    opened = _open(table, warehouse, allow_external)
+    chosen = None if not partitions else [json_option("--partition", each) for each in partitions]
+    if drop:
+        report = drop_index(opened, partitions=chosen)
+    else:
+        given = _pairs("--option", options) if options else None
+        with _spark(master, conf) as spark, progress("building", len(opened.latest().files)) as advance:
+            report = build_index(
+                spark,
+                opened,
+                options=given,
+                partitions=chosen,
+                advised=advised,
+                missing_only=missing_only,
+                rebuild=rebuild,
+                advance=advance,
+            )
+    if as_json:
+        print_json(asdict(report))
+    else:
+        _print_indexes(report)
+
+
+@program.command("delete")
+def delete_command(  # noqa: PLR0913 - one parameter per option
+    table: TableArgument,
+    *,
+    where: Annotated[str, typer.Option(help="Spark SQL, as after WHERE: the rows to delete.")],
+    warehouse: WarehouseOption = None,
+    allow_external: AllowExternal = None,
+    time_zone: TimeZoneOption = None,
+    master: MasterOption = None,
+    conf: ConfOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete the rows of an append table that meet a condition, by deletion vectors."""
+    opened = _open(table, warehouse, allow_external)
+    with (
+        _spark(master, conf, _zone(time_zone)) as spark,
+        progress("reading", len(opened.latest().files)) as advance,
+    ):
+        report = delete(spark, opened, where, advance=advance)
+    if as_json:
+        print_json(asdict(report))
+    else:
+        _print_deletion(report)
+
+
+@program.command("audit")
+def audit_command(  # noqa: PLR0913 - one parameter per option
+    table: TableArgument,
+    *,
+    warehouse: WarehouseOption = None,
+    allow_external: AllowExternal = None,
+    partitions: PartitionsOption = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(min=1, help="Look up at most so many values of each index; all unless given."),
+    ] = None,
+    master: MasterOption = None,
+    conf: ConfOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Prove that no file index of a table hides a row; the exit status is 1 if one is wrong."""
+    opened = _open(table, warehouse, allow_external)
+    chosen = None if not partitions else [json_option("--partition", each) for each in partitions]
+    with _spark(master, conf) as spark, progress("proving", len(opened.latest().files)) as advance:
+        report = audit(spark, opened, partitions=chosen, sample=sample, advance=advance)
+    if as_json:
+        print_json(asdict(report) | {"passed": report.passed})
+    else:
+        _print_audit(report)
+    if not report.passed:
+        for problem in report.problems:
+            which = (
+                "index" if problem.column is None else f"{problem.kind} index of column {problem.column!r}"
+            )
+            typer.echo(f"error: {problem.path}: {which}: {problem.detail}", err=True)
+        raise typer.Exit(1)
+
+
+@program.command("plan")
+def plan_command(  # noqa: PLR0913 - one parameter per option
+    table: TableArgument,
+    *,
+    warehouse: WarehouseOption = None,
+    allow_external: AllowExternal = None,
+    filter_text: FilterOption = None,
+    time_zone: TimeZoneOption = None,
+    out: OutOption = None,
+    master: MasterOption = None,
+    conf: ConfOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Plan a filter over very many manifests of an append table, on executors."""
+    opened = _open(table, warehouse, allow_external)
+    with _spark(master, conf, _zone(time_zone)) as spark:
+        manifests = len(opened.latest().manifest_files)
+        with progress("planning", manifests) as advance:
+            report = plan(spark, opened, parse_filter(filter_text), advance=advance)
+    if out is not None:
+        pq.write_table(report.files, out)
+    if as_json:
+        told = {each.name: getattr(report, each.name) for each in fields(report)}
+        print_json(told | {"files": report.files.to_pylist()})
+    else:
+        _print_plan(report)
+
+
+def _zone(time_zone: str | None) -> dict[str, str]:
+    return {} if time_zone is None else {"spark.sql.session.timeZone": time_zone}
+
+
+def _open(table: str, warehouse: str | None, allow_external: Sequence[str] | None) -> JobTable:
+    opened = Opened.warehouse_of(warehouse, allow_external)
+    url = opened.settings.warehouses[opened.warehouse]
+    return JobTable.open(url, table, allow_external=opened.settings.allow_external)
+
+
+@contextmanager
+def _spark(
+    master: str | None, conf: Sequence[str] | None, settings: dict[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """A session, ended with the block.
+
+    Raises:
+        SettingsError: Spark is not there, or does not start.
+    """
+    try:
+        from pyspark.sql import SparkSession  # noqa: PLC0415 - only jobs need Spark
+    except ImportError as error:
+        raise SettingsError("jobs need Spark: pip install 'paimon-index[jobs]'") from error
+    builder = SparkSession.builder.appName("paimon-index")
+    if master is not None:
+        builder = builder.master(master)
+    for name, value in (_pairs("--conf", conf) | (settings or {})).items():
+        builder = builder.config(name, value)
+    try:
+        spark = builder.getOrCreate()
+    except Exception as error:
+        raise SettingsError(f"Spark does not start (it needs Java 17): {error}") from error
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _pairs(option: str, written: Sequence[str] | None) -> dict[str, str]:
+    pairs = [each.partition("=") for each in written or ()]
+    if not all(name and sign for name, sign, _ in pairs):
+        raise RequestError(f"{option} takes NAME=VALUE")
+    return {name: value for name, _, value in pairs}
+
+
+def _print_indexes(report: IndexReport) -> None:
+    if report.snapshot_id is None:
+        print_line(f"nothing to commit: {report.unchanged} files have what is wanted")
+    else:
+        print_line(f"snapshot {report.snapshot_id}")
+    if report.built:
+        print_line(
+            f"built the indexes of {report.built} files with {report.row_count:,} rows: "
+            f"{report.index_bytes:,} bytes, {report.embedded} of them in manifests"
+        )
+    if report.dropped:
+        print_line(f"took the indexes off {report.dropped} files")
+    if report.skipped:
+        print_line(f"{report.skipped} files have none of the indexed columns")
+    if report.overtaken:
+        print_line(f"{report.overtaken} files were removed by other commits meanwhile")
+    for name, value in (report.options or {}).items():
+        print_line(f"{name}={value}")
+
+
+def _print_deletion(report: DeleteReport) -> None:
+    what = "nothing was deleted" if report.snapshot_id is None else f"snapshot {report.snapshot_id}"
+    print_line(
+        f"{what}: {report.rows_deleted:,} rows of {report.files_changed} files; read {report.files_read} of "
+        f"{report.files_total} files"
+    )
+
+
+def _print_plan(report: PlanReport) -> None:
+    print_line(
+        f"snapshot {report.snapshot_id}: {report.files.num_rows:,} of {report.files_total:,} files in "
+        f"{report.manifests:,} manifests, {report.rows_selected:,} of {report.rows_total:,} rows"
+    )
+    for step, count in report.skipped_by.items():
+        print_line(f"{step}: {count:,} files left out")
+    for warning in report.warnings:
+        print_line(f"warning: {warning}")
+
+
+def _print_audit(report: AuditReport) -> None:
+    def rate(rates: Sequence[float]) -> str | None:
+        return f"{sum(rates) / len(rates):.2%}" if rates else None
+
+    rows: list[Sequence[Any]] = [
+        (
+            column.column,
+            column.kind,
+            f"{column.files:,}",
+            f"{column.size_bytes:,}",
+            f"{column.checked:,}",
+            "right" if not column.wrong else f"{column.wrong} wrong, {column.lost} hide rows",
+            rate(column.false_positive_rates),
+            rate(column.expected_rates),
+        )
+        for column in report.columns
+    ]
+    print_table(
+        ("column", "index", "files", "bytes", "values checked", "result", "false positives", "expected"), rows
+    )
+    print_line(
+        f"snapshot {report.snapshot_id}: {report.indexed} of {report.files} files have an index, "
+        f"{report.row_count:,} rows"
+    )

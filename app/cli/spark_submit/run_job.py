@@ -1,0 +1,23 @@
+"""What ``spark-submit`` is given: ``spark-submit run_job.py build-index sales.orders --warehouse s3://lake``."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from app.cli.job import program
+from app.errors import PaimonIndexError
+
+
+def main() -> None:
+    """Runs the job that the arguments name."""
+    try:
+        program()
+    except PaimonIndexError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+"""The pipeline's Spark jobs: they make what the service serves.
+
+Each is a function of a Spark session and a :class:`JobTable`. The driver reads metadata and commits; tasks
+read data files with this package, which Spark's workers must therefore be able to import.
+"""
+
+from app.jobs.audit import AuditReport, audit
+from app.jobs.build_index import IndexReport, build_index, drop_index
+from app.jobs.delete import DeleteReport, delete
+from app.jobs.job_table import JobTable
+from app.jobs.plan import PlanReport, plan
+
+__all__ = [
+    "AuditReport",
+    "DeleteReport",
+    "IndexReport",
+    "JobTable",
+    "PlanReport",
+    "audit",
+    "build_index",
+    "delete",
+    "drop_index",
+    "plan",
+]

@@ -1,0 +1,164 @@
+"""``audit``: proves that no file index of a table hides a row, and measures what the indexes are worth.
+
+Tasks read the indexed columns of a data file, its index, and look values up in it as ``paimon-index verify``
+does. Nothing is written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from app.building.columns import ignore_progress
+from app.jobs.build_index import chosen_entries, has_index, indexed_file
+from app.jobs.index_tasks import AuditTask, audit_file
+from app.jobs.tasks import run_tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from app.building import CheckedEntry
+    from app.building.columns import Advance
+    from app.jobs.job_table import JobTable
+    from app.types import Json
+
+
+@dataclass(slots=True)
+class AuditedColumn:
+    """What was found out about the indexes of one kind on one column, over all files.
+
+    Attributes:
+        column: its name in the files, or ``column[key]``.
+        kind: of the indexes.
+        files: how many have such an index.
+        size_bytes: of all of these.
+        distinct: sum of the distinct values of each file.
+        checked: how many of these were looked up.
+        wrong: files whose index is wrong.
+        lost: files whose index hides a row.
+        false_positive_rates: of bloom filters, measured: one for each file where it could be.
+        expected_rates: of bloom filters, as their size lets expect.
+    """
+
+    column: str
+    kind: str
+    files: int = 0
+    size_bytes: int = 0
+    distinct: int = 0
+    checked: int = 0
+    wrong: int = 0
+    lost: int = 0
+    false_positive_rates: list[float] = field(default_factory=list)
+    expected_rates: list[float] = field(default_factory=list)
+
+    def add(self, entry: CheckedEntry) -> None:
+        """Counts the index of one file."""
+        self.files += 1
+        self.size_bytes += entry.size_bytes
+        self.distinct += entry.distinct or 0
+        self.checked += entry.checked
+        self.wrong += entry.problem is not None
+        self.lost += entry.problem is not None and entry.problem.lost
+        if entry.bloom is not None and entry.bloom.false_positive_rate is not None:
+            self.false_positive_rates.append(entry.bloom.false_positive_rate)
+            self.expected_rates.append(entry.bloom.expected_rate)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditProblem:
+    """An index that must not be used.
+
+    Attributes:
+        path: of the data file.
+        column: whose index it is; None if no index of the file can be read.
+        kind: of the index; likewise.
+        detail: what is wrong.
+        lost: whether it hides a row.
+    """
+
+    path: str
+    column: str | None
+    kind: str | None
+    detail: str
+    lost: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """What an audit found.
+
+    Attributes:
+        snapshot_id: of the version; None for a table that was never written to.
+        files: data files in all.
+        indexed: those that have an index.
+        row_count: rows of these.
+        columns: by column and kind, in the order of their names.
+        problems: by path.
+    """
+
+    snapshot_id: int | None
+    files: int
+    indexed: int
+    row_count: int
+    columns: tuple[AuditedColumn, ...]
+    problems: tuple[AuditProblem, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every index is right."""
+        return not self.problems
+
+
+def audit(
+    spark: SparkSession,
+    table: JobTable,
+    *,
+    partitions: Sequence[Mapping[str, Json]] | None = None,
+    sample: int | None = None,
+    advance: Advance = ignore_progress,
+) -> AuditReport:
+    """Proves the file indexes of a table.
+
+    Args:
+        spark: the session.
+        table: the table.
+        partitions: only in these, by partition column.
+        sample: most distinct values to look up in each index; None for all.
+        advance: told of files.
+
+    Raises:
+        JobError: a data file cannot be read, or Spark gave up.
+        PaimonIndexError: the table cannot be read.
+    """
+    version = table.latest()
+    entries = list(chosen_entries(table, version, partitions))
+    files = {
+        number: indexed_file(version, number, entry)
+        for number, entry in enumerate(entries)
+        if has_index(entry)
+    }
+    tasks = [AuditTask(table.place, file, sample) for file in files.values()]
+    tasks.sort(key=lambda task: -task.file.row_count)
+    columns: dict[tuple[str, str], AuditedColumn] = {}
+    problems = []
+    for audited in run_tasks(spark, f"audit {table.name}", audit_file, tasks, advance):
+        path = files[audited.number].path
+        if audited.found is None:
+            problems.append(AuditProblem(path, None, None, audited.problem or "", lost=False))
+            continue
+        for entry in audited.found.entries:
+            key = (entry.column, entry.kind)
+            columns.setdefault(key, AuditedColumn(*key)).add(entry)
+            if entry.problem is not None:
+                problem = entry.problem
+                problems.append(AuditProblem(path, *key, problem.detail, lost=problem.lost))
+    return AuditReport(
+        version.snapshot_id,
+        len(entries),
+        len(files),
+        sum(file.row_count for file in files.values()),
+        tuple(columns[key] for key in sorted(columns)),
+        tuple(sorted(problems, key=lambda problem: problem.path)),
+    )

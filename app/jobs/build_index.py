@@ -1,0 +1,299 @@
+"""``build-index``: the file indexes of a table's data files, built in tasks and committed as one snapshot.
+
+A data file stays where it is: its entry is replaced by one that has the index, as the engine does when it
+rewrites file indexes (``COMPACT``). Where another commit has removed a file meanwhile, by compaction, its new
+index is dropped and the others are committed.
+
+A file must not come back as what it was before: readers would take it for removed
+(:mod:`app.table.commits.changes`). So where an index was taken off and the same one is built again into the
+manifest, some random bytes follow it, which no reader looks at; and a file whose index is taken off a second
+time gets one without any column.
+
+Nothing is done for files that have the wanted indexes, so that a job that ran may be run again.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from app.building import advise, table_options
+from app.building.column_types import ColumnTypes
+from app.building.columns import ignore_progress
+from app.building.data_files import DataFile
+from app.errors import CommitConflictError, RequestError
+from app.file_index.container import write
+from app.file_index.table_options import FileIndexOptions
+from app.jobs.cleaning import WrittenFiles
+from app.jobs.index_tasks import BuildTask, IndexedFile, build_file, options_in_file
+from app.jobs.job_table import local_file
+from app.jobs.tasks import run_tasks
+from app.planning.request.named_partition import NamedPartition
+from app.table.commits import Changes, CommitKind
+from app.table.commits.changes import identity, live_entries, removed_identities
+from app.table.manifests.manifest_entry import FILE_INDEX_SUFFIX, FileKind
+from app.table.paths import POSTPONED_BUCKET
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from app.building.columns import Advance
+    from app.jobs.index_tasks import BuiltFile
+    from app.jobs.job_table import JobTable
+    from app.planning.version.version import Version
+    from app.table.commits import Committer
+    from app.table.manifests.manifest_entry import ManifestEntry
+    from app.types import Json
+
+_NO_COLUMNS: Final = write({})
+_TELLING_BYTES: Final = 8
+_COMMITS: Final = 10
+"""How often a commit is made anew without the files that others have removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReport:
+    """What a job did.
+
+    Attributes:
+        snapshot_id: the new snapshot; None if there was nothing to do.
+        built: files that got an index.
+        dropped: files that lost theirs.
+        unchanged: files that had the wanted indexes.
+        skipped: files without a column that is indexed.
+        overtaken: files that another commit removed meanwhile.
+        embedded: how many of the new indexes are in manifests.
+        index_bytes: of all new indexes.
+        row_count: rows that were read.
+        options: the table options that were built.
+    """
+
+    snapshot_id: int | None = None
+    built: int = 0
+    dropped: int = 0
+    unchanged: int = 0
+    skipped: int = 0
+    overtaken: int = 0
+    embedded: int = 0
+    index_bytes: int = 0
+    row_count: int = 0
+    options: Mapping[str, str] | None = None
+
+
+def build_index(  # noqa: PLR0913 - each is a choice of its own
+    spark: SparkSession,
+    table: JobTable,
+    *,
+    options: Mapping[str, str] | None = None,
+    partitions: Sequence[Mapping[str, Json]] | None = None,
+    advised: bool = False,
+    missing_only: bool = False,
+    rebuild: bool = False,
+    advance: Advance = ignore_progress,
+) -> IndexReport:
+    """Builds the file indexes of a table.
+
+    Args:
+        spark: the session.
+        table: the table.
+        options: table options that say which indexes, in place of the table's own.
+        partitions: only in these, by partition column.
+        advised: the indexes that the values of the largest file suggest, in place of the table's own.
+        missing_only: only for files that have no index at all.
+        rebuild: also for files that have the wanted indexes.
+        advance: told of files.
+
+    Raises:
+        RequestError: the options name no index, or a wrong one.
+        CommitConflictError: other commits came in between again and again.
+        JobError: a task failed. In every case the table is as it was.
+        PaimonIndexError: the table cannot be read.
+    """
+    committer, version = table.committer(), table.latest()
+    entries = list(chosen_entries(table, version, partitions))
+    if advised:
+        options = _advised(table, version, entries)
+    values = dict(version.schema.options.values)
+    if options is not None:
+        values = {name: text for name, text in values.items() if not _defines_index(name)} | dict(options)
+    wanted = FileIndexOptions.parse(values, {column.name: column.type for column in version.schema.fields})
+    if not wanted.indexes:
+        raise RequestError(
+            f"table {table.name} has no option file-index.<type>.columns: set one, or pass options"
+        )
+    run = secrets.token_hex(4)
+    chosen = [each for each in entries if not (missing_only and has_index(each))]
+    tasks: dict[int, BuildTask] = {}
+    for number, entry in enumerate(chosen):
+        in_file = options_in_file(
+            wanted, version.schema, version.file_schema(entry.file.schema_id), entry.file.write_columns
+        )
+        if in_file.indexes:
+            file = indexed_file(version, number, entry)
+            new_path = f"{file.path}-{run}-1{FILE_INDEX_SUFFIX}"
+            tasks[number] = BuildTask(table.place, file, in_file, new_path, rebuild)
+    ordered = sorted(tasks.values(), key=lambda task: -task.file.row_count)
+    paths = {number: task.new_path for number, task in tasks.items()}
+    with WrittenFiles(table.writing, paths.values()) as written:
+        results = run_tasks(spark, f"build-index {table.name}", build_file, ordered, advance)
+        built = {each.number: each for each in results if each.is_new}
+        new = [
+            (chosen[number], _with_index(chosen[number], each, paths[number]))
+            for number, each in built.items()
+        ]
+        written.are_committed = True
+        snapshot_id, overtaken = commit_replacements(committer, new)
+    gone = {identity(entry) for entry in overtaken}
+    kept = []
+    for number, each in built.items():
+        if identity(chosen[number]) not in gone:
+            kept.append(each)
+        elif each.embedded is None:
+            table.writing.delete(paths[number])
+    return IndexReport(
+        snapshot_id,
+        built=len(kept),
+        unchanged=len(tasks) - len(built) + len(entries) - len(chosen),
+        skipped=len(chosen) - len(tasks),
+        overtaken=len(overtaken),
+        embedded=sum(each.embedded is not None for each in kept),
+        index_bytes=sum(each.size_bytes for each in kept),
+        row_count=sum(each.row_count for each in kept),
+        options={name: text for name, text in values.items() if _defines_index(name)},
+    )
+
+
+def drop_index(table: JobTable, *, partitions: Sequence[Mapping[str, Json]] | None = None) -> IndexReport:
+    """Takes the file indexes off a table's data files; index files stay for older snapshots.
+
+    Args:
+        table: the table.
+        partitions: only in these, by partition column.
+
+    Raises:
+        CommitConflictError: other commits came in between again and again.
+        PaimonIndexError: the table cannot be read.
+    """
+    committer, version = table.committer(), table.latest()
+    entries = list(chosen_entries(table, version, partitions))
+    indexed = [entry for entry in entries if has_index(entry)]
+    snapshot_id, overtaken = commit_replacements(
+        committer, [(entry, _without_index(entry)) for entry in indexed]
+    )
+    dropped = len(indexed) - len(overtaken)
+    return IndexReport(
+        snapshot_id, dropped=dropped, unchanged=len(entries) - len(indexed), overtaken=len(overtaken)
+    )
+
+
+def indexed_file(version: Version, number: int, entry: ManifestEntry) -> IndexedFile:
+    """A data file as tasks need it."""
+    path = version.table.paths(version.resolved).data_file(entry)
+    side = next((name for name in entry.file.extra_files if name.endswith(FILE_INDEX_SUFFIX)), None)
+    return IndexedFile(
+        number,
+        path,
+        entry.file.row_count,
+        {column.name: column.type for column in version.file_schema(entry.file.schema_id).fields},
+        entry.file.embedded_index,
+        None if side is None else f"{path.rpartition('/')[0]}/{side}",
+    )
+
+
+def chosen_entries(
+    table: JobTable, version: Version, partitions: Sequence[Mapping[str, Json]] | None
+) -> Iterator[ManifestEntry]:
+    """The data files that batch reads see, in some partitions or all."""
+    named = [NamedPartition.read(version.schema, each, None) for each in partitions or ()]
+    for partition in named:
+        if partition.warnings:
+            raise RequestError(f"table {table.name}: {partition.warnings[0]}")
+    for number in range(len(version.files)):
+        entry = version.files.entry(number)
+        if entry.bucket == POSTPONED_BUCKET:
+            continue
+        if partitions is None or any(each.could_be(version.partition(entry.partition)) for each in named):
+            yield entry
+
+
+def _advised(table: JobTable, version: Version, entries: Sequence[ManifestEntry]) -> dict[str, str]:
+    """Options for the indexes that the largest file of the newest schema suggests."""
+    of_schema = [entry for entry in entries if entry.file.schema_id == version.schema_id] or entries
+    if not of_schema:
+        raise RequestError(f"table {table.name} has no data files to take advice from")
+    file = indexed_file(version, 0, max(of_schema, key=lambda entry: entry.file.row_count))
+    with local_file(table.place.open(), file.path) as local:
+        data = DataFile.open(local)
+        advice = advise(data, ColumnTypes(data, file.types))
+    columns = set(version.schema.by_name)
+    found = table_options(tuple(each for each in advice if each.column in columns))
+    if not found:
+        raise RequestError(f"no column of table {table.name} is worth an index, judged by {file.path}")
+    return found
+
+
+def _defines_index(option: str) -> bool:
+    return option.startswith("file-index.") and option not in (
+        "file-index.in-manifest-threshold",
+        "file-index.read.enabled",
+    )
+
+
+def has_index(entry: ManifestEntry) -> bool:
+    """Whether a data file has a file index, wherever that is, with a column at least."""
+    file = entry.file
+    if file.embedded_index is not None:
+        return not file.embedded_index.startswith(_NO_COLUMNS)
+    return any(name.endswith(FILE_INDEX_SUFFIX) for name in file.extra_files)
+
+
+def _without_index(entry: ManifestEntry) -> ManifestEntry:
+    others = tuple(name for name in entry.file.extra_files if not name.endswith(FILE_INDEX_SUFFIX))
+    return replace(entry, file=replace(entry.file, embedded_index=None, extra_files=others))
+
+
+def _with_index(entry: ManifestEntry, built: BuiltFile, path: str) -> ManifestEntry:
+    bare = _without_index(entry)
+    if built.embedded is not None:
+        return replace(bare, file=replace(bare.file, embedded_index=built.embedded))
+    side = path.rpartition("/")[2]
+    return replace(bare, file=replace(bare.file, extra_files=(*bare.file.extra_files, side)))
+
+
+def _unlike(entry: ManifestEntry) -> ManifestEntry:
+    """The same file with the same index, told from what it was before."""
+    content = (entry.file.embedded_index or _NO_COLUMNS) + secrets.token_bytes(_TELLING_BYTES)
+    return replace(entry, file=replace(entry.file, embedded_index=content))
+
+
+def commit_replacements(
+    committer: Committer, pairs: Sequence[tuple[ManifestEntry, ManifestEntry]]
+) -> tuple[int | None, list[ManifestEntry]]:
+    """Replaces entries that are still there.
+
+    Returns:
+        The new snapshot, if there is one, and the entries that were not there any more.
+    """
+    left = [(old, new) for old, new in pairs if old != new]
+    overtaken: list[ManifestEntry] = []
+    for _ in range(_COMMITS):
+        if not left:
+            return None, overtaken
+        manifests = committer.table.manifests(committer.table.resolve())
+        gone = removed_identities(manifests, [old.file.file_name for old, _ in left])
+        files = [replace(old, kind=FileKind.DELETE) for old, _ in left]
+        files += [_unlike(new) if identity(new) in gone else new for _, new in left]
+        try:
+            return committer.commit(Changes(CommitKind.COMPACT, tuple(files))), overtaken
+        except CommitConflictError:
+            manifests = committer.table.manifests(committer.table.resolve())
+            there = live_entries(manifests, [old.file.file_name for old, _ in left])
+            lost = [old for old, _ in left if identity(old) not in there]
+            if not lost:
+                raise
+            overtaken += lost
+            left = [pair for pair in left if identity(pair[0]) in there]
+    raise CommitConflictError("other commits came in between again and again: run the job again")

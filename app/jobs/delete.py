@@ -1,0 +1,255 @@
+"""``delete``: rows of an append table that meet a condition, deleted by deletion vectors.
+
+The planner finds the files that can have such rows. Tasks read these files in the columns of the table,
+Spark evaluates the condition on the rows as it would in a query of this session, and tasks put the positions
+of rows that meet it into one bitmap for each file. The driver merges the bitmaps into the vectors of their
+buckets and commits (``OVERWRITE``).
+
+Where another commit changed one of these files or vectors meanwhile, all of it is done again on top of that.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from app.building.columns import ignore_progress
+from app.deletion_vectors import (
+    VectorFile,
+    VectorOptions,
+    delete_in_bucket,
+    delete_without_buckets,
+    files_to_read,
+    read_vectors,
+)
+from app.errors import CommitConflictError, UnsupportedFormatError
+from app.jobs.cleaning import WrittenFiles
+from app.jobs.matching_rows import matching_rows
+from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
+from app.table.commits import Changes, CommitKind
+from app.table.manifests.index_manifest import IndexEntry
+from app.table.manifests.manifest_entry import FileKind
+from app.table.schema.schema import BucketMode
+from app.types.index_files import DELETION_VECTORS, index_file_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyroaring import BitMap64
+    from pyspark.sql import SparkSession
+
+    from app.building.columns import Advance
+    from app.deletion_vectors import VectorChange
+    from app.jobs.job_table import JobTable
+    from app.planning.version.version import Version
+
+_log = logging.getLogger("paimon_index.jobs")
+
+_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteReport:
+    """What a job did.
+
+    Attributes:
+        snapshot_id: the new snapshot; None if no row was deleted.
+        files_total: data files of the table.
+        files_read: those that the plan kept.
+        files_changed: those of which rows were deleted.
+        rows_matched: rows that meet the condition, those that were deleted before included.
+        rows_deleted: rows that were there before.
+        index_bytes: of new files of vectors.
+    """
+
+    snapshot_id: int | None
+    files_total: int
+    files_read: int
+    files_changed: int
+    rows_matched: int
+    rows_deleted: int
+    index_bytes: int
+
+
+def delete(
+    spark: SparkSession, table: JobTable, where: str, *, advance: Advance = ignore_progress
+) -> DeleteReport:
+    """Deletes the rows that meet a condition.
+
+    Args:
+        spark: the session; its time zone and settings decide what the condition means.
+        table: the table.
+        where: Spark SQL, as after WHERE.
+        advance: told of files.
+
+    Raises:
+        UnsupportedFormatError: rows of such a table are not deleted by vectors alone.
+        FilterError: the condition does not fit the table.
+        CommitConflictError: other commits came in between again and again.
+        JobError: Spark gave up. In every case the table is as it was.
+        PaimonIndexError: the table cannot be read.
+    """
+    committer = table.committer()
+    for attempt in range(1, _ATTEMPTS + 1):
+        version = table.latest()
+        check_deletable(table.name, version)
+        found = _Deletion.find(spark, table, version, where, advance)
+        try:
+            with WrittenFiles(table.writing, found.written) as written:
+                changes = found.changes(table)
+                written.are_committed = True
+                snapshot_id = committer.commit(changes) if changes.index_files else None
+        except CommitConflictError as error:
+            if attempt == _ATTEMPTS:
+                raise
+            _log.info("delete from %s: once more, since %s", table.name, error)
+            continue
+        return found.report(snapshot_id)
+    raise AssertionError("the last attempt raises")
+
+
+def check_deletable(name: str, version: Version) -> None:
+    """Checks that rows of a table can be deleted by vectors.
+
+    Raises:
+        UnsupportedFormatError: they cannot; the message says what to do instead.
+    """
+    schema = version.schema
+    if schema.primary_keys:
+        raise UnsupportedFormatError(
+            f"table {name} has a primary key: its rows are deleted by writing deletions of keys, with the "
+            f"engine"
+        )
+    if not schema.options.deletion_vectors:
+        raise UnsupportedFormatError(
+            f"table {name} has no deletion vectors: set deletion-vectors.enabled, or delete with the engine, "
+            f"which writes its files anew"
+        )
+    if schema.options.data_evolution:
+        raise UnsupportedFormatError(f"table {name} has data evolution: delete its rows with the engine")
+
+
+@dataclass(slots=True)
+class _Deletion:
+    """Rows that are to be deleted of one version.
+
+    Attributes:
+        version: the version.
+        files_read: how many files the plan kept.
+        rows: by number of the file their positions, where there are any.
+        written: paths of new files of vectors.
+        rows_deleted: rows that were there before.
+        index_bytes: of the new files.
+    """
+
+    version: Version
+    files_read: int
+    rows: dict[int, BitMap64]
+    written: list[str]
+    rows_deleted: int = 0
+    index_bytes: int = 0
+
+    @classmethod
+    def find(
+        cls, spark: SparkSession, table: JobTable, version: Version, where: str, advance: Advance
+    ) -> _Deletion:
+        """Plans, and evaluates the condition."""
+        from paimon_index.spark.questions import condition_of  # noqa: PLC0415 - comes with the extra jobs
+
+        request = PlanRequest(
+            SnapshotSelector(),
+            filter=condition_of(spark, where),
+            selection=SelectionForm.NONE,
+            time_zone=spark.conf.get("spark.sql.session.timeZone"),
+        )
+        plan = table.service.plan_version(version, request)
+        kept = {(file.file_name, file.path) for file in plan.files}
+        paths = version.table.paths(version.resolved)
+        files = {
+            number: entry
+            for number in range(len(version.files))
+            if (
+                (entry := version.files.entry(number)).file.file_name,
+                paths.data_file(entry),
+            )
+            in kept
+        }
+        rows = matching_rows(spark, table, version, files, where, advance)
+        return cls(version, len(files), rows, [])
+
+    def changes(self, table: JobTable) -> Changes:
+        """Writes the new files of vectors, and says what they change."""
+        by_bucket: dict[tuple[bytes, int], dict[str, BitMap64]] = defaultdict(dict)
+        for number, positions in self.rows.items():
+            entry = self.version.files.entry(number)
+            by_bucket[entry.partition, entry.bucket][entry.file.file_name] = positions
+        names = index_file_names()
+        index_files: list[IndexEntry] = []
+        for (partition, bucket), deletions in by_bucket.items():
+            change = self._change(table, partition, bucket, deletions, names)
+            index_files += [IndexEntry(FileKind.DELETE, partition, bucket, meta) for meta in change.removed]
+            for file in change.added:
+                new = IndexEntry(FileKind.ADD, partition, bucket, file.meta)
+                path = self.version.loader.paths.index_file(new)
+                self.written.append(path)
+                if not table.writing.create(path, file.content):
+                    raise CommitConflictError(f"{path} is there already")
+                index_files.append(new)
+                self.index_bytes += len(file.content)
+        return Changes(CommitKind.OVERWRITE, (), tuple(index_files))
+
+    def report(self, snapshot_id: int | None) -> DeleteReport:
+        """What came of it."""
+        return DeleteReport(
+            snapshot_id,
+            files_total=len(self.version.files),
+            files_read=self.files_read,
+            files_changed=len(self.rows) if snapshot_id is not None else 0,
+            rows_matched=sum(map(len, self.rows.values())),
+            rows_deleted=self.rows_deleted,
+            index_bytes=self.index_bytes,
+        )
+
+    def _change(
+        self,
+        table: JobTable,
+        partition: bytes,
+        bucket: int,
+        deletions: Mapping[str, BitMap64],
+        names: Iterator[str],
+    ) -> VectorChange:
+        schema, paths, warehouse = self.version.schema, self.version.loader.paths, table.place.open()
+        options = VectorOptions.parse(schema.options.values)
+        previous = [
+            entry
+            for entry in self.version.table.index_entries(self.version.resolved)
+            if entry.file.index_type == DELETION_VECTORS
+            and (entry.partition, entry.bucket) == (partition, bucket)
+        ]
+        metas = [entry.file for entry in previous]
+        if schema.bucket_mode is BucketMode.BUCKET_UNAWARE:
+            needed = {meta.file_name for meta in files_to_read(metas, deletions)}
+            contents = {
+                entry.file.file_name: warehouse.read(paths.index_file(entry))
+                for entry in previous
+                if entry.file.file_name in needed
+            }
+            change = delete_without_buckets(metas, contents, deletions, names, options)
+        else:
+            contents = {
+                meta.file_name: warehouse.read(paths.index_file(entry))
+                for entry, meta in zip(previous, metas, strict=True)
+            }
+            old = VectorFile(metas[0], contents[metas[0].file_name]) if metas else None
+            change = delete_in_bucket(old, deletions, next(names), options)
+        removed = [VectorFile(meta, contents[meta.file_name]) for meta in change.removed]
+        self.rows_deleted += sum(map(_deleted_rows, change.added)) - sum(map(_deleted_rows, removed))
+        return change
+
+
+def _deleted_rows(file: VectorFile) -> int:
+    """How many rows the vectors of a file delete; old metadata does not tell."""
+    vectors = read_vectors(file.content, [(place.offset, place.length) for place in file.meta.ranges])
+    return sum(vector.cardinality for vector in vectors)

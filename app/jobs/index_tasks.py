@@ -1,0 +1,216 @@
+"""What the jobs about file indexes ask of tasks, one data file each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from app.building import ColumnTypes, DataFile, build, read_columns, verify
+from app.errors import CorruptIndexError, FileMissingError, IndexWriteError, PaimonIndexError
+from app.file_index.container import FileIndex
+from app.file_index.index_kinds import takes
+from app.file_index.key_column import KeyColumn
+from app.file_index.table_options import FileIndexOptions, indexed_type
+from app.jobs.job_table import Place, local_file
+from app.options.map_keys import split_map_key
+from app.storage.writing import Writing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from app.building import Verification
+    from app.storage import Warehouse
+    from app.table.schema.schema import TableSchema
+    from app.types import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedFile:
+    """A data file, and the index that it has.
+
+    Attributes:
+        number: what the driver knows it by.
+        path: of the data file.
+        row_count: rows that its metadata tells.
+        types: of its columns, by the names that they had when it was written.
+        embedded: its index, if that is in the manifest.
+        side_path: the file with its index, if there is one.
+    """
+
+    number: int
+    path: str
+    row_count: int
+    types: Mapping[str, DataType]
+    embedded: bytes | None
+    side_path: str | None
+
+    def content(self, warehouse: Warehouse) -> bytes | None:
+        """The bytes of the index; None if there is none.
+
+        Raises:
+            PaimonIndexError: they cannot be read.
+        """
+        if self.embedded is not None or self.side_path is None:
+            return self.embedded
+        return warehouse.read(self.side_path)
+
+
+@dataclass(frozen=True, slots=True)
+class BuildTask:
+    """An index to be built.
+
+    Attributes:
+        place: of the warehouse.
+        file: the data file.
+        options: which indexes it gets, by the file's own names and types.
+        new_path: where the index goes if it does not go into the manifest; no other task or job writes there.
+        rebuild: whether an index that has all of these is built again.
+    """
+
+    place: Place
+    file: IndexedFile
+    options: FileIndexOptions
+    new_path: str
+    rebuild: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltFile:
+    """What came of it.
+
+    Attributes:
+        number: of the file.
+        is_new: whether an index was built; it had one of that kind otherwise.
+        embedded: the index, if it goes into the manifest.
+        size_bytes: of the index.
+        row_count: rows that were read.
+    """
+
+    number: int
+    is_new: bool
+    embedded: bytes | None = None
+    size_bytes: int = 0
+    row_count: int = 0
+
+
+def build_file(task: BuildTask) -> BuiltFile:
+    """Builds the index of one data file.
+
+    Raises:
+        PaimonIndexError: it cannot be built.
+    """
+    warehouse = task.place.open()
+    if not task.rebuild and _has_all(task, warehouse):
+        return BuiltFile(task.file.number, is_new=False)
+    with local_file(warehouse, task.file.path) as local:
+        data = DataFile.open(local)
+        try:
+            columns = read_columns(data, {index.column for index in task.options.indexes})
+            built = build(columns, task.options)
+        except IndexWriteError as error:
+            raise IndexWriteError(f"{task.file.path}: {error}", column=error.column, row=error.row) from error
+    if not built.in_manifest and not Writing(warehouse).create(task.new_path, built.content):
+        raise CorruptIndexError("another file has the name of the new index", path=task.new_path)
+    return BuiltFile(
+        task.file.number,
+        is_new=True,
+        embedded=built.content if built.in_manifest else None,
+        size_bytes=len(built.content),
+        row_count=data.row_count,
+    )
+
+
+def _has_all(task: BuildTask, warehouse: Warehouse) -> bool:
+    """Whether the file has just the indexes that it is to get; a broken one is built again."""
+    try:
+        content = task.file.content(warehouse)
+        there = FileIndex.read(content).entries if content is not None else {}
+    except (CorruptIndexError, FileMissingError):
+        return False
+    wanted = {(index.column, index.kind.value) for index in task.options.indexes}
+    return {(entry.column, entry.kind) for listed in there.values() for entry in listed} == wanted
+
+
+@dataclass(frozen=True, slots=True)
+class AuditTask:
+    """An index to be proved.
+
+    Attributes:
+        place: of the warehouse.
+        file: the data file.
+        sample: most values to look up in each index; None for all.
+    """
+
+    place: Place
+    file: IndexedFile
+    sample: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedFile:
+    """What came of it.
+
+    Attributes:
+        number: of the file.
+        found: of each index; None where the container cannot be read.
+        problem: why it cannot.
+    """
+
+    number: int
+    found: Verification | None
+    problem: str | None = None
+
+
+def audit_file(task: AuditTask) -> AuditedFile:
+    """Proves the index of one data file against its rows.
+
+    Raises:
+        PaimonIndexError: the data file cannot be read.
+    """
+    warehouse, file = task.place.open(), task.file
+    try:
+        content = file.content(warehouse) or b""
+    except PaimonIndexError as error:
+        return AuditedFile(file.number, None, str(error))
+    with local_file(warehouse, file.path) as local:
+        data = DataFile.open(local)
+        types = ColumnTypes(data, file.types)
+
+        def column_of(name: str) -> KeyColumn:
+            data_type = indexed_type(name, types)
+            return KeyColumn.of(read_columns(data, [name])[name], data_type, name)
+
+        try:
+            return AuditedFile(file.number, verify(content, column_of, data.row_count, sample=task.sample))
+        except CorruptIndexError as error:
+            return AuditedFile(file.number, None, str(error.at(file.side_path or file.path)))
+
+
+def options_in_file(
+    options: FileIndexOptions, schema: TableSchema, file_schema: TableSchema, written: tuple[str, ...] | None
+) -> FileIndexOptions:
+    """The indexes that a file gets, by the names and types that its columns had when it was written.
+
+    Columns are the same if their ids are. What the file does not have, or what had a type then that the index
+    does not take, gets none.
+
+    Args:
+        options: of the table.
+        schema: that the options are about.
+        file_schema: that the file was written with.
+        written: the columns in the file, if these are not all.
+    """
+    found = []
+    for index in options.indexes:
+        name, key = split_map_key(index.column)
+        column = file_schema.by_id.get(schema.by_name[name].id)
+        if column is None or (written is not None and column.name not in written):
+            continue
+        there = column.name if key is None else f"{column.name}[{key}]"
+        try:
+            data_type = indexed_type(there, {column.name: column.type})
+        except PaimonIndexError:
+            continue
+        if takes(index.kind, data_type):
+            found.append(replace(index, column=there, data_type=data_type))
+    return replace(options, indexes=tuple(found))

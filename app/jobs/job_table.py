@@ -1,0 +1,140 @@
+"""The table that a job is about, and the warehouse as tasks see it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from app.errors import RequestError
+from app.planning.request.limits import CacheBytes, Limits
+from app.planning.request.requests import SnapshotSelector, TableRef
+from app.planning.service import IndexService
+from app.storage import Warehouse
+from app.storage.writing import Writing
+from app.table.commits import Committer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from app.planning.version.version import Version
+
+_WAREHOUSE: Final = "warehouse"
+_COPIED_BYTES: Final = 16 << 20
+"""Of a file that is copied, how much is in memory at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a warehouse is. Tasks are given this, and open it; credentials come from their own environment.
+
+    Attributes:
+        url: of the warehouse.
+        allow_external: as of :class:`app.storage.Warehouse`.
+    """
+
+    url: str
+    allow_external: tuple[str, ...] = ()
+
+    def open(self) -> Warehouse:
+        """The warehouse, opened once in each process."""
+        return _opened(self)
+
+
+@cache
+def _opened(place: Place) -> Warehouse:
+    return Warehouse(_WAREHOUSE, place.url, allow_external=place.allow_external)
+
+
+@dataclass(frozen=True, slots=True)
+class JobTable:
+    """A table in the driver.
+
+    Attributes:
+        place: of its warehouse.
+        service: plans.
+        ref: its name there.
+    """
+
+    place: Place
+    service: IndexService
+    ref: TableRef
+
+    @classmethod
+    def open(cls, warehouse: str, table: str, *, allow_external: Sequence[str] = ()) -> JobTable:
+        """Opens a table.
+
+        Args:
+            warehouse: URL or directory; also tasks must be able to reach it.
+            table: ``database.table``.
+            allow_external: roots of files outside of the warehouse.
+
+        Raises:
+            RequestError: the name has no such form.
+            SettingsError: the warehouse cannot be opened.
+        """
+        database, dot, name = table.partition(".")
+        if not dot:
+            raise RequestError(f"{table!r} is no DATABASE.TABLE")
+        place = Place(warehouse, tuple(allow_external))
+        service = IndexService({_WAREHOUSE: place.open()}, cache_bytes=CacheBytes(), limits=Limits())
+        return cls(place, service, TableRef(_WAREHOUSE, database, name))
+
+    @property
+    def name(self) -> str:
+        """The table's name, for messages."""
+        return f"{self.ref.database}.{self.ref.table}"
+
+    def latest(self) -> Version:
+        """The latest version.
+
+        Raises:
+            NotFoundError: there is no such table.
+        """
+        return self.service.resolve(self.ref, SnapshotSelector())
+
+    def committer(self) -> Committer:
+        """Commits as a user of its own.
+
+        Raises:
+            NotFoundError: there is no such table.
+            UnsupportedFormatError: commits to the table cannot be made.
+        """
+        committer = Committer(self.latest().table, self.writing)
+        committer.check()
+        return committer
+
+    @property
+    def writing(self) -> Writing:
+        """Writes into the warehouse."""
+        return Writing(self.place.open())
+
+
+@contextmanager
+def local_file(warehouse: Warehouse, path: str) -> Iterator[Path]:
+    """A file of a warehouse as one of this machine: itself, or a copy for the time of a block.
+
+    Raises:
+        FileMissingError: there is no such file.
+        PaimonIndexError: it cannot be read.
+    """
+    root, place = warehouse.locate(path)
+    if root.uri_is_local:
+        yield Path(place)
+        return
+    directory = Path(tempfile.mkdtemp(prefix="paimon-index-job-"))
+    try:
+        copy, size = directory / path.rpartition("/")[2], warehouse.size(path)
+        with copy.open("wb") as file:
+            for start in range(0, size, _COPIED_BYTES):
+                (part,) = warehouse.read_ranges([(path, start, min(_COPIED_BYTES, size - start))])
+                if isinstance(part, Exception):
+                    raise part
+                file.write(part)
+        yield copy
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)

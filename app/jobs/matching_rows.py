@@ -1,0 +1,242 @@
+"""Rows that meet a condition, by their position in their file.
+
+Files of one schema are read together, in the columns and types that they were written with, which Spark then
+casts to the table's: a column is found by its field id. CHAR columns are padded as Spark pads them. All of a
+file's rows are read by one task, so that its positions need no shuffle.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from app.building.data_files import DataFile
+from app.errors import FilterError, UnsupportedFormatError
+from app.jobs.job_table import Place, local_file
+from app.jobs.tasks import Progress, spark_failed
+from app.types.type_json import type_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructField
+
+    from app.building.columns import Advance
+    from app.jobs.job_table import JobTable
+    from app.planning.version.version import Version
+    from app.table.manifests.manifest_entry import ManifestEntry
+    from app.types import DataField
+
+_FILE: Final = "_paimon_index_file"
+_POSITION: Final = "_paimon_index_position"
+_POSITIONS: Final = pa.schema([(_FILE, pa.int64()), ("positions", pa.binary())])
+_MOST_TASKS: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadTask:
+    """A file to be read.
+
+    Attributes:
+        number: what the driver knows it by.
+        path: where it is.
+        row_count: rows that its metadata tells.
+    """
+
+    number: int
+    path: str
+    row_count: int
+
+
+def matching_rows(
+    spark: SparkSession,
+    table: JobTable,
+    version: Version,
+    files: Mapping[int, ManifestEntry],
+    where: str,
+    advance: Advance,
+) -> dict[int, BitMap64]:
+    """Positions of the rows that meet a condition, by number of the file; no file without any.
+
+    Args:
+        spark: the session.
+        table: the table.
+        version: of the table.
+        files: those to read, by number.
+        where: Spark SQL, as after WHERE.
+        advance: told of files.
+
+    Raises:
+        FilterError: the condition does not fit the table.
+        UnsupportedFormatError: a needed column has a type that Spark has not, or was of one that it would
+            read otherwise than the engine.
+        JobError: Spark gave up.
+    """
+    from pyspark.errors import AnalysisException, ParseException  # noqa: PLC0415 - comes with the extra jobs
+
+    if not files:
+        return {}
+    text = where.lower().replace("``", "`")
+    fields = [column for column in version.schema.fields if column.name.lower() in text]
+    groups: dict[int, list[_ReadTask]] = defaultdict(list)
+    for number, entry in files.items():
+        path = version.loader.paths.data_file(entry)
+        groups[entry.file.schema_id].append(_ReadTask(number, path, entry.file.row_count))
+    frames = [
+        _frame(spark, table.place, fields, version.file_schema(schema_id).by_id, tasks)
+        for schema_id, tasks in groups.items()
+    ]
+    rows = reduce(lambda united, frame: united.unionAll(frame), frames)
+    try:
+        matching = rows.alias(table.ref.table).where(where).select(_FILE, _POSITION)
+    except (AnalysisException, ParseException) as error:
+        raise FilterError(str(error).partition("\n")[0]) from error
+    packed = matching.mapInArrow(_pack, f"{_FILE} bigint, positions binary")
+    what = f"delete {table.name}"
+    try:
+        with Progress(spark.sparkContext, what, 1, advance):
+            collected = packed.collect()
+    except Exception as error:
+        raise spark_failed(what, error) from error
+    found: dict[int, BitMap64] = {}
+    for row in collected:
+        number, positions = int(row[0]), BitMap64.deserialize(bytes(row[1]))
+        found[number] = found[number] | positions if number in found else positions
+    return found
+
+
+def _frame(
+    spark: SparkSession,
+    place: Place,
+    fields: list[DataField],
+    in_file: Mapping[int, DataField],
+    tasks: list[_ReadTask],
+) -> DataFrame:
+    """Rows of files of one schema, with their places, in the table's types."""
+    from pyspark.sql.types import LongType, StructField, StructType  # noqa: PLC0415 - as above
+
+    from paimon_index.spark.row_tasks import arrow_type  # noqa: PLC0415 - as above
+
+    old = [in_file.get(column.id) for column in fields]
+    there: list[StructField] = [
+        StructField(column.name, _spark_type(column)) for column in old if column is not None
+    ]
+    schema = StructType([StructField(_FILE, LongType()), StructField(_POSITION, LongType()), *there])
+    arrow = pa.schema([(field.name, arrow_type(field.dataType)) for field in there])
+    broadcast = spark.sparkContext.broadcast(sorted(tasks, key=lambda task: -task.row_count))
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for at in batch.column(0).to_pylist():
+                yield from _read_file(place, broadcast.value[at], arrow)
+
+    count = len(tasks)
+    frame = spark.range(0, count, 1, min(count, _MOST_TASKS)).mapInArrow(read, schema)
+    columns = [_column(column, was) for column, was in zip(fields, old, strict=True)]
+    return frame.select(_FILE, _POSITION, *columns)
+
+
+def _column(column: DataField, old: DataField | None) -> Column:
+    """A column of a file as the table has it now."""
+    from pyspark.sql import functions  # noqa: PLC0415 - as above
+
+    from paimon_index.spark.column_types import char_length, is_readable_as  # noqa: PLC0415 - as above
+
+    wanted = _spark_type(column)
+    if old is None:
+        return functions.lit(None).cast(wanted).alias(column.name)
+    if not is_readable_as(_written(old), _written(column)):
+        raise UnsupportedFormatError(
+            f"column {column.name!r} was {old.type} in some files and is {column.type}, which Spark might "
+            f"not read as the engine does: delete with the engine"
+        )
+    value = functions.col(_quoted(old.name)).cast(wanted)
+    length = char_length(_written(column))
+    if length is None:
+        return value.alias(column.name)
+    padded = functions.when(functions.length(value) < length, functions.rpad(value, length, " ")).otherwise(
+        value
+    )
+    return padded.alias(column.name, metadata={"__CHAR_VARCHAR_TYPE_STRING": f"char({length})"})
+
+
+def _spark_type(column: DataField) -> Any:  # noqa: ANN401 - pyspark is not there when this is imported
+    from paimon_index.errors import UnsupportedTableError  # noqa: PLC0415 - as above
+    from paimon_index.spark.column_types import spark_type  # noqa: PLC0415 - as above
+
+    try:
+        return spark_type(_written(column))
+    except UnsupportedTableError as error:
+        raise UnsupportedFormatError(f"column {column.name!r}: {error}") from error
+
+
+def _written(column: DataField) -> Any:  # noqa: ANN401 - JSON, as schema files have it
+    return type_json(column.type)
+
+
+def _read_file(place: Place, task: _ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of a file with their places; a column that it lacks is null."""
+    with local_file(place.open(), task.path) as local:
+        file = DataFile.open(local)
+        names = [name for name in schema.names if name in file.schema.names]
+        position = 0
+        if not names:
+            yield _placed(
+                task,
+                position,
+                file.row_count,
+                [pa.nulls(file.row_count, each.type) for each in schema],
+                schema,
+            )
+            return
+        for batch in file.batches(names):
+            columns = [
+                _shaped(batch.column(each.name), each.type)
+                if each.name in names
+                else pa.nulls(batch.num_rows, each.type)
+                for each in schema
+            ]
+            yield _placed(task, position, batch.num_rows, columns, schema)
+            position += batch.num_rows
+
+
+def _placed(
+    task: _ReadTask, position: int, row_count: int, columns: list[pa.Array], schema: pa.Schema
+) -> pa.RecordBatch:
+    places = [
+        pa.array(np.full(row_count, task.number, np.int64)),
+        pa.array(np.arange(position, position + row_count, dtype=np.int64)),
+    ]
+    return pa.RecordBatch.from_arrays([*places, *columns], names=[_FILE, _POSITION, *schema.names])
+
+
+def _shaped(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        # Spark's timestamps are cut downwards, and a cast refuses to cut.
+        column = pc.floor_temporal(column, unit="microsecond")
+    return column if column.type == wanted else pc.cast(column, wanted)
+
+
+def _pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The positions of a task's rows as one bitmap for each file."""
+    found: dict[int, BitMap64] = {}
+    for batch in batches:
+        files, positions = (np.asarray(batch.column(at)) for at in range(2))
+        for number in np.unique(files).tolist():
+            found.setdefault(number, BitMap64()).update(positions[files == number].astype(np.uint64))
+    packed = [positions.serialize() for positions in found.values()]
+    yield pa.RecordBatch.from_arrays(
+        [pa.array(list(found), pa.int64()), pa.array(packed, pa.binary())], schema=_POSITIONS
+    )
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,273 @@
+"""``plan``: one filter over the files of very many manifests, by tasks with the service's own planner.
+
+A task plans one manifest. Which of its files are there is decided by that manifest and those that remove
+files, which every worker reads once; everything else that a plan asks of a file of an append table stands in
+its own entry. Files that merge with others do not stand alone, so other tables are refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from app.building.columns import ignore_progress
+from app.errors import UnsupportedFormatError
+from app.jobs.job_table import JobTable, Place
+from app.jobs.tasks import run_tasks
+from app.planning.plan.decisions import decision
+from app.planning.plan.plan_answer import PlanWarnings, answer_plan
+from app.planning.request.filters import read_filter, time_zone_warnings
+from app.planning.request.limits import Limits
+from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
+from app.planning.scan.planner import Planner
+from app.planning.version.files import FileColumns
+from app.planning.version.version import Version, VersionContents
+from app.table.commits.manifest_writing import ListedManifests
+from app.table.manifests.live_files import live_rows
+from app.types.session_zone import session_zone
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from app.building.columns import Advance
+    from app.planning.plan.answers import Plan
+    from app.planning.plan.planned_files import PlannedFiles
+    from app.table.manifests.manifest import Manifest
+    from app.table.manifests.manifest_list import ManifestFile
+    from app.types import Json
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTask:
+    """A manifest to be planned.
+
+    Attributes:
+        place: of the warehouse.
+        table: ``database.table``.
+        snapshot_id: of the version.
+        schema_id: that the filter is about.
+        manifest: which manifest.
+        removing: the manifests that remove files, this one perhaps included.
+        filter: as of :class:`PlanRequest`.
+        time_zone: of the session.
+    """
+
+    place: Place
+    table: str
+    snapshot_id: int
+    schema_id: int
+    manifest: ManifestFile
+    removing: tuple[ManifestFile, ...]
+    filter: str | Mapping[str, Json] | None
+    time_zone: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedManifest:
+    """What came of it.
+
+    Attributes:
+        files: that are kept, see :class:`PlanReport`.
+        files_total: of the manifest that are there.
+        rows_total: of these.
+        rows_selected: of those that are kept, without deleted rows.
+        skipped_by: how many files each step left out.
+        warnings: what should be known.
+    """
+
+    files: pa.RecordBatch
+    files_total: int
+    rows_total: int
+    rows_selected: int
+    skipped_by: Mapping[str, int]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReport:
+    """A plan.
+
+    Attributes:
+        snapshot_id: of the version; None for a table that was never written to.
+        manifests: how many were planned.
+        files_total: files of the version.
+        rows_total: rows of these.
+        rows_selected: rows of the files that are kept, without deleted ones.
+        skipped_by: how many files each step left out.
+        warnings: what should be known, each once.
+        files: the files that are kept, in the order of manifests: ``path``, ``partition`` (JSON), ``bucket``,
+            ``schema_id``, ``file_size``, ``row_count``, ``selected_rows``, ``residual`` (whether the filter
+            has to be applied again), ``decision_reason``.
+    """
+
+    snapshot_id: int | None
+    manifests: int
+    files_total: int
+    rows_total: int
+    rows_selected: int
+    skipped_by: Mapping[str, int]
+    warnings: tuple[str, ...]
+    files: pa.Table
+
+
+_COLUMNS = pa.schema(
+    [
+        ("path", pa.string()),
+        ("partition", pa.string()),
+        ("bucket", pa.int32()),
+        ("schema_id", pa.int64()),
+        ("file_size", pa.int64()),
+        ("row_count", pa.int64()),
+        ("selected_rows", pa.int64()),
+        ("residual", pa.bool_()),
+        ("decision_reason", pa.string()),
+    ]
+)
+
+
+def plan(
+    spark: SparkSession,
+    table: JobTable,
+    filter: str | Mapping[str, Json] | None = None,  # noqa: A002 - as everywhere in this project
+    *,
+    advance: Advance = ignore_progress,
+) -> PlanReport:
+    """Plans a filter over the latest version of an append table.
+
+    Args:
+        spark: the session; its time zone is that of the filter.
+        table: the table.
+        filter: Spark SQL, Paimon predicate JSON, or None.
+        advance: told of manifests.
+
+    Raises:
+        UnsupportedFormatError: files of such a table do not stand alone.
+        FilterError: the filter does not fit the table.
+        JobError: a manifest cannot be read, or Spark gave up.
+        PaimonIndexError: the table cannot be read.
+    """
+    version = table.latest()
+    _check_standing_alone(table, version)
+    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    # What is wrong with the filter is found out here.
+    read_filter(filter, version.schema.fields, Limits(), version.relation(None), session_zone(zone))
+    tasks: list[PlanTask] = []
+    if version.snapshot_id is not None:
+        manifests = version.manifest_files
+        removing = tuple(
+            file for file, removes in zip(manifests, _removals(table, version), strict=True) if removes
+        )
+        tasks = [
+            PlanTask(
+                table.place, table.name, version.snapshot_id, version.schema_id, file, removing, filter, zone
+            )
+            for file in manifests
+        ]
+    found = run_tasks(spark, f"plan {table.name}", plan_manifest, tasks, advance)
+    skipped: Counter[str] = Counter()
+    for each in found:
+        skipped.update(each.skipped_by)
+    return PlanReport(
+        version.snapshot_id,
+        len(tasks),
+        sum(each.files_total for each in found),
+        sum(each.rows_total for each in found),
+        sum(each.rows_selected for each in found),
+        dict(skipped),
+        tuple(dict.fromkeys(warning for each in found for warning in each.warnings)),
+        pa.Table.from_batches([each.files for each in found], _COLUMNS),
+    )
+
+
+def plan_manifest(task: PlanTask) -> PlannedManifest:
+    """Plans one manifest.
+
+    Raises:
+        PaimonIndexError: it cannot be read.
+    """
+    opened = _opened(task.place, task.table)
+    selector = SnapshotSelector(snapshot_id=task.snapshot_id, schema_id=task.schema_id)
+    whole = opened.service.resolve(opened.ref, selector)
+    manifest = whole.table.manifest(task.manifest)
+    others = [whole.table.manifest(file) for file in task.removing if file != task.manifest]
+    rows = live_rows([*others, manifest])[-1]
+
+    def contents(manifests: Sequence[Manifest]) -> VersionContents:
+        entries = whole.table.index_entries(whole.resolved)
+        return VersionContents.read(FileColumns.of(manifests, [rows]), manifests, entries, whole.schema)
+
+    part = Version(whole.table, whole.resolved, whole.loader, contents, _manifests=(manifest,))
+    request = PlanRequest(selector, task.filter, selection=SelectionForm.COUNT, time_zone=task.time_zone)
+    predicate = read_filter(
+        task.filter, part.schema.fields, Limits(), part.relation(None), session_zone(task.time_zone)
+    )
+    planner = Planner(part, request, predicate)
+    drafts = planner.run()
+    warnings = PlanWarnings((*time_zone_warnings(predicate), *planner.effort.warnings), planner.warnings)
+    return _planned(answer_plan(part, request, drafts, warnings, {}))
+
+
+def _planned(answer: Plan) -> PlannedManifest:
+    summary = answer.summary
+    return PlannedManifest(
+        _batch(answer.files),
+        summary.files_total,
+        summary.rows_total,
+        summary.rows_selected,
+        {str(step): count for step, count in summary.skipped_by.items()},
+        answer.warnings,
+    )
+
+
+def _batch(files: PlannedFiles) -> pa.RecordBatch:
+    partitions = [
+        json.dumps(files.partition(code), ensure_ascii=False) for code in range(len(files.partitions))
+    ]
+    numbers = {name: files.integers[name] for name in _COLUMNS.names if name in files.integers}
+    columns = {
+        "path": files.texts(0, len(files))[0],
+        "partition": pa.array(partitions, pa.string()).take(pa.array(files.partition_codes)),
+        "residual": pa.array(files.residual),
+        "decision_reason": pa.array([str(decision(int(code))) for code in files.decisions], pa.string()),
+        **{name: pa.array(values) for name, values in numbers.items()},
+    }
+    return pa.RecordBatch.from_arrays(
+        [columns[field.name].cast(field.type) for field in _COLUMNS], schema=_COLUMNS
+    )
+
+
+@cache
+def _opened(place: Place, table: str) -> JobTable:
+    """The table as a worker sees it, with caches that its tasks share."""
+    return JobTable.open(place.url, table, allow_external=place.allow_external)
+
+
+def _removals(table: JobTable, version: Version) -> list[bool]:
+    """Whether each manifest of a version removes files, as their lists tell."""
+    snapshot = version.resolved.snapshot
+    if snapshot is None:
+        return []
+    warehouse = table.place.open()
+    return [
+        record["_NUM_DELETED_FILES"] > 0
+        for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list)
+        for record in ListedManifests.parse(
+            warehouse.read(f"{version.table.directory}/manifest/{name}")
+        ).records
+    ]
+
+
+def _check_standing_alone(table: JobTable, version: Version) -> None:
+    if version.schema.primary_keys or version.schema.options.data_evolution:
+        why = "a primary key" if version.schema.primary_keys else "data evolution"
+        raise UnsupportedFormatError(
+            f"table {table.name} has {why}, so that its files are planned together: ask the service or "
+            f"paimon-index plan"
+        )

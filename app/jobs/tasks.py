@@ -1,0 +1,134 @@
+"""Work that Spark's tasks do side by side, and what becomes of their errors.
+
+What fails for a reason that this project knows fails again wherever it is tried, so a task gives its error
+back as a result instead of being tried again. What Spark repeats is what it lost with an executor.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from app.building.columns import ignore_progress
+from app.errors import JobError, PaimonIndexError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    from app.building.columns import Advance
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_MOST_TASKS: Final = 20_000
+_POLL_SECONDS: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """What a task could not do."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Guarded(Generic[Item, Result]):
+    """Does the work of the items of a task; a class, since Spark's workers find it by its name."""
+
+    work: Callable[[Item], Result]
+
+    def __call__(self, items: Iterable[Item]) -> Iterator[Result | _Failed]:
+        for item in items:
+            try:
+                yield self.work(item)
+            except PaimonIndexError as error:
+                yield _Failed(str(error))
+
+
+def run_tasks(
+    spark: SparkSession,
+    what: str,
+    work: Callable[[Item], Result],
+    items: Sequence[Item],
+    advance: Advance = ignore_progress,
+) -> list[Result]:
+    """Does work in tasks, one for each item unless there are very many.
+
+    Args:
+        spark: the session.
+        what: the work, for Spark's pages and for messages.
+        work: a function that Spark's workers can import.
+        items: what it is called with; those that take longest come first.
+        advance: told of items.
+
+    Returns:
+        In the order of ``items`` what came of them.
+
+    Raises:
+        JobError: the work failed for one of them, or Spark gave up.
+    """
+    if not items:
+        return []
+    context = spark.sparkContext
+    tasks = min(len(items), _MOST_TASKS)
+    with Progress(context, what, len(items) / tasks, advance):
+        try:
+            results: list[Result] = context.parallelize(items, tasks).mapPartitions(_Guarded(work)).collect()
+        except Exception as error:
+            raise spark_failed(what, error) from error
+    for result in results:
+        if isinstance(result, _Failed):
+            raise JobError(f"{what}: {result.message}")
+    return results
+
+
+def spark_failed(what: str, error: Exception) -> JobError:
+    """What to tell of an exception of Spark: its first line that says something."""
+    reasons = [line.strip() for line in str(error).splitlines() if "Exception:" in line or "Error:" in line]
+    said = next(iter(reasons), "") or str(error).partition("\n")[0]
+    return JobError(f"{what}: Spark gave up: {said:.500}")
+
+
+class Progress:
+    """Asks Spark now and then how many tasks are done, for the time of a block.
+
+    Args:
+        context: of the session.
+        what: the work, for Spark's pages.
+        items_of_task: how many items a task works on.
+        advance: told of items.
+    """
+
+    def __init__(self, context: SparkContext, what: str, items_of_task: float, advance: Advance) -> None:
+        self._context = context
+        self._what = what
+        self._items_of_task = items_of_task
+        self._advance = advance
+        self._told = 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> None:
+        self._context.setJobDescription(self._what)
+        if self._advance is not ignore_progress:
+            self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        # None takes it back.
+        self._context.setJobDescription(None)
+
+    def _watch(self) -> None:
+        tracker = self._context.statusTracker()
+        while not self._ended.wait(_POLL_SECONDS):
+            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            done = int(sum(stage.numCompletedTasks for stage in stages if stage) * self._items_of_task)
+            if done > self._told:
+                self._advance(done - self._told)
+                self._told = done

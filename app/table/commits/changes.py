@@ -1,0 +1,220 @@
+"""What a commit changes, and whether a snapshot lets it.
+
+A commit is made of what somebody read some time ago. It fits the latest snapshot if
+
+* every data file that it removes is there, with the level, index and place that it had then;
+* no data file that it adds is there, or was removed under the same identity: readers drop what any manifest
+  removes, so a file never comes back as what it was;
+* a partition keeps its number of buckets, unless the commit overwrites;
+* every index file that it removes is there, and where it adds one that takes the place of another (see
+  :mod:`app.table.manifests.index_manifest_changes`), it removes just that one;
+* every deletion vector that it adds is about a data file that is there.
+
+The engine asks the same, but for index files of tables with buckets: it takes the place of whatever is there,
+since it relies on one writer for each bucket.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from app.errors import CommitConflictError
+from app.table.manifests.live_files import live_rows
+from app.table.manifests.manifest_entry import FileKind
+from app.table.schema.schema import BucketMode
+from app.types.index_files import DELETION_VECTORS, HASH
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from app.table.manifests.index_manifest import IndexEntry
+    from app.table.manifests.manifest import Manifest
+    from app.table.manifests.manifest_entry import ManifestEntry
+
+Identity: TypeAlias = "tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str | None]"
+"""What tells a file from all others: partition, bucket, level, name, extra files, index, external path."""
+
+
+class CommitKind(StrEnum):
+    """What a commit does, as snapshots tell it."""
+
+    APPEND = "APPEND"
+    """Adds rows."""
+    COMPACT = "COMPACT"
+    """Says the same rows otherwise."""
+    OVERWRITE = "OVERWRITE"
+    """Takes rows away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a commit adds and removes.
+
+    Attributes:
+        kind: what it does.
+        files: data files; a file whose metadata changes is removed and added.
+        index_files: deletion vector files and hash indexes.
+    """
+
+    kind: CommitKind
+    files: tuple[ManifestEntry, ...] = ()
+    index_files: tuple[IndexEntry, ...] = ()
+
+    def files_of(self, kind: FileKind) -> list[ManifestEntry]:
+        """The data files that are added, or those that are removed."""
+        return [entry for entry in self.files if entry.kind is kind]
+
+    @property
+    def row_count(self) -> int:
+        """How many rows more there are in data files, deleted ones included."""
+        added, removed = (
+            sum(entry.file.row_count for entry in self.files_of(kind))
+            for kind in (FileKind.ADD, FileKind.DELETE)
+        )
+        return added - removed
+
+    def check(
+        self, manifests: Sequence[Manifest], index_entries: Collection[IndexEntry], mode: BucketMode
+    ) -> None:
+        """Checks that the changes fit a snapshot.
+
+        Args:
+            manifests: of the snapshot.
+            index_entries: its index files.
+            mode: of the table.
+
+        Raises:
+            CommitConflictError: they do not; the message says why.
+        """
+        vectors = [
+            (entry, each.data_file)
+            for entry in self.index_files
+            if entry.kind is FileKind.ADD and entry.file.index_type == DELETION_VECTORS
+            for each in entry.file.ranges
+        ]
+        names = {entry.file.file_name for entry in self.files} | {name for _, name in vectors}
+        live = live_entries(manifests, names)
+        self._check_files(live, removed_identities(manifests, names))
+        if self.kind is not CommitKind.OVERWRITE:
+            self._check_buckets(manifests)
+        self._check_index_files(index_entries, mode)
+        left = live.keys() - {identity(entry) for entry in self.files_of(FileKind.DELETE)}
+        left |= {identity(entry) for entry in self.files_of(FileKind.ADD)}
+        there = {(partition, bucket, name) for partition, bucket, _, name, *_ in left}
+        for entry, name in vectors:
+            if (entry.partition, entry.bucket, name) not in there:
+                raise CommitConflictError(
+                    f"rows of data file {name!r} cannot be deleted: another commit has removed the file"
+                )
+
+    def _check_files(self, live: Mapping[Identity, ManifestEntry], gone: Collection[Identity]) -> None:
+        removed = [identity(entry) for entry in self.files_of(FileKind.DELETE)]
+        added = [identity(entry) for entry in self.files_of(FileKind.ADD)]
+        for what, identities in (("removed", removed), ("added", added)):
+            for each, count in Counter(identities).items():
+                if count > 1:
+                    raise CommitConflictError(f"data file {each[3]!r} cannot be {what} twice")
+        for each in removed:
+            if each not in live:
+                raise CommitConflictError(
+                    f"data file {each[3]!r} is not what it was: another commit has removed or changed it"
+                )
+        for each in added:
+            if each in live or each in removed:
+                raise CommitConflictError(f"data file {each[3]!r} is there already")
+            if each in gone:
+                raise CommitConflictError(
+                    f"data file {each[3]!r} cannot come back as what it was before it was removed"
+                )
+
+    def _check_buckets(self, manifests: Sequence[Manifest]) -> None:
+        wanted: dict[bytes, int] = {}
+        for entry in self.files_of(FileKind.ADD):
+            if entry.total_buckets > 0:
+                wanted[entry.partition] = entry.total_buckets
+        if not wanted:
+            return
+        for manifest, rows in zip(manifests, live_rows(manifests), strict=True):
+            pairs = np.stack([manifest.partition_codes[rows], manifest.total_buckets[rows]], axis=1)
+            for code, buckets in np.unique(pairs, axis=0).tolist():
+                found = wanted.get(manifest.partitions[code])
+                if buckets > 0 and found not in (None, buckets):
+                    raise CommitConflictError(
+                        f"a partition has {buckets} buckets now, and files for {found} cannot be added to it"
+                    )
+
+    def _check_index_files(self, index_entries: Collection[IndexEntry], mode: BucketMode) -> None:
+        there = {(entry.partition, entry.bucket, entry.file.file_name) for entry in index_entries}
+        removed = set()
+        for entry in self.index_files:
+            if entry.kind is FileKind.DELETE:
+                place = (entry.partition, entry.bucket, entry.file.file_name)
+                removed.add(place)
+                if place not in there:
+                    raise CommitConflictError(
+                        f"index file {entry.file.file_name!r} cannot be replaced: another commit has done so"
+                    )
+        slots = {
+            _slot(entry): entry
+            for entry in index_entries
+            if (entry.partition, entry.bucket, entry.file.file_name) not in removed
+        }
+        for entry in self.index_files:
+            if entry.kind is FileKind.ADD and _takes_place(entry, mode) and _slot(entry) in slots:
+                other = slots[_slot(entry)].file.file_name
+                raise CommitConflictError(
+                    f"bucket {entry.bucket} has index file {other!r} now, which another commit has written"
+                )
+
+
+def identity(entry: ManifestEntry) -> Identity:
+    """What tells the file from all others."""
+    file = entry.file
+    return (
+        entry.partition,
+        entry.bucket,
+        file.level,
+        file.file_name,
+        file.extra_files,
+        file.embedded_index,
+        file.external_path,
+    )
+
+
+def live_entries(manifests: Sequence[Manifest], names: Iterable[str]) -> dict[Identity, ManifestEntry]:
+    """The files of a snapshot that have one of some names."""
+    return {identity(entry): entry for entry in _named(manifests, live_rows(manifests), names)}
+
+
+def removed_identities(manifests: Sequence[Manifest], names: Iterable[str]) -> set[Identity]:
+    """The identities of files of some names that the manifests of a snapshot remove."""
+    rows = [np.flatnonzero(manifest.kinds == FileKind.DELETE) for manifest in manifests]
+    return {identity(entry) for entry in _named(manifests, rows, names)}
+
+
+def _named(
+    manifests: Sequence[Manifest], rows: Sequence[NDArray[np.int64]], names: Iterable[str]
+) -> Iterator[ManifestEntry]:
+    """The entries among some rows of each manifest that have one of some names."""
+    wanted = pa.array([name.encode() for name in names], pa.large_binary())
+    for manifest, some in zip(manifests, rows, strict=True):
+        of_manifest = manifest.file_names.take(some).to_arrow()
+        yield from map(manifest.entry, some[np.asarray(pc.is_in(of_manifest, value_set=wanted))].tolist())
+
+
+def _takes_place(entry: IndexEntry, mode: BucketMode) -> bool:
+    index_type = entry.file.index_type
+    return index_type == HASH or (index_type == DELETION_VECTORS and mode is not BucketMode.BUCKET_UNAWARE)
+
+
+def _slot(entry: IndexEntry) -> tuple[bytes, int, str]:
+    return entry.partition, entry.bucket, entry.file.index_type

@@ -1,0 +1,274 @@
+"""Makes snapshots.
+
+What a commit writes, in this order: manifests of what it changes, a list of all manifests before it, a list
+of its own, an index manifest if it changes index files, and last the snapshot, which is created only if there
+is none of its number (:class:`app.storage.writing.Writing`). Nothing is overwritten but the hint ``LATEST``.
+
+Where another commit was first, what was written is removed, and the commit is tried again on top of that one
+if it still fits (:meth:`Changes.check`).
+
+Engines that commit to a file system without a catalog look for a snapshot and then rename theirs to its name,
+which may overwrite one that came in between. So a snapshot is read back once it is there; one that was
+overwritten is a commit that lost.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+import tenacity
+
+from app.errors import (
+    CommitConflictError,
+    FileMissingError,
+    PaimonIndexError,
+    SnapshotExpiredError,
+    StorageError,
+    UncertainCommitError,
+    UnsupportedFormatError,
+)
+from app.table.commits.manifest_writing import ListedManifests, listed, manifests_of, write_manifest
+from app.table.manifests.index_manifest import IndexManifest
+from app.table.manifests.index_manifest_changes import combine
+from app.table.schema.digest import content_digest
+from app.types.memory_size import memory_size
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from app.storage import Warehouse
+    from app.storage.writing import Writing
+    from app.table.commits.changes import Changes
+    from app.table.table import ResolvedSnapshot, Table
+
+_log = logging.getLogger("paimon_index.commits")
+
+_VERSION: Final = 3
+_BATCH_IDENTIFIER: Final = (1 << 63) - 1
+"""What the engine's batch writers give for the number of their one commit."""
+_ATTEMPTS: Final = 30
+_FIRST_WAIT_SECONDS: Final = 0.01
+_MAX_WAIT_SECONDS: Final = 2.0
+_DEFAULT_MANIFEST_BYTES: Final = 8 << 20
+_INHERITED: Final = ("watermark", "nextRowId")
+
+
+class LostRaceError(CommitConflictError):
+    """Another commit took the number of the snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committer:
+    """Commits to the main branch of a table.
+
+    Attributes:
+        table: the table.
+        writing: of its warehouse.
+        user: who commits, as snapshots tell it; one for each run.
+    """
+
+    table: Table
+    writing: Writing
+    user: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    def check(self) -> None:
+        """Checks that commits to the table can be made, so that no work is done in vain.
+
+        Raises:
+            UnsupportedFormatError: its metadata is of a form that is not written.
+        """
+        options = self.table.resolve().schema.options.values
+        # An unknown compression is found out before any work is done.
+        ListedManifests().write(_compression(options))
+        manifest_format = options.get("manifest.format", "avro").strip().lower()
+        if manifest_format != "avro":
+            raise UnsupportedFormatError(
+                f"table {self.table.name} has manifest.format={manifest_format}, and jobs write Avro only: "
+                f"commit to it with the engine"
+            )
+
+    def commit(self, changes: Changes) -> int:
+        """Makes a snapshot with changes.
+
+        Returns:
+            The number of the snapshot.
+
+        Raises:
+            CommitConflictError: the changes do not fit what others have committed; nothing is left of them.
+            UncertainCommitError: storage failed while the snapshot was made; what was written stays.
+            StorageError: storage failed before that.
+            PaimonIndexError: the table cannot be read, or is of a form that is not written.
+        """
+        retrying = tenacity.Retrying(
+            stop=tenacity.stop_after_attempt(_ATTEMPTS),
+            wait=tenacity.wait_random_exponential(_FIRST_WAIT_SECONDS, _MAX_WAIT_SECONDS),
+            # What is read of the latest snapshot may expire meanwhile.
+            retry=tenacity.retry_if_exception_type((LostRaceError, SnapshotExpiredError)),
+            reraise=True,
+        )
+        snapshot_id: int = retrying(lambda: _Attempt(self, changes).make())
+        return snapshot_id
+
+
+def _compression(options: Mapping[str, str]) -> str:
+    return options.get("manifest.compression", "zstd").strip().lower()
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """One attempt to make a snapshot.
+
+    Attributes:
+        written: paths of what was written so far.
+    """
+
+    committer: Committer
+    changes: Changes
+    written: list[str] = field(default_factory=list)
+    _names: uuid.UUID = field(default_factory=uuid.uuid4)
+    _counts: dict[str, int] = field(default_factory=dict)
+
+    def make(self) -> int:
+        try:
+            return self._make()
+        except UncertainCommitError:
+            # What was written may be in use.
+            raise
+        except PaimonIndexError:
+            self._clean_up()
+            raise
+
+    def _make(self) -> int:
+        table = self.committer.table
+        resolved = table.resolve()
+        options = resolved.schema.options.values
+        compression = _compression(options)
+        index_entries, mode = table.index_entries(resolved), resolved.schema.bucket_mode
+        self.changes.check(table.manifests(resolved), index_entries, mode)
+        index_manifest = None if resolved.snapshot is None else resolved.snapshot.index_manifest
+        if self.changes.index_files:
+            combined = combine(IndexManifest(index_entries), self.changes.index_files, mode)
+            index_manifest = self._write("index-manifest", combined.write(compression))[0]
+        target_bytes = memory_size(
+            "manifest.target-file-size",
+            options.get("manifest.target-file-size", f"{_DEFAULT_MANIFEST_BYTES} b"),
+        )
+        own = []
+        for entries in manifests_of(self.changes.files, target_bytes):
+            manifest = self._write("manifest", write_manifest(entries, compression))
+            own.append(listed(*manifest, entries, resolved.schema))
+        base = self._write("manifest-list", self._base(resolved).write(compression))
+        delta = self._write("manifest-list", ListedManifests(tuple(own)).write(compression))
+        document = self._document(resolved) | {
+            "baseManifestList": base[0],
+            "baseManifestListSize": base[1],
+            "deltaManifestList": delta[0],
+            "deltaManifestListSize": delta[1],
+            "indexManifest": index_manifest,
+        }
+        snapshot_id = int(document["id"])
+        self._publish(snapshot_id, {name: value for name, value in document.items() if value is not None})
+        return snapshot_id
+
+    def _base(self, resolved: ResolvedSnapshot) -> ListedManifests:
+        """All manifests of the latest snapshot."""
+        snapshot = resolved.snapshot
+        if snapshot is None:
+            return ListedManifests()
+        records: list[dict[str, Any]] = []
+        for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list):
+            path = f"{self.committer.table.directory}/manifest/{name}"
+            try:
+                records += ListedManifests.parse(self._warehouse.read(path)).records
+            except FileMissingError as error:
+                raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired", path=path) from error
+        return ListedManifests(tuple(records))
+
+    def _document(self, resolved: ResolvedSnapshot) -> dict[str, Any]:
+        """The snapshot without what stands in files of its own."""
+        previous = self._previous(resolved)
+        row_count = self.changes.row_count
+        document = {name: previous.get(name) for name in _INHERITED}
+        if previous.get("schemaId") == resolved.schema.id:
+            document["statistics"] = previous.get("statistics")
+        return document | {
+            "version": _VERSION,
+            "id": previous.get("id", 0) + 1,
+            "schemaId": resolved.schema.id,
+            "commitUser": self.committer.user,
+            "commitIdentifier": _BATCH_IDENTIFIER,
+            "commitKind": self.changes.kind.value,
+            "timeMillis": time.time_ns() // 1_000_000,
+            "totalRecordCount": (previous.get("totalRecordCount") or 0) + row_count,
+            "deltaRecordCount": row_count,
+        }
+
+    def _previous(self, resolved: ResolvedSnapshot) -> Mapping[str, Any]:
+        """The document of the latest snapshot; nothing if there is none."""
+        if resolved.snapshot is None:
+            return {"nextRowId": 0}
+        path = self._snapshot_path(resolved.snapshot.id)
+        try:
+            content = self._warehouse.read(path)
+        except FileMissingError as error:
+            raise SnapshotExpiredError(f"{path} is gone", path=path) from error
+        if content_digest(content) != resolved.snapshot.digest:
+            raise LostRaceError(f"{path} was overwritten")
+        document: dict[str, Any] = orjson.loads(content)
+        return document
+
+    def _publish(self, snapshot_id: int, document: Mapping[str, Any]) -> None:
+        path, content = self._snapshot_path(snapshot_id), orjson.dumps(document, option=orjson.OPT_INDENT_2)
+        try:
+            is_ours = self.committer.writing.create(path, content)
+        except StorageError as error:
+            raise UncertainCommitError(
+                f"nobody knows whether snapshot {snapshot_id} of {self.committer.table.name} was made: "
+                f"{error}; look whether {path} names commitUser {self.committer.user}",
+                path=path,
+            ) from error
+        if not is_ours:
+            raise LostRaceError(f"another commit has made snapshot {snapshot_id} first")
+        try:
+            self.committer.writing.replace(
+                f"{self.committer.table.directory}/snapshot/LATEST", str(snapshot_id).encode()
+            )
+            stored = self._warehouse.read(path)
+        except FileMissingError:
+            # It has expired already, so others built on it.
+            return
+        except Exception as error:  # noqa: BLE001 - whatever it is, the snapshot is there
+            # Nobody relies on the hint.
+            _log.warning("snapshot %d is made, but: %s", snapshot_id, error)
+            return
+        if stored != content:
+            raise LostRaceError(f"another commit has overwritten snapshot {snapshot_id}")
+
+    def _write(self, kind: str, content: bytes) -> tuple[str, int]:
+        """Name and bytes of a new file beside the manifests."""
+        number = self._counts[kind] = self._counts.get(kind, -1) + 1
+        name = f"{kind}-{self._names}-{number}"
+        path = f"{self.committer.table.directory}/manifest/{name}"
+        self.written.append(path)
+        if not self.committer.writing.create(path, content):
+            raise CommitConflictError(f"{path} is there already")
+        return name, len(content)
+
+    def _clean_up(self) -> None:
+        for path in self.written:
+            try:
+                self.committer.writing.delete(path)
+            except StorageError as error:
+                _log.warning("%s stays, which nothing refers to: %s", path, error)
+
+    def _snapshot_path(self, snapshot_id: int) -> str:
+        return f"{self.committer.table.directory}/snapshot/snapshot-{snapshot_id}"
+
+    @property
+    def _warehouse(self) -> Warehouse:
+        return self.committer.writing.warehouse

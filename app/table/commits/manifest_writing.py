@@ -1,0 +1,205 @@
+"""Writes manifests and manifest lists as the engine does.
+
+Their fields stand in :mod:`app.table.manifests.manifest` and :mod:`app.table.manifests.manifest_list`.
+
+Within a commit removals come before additions: a file whose metadata changes is removed and added under one
+name, and the engine's expiration of snapshots deletes what an entry removes unless a later one adds it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from app.table.avro.writing import write_avro
+from app.table.manifests.manifest import FILE_RECORD, RECORD
+from app.table.manifests.manifest_entry import FileKind
+from app.table.manifests.manifest_list import RECORD as RECORD_OF_LIST
+from app.table.manifests.record_files import read_columns
+from app.table.manifests.row_statistics import RowStatistics
+from app.table.records.expected import Nullable, RecordOf
+from app.types import sql_key
+from app.types.binary_row import read_row, serialize_row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from app.table.manifests.manifest_entry import DataFileMeta, ManifestEntry
+    from app.table.schema.schema import TableSchema
+    from app.types import DataType, Value
+    from app.types.roaring import Buffer
+
+_VERSION: Final = 2
+MANIFEST: Final = RecordOf(
+    {
+        **RECORD.fields,
+        "_FILE": RecordOf({**FILE_RECORD.fields, "_CREATION_TIME": Nullable("timestamp-millis")}),
+    }
+)
+"""The record of a manifest as the engine wants it written."""
+
+_EMPTY_ROW: Final = serialize_row((), ())
+_ENTRY_BYTES: Final = 200
+"""Of an entry's numbers and names, beside what it has of any length."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedManifests:
+    """The whole records of a manifest list, to be listed again.
+
+    Attributes:
+        records: by field.
+    """
+
+    records: tuple[dict[str, Any], ...] = ()
+
+    @classmethod
+    def parse(cls, data: Buffer) -> ListedManifests:
+        """Reads a manifest list that was found sound before.
+
+        Raises:
+            CorruptMetadataError: the bytes are no manifest list.
+        """
+        columns = read_columns(data, RECORD_OF_LIST)
+        by_field = {name: columns.objects(name) for name in RECORD_OF_LIST.fields}
+        return cls(
+            tuple(dict(zip(by_field, values, strict=True)) for values in zip(*by_field.values(), strict=True))
+        )
+
+    def write(self, compression: str) -> bytes:
+        """The manifest list.
+
+        Raises:
+            UnsupportedFormatError: there is no such compression.
+        """
+        return write_avro(self.records, RECORD_OF_LIST, compression)
+
+
+def write_manifest(entries: Iterable[ManifestEntry], compression: str) -> bytes:
+    """A manifest, entries in their order.
+
+    Raises:
+        RequestError: a value does not fit its field.
+        UnsupportedFormatError: there is no such compression.
+    """
+    return write_avro(map(_record, entries), MANIFEST, compression)
+
+
+def listed(name: str, size: int, entries: Sequence[ManifestEntry], schema: TableSchema) -> dict[str, Any]:
+    """The record that lists a manifest.
+
+    Args:
+        name: of its file.
+        size: of it, in bytes.
+        entries: of the manifest, at least one.
+        schema: the table's newest.
+    """
+    added = sum(entry.kind is FileKind.ADD for entry in entries)
+    buckets = [entry.bucket for entry in entries]
+    levels = [entry.file.level for entry in entries]
+    first_row_ids = [entry.file.first_row_id for entry in entries]
+    ids = [row_id for row_id in first_row_ids if row_id is not None]
+    ends = [
+        row_id + entry.file.row_count - 1
+        for row_id, entry in zip(first_row_ids, entries, strict=True)
+        if row_id is not None
+    ]
+    is_tracked = len(ids) == len(entries)
+    return {
+        "_VERSION": _VERSION,
+        "_FILE_NAME": name,
+        "_FILE_SIZE": size,
+        "_NUM_ADDED_FILES": added,
+        "_NUM_DELETED_FILES": len(entries) - added,
+        "_PARTITION_STATS": _partition_statistics(entries, [each.type for each in schema.partition_fields]),
+        "_SCHEMA_ID": schema.id,
+        "_MIN_BUCKET": min(buckets),
+        "_MAX_BUCKET": max(buckets),
+        "_MIN_LEVEL": min(levels),
+        "_MAX_LEVEL": max(levels),
+        "_MIN_ROW_ID": min(ids) if is_tracked else None,
+        "_MAX_ROW_ID": max(ends) if is_tracked else None,
+    }
+
+
+def manifests_of(entries: Iterable[ManifestEntry], target_bytes: int) -> Iterator[list[ManifestEntry]]:
+    """Entries by manifest: removals first; a manifest is closed once it is as large as the target."""
+    ordered = sorted(entries, key=lambda entry: entry.kind is FileKind.ADD)
+    part: list[ManifestEntry] = []
+    held_bytes = 0
+    for entry in ordered:
+        part.append(entry)
+        held_bytes += _size(entry.file)
+        if held_bytes >= target_bytes:
+            yield part
+            part, held_bytes = [], 0
+    if part:
+        yield part
+
+
+def _size(file: DataFileMeta) -> int:
+    return (
+        _ENTRY_BYTES
+        + sum(map(len, (file.min_key, file.max_key, file.embedded_index or b"")))
+        + file.key_statistics.nbytes
+        + file.value_statistics.nbytes
+    )
+
+
+def _record(entry: ManifestEntry) -> dict[str, object]:
+    file = entry.file
+    return {
+        "_VERSION": _VERSION,
+        "_KIND": int(entry.kind),
+        "_PARTITION": entry.partition,
+        "_BUCKET": entry.bucket,
+        "_TOTAL_BUCKETS": entry.total_buckets,
+        "_FILE": {
+            "_FILE_NAME": file.file_name,
+            "_FILE_SIZE": file.file_size,
+            "_ROW_COUNT": file.row_count,
+            "_MIN_KEY": file.min_key,
+            "_MAX_KEY": file.max_key,
+            "_KEY_STATS": _statistics(file.key_statistics),
+            "_VALUE_STATS": _statistics(file.value_statistics),
+            "_MIN_SEQUENCE_NUMBER": file.min_sequence_number,
+            "_MAX_SEQUENCE_NUMBER": file.max_sequence_number,
+            "_SCHEMA_ID": file.schema_id,
+            "_LEVEL": file.level,
+            "_EXTRA_FILES": file.extra_files,
+            "_CREATION_TIME": file.creation_time_millis,
+            "_DELETE_ROW_COUNT": file.delete_row_count,
+            "_EMBEDDED_FILE_INDEX": file.embedded_index,
+            "_FILE_SOURCE": None if file.file_source is None else int(file.file_source),
+            "_VALUE_STATS_COLS": file.value_statistics_columns,
+            "_EXTERNAL_PATH": file.external_path,
+            "_FIRST_ROW_ID": file.first_row_id,
+            "_WRITE_COLS": file.write_columns,
+        },
+    }
+
+
+def _statistics(statistics: RowStatistics) -> dict[str, object]:
+    # What says nothing is written as the engine's empty statistics.
+    low, high = (row or _EMPTY_ROW for row in (statistics.min_values, statistics.max_values))
+    counts = statistics.null_counts
+    is_unknown = not counts and low != _EMPTY_ROW
+    return {"_MIN_VALUES": low, "_MAX_VALUES": high, "_NULL_COUNTS": None if is_unknown else counts}
+
+
+def _partition_statistics(entries: Sequence[ManifestEntry], types: Sequence[DataType]) -> dict[str, object]:
+    counts = Counter(entry.partition for entry in entries)
+    rows = {partition: read_row(partition, types) for partition in counts}
+    low: list[Value | None] = []
+    high: list[Value | None] = []
+    null_counts: list[int] = []
+    for at, data_type in enumerate(types):
+        known = [value for row in rows.values() if (value := row[at]) is not None]
+        known.sort(key=sql_key(data_type))
+        low.append(known[0] if known else None)
+        high.append(known[-1] if known else None)
+        null_counts.append(sum(counts[partition] for partition, row in rows.items() if row[at] is None))
+    return _statistics(
+        RowStatistics(serialize_row(low, types), serialize_row(high, types), tuple(null_counts))
+    )

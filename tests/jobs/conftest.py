@@ -1,0 +1,26 @@
+"""Tests of jobs run a real local Spark in a process of its own, which all of them share.
+
+They need Java 17, and are skipped where there is none.
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.jobs.running_jobs import Jobs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="session")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
+    """A running Spark."""
+    if shutil.which("java") is None:
+        pytest.skip("jobs were not tested: java is not found, and Spark needs Java 17")
+    running = Jobs.start(tmp_path_factory.mktemp("jobs"))
+    yield running
+    running.stop()

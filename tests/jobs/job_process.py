@@ -1,0 +1,68 @@
+"""Runs Spark for tests of jobs: reads one JSON request a line from standard input, answers each with a line.
+
+A request ``{"job": name, "warehouse": url, "table": name, "arguments": {...}}`` is answered with the job's
+report as JSON. ``{"conf": {...}}`` in it sets what the session goes by.
+What a job refuses is answered with ``{"error": message, "kind": name of the exception}``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from app import jobs
+from app.errors import PaimonIndexError
+
+
+def main(scratch: str) -> None:
+    """Serves until standard input ends."""
+    # Spark and its virtual machine print as they like, which must not mix with the answers.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    settings = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": f"{scratch}/default",
+        "spark.local.dir": f"{scratch}/local",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.ui.enabled": "false",
+    }
+    builder = SparkSession.builder.master("local[2]").appName("paimon-index tests")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    for line in sys.stdin:
+        answers.write(json.dumps(serve(spark, json.loads(line))) + "\n")
+        answers.flush()
+    spark.stop()
+
+
+def serve(spark: SparkSession, request: dict[str, Any]) -> dict[str, Any]:
+    """The answer to a request."""
+    for name, value in request.get("conf", {}).items():
+        spark.conf.set(name, value)
+    if "job" not in request:
+        return {}
+    table = jobs.JobTable.open(request["warehouse"], request["table"])
+    job = getattr(jobs, request["job"])
+    try:
+        with_spark = () if job is jobs.drop_index else (spark,)
+        report = job(*with_spark, table, **request["arguments"])
+    except PaimonIndexError as error:
+        return {"error": str(error), "kind": type(error).__name__}
+    answer = {each.name: getattr(report, each.name) for each in dataclasses.fields(report)}
+    if isinstance(report, jobs.PlanReport):
+        return answer | {"files": report.files.to_pylist()}
+    return dataclasses.asdict(report)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,124 @@
+"""Indexes of whole tables: what is built is what the engine built, and hides no row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from app.jobs.build_index import commit_replacements
+from app.table.commits import Changes, CommitKind
+from app.table.manifests.manifest_entry import FileKind
+from app.table.schema.partition import partition_json
+from tests.jobs.tables import live_names, table
+from tests.writable_tables import copy_table, files_below, open_table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.golden_tables import GoldenWarehouse
+    from tests.jobs.running_jobs import Jobs
+
+# One Spark for all of them, where tests run side by side.
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("jobs")]
+
+
+@pytest.mark.parametrize("name", ["append_dv32", "append_sidecar", "append_avro", "map_index"])
+def test_indexes_are_built_as_the_engine_built_them(
+    jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path, name: str
+) -> None:
+    directory = copy_table(golden, name, tmp_path)
+    before = {entry.file.file_name: entry for entry in open_table(tmp_path, name).entries()}
+
+    dropped = jobs.run("drop_index", tmp_path, table(name))
+    assert live_names(tmp_path, name) == set(before)
+    built = jobs.run("build_index", tmp_path, table(name))
+
+    assert dropped["dropped"] == built["built"] == len(before)
+    assert live_names(tmp_path, name) == set(before)
+    assert built["row_count"] == sum(entry.file.row_count for entry in before.values())
+    for entry in open_table(tmp_path, name).entries():
+        old = before[entry.file.file_name]
+        # What follows tells the entry from the one that was removed.
+        assert (entry.file.embedded_index or b"").startswith(old.file.embedded_index or b"")
+        assert len(entry.file.extra_files) == len(old.file.extra_files)
+        for new_side, old_side in zip(entry.file.extra_files, old.file.extra_files, strict=True):
+            assert new_side != old_side
+            (new_file,), (old_file,) = (list(directory.rglob(side)) for side in (new_side, old_side))
+            assert new_file.read_bytes() == old_file.read_bytes()
+
+    there = files_below(directory)
+    again = jobs.run("build_index", tmp_path, table(name))
+    assert (again["snapshot_id"], again["unchanged"]) == (None, len(before))
+    assert files_below(directory) == there
+
+
+@pytest.mark.parametrize("name", ["evolve_append", "pk_merge", "dyn_bucket"])
+def test_advised_indexes_hide_no_row(jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path, name: str) -> None:
+    copy_table(golden, name, tmp_path)
+    names = live_names(tmp_path, name)
+
+    built = jobs.run("build_index", tmp_path, table(name), advised=True)
+    audited = jobs.run("audit", tmp_path, table(name))
+
+    assert built["built"] + built["unchanged"] + built["skipped"] == len(names)
+    assert built["built"]
+    assert live_names(tmp_path, name) == names
+    assert audited["problems"] == []
+    assert audited["indexed"] >= built["built"]
+    assert all(column["checked"] == column["distinct"] for column in audited["columns"])
+
+
+def test_indexes_may_come_and_go_as_often_as_somebody_likes(
+    jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path
+) -> None:
+    """Readers drop a file for good once it was removed as what it is; each time it must be another one."""
+    name = "append_embedded"
+    copy_table(golden, name, tmp_path)
+    names = live_names(tmp_path, name)
+    for _ in range(2):
+        assert jobs.run("drop_index", tmp_path, table(name))["dropped"] == len(names)
+        assert jobs.run("drop_index", tmp_path, table(name))["snapshot_id"] is None
+        assert live_names(tmp_path, name) == names
+        assert jobs.run("audit", tmp_path, table(name))["indexed"] == 0
+        assert jobs.run("build_index", tmp_path, table(name))["built"] == len(names)
+        assert live_names(tmp_path, name) == names
+    audited = jobs.run("audit", tmp_path, table(name))
+    assert (audited["indexed"], audited["problems"]) == (len(names), [])
+
+
+def test_only_files_without_an_index_of_some_partitions(
+    jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path
+) -> None:
+    name = "append_partitioned"
+    copy_table(golden, name, tmp_path)
+    resolved = open_table(tmp_path, name).table.resolve()
+    entries = open_table(tmp_path, name).entries()
+    partition = partition_json(entries[0].partition, resolved.schema)
+    inside = [entry.file.file_name for entry in entries if entry.partition == entries[0].partition]
+    options = {"file-index.bitmap.columns": "shelf", "file-index.in-manifest-threshold": "1 mb"}
+
+    jobs.run("drop_index", tmp_path, table(name))
+    built = jobs.run("build_index", tmp_path, table(name), options=options, partitions=[partition])
+    rest = jobs.run("build_index", tmp_path, table(name), options=options, missing_only=True)
+
+    assert (built["built"], built["embedded"]) == (len(inside), len(inside))
+    assert rest["built"] == len(entries) - len(inside)
+    assert built["options"] == {"file-index.bitmap.columns": "shelf"}
+
+
+def test_files_that_others_removed_are_left_out(golden: GoldenWarehouse, tmp_path: Path) -> None:
+    name = "append_dv32"
+    copy_table(golden, name, tmp_path)
+    opened = open_table(tmp_path, name)
+    entries = opened.entries()
+    pairs = [(entry, replace(entry, file=replace(entry.file, embedded_index=b"new"))) for entry in entries]
+    removed = replace(entries[0], kind=FileKind.DELETE)
+    opened.committer.commit(Changes(CommitKind.OVERWRITE, (removed,)))
+
+    snapshot_id, overtaken = commit_replacements(opened.committer, pairs)
+
+    assert overtaken == [entries[0]]
+    assert snapshot_id == opened.snapshot()["id"]
+    assert {entry.file.embedded_index for entry in opened.entries()} == {b"new"}

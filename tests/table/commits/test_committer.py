@@ -1,0 +1,269 @@
+"""New snapshots: what they say, what they refuse, and that of several at once none is lost."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import fastavro
+import pytest
+
+from app.errors import CommitConflictError, UncertainCommitError, UnsupportedFormatError
+from app.storage import Readers, RetryPolicy, Warehouse
+from app.table.commits import Changes, CommitKind, Committer
+from app.table.manifests.index_manifest import IndexEntry
+from app.table.manifests.manifest_entry import FileKind, ManifestEntry
+from app.types.index_files import DELETION_VECTORS, DeletionRange, IndexFileMeta
+from tests import s3_server
+from tests.faulty_store import BUCKET, Fault, Store
+from tests.golden_tables import DATABASE
+from tests.writable_tables import WritableTable, copy_table, files_below, open_table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.golden_tables import GoldenWarehouse
+
+
+def replaced(old: ManifestEntry, new: ManifestEntry) -> Changes:
+    return Changes(CommitKind.COMPACT, (replace(new, kind=FileKind.ADD), replace(old, kind=FileKind.DELETE)))
+
+
+def without_index(entry: ManifestEntry) -> ManifestEntry:
+    return replace(entry, file=replace(entry.file, embedded_index=None, extra_files=()))
+
+
+def records(path: Path) -> list[Any]:
+    with path.open("rb") as file:
+        return list(fastavro.reader(file))
+
+
+def added(like: ManifestEntry, name: str) -> Changes:
+    return Changes(CommitKind.APPEND, (replace(like, file=replace(like.file, file_name=name)),))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["append_embedded", "append_partitioned", "append_part_types", "dyn_bucket", "pk_dv", "row_tracking"],
+)
+def test_what_is_committed_is_read_back(golden: GoldenWarehouse, tmp_path: Path, name: str) -> None:
+    copy_table(golden, name, tmp_path)
+    table = open_table(tmp_path, name)
+    before, snapshot, index_files = table.entries(), table.snapshot(), table.table.index_entries
+    old_index_files = index_files(table.table.resolve())
+    old = next((entry for entry in before if entry.file.embedded_index or entry.file.extra_files), before[0])
+    new = replace(without_index(old), file=replace(without_index(old).file, embedded_index=b"another"))
+
+    committed = table.committer.commit(replaced(old, new))
+
+    again = open_table(tmp_path, name)
+    assert sorted(again.entries(), key=str) == sorted(
+        [new if entry == old else entry for entry in before], key=str
+    )
+    assert index_files(again.table.resolve()) == old_index_files
+    document = again.snapshot()
+    assert committed == document["id"] == snapshot["id"] + 1
+    assert document["commitKind"] == "COMPACT"
+    assert document["deltaRecordCount"] == 0
+    for member in ("totalRecordCount", "schemaId", "nextRowId", "version", "indexManifest"):
+        assert document.get(member) == snapshot.get(member), member
+    assert (tmp_path / f"{DATABASE}.db" / name / "snapshot" / "LATEST").read_text() == str(committed)
+
+
+def test_a_removal_stands_before_what_is_added_under_its_name(
+    golden: GoldenWarehouse, tmp_path: Path
+) -> None:
+    directory = copy_table(golden, "append_embedded", tmp_path)
+    table = open_table(tmp_path, "append_embedded")
+    old = table.entries()[0]
+
+    table.committer.commit(replaced(old, without_index(old)))
+
+    delta = directory / "manifest" / table.snapshot()["deltaManifestList"]
+    (listed,) = records(delta)
+    assert (listed["_NUM_ADDED_FILES"], listed["_NUM_DELETED_FILES"]) == (1, 1)
+    assert [entry["_KIND"] for entry in records(directory / "manifest" / listed["_FILE_NAME"])] == [1, 0]
+
+
+def test_changes_that_do_not_fit_leave_the_table_as_it_is(golden: GoldenWarehouse, tmp_path: Path) -> None:
+    name = "append_dv32"
+    directory = copy_table(golden, name, tmp_path)
+    table = open_table(tmp_path, name)
+    there, before = table.entries()[0], files_below(directory)
+    gone = replace(there, file=replace(there.file, file_name="data-gone-0.parquet"))
+    vectors = table.table.index_entries(table.table.resolve())
+    stray = IndexFileMeta(
+        DELETION_VECTORS, "index-stray-0", 1, 1, (DeletionRange(gone.file.file_name, 1, 30, 1),)
+    )
+    conflicts = {
+        "another commit has removed or changed it": replaced(gone, without_index(gone)),
+        "is there already": Changes(CommitKind.APPEND, (there,)),
+        "cannot be removed twice": Changes(CommitKind.OVERWRITE, (replace(there, kind=FileKind.DELETE),) * 2),
+        "another commit has removed the file": Changes(
+            CommitKind.OVERWRITE, (), (IndexEntry(FileKind.ADD, there.partition, 0, stray),)
+        ),
+        "another commit has done so": Changes(
+            CommitKind.OVERWRITE, (), (IndexEntry(FileKind.DELETE, there.partition, 0, stray),)
+        ),
+        "has its deletion vector": Changes(
+            CommitKind.OVERWRITE,
+            (),
+            (replace(vectors[0], file=replace(vectors[0].file, file_name="index-another-0")),),
+        ),
+    }
+
+    for message, changes in conflicts.items():
+        with pytest.raises(CommitConflictError, match=message):
+            table.committer.commit(changes)
+        assert files_below(directory) == before, message
+
+
+def test_a_file_does_not_come_back_as_what_it_was(golden: GoldenWarehouse, tmp_path: Path) -> None:
+    copy_table(golden, "append_embedded", tmp_path)
+    table = open_table(tmp_path, "append_embedded")
+    before = table.entries()
+    old, new = before[0], without_index(before[0])
+    table.committer.commit(replaced(old, new))
+
+    with pytest.raises(CommitConflictError, match="cannot come back as what it was"):
+        table.committer.commit(replaced(new, old))
+
+    assert len(table.entries()) == len(before)
+
+
+@pytest.mark.parametrize("name", ["bucketed_dv", "dyn_bucket"])
+def test_an_index_file_of_a_bucket_replaces_only_the_one_it_was_made_from(
+    golden: GoldenWarehouse, tmp_path: Path, name: str
+) -> None:
+    copy_table(golden, name, tmp_path)
+    table = open_table(tmp_path, name)
+    old = table.table.index_entries(table.table.resolve())[0]
+    new = replace(old, file=replace(old.file, file_name=f"index-{uuid.uuid4()}-0"))
+
+    with pytest.raises(CommitConflictError, match="which another commit has written"):
+        table.committer.commit(Changes(CommitKind.OVERWRITE, (), (new,)))
+    table.committer.commit(Changes(CommitKind.OVERWRITE, (), (replace(old, kind=FileKind.DELETE), new)))
+
+    assert new in table.table.index_entries(table.table.resolve())
+    with pytest.raises(CommitConflictError, match="another commit has done so"):
+        table.committer.commit(Changes(CommitKind.OVERWRITE, (), (replace(old, kind=FileKind.DELETE), new)))
+
+
+def test_buckets_of_a_partition_stay_as_many_as_they_are(golden: GoldenWarehouse, tmp_path: Path) -> None:
+    copy_table(golden, "append_bucketed", tmp_path)
+    table = open_table(tmp_path, "append_bucketed")
+    there = table.entries()[0]
+    changes = added(replace(there, total_buckets=there.total_buckets + 1), "data-new-0.parquet")
+    with pytest.raises(CommitConflictError, match="buckets now"):
+        table.committer.commit(changes)
+
+
+def test_metadata_that_is_not_written_is_refused_before_any_work(
+    golden: GoldenWarehouse, tmp_path: Path
+) -> None:
+    directory = copy_table(golden, "append_embedded", tmp_path)
+    for schema in (directory / "schema").iterdir():
+        schema.write_text(
+            schema.read_text().replace('"options" : {', '"options" : {"manifest.format": "orc",')
+        )
+    with pytest.raises(UnsupportedFormatError, match="commit to it with the engine"):
+        open_table(tmp_path, "append_embedded").committer.check()
+
+
+def test_the_first_snapshot_of_a_table(golden: GoldenWarehouse, tmp_path: Path) -> None:
+    copy_table(golden, "append_embedded", tmp_path)
+    copy_table(golden, "empty", tmp_path)
+    like = open_table(tmp_path, "append_embedded").entries()[0]
+    table = open_table(tmp_path, "empty")
+    assert table.table.resolve().snapshot is None
+
+    assert table.committer.commit(added(like, "data-first-0.parquet")) == 1
+
+    assert [entry.file.file_name for entry in table.entries()] == ["data-first-0.parquet"]
+    assert table.snapshot()["totalRecordCount"] == like.file.row_count
+
+
+def test_what_may_be_in_use_stays_where_the_answer_about_the_snapshot_is_lost(
+    golden: GoldenWarehouse,
+) -> None:
+    directory = golden.table("codec_null")
+    keys = {
+        f"w/{DATABASE}.db/codec_null/{name}": (directory / name).read_bytes()
+        for name in files_below(directory)
+    }
+    before = len(keys)
+    latest = int((directory / "snapshot" / "LATEST").read_text())
+    is_down = True
+    new = f"w/{DATABASE}.db/codec_null/snapshot/snapshot-{latest + 1}"
+    store = Store(keys, lambda key: Fault.RESET if is_down and key == new and key in store.objects else None)
+    with store.serving() as options:
+        retry = RetryPolicy(first_wait_seconds=0)
+        warehouse = Warehouse("w", f"s3://{BUCKET}/w", options=options, retry=retry)
+        table = WritableTable.of(warehouse, "codec_null")
+        like = table.entries()[0]
+        committer = table.committer
+
+        with pytest.raises(UncertainCommitError, match=f"names commitUser {committer.user}"):
+            committer.commit(added(like, "data-new-0.parquet"))
+        is_down = False
+
+        assert table.snapshot()["commitUser"] == committer.user
+        assert "data-new-0.parquet" in {entry.file.file_name for entry in table.entries()}
+    # A manifest, two lists and the snapshot; no hint.
+    assert len(store.objects) == before + 4
+
+
+def race(tables: list[WritableTable], rounds: int) -> None:
+    """Every table, which are one, commits a file in every round, at the same time as the others."""
+    like = tables[0].entries()[0]
+    before = {entry.file.file_name for entry in tables[0].entries()}
+    first = tables[0].snapshot()["id"]
+    start = threading.Barrier(len(tables))
+
+    def commit(number: int) -> list[int]:
+        made = []
+        for at in range(rounds):
+            start.wait(60)
+            changes = added(like, f"data-{number}-{at}.parquet")
+            made.append(Committer(tables[number].table, tables[number].committer.writing).commit(changes))
+        return made
+
+    with ThreadPoolExecutor(len(tables)) as threads:
+        made = [snapshot for each in threads.map(commit, range(len(tables))) for snapshot in each]
+
+    assert sorted(made) == list(range(first + 1, first + 1 + len(tables) * rounds))
+    names = [entry.file.file_name for entry in tables[0].entries()]
+    expected = before | {
+        f"data-{number}-{at}.parquet" for number in range(len(tables)) for at in range(rounds)
+    }
+    assert len(names) == len(expected)
+    assert set(names) == expected
+
+
+def test_two_committers_at_once_lose_nothing(golden: GoldenWarehouse, tmp_path: Path) -> None:
+    directory = copy_table(golden, "codec_null", tmp_path)
+    before = files_below(directory)
+
+    race([open_table(tmp_path, "codec_null") for _ in range(2)], rounds=50)
+
+    # Of attempts that lost nothing is left: each snapshot has a manifest, two lists and itself.
+    assert len(files_below(directory) - before) == 100 * 4
+
+
+def test_two_committers_at_once_on_s3_lose_nothing(golden: GoldenWarehouse) -> None:
+    bucket = f"race-{uuid.uuid4()}"
+    directory = golden.table("codec_null")
+    content = {
+        f"w/{DATABASE}.db/codec_null/{name}": (directory / name).read_bytes()
+        for name in files_below(directory)
+    }
+    with s3_server.serve(bucket, content) as options:
+
+        def opened() -> WritableTable:
+            warehouse = Warehouse("main", f"s3://{bucket}/w", options=options, readers=Readers(2))
+            return WritableTable.of(warehouse, "codec_null")
+
+        race([opened(), opened()], rounds=5)
