@@ -70,6 +70,7 @@ class Remainders:
 class RemaindersKind(Kind[Remainders, list[Remainders | None], int]):
     __slots__ = ()
 
+    options_class: ClassVar[type] = int
     option_names: ClassVar[tuple[str, ...]] = ("divisor",)
     tells_rows: ClassVar[bool] = False
 
