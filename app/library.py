@@ -1,6 +1,7 @@
 """The answers in a process of one's own, without a server; ``docs/library.md`` has examples.
 
-Everything here is also in ``app`` itself, and importing it imports no web framework.
+``from app import open_service`` is the door; requests, answers and errors are here. Importing it imports no
+web framework.
 """
 
 from __future__ import annotations

@@ -30,11 +30,11 @@ async def deletions(
 ) -> Response:
     """List the deleted positions of data files."""
     question = Question(runtime, table, "deletions", body, request.headers.getlist("if-none-match"))
-    asked = body.to_request()
+    wanted = body.to_request()
     form = Form(SelectionForm(body.encoding), runtime.settings.positions)
 
     def compute(version: Version, window: Window, token: NextToken) -> Entry:
-        answer = runtime.service.deletions_version(version, asked)
+        answer = runtime.service.deletions_version(version, wanted)
         return encode_deletions(answer, window, form, token)
 
     return await runtime.run(lambda: question.answer(compute))

@@ -54,14 +54,14 @@ async def evaluate(
 @router.post("/inspect", **operation(Inspection, InspectBody))
 async def inspect(
     warehouse: WarehouseName,
-    asked: Annotated[InspectQuery, Query()],
+    query: Annotated[InspectQuery, Query()],
     body: Annotated[InspectBody, Depends(JsonBody(InspectBody))],
     runtime: Shared,
     caller: Asking,
 ) -> Response:
     """Show what is in an index file."""
     check_path(caller, warehouse, body.path)
-    types, settings = asked.types(), runtime.settings
+    types, settings = query.types(), runtime.settings
     limit = settings.page_size if body.limit is None else body.limit
     if limit > settings.page_size_max:
         raise RequestError(f"limit is at most {settings.page_size_max}")

@@ -19,7 +19,7 @@ from app.api.documents import DeletionFile, ExplainStep, PlannedFile
 from app.api.encoding import plan_summary, rounded
 from app.api.selections import bitmap_format, pack_positions, sized_for
 from app.api.strict_json import write_json
-from app.planning.plan.decisions import decision
+from app.planning.plan.state import decision
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

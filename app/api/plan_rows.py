@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.api.strict_json import write_json
-from app.planning.plan.decisions import decision
+from app.planning.plan.state import decision
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

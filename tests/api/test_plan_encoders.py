@@ -19,9 +19,9 @@ from app.api.plan_lines import plan_lines
 from app.errors import LimitExceededError
 from app.options.table_options import TableOptions
 from app.planning.plan.answers import Plan, PlanSummary
-from app.planning.plan.decisions import SKIPS, decision
 from app.planning.plan.file_plan import Deletion, ExplainStep, KeepReason, SkipStep
 from app.planning.plan.planned_files import Places, PlannedFiles
+from app.planning.plan.state import SKIPS, decision
 from app.planning.request.requests import SelectionForm
 from app.planning.version.partitions import Partitions
 from app.table.paths import TablePaths

@@ -30,7 +30,7 @@ class IndexCaches:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexLoader:
+class IndexSource:
     """Loads the index files of one version of one table.
 
     Attributes:
