@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from tests import golden_tables, golden_versions
 from tests.growing_tables import GrowingTable
@@ -11,6 +12,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.golden_tables import GoldenWarehouse
+
+
+# How long an example takes says more of the machine than of the code.
+settings.register_profile("untimed")
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

@@ -173,6 +173,11 @@ class ByteCache(Generic[Item]):
             self._under_way.clear()
 
     @property
+    def capacity(self) -> int:
+        """Weight of all objects together, at most."""
+        return self._kept.capacity
+
+    @property
     def weight(self) -> int:
         """Bytes of all objects that are kept."""
         with self._lock:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 DEFAULT_BYTES: Final = 256 << 20
 PATIENCE_SECONDS: Final = 10.0
 
-_LARGE_BYTES: Final = 8 << 20
+LARGE_BYTES: Final = 8 << 20
 """Smaller growth does not take a process over its limit before somebody looks at it again."""
 
 
@@ -71,7 +71,7 @@ class DecodingMemory:
 
     def grow(self, claim: Claim, size: int) -> None:
         """Adds ``size`` bytes to a claim, once there is room; see :meth:`Claim.grow_to` for errors."""
-        if size >= _LARGE_BYTES:
+        if size >= LARGE_BYTES:
             PROCESS_MEMORY.require(size, "decoding a file")
         with self._changed:
             if self._grown(claim, size):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from app.errors import FileMissingError, PathNotAllowedError, SettingsError
 from app.storage.failures import is_behind_the_end
 from app.storage.libraries import STALL_SECONDS, ask, open_filesystem
+from app.storage.slots import waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,18 +91,25 @@ class Root:
         path = f"{self.directory}/{relative}" if relative else self.directory or "/"
         if self.is_too_long(path):
             raise FileMissingError(f"there is no file {relative}: its name is too long", path=relative)
-        # Following every link from the top costs more than reading a small file, and there are hardly any.
-        if self.uri_is_local and self._has_link(relative):
-            real, home = os.path.realpath(path), os.path.realpath(self.directory or "/")
-            if os.path.commonpath((real, home)) != home:
-                raise PathNotAllowedError(f"{relative!r} is a link that leads out of its root", path=relative)
-            if _is_loop(path):
-                raise PathNotAllowedError(f"{relative!r} is a link that leads to itself", path=relative)
+        if self.uri_is_local:
+            # A disk may hang as any other storage.
+            with waiting():
+                self._check_links(relative, path)
         return path
 
     def is_too_long(self, path: str) -> bool:
         """Whether the filesystem's own path is longer than any in its object store."""
         return len(path) * 4 > _LONGEST_KEY and not self.uri_is_local and _key_bytes(path) > _LONGEST_KEY
+
+    def _check_links(self, relative: str, path: str) -> None:
+        # Following every link from the top costs more than reading a small file, and there are hardly any.
+        if not self._has_link(relative):
+            return
+        real, home = os.path.realpath(path), os.path.realpath(self.directory or "/")
+        if os.path.commonpath((real, home)) != home:
+            raise PathNotAllowedError(f"{relative!r} is a link that leads out of its root", path=relative)
+        if _is_loop(path):
+            raise PathNotAllowedError(f"{relative!r} is a link that leads to itself", path=relative)
 
     def _has_link(self, relative: str) -> bool:
         """Whether a part of the way below this root is a symbolic link."""

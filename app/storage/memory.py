@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import pyarrow as pa
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,20 +24,27 @@ _TRIM: Final = getattr(_C_LIBRARY, "malloc_trim", None)
 _SET_OPTION: Final = getattr(_C_LIBRARY, "mallopt", None) if _TRIM is not None else None
 _ARENA_MAX: Final = -8
 _SWITCH_SECONDS: Final = 0.001
+# New objects until the youngest are looked at; and how often until older ones are, too.
+_GARBAGE_AFTER: Final = (20_000, 20, 20)
 
 
 def prepare_process() -> None:
     """Sets a process up for serving: many threads, much memory, and an event loop that has to answer.
 
     * The allocator keeps what threads freed in arenas, by default eight a core, each with holes of its own.
+    * Arrow brings an allocator of its own, which keeps what threads freed, and cannot be told to return it.
     * The event loop waits for its turn as long as another thread may run: by default 5 ms, many times over.
     * What was made while starting stays, so that looking for garbage need not look at it.
+    * Looking for garbage stops all threads. By default it happens after 700 new objects, and long filters and
+      answers make many; nearly all memory is returned without it.
     """
     if _SET_OPTION is not None:
         _SET_OPTION(_ARENA_MAX, max(2, os.cpu_count() or 1))
+    pa.set_memory_pool(pa.system_memory_pool())
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*_GARBAGE_AFTER)
 
 
 def give_memory_back() -> None:

@@ -12,7 +12,8 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, TypeVar
 
 from app.storage.deadline import check_deadline, wait_for
-from app.storage.decoding import DecodingMemory
+from app.storage.decoding import LARGE_BYTES, DecodingMemory
+from app.storage.process_memory import PROCESS_MEMORY
 from app.storage.turns import ByteBudget
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class Readers:
 
         Raises:
             DeadlineExceededError: the request's time was used up, or its caller went away.
+            MemoryShortError: there is no memory for a large item now.
             Exception: one that a load raised; loads that have not begun then never do.
         """
         waiting = deque(enumerate(items))
@@ -88,12 +90,8 @@ class Readers:
             except IndexError:
                 return False
             check_deadline()
-            size = size_of(item)
-            self._budget.take(size)
-            try:
+            with self._room(size_of(item)):
                 loaded[position] = load(item)
-            finally:
-                self._budget.give_back(size)
             return True
 
         def help_out() -> None:
@@ -122,6 +120,17 @@ class Readers:
         for helper in busy:
             wait_for(helper)
         return [loaded[position] for position in range(count)]
+
+    @contextmanager
+    def _room(self, size: int) -> Iterator[None]:
+        """So many bytes of what loads may claim together."""
+        self._budget.take(size)
+        try:
+            if size >= LARGE_BYTES:
+                PROCESS_MEMORY.require(size, "reading a file")
+            yield
+        finally:
+            self._budget.give_back(size)
 
     def later(self, work: Callable[[], object]) -> None:
         """Has a thread do something that nobody waits for."""

@@ -111,7 +111,7 @@ class RetryPolicy:
         except Exception as error:
             if is_missing(error):
                 raise FileMissingError(f"there is no file {path}", path=path) from error
-            why = f"cannot {kind.verb} {path}: {failure_of(error)}"
+            why = f"cannot {kind.verb} {path or 'the root of the warehouse'}: {failure_of(error)}"
             if budget.is_spent:
                 raise StorageError(f"{why}; not tried again, since many calls fail", path=path) from error
             made = retrying.statistics.get("attempt_number", 1)

@@ -58,17 +58,21 @@ class MetadataFiles:
     reader: TableReader
     directory: str
 
-    def key(self, file: MetadataFile) -> Hashable:
-        """What tells a file from all others in a cache."""
-        return self.reader.storage.name, self.directory, *file
+    def key(self, file: MetadataFile, part: str = "") -> Hashable:
+        """What tells a file, or a part of it, from all others in a cache."""
+        name, size = file
+        return self.reader.storage.name, self.directory, name, size, part
 
-    def get(self, cache: ByteCache[Any], file: MetadataFile, parse: Callable[[Buffer], Parsed]) -> Parsed:
+    def get(
+        self, cache: ByteCache[Any], file: MetadataFile, parse: Callable[[Buffer], Parsed], part: str = ""
+    ) -> Parsed:
         """A file that is written once under a name of its own, decoded.
 
         Args:
             cache: of files of its kind.
             file: which one.
             parse: decodes it.
+            part: which part that gives, if not all of it.
 
         Raises:
             SnapshotExpiredError: it is not there any more.
@@ -95,18 +99,22 @@ class MetadataFiles:
                 raise CorruptMetadataError(f"expected a file of {size} bytes, found {length}", path=path)
             return decoded
 
-        parsed: Parsed = cache.get_or_load(self.key(file), load)
+        parsed: Parsed = cache.get_or_load(self.key(file, part), load)
         return parsed
 
     def get_all(
-        self, cache: ByteCache[Any], files: Sequence[MetadataFile], parse: Callable[[Buffer], Parsed]
+        self,
+        cache: ByteCache[Any],
+        files: Sequence[MetadataFile],
+        parse: Callable[[Buffer], Parsed],
+        part: str = "",
     ) -> list[Parsed]:
         """Several files at once; what is cached already keeps no thread busy.
 
         Raises:
             PaimonIndexError: as of :meth:`get`.
         """
-        keys = [self.key(file) for file in files]
+        keys = [self.key(file, part) for file in files]
         found: dict[Any, Parsed] = cache.get_many(keys)
         if len(found) == len(keys):
             return [found[key] for key in keys]
@@ -115,7 +123,7 @@ class MetadataFiles:
         is_quick = self.reader.storage.is_local and total <= _SMALL_BYTES
         read = iter(
             self.reader.readers.map(
-                lambda file: self.get(cache, file, parse),
+                lambda file: self.get(cache, file, parse, part),
                 missing,
                 size_of=lambda file: file[1] or 0,
                 alone_seconds=_QUICK_SECONDS if is_quick else 0,

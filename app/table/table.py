@@ -15,7 +15,7 @@ from app.errors import (
     UnsupportedFormatError,
 )
 from app.table.manifests.index_manifest import IndexManifest
-from app.table.manifests.manifest import Manifest
+from app.table.manifests.manifest import EmbeddedIndexes, Manifest
 from app.table.manifests.manifest_list import ManifestList
 from app.table.metadata_files import MetadataFiles
 from app.table.paths import TablePaths
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from app.table.snapshot import Snapshot
 
 MAIN_BRANCH = "main"
+
+_WITHOUT_EMBEDDED = "without embedded indexes"
+_EMBEDDED = "embedded indexes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,15 +214,34 @@ class Table:
         lists = self._files.get_all(self._reader.metadata, files, ManifestList.parse)
         return tuple(chain.from_iterable(each.manifests for each in lists))
 
-    def manifests(self, resolved: ResolvedSnapshot) -> tuple[Manifest, ...]:
+    def keeps_indexes_apart(self, resolved: ResolvedSnapshot) -> bool:
+        """Whether manifests of a version may be too large for the cache with the indexes embedded in them.
+
+        Raises:
+            SnapshotExpiredError: the snapshot went away.
+        """
+        capacity = self._reader.manifests.capacity
+        # They take more memory than bytes on disk, and what is nearly too large is evicted by others.
+        return 2 * sum(size or 0 for _, size in self.manifest_files(resolved)) > capacity > 0
+
+    def manifests(self, resolved: ResolvedSnapshot, *, whole: bool = True) -> tuple[Manifest, ...]:
         """The decoded manifests of a version, in the order of :meth:`manifest_files`.
+
+        Args:
+            resolved: the version.
+            whole: with the indexes embedded in them, even where :meth:`keeps_indexes_apart`.
 
         Raises:
             SnapshotExpiredError: the snapshot went away.
             UnsupportedFormatError: the table's files count equal rows.
         """
         files = self.manifest_files(resolved)
-        manifests = tuple(self._files.get_all(self._reader.manifests, files, Manifest.parse))
+        if whole or not self.keeps_indexes_apart(resolved):
+            found = self._files.get_all(self._reader.manifests, files, Manifest.parse)
+        else:
+            parse = Manifest.parse_without_embedded
+            found = self._files.get_all(self._reader.manifests, files, parse, _WITHOUT_EMBEDDED)
+        manifests = tuple(found)
         # Releases that know no write mode take the option as it is, and write files without keys.
         if resolved.schema.counts_rows and any(each.has_keys for each in manifests):
             raise UnsupportedFormatError(
@@ -229,17 +251,30 @@ class Table:
             )
         return manifests
 
-    def manifest(self, file: ManifestFile) -> Manifest:
-        """One manifest.
+    def manifest(self, file: ManifestFile, *, whole: bool = True) -> Manifest:
+        """One manifest, with the indexes embedded in it or without.
 
         Raises:
             SnapshotExpiredError: the snapshot went away.
         """
-        return self._files.get(self._reader.manifests, file, Manifest.parse)
+        if whole:
+            return self._files.get(self._reader.manifests, file, Manifest.parse)
+        parse = Manifest.parse_without_embedded
+        return self._files.get(self._reader.manifests, file, parse, _WITHOUT_EMBEDDED)
+
+    def embedded_indexes(self, file: ManifestFile) -> EmbeddedIndexes:
+        """The indexes embedded in one manifest.
+
+        Raises:
+            SnapshotExpiredError: the snapshot went away.
+        """
+        found = self._files.get_all(self._reader.manifests, (file,), EmbeddedIndexes.parse, _EMBEDDED)
+        return found[0]
 
     def keep(self, file: ManifestFile, manifest: Manifest) -> None:
         """Weighs a manifest anew, of which more is known than when it was loaded."""
-        self._reader.manifests.put(self._files.key(file), manifest)
+        part = "" if manifest.embedded_digests is None else _WITHOUT_EMBEDDED
+        self._reader.manifests.put(self._files.key(file, part), manifest)
 
     def index_entries(self, resolved: ResolvedSnapshot) -> tuple[IndexEntry, ...]:
         """The hash indexes, deletion vector files and other index files of a version.

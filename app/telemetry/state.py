@@ -87,6 +87,16 @@ def process_families(memory_limit: int | None) -> list[Metric]:
         ),
         limit,
         CounterMetricFamily(
+            PREFIX + "memory_refusals",
+            "Loads and bodies that were refused since memory was short.",
+            value=PROCESS_MEMORY.refusals,
+        ),
+        CounterMetricFamily(
+            PREFIX + "memory_cache_shrinks",
+            "Times that all caches were made smaller since memory was short.",
+            value=PROCESS_MEMORY.shrinks,
+        ),
+        CounterMetricFamily(
             PREFIX + "cpu_seconds", "Processor time of the service.", value=used.user + used.system
         ),
         GaugeMetricFamily(PREFIX + "open_files", "Open file descriptors.", _open_files()),

@@ -29,12 +29,13 @@ def open_service(
     *,
     disk: DiskTier | None = None,
     time_zone: str | None = "UTC",
+    cache_bytes: CacheBytes | None = None,
 ) -> IndexService:
     """A service of one warehouse, named ``golden``."""
     warehouse = Warehouse("golden", root.as_uri(), allow_external=allow_external, disk=disk)
     return IndexService(
         {"golden": warehouse},
-        cache_bytes=CacheBytes(),
+        cache_bytes=cache_bytes or CacheBytes(),
         limits=Limits(),
         time_zone=time_zone,
         disk=disk,

@@ -172,6 +172,8 @@ class IndexFilter:
                 check_deadline()
                 self._evaluate(state, int(some[at]), stacked.index.file_index(stacked.places[at]), affordable)
             self._narrowing.append((affordable, some[found.answers == Answer.ROWS]))
+            # Or the next indexes would be loaded beside these.
+            del stacked
 
     def _ask_rows(self, state: PlanState, files: NDArray[np.int64], predicate: BoundPredicate) -> None:
         """Asks single files for their rows."""

@@ -74,7 +74,8 @@ class Planner:
         prune_partitions(state, version)
         BucketPruning(version, self.warnings).prune(state)
         values = ValueFilter.of(version)
-        indexes = IndexFilter(version, FileIndexes(version), self.warnings, self.effort)
+        file_indexes = FileIndexes(version)
+        indexes = IndexFilter(version, file_indexes, self.warnings, self.effort)
         joined = None
         if version.schema.options.data_evolution:
             joined = judge_groups(state, state.left(), values, indexes)
@@ -95,6 +96,7 @@ class Planner:
             keep_first_rows(state, request.top_n, names, values.bounds, indexes)
         elif request.limit is not None:
             enough_for_limit(state, request.limit)
+        self.warnings += file_indexes.warnings()
         return state
 
     @property

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from app.file_index.container import FileIndex
     from app.file_index.index_choice import WantedIndexes
     from app.planning.version.version import Version
+    from app.table.manifests.derived import Derived
     from app.table.manifests.manifest import Manifest
+    from app.types.bytes_column import BytesColumn
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,6 +54,8 @@ class FileIndexes:
 
     version: Version
     _beside: dict[int, SideIndexes] = field(default_factory=dict)
+    _apart: set[int] = field(default_factory=set)
+    """Numbers of manifests whose embedded indexes were loaded by themselves."""
 
     def has_index(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of ascending ``files`` have an index.
@@ -95,7 +99,7 @@ class FileIndexes:
             positions = np.arange(part.start, part.stop)
             embedded = ~manifest.embedded_indexes.is_null[rows]
             if embedded.any():
-                yield Stacked(positions[embedded], _embedded(manifest), rows[embedded])
+                yield Stacked(positions[embedded], self._embedded(number, manifest), rows[embedded])
             if not embedded.all():
                 beside = positions[~embedded]
                 for at, index, places in self._side(number).stacks(rows[~embedded], wanted):
@@ -114,6 +118,18 @@ class FileIndexes:
                     found = error
                 yield file, found
 
+    def warnings(self) -> list[str]:
+        """What the caller has to know of how indexes were loaded."""
+        if not self._apart:
+            return []
+        size = sum(size or 0 for _, size in self.version.manifest_files())
+        told = (
+            f"indexes embedded in {len(self._apart)} manifests are read again for each plan that asks them: "
+            f"the version's manifests ({size} bytes) are too large to be kept beside those of other tables, "
+            "unless PAIMON_INDEX_CACHE_MANIFESTS_BYTES gets more memory"
+        )
+        return [told]
+
     def failures(self, files: NDArray[np.int64]) -> Iterator[tuple[int, PaimonIndexError]]:
         """Why indexes of ascending ``files`` could not be read, as far as somebody asked for them."""
         for number, part, rows in self.version.files().by_manifest(files):
@@ -122,6 +138,15 @@ class FileIndexes:
                 failed = np.isin(rows, list(found))
                 for file, row in zip(files[part][failed].tolist(), rows[failed].tolist(), strict=True):
                     yield file, found[row]
+
+    def _embedded(self, number: int, manifest: Manifest) -> StackedIndex:
+        """The indexes embedded in a manifest; positions are its rows."""
+        if manifest.embedded_digests is None:
+            return _stacked(manifest.embedded_indexes, manifest.derived)
+        # Of these there is one at a time, since all of them may be more than there is memory for.
+        self._apart.add(number)
+        apart = self.version.table.embedded_indexes(self.version.manifest_files()[number])
+        return _stacked(apart.column, apart.derived)
 
     def _side(self, number: int) -> SideIndexes:
         if number not in self._beside:
@@ -144,14 +169,11 @@ def open_declared(version: Version) -> None:
             continue
         bounds.values(column, files.all())
         for manifest in files.manifests:
-            if not manifest.embedded_indexes.is_null.all():
-                _embedded(manifest).open(column.name, kind, column.type)
+            if manifest.embedded_digests is None and not manifest.embedded_indexes.is_null.all():
+                _stacked(manifest.embedded_indexes, manifest.derived).open(column.name, kind, column.type)
 
 
-def _embedded(manifest: Manifest) -> StackedIndex:
-    """The indexes embedded in a manifest; positions are its rows."""
-    return manifest.derived.get_or_make(
-        "embedded indexes",
-        lambda: StackedIndex.read(manifest.embedded_indexes),
-        lambda index: index.own_nbytes,
+def _stacked(embedded: BytesColumn, derived: Derived) -> StackedIndex:
+    return derived.get_or_make(
+        "embedded indexes", lambda: StackedIndex.read(embedded), lambda index: index.own_nbytes
     )

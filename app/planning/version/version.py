@@ -62,12 +62,14 @@ class Version:
     def manifests(self) -> tuple[Manifest, ...]:
         """The version's manifests, read at the first call; they stay for the request.
 
+        Those of a table that is too large for the cache lack the indexes embedded in them.
+
         Raises:
             SnapshotExpiredError: the version went away.
             CorruptMetadataError: one of its manifests is damaged.
         """
         if self._manifests is None:
-            self._manifests = self.table.manifests(self.resolved)
+            self._manifests = self.table.manifests(self.resolved, whole=False)
         return self._manifests
 
     def manifest_files(self) -> tuple[ManifestFile, ...]:

@@ -18,13 +18,14 @@ from app.predicates.spark_text import (
     to_double,
 )
 from app.predicates.sql.times import TIME_TYPES, cast_to_time, time_literal
+from app.predicates.sql.tokens import LIST_ITEM
 from app.predicates.unbound import Literal, LiteralKind
 from app.types import TypeRoot
 from app.types.data_types import DataType
 from app.types.values import integer_range, nearest_float32, to_float32
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from app.types.session_zone import SessionZone
 
@@ -88,6 +89,22 @@ def read_number(text: str, position: int) -> Literal:
             f"{text:.100} is out of the range of {'FLOAT' if is_float else 'DOUBLE'}", position=position
         )
     return Literal(LiteralKind.FLOAT if is_float else LiteralKind.DOUBLE, value, position)
+
+
+def read_list(text: str, position: int) -> Iterator[Literal]:
+    """Reads the values of a LIST token.
+
+    Args:
+        text: of the token.
+        position: where it starts.
+    """
+    for found in LIST_ITEM.finditer(text):
+        item = found[0]
+        if item[0] == "'":
+            yield Literal(LiteralKind.STRING, item[1:-1], position + found.start())
+        else:
+            # As for other numbers, the position is that of the digits.
+            yield Literal(LiteralKind.NUMBER, Decimal(item), position + found.start() + (item[0] == "-"))
 
 
 def negate(literal: Literal) -> Literal | None:

@@ -20,6 +20,7 @@ from app.predicates.sql.cursor import Cursor
 from app.predicates.sql.literals import (
     cast_literal,
     negate,
+    read_list,
     read_number,
     read_string,
     typed_literal,
@@ -69,6 +70,16 @@ class OperandReader(Cursor):
         if isinstance(found, Literal):
             self.literals += 1
         return found if closed else None
+
+    def listed(self) -> list[Literal] | None:
+        """Reads the values of a LIST token; None if none stands here."""
+        token = self._tokens[self._at]
+        if token.kind is not TokenKind.LIST:
+            return None
+        self._at += 1
+        found = list(read_list(token.text, token.start))
+        self.literals += len(found)
+        return found
 
     def _bare_operand(self) -> Operand | None:
         token, behind = self._tokens[self._at], self._tokens[min(self._at + 1, len(self._tokens) - 1)]

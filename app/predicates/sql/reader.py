@@ -22,7 +22,7 @@ from app.errors import FilterError
 from app.predicates.limits import DEFAULT_LIMITS, FilterLimits, LiteralCount
 from app.predicates.sql.expressions import QUERIES, read_expression
 from app.predicates.sql.tests import read_test
-from app.predicates.sql.tokens import Token, TokenKind, tokenize
+from app.predicates.sql.tokens import Token, TokenKind, tokenize, without_lists
 from app.predicates.unbound import And, Not, Or, Predicate
 
 if TYPE_CHECKING:
@@ -165,6 +165,7 @@ class _Reader:
         test = read_test(tokens, text, self._count, self._zone)
         if test is not None:
             return test
+        tokens = without_lists(tokens, self._count.limits)
         self._count.add(sum(token.kind in (TokenKind.STRING, TokenKind.NUMBER) for token in tokens))
         return read_expression(tokens, text)
 

@@ -204,10 +204,13 @@ class _TestReader:
         if self._operands.take(")"):
             raise FilterError("IN takes one or more values", position=left.position)
         while True:
-            literal = self._operands.operand()
-            if not isinstance(literal, Literal):
-                return None
-            listed.append(literal)
+            if (several := self._operands.listed()) is not None:
+                listed += several
+            else:
+                literal = self._operands.operand()
+                if not isinstance(literal, Literal):
+                    return None
+                listed.append(literal)
             if not self._operands.take(","):
                 break
         return self._leaf(Operator.IN, left, *listed) if self._operands.take(")") else None

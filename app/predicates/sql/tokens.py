@@ -9,6 +9,8 @@ STRING      ``'..'`` or ``".."`` with backslash escapes, ``r'..'`` or ``r".."`` 
             are two strings here, since Spark's versions disagree about them
 NUMBER      digits with an optional point, exponent and suffix (``L S Y D F BD``)
 SYMBOL      an operator of several characters (shifts excepted), or any other single character
+LIST        several plain numbers, or several plain strings, with commas between them, behind ``IN (``: long
+            lists would be several tokens a value
 END         one token behind the last
 ==========  ==============================================================================================
 
@@ -24,10 +26,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 from app.errors import FilterError, LimitExceededError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from app.predicates.limits import FilterLimits
 
 _TOKENS_PER_LITERAL: Final = 12
 """``m['k'] = CAST('1.20' AS DECIMAL(12, 2)) OR`` has about so many; more tokens than that are no filter."""
+_TOKENS_BEFORE_LIST: Final = 2
 
 
 @final
@@ -39,6 +44,7 @@ class TokenKind(Enum):
     STRING = "string"
     NUMBER = "number"
     SYMBOL = "symbol"
+    LIST = "list"
     END = "end"
 
 
@@ -82,6 +88,12 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_LIST_ITEM: Final = r"(?:-?[0-9]{1,18}+(?:\.[0-9]{1,18}+)?+|'[^'\\]*+')"
+LIST_ITEM: Final = re.compile(_LIST_ITEM)
+"""A value in the text of a LIST: a number with its sign, or a string without escapes in its quotes."""
+# Of either kind, but what stands behind the last one decides whether it was plain. One match takes no more
+# values than other threads may wait for.
+_LIST: Final = re.compile(rf"\s*+((?:{_LIST_ITEM}\s*+,\s*+){{7,999}}{_LIST_ITEM})(?=\s*+[,)])")
 _COMMENT_EDGE: Final = re.compile(r"/\*|\*/")
 _OPENERS: Final = {"'": "string", '"': "string", "`": "quoted name"}
 
@@ -94,26 +106,60 @@ def tokenize(text: str, limits: FilterLimits) -> list[Token]:
         LimitExceededError: there are far more tokens than the allowed literals need.
     """
     tokens: list[Token] = []
-    most = _TOKENS_PER_LITERAL * (limits.literals + 100)
     at = 0
     while at < len(text):
-        found = _TOKEN.match(text, at)
-        group = found.lastgroup if found else None
-        if found is None or group == "comment":
-            at = _comment_end(text, at)
-            continue
-        if group != "blank" and group is not None:
-            piece = found.group()
-            if piece in _OPENERS:
-                raise FilterError(f"this {_OPENERS[piece]} does not end", position=at)
-            kind = TokenKind[group]
-            word = piece.upper() if kind is TokenKind.WORD else piece if kind is TokenKind.SYMBOL else ""
-            tokens.append(Token(kind, piece, at, word))
-            if len(tokens) > most:
-                raise LimitExceededError(f"the filter has more than {most} words and signs", limit=most)
-        at = found.end()
+        if _begins_list(tokens) and (listed := _LIST.match(text, at)):
+            tokens.append(Token(TokenKind.LIST, listed[1], listed.start(1), ""))
+            at = listed.end()
+        at = _add_token(tokens, text, at, limits)
     tokens.append(Token(TokenKind.END, "", len(text), ""))
     return tokens
+
+
+def without_lists(tokens: Sequence[Token], limits: FilterLimits) -> list[Token]:
+    """The same tokens with those of each value in place of a LIST.
+
+    Raises:
+        LimitExceededError: there are far more tokens than the allowed literals need.
+    """
+    found: list[Token] = []
+    for token in tokens:
+        if token.kind is not TokenKind.LIST:
+            found.append(token)
+            continue
+        at = 0
+        listed: list[Token] = []
+        while at < len(token.text):
+            at = _add_token(listed, token.text, at, limits)
+        found += (each._replace(start=token.start + each.start) for each in listed)
+    return found
+
+
+def _begins_list(tokens: list[Token]) -> bool:
+    """Whether values of a list may follow: behind ``IN (``, or behind values and a comma."""
+    if len(tokens) < _TOKENS_BEFORE_LIST:
+        return False
+    before, last = tokens[-2:]
+    return (last.word == "(" and before.word == "IN") or (last.word == "," and before.kind is TokenKind.LIST)
+
+
+def _add_token(tokens: list[Token], text: str, at: int, limits: FilterLimits) -> int:
+    """Adds the token that starts at ``at``, if one does; tells where to go on."""
+    found = _TOKEN.match(text, at)
+    group = found.lastgroup if found else None
+    if found is None or group == "comment":
+        return _comment_end(text, at)
+    if group != "blank" and group is not None:
+        piece = found.group()
+        if piece in _OPENERS:
+            raise FilterError(f"this {_OPENERS[piece]} does not end", position=at)
+        kind = TokenKind[group]
+        word = piece.upper() if kind is TokenKind.WORD else piece if kind is TokenKind.SYMBOL else ""
+        tokens.append(Token(kind, piece, at, word))
+        most = _TOKENS_PER_LITERAL * (limits.literals + 100)
+        if len(tokens) > most:
+            raise LimitExceededError(f"the filter has more than {most} words and signs", limit=most)
+    return found.end()
 
 
 def _comment_end(text: str, start: int) -> int:

@@ -70,7 +70,7 @@ def _identities(selections: Sequence[Selection]) -> pa.FixedSizeBinaryArray:
         np.concatenate([manifest.levels[rows] for manifest, rows in selections]),
         _codes(_strings(manifest.file_names, rows) for manifest, rows in selections),
         list_codes(pa.concat_arrays([_extra_files(manifest, rows) for manifest, rows in selections]))[0],
-        _codes(_strings(manifest.embedded_indexes, rows) for manifest, rows in selections),
+        _codes(_strings(_embedded(manifest), rows) for manifest, rows in selections),
         _codes(_strings(manifest.external_paths, rows) for manifest, rows in selections),
     ]
     numbers = np.column_stack(parts).astype(np.int32)
@@ -90,6 +90,11 @@ def _partitions(manifest: Manifest, rows: NDArray[np.int64]) -> pa.LargeBinaryAr
 def _extra_files(manifest: Manifest, rows: NDArray[np.int64]) -> pa.LargeListArray:
     lists = pa.LargeListArray.from_arrays(manifest.extra_file_starts, manifest.extra_files.to_arrow())
     return lists.take(pa.array(rows))
+
+
+def _embedded(manifest: Manifest) -> BytesColumn:
+    """The embedded indexes, or digests of them; the manifests of a version have either all or none."""
+    return manifest.embedded_indexes if manifest.embedded_digests is None else manifest.embedded_digests
 
 
 def _strings(column: BytesColumn, rows: NDArray[np.int64]) -> pa.LargeBinaryArray:

@@ -35,11 +35,12 @@ as an object (:mod:`app.table.manifests.manifest_entry`).
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import pyarrow as pa
+from xxhash import xxh3_128_digest
 
 from app.errors import CorruptMetadataError
 from app.table.avro.apart import ColumnApart
@@ -131,12 +132,14 @@ class Manifest:
         extra_files: UTF-8, names of all files one behind the other.
         creation_times: milliseconds.
         delete_row_counts: rows that retract a key.
-        embedded_indexes: null where there is none.
+        embedded_indexes: null where there is none. In a manifest without them (:meth:`without_embedded`) the
+            bytes are missing, their lengths are not.
         file_sources: int8, values of :class:`FileSource`, -1 where unknown.
         value_statistics_columns: none where it is every column.
         external_paths: UTF-8, null where the file lies in its bucket directory.
         first_row_ids: ids of first rows.
         write_columns: none where it is every column.
+        embedded_digests: stand for ``embedded_indexes`` where the bytes of these are missing, else None.
         derived: what was computed of the columns.
     """
 
@@ -167,6 +170,7 @@ class Manifest:
     external_paths: BytesColumn
     first_row_ids: OptionalIntegers
     write_columns: NameLists
+    embedded_digests: BytesColumn | None = None
     derived: Derived = field(default_factory=Derived)
 
     @classmethod
@@ -212,6 +216,24 @@ class Manifest:
             external_paths=files.strings("_EXTERNAL_PATH"),
             first_row_ids=files.optional_integers("_FIRST_ROW_ID"),
             write_columns=NameLists.of(files.lists("_WRITE_COLS", pa.string())),
+        )
+
+    @classmethod
+    def parse_without_embedded(cls, data: Buffer) -> Self:
+        """Reads a manifest, and keeps of its embedded indexes only what tells them apart; errors as above."""
+        return cls.parse(data).without_embedded()
+
+    def without_embedded(self) -> Self:
+        """The same without the bytes of embedded indexes, whose entries then have none."""
+        whole = self.embedded_indexes
+        views = (whole.view(row) for row in range(len(whole)))
+        digests = BytesColumn.of(None if view is None else xxh3_128_digest(view) for view in views)
+        return replace(
+            self,
+            decoded_bytes=self.decoded_bytes - whole.data.nbytes + digests.data.nbytes,
+            embedded_indexes=BytesColumn(np.zeros(0, np.uint8), np.zeros_like(whole.starts), whole.lengths),
+            embedded_digests=digests,
+            derived=Derived(),
         )
 
     @property
@@ -262,7 +284,7 @@ class Manifest:
             extra_files=tuple(_text(self.extra_files, each) for each in extra_files),
             creation_time_millis=self.creation_times[row],
             delete_row_count=self.delete_row_counts[row],
-            embedded_index=self.embedded_indexes[row],
+            embedded_index=None if self.embedded_digests is not None else self.embedded_indexes[row],
             file_source=None if source == _UNKNOWN_SOURCE else FileSource(source),
             value_statistics_columns=self.value_statistics_columns[row],
             external_path=None if self.external_paths.lengths[row] < 0 else _text(self.external_paths, row),
@@ -276,6 +298,30 @@ class Manifest:
             int(self.total_buckets[row]),
             file,
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EmbeddedIndexes:
+    """The file indexes embedded in a manifest, without the rest of it.
+
+    Attributes:
+        column: as :attr:`Manifest.embedded_indexes`.
+        derived: what was computed of them.
+    """
+
+    column: BytesColumn
+    derived: Derived = field(default_factory=Derived)
+
+    @classmethod
+    def parse(cls, data: Buffer) -> Self:
+        """Reads them from a manifest; errors as of :meth:`Manifest.parse`."""
+        _, column = read_columns_apart(data, _RECORD, EMBEDDED)
+        return cls(column)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        return _MEMORY_PER_MANIFEST + self.column.nbytes + self.derived.nbytes
 
 
 def _check(entries: RecordColumns, files: RecordColumns) -> None:

@@ -1,0 +1,80 @@
+"""Tables whose manifests are too large for the cache: embedded indexes are loaded one manifest at a time."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from app.planning.request.limits import CacheBytes
+from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector, TableRef
+from benchmarks.events import DATABASE, TABLE, Indexed, Layout
+from benchmarks.synthetic import write_table
+from tests import golden_tables
+from tests.planning.copied_tables import golden_ref, open_service
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from app.planning.plan.answers import Plan
+    from app.planning.service import IndexService
+    from tests.golden_tables import GoldenWarehouse
+
+MANIFESTS = 5
+FILES = 400
+EVENTS = TableRef("golden", DATABASE, TABLE)
+READ_AGAIN = "are read again for each plan"
+
+
+@pytest.fixture(scope="module")
+def small(golden: GoldenWarehouse) -> Iterator[IndexService]:
+    """Knows all golden tables, and keeps no manifest."""
+    rooms = CacheBytes(manifests=1, plans=0)
+    with closing(open_service(golden.root, golden.allow_external(), cache_bytes=rooms)) as service:
+        yield service
+
+
+@pytest.mark.parametrize("table", golden_tables.tables())
+def test_the_plans_are_the_same(service: IndexService, small: IndexService, table: str) -> None:
+    queries = [query["filter_sql"] for query in golden_tables.expected(table).get("queries", ())]
+
+    for written in (None, *queries[:: max(1, len(queries) // 5)]):
+        request = PlanRequest(filter=written, selection=SelectionForm.RANGES, explain=True)
+        found, expected = small.plan(golden_ref(table), request), service.plan(golden_ref(table), request)
+
+        assert [*found.files] == [*expected.files]
+        assert [*found.skipped_files] == [*expected.skipped_files]
+        assert found.summary == expected.summary
+        assert [each for each in found.warnings if READ_AGAIN not in each] == [*expected.warnings]
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One table with a bloom filter in its manifests for each file."""
+    root = tmp_path_factory.mktemp("events")
+    write_table(root, Layout(Indexed.KEYS), FILES, MANIFESTS)
+    return root
+
+
+def plan(warehouse: Path, manifests: int) -> tuple[Plan, int]:
+    """A plan that asks every bloom filter, and the bytes of manifests that are kept after it."""
+    with closing(open_service(warehouse, cache_bytes=CacheBytes(manifests=manifests))) as service:
+        service.warm(service.resolve(EVENTS, SnapshotSelector()))
+        found = service.plan(EVENTS, PlanRequest(filter="id = 12345"))
+        return found, service.cache_statistics()["manifests"]["bytes"]
+
+
+def test_a_plan_says_that_indexes_are_read_again(warehouse: Path) -> None:
+    stored = sum(each.stat().st_size for each in warehouse.glob("*/*/manifest/manifest-[0-9]*"))
+    found, kept = plan(warehouse, stored)
+    roomy, kept_by_roomy = plan(warehouse, 4 * stored)
+
+    assert [*found.files] == [*roomy.files]
+    assert found.summary.skipped_by == roomy.summary.skipped_by
+    (warning,) = found.warnings
+    assert f"embedded in {MANIFESTS} manifests {READ_AGAIN}" in warning
+    assert not roomy.warnings
+    # What is left of manifests stays, and of their indexes what there is room for.
+    assert 0 < kept <= stored < kept_by_roomy
