@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from app.api.bodies import AssignBody, LookupBody
 from app.api.documents import AssignmentAnswer, BucketList, BucketLookup
-from app.api.encoding import Entry, NextToken, encode_assignment, encode_buckets, encode_lookup
+from app.api.encoding import JsonMembers, NextToken, encode_assignment, encode_buckets, encode_lookup
 from app.api.json_body import JsonBody
 from app.api.openapi import operation
 from app.api.paging import Window
@@ -32,7 +32,7 @@ async def lookup(
     question = Question(runtime, table, "lookup", body, request.headers.getlist("if-none-match"))
     wanted = body.to_lookup()
 
-    def compute(version: Version, _window: Window, _token: NextToken) -> Entry:
+    def compute(version: Version, _window: Window, _token: NextToken) -> JsonMembers:
         return encode_lookup(runtime.service.lookup_version(version, wanted))
 
     return await runtime.run(lambda: question.answer(compute))

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from app.api.bodies import DeletionsBody
 from app.api.documents import DeletionsPage
-from app.api.encoding import Entry, Form, NextToken, encode_deletions
+from app.api.encoding import JsonMembers, NextToken, SelectionEncoding, encode_deletions
 from app.api.json_body import JsonBody
 from app.api.openapi import operation
 from app.api.paging import Window
@@ -31,9 +31,9 @@ async def deletions(
     """List the deleted positions of data files."""
     question = Question(runtime, table, "deletions", body, request.headers.getlist("if-none-match"))
     wanted = body.to_request()
-    form = Form(SelectionForm(body.encoding), runtime.settings.positions)
+    form = SelectionEncoding(SelectionForm(body.encoding), runtime.settings.positions)
 
-    def compute(version: Version, window: Window, token: NextToken) -> Entry:
+    def compute(version: Version, window: Window, token: NextToken) -> JsonMembers:
         answer = runtime.service.deletions_version(version, wanted)
         return encode_deletions(answer, window, form, token)
 

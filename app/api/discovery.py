@@ -20,7 +20,7 @@ from app.api.discovery_documents import (
     TableList,
     TagList,
 )
-from app.api.encoding import Entry, NextToken, encode_index_files, encode_schemas
+from app.api.encoding import JsonMembers, NextToken, encode_index_files, encode_schemas
 from app.api.listings import Listing
 from app.api.negotiation import PlanFormat
 from app.api.openapi import operation
@@ -110,7 +110,7 @@ async def schemas(table: Table, query: Annotated[SchemasQuery, Query()], runtime
     """List a table's schemas, the oldest first, with the full types of their columns."""
     question = Question(runtime, table, "schemas", query)
 
-    def compute(version: Version, window: Window, token: NextToken) -> Entry:
+    def compute(version: Version, window: Window, token: NextToken) -> JsonMembers:
         return encode_schemas(runtime.service.schemas(version), window, token)
 
     return await runtime.run(lambda: question.answer(compute))
@@ -160,7 +160,7 @@ async def index_files(table: Table, query: Annotated[IndexFilesQuery, Query()], 
     """List the live entries of a table's index manifest."""
     question = Question(runtime, table, "index-files", query)
 
-    def compute(version: Version, window: Window, token: NextToken) -> Entry:
+    def compute(version: Version, window: Window, token: NextToken) -> JsonMembers:
         entries = runtime.service.index_files(version, query.type)
         return encode_index_files(version.snapshot_id, entries, window, token)
 

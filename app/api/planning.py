@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from app.api.bodies import PlanBody
 from app.api.documents import PlanAnswer
-from app.api.encoding import Entry, Form, NextToken, encode_plan
+from app.api.encoding import JsonMembers, NextToken, SelectionEncoding, encode_plan
 from app.api.json_body import JsonBody
 from app.api.negotiation import PlanFormat, preferred_format
 from app.api.openapi import operation
@@ -40,9 +40,9 @@ async def plan(
     known = request.headers.getlist("if-none-match")
     question = Question(runtime, table, "plan", body, known, {"Vary": "Accept"})
     wanted = body.to_request()
-    form = Form(wanted.selection, runtime.settings.positions)
+    form = SelectionEncoding(wanted.selection, runtime.settings.positions)
 
-    def page(version: Version, window: Window, token: NextToken) -> Entry:
+    def page(version: Version, window: Window, token: NextToken) -> JsonMembers:
         answer = runtime.service.plan_version(version, wanted)
         return encode_plan(answer, window, form, token, explain=wanted.explain)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from app.api.bodies import VersionedBody
-    from app.api.encoding import Entry, NextToken
+    from app.api.encoding import JsonMembers, NextToken
     from app.api.runtime import Runtime
     from app.planning.request.requests import TableRef
     from app.planning.version.version import Version
@@ -54,7 +54,7 @@ class Question:
     if_none_match: Sequence[str] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
 
-    def answer(self, compute: Callable[[Version, Window, NextToken], Entry]) -> Response:
+    def answer(self, compute: Callable[[Version, Window, NextToken], JsonMembers]) -> Response:
         """The JSON answer: what ``compute`` gives for the version and the page, or 304 without asking it.
 
         Raises:

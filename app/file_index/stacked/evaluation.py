@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from app.file_index.answers.conditions import Condition
     from app.file_index.answers.file_answers import Answers
     from app.file_index.index_kinds import IndexKind
-    from app.file_index.stacked.decisions import Trace
+    from app.file_index.stacked.decisions import DecisionTrace
     from app.file_index.stacked.index import OpenedStack, StackedIndex
     from app.predicates.model import BoundPredicate
 
@@ -39,7 +39,7 @@ def decide_files(
     index: StackedIndex,
     files: NDArray[np.int64],
     row_counts: NDArray[np.int64],
-    trace: Trace | None = None,
+    trace: DecisionTrace | None = None,
 ) -> FileDecisions:
     """Decides which files can have rows that satisfy a predicate.
 
@@ -78,7 +78,7 @@ class _Evaluation:
     index: StackedIndex
     files: NDArray[np.int64]
     row_counts: NDArray[np.int64]
-    trace: Trace | None
+    trace: DecisionTrace | None
     failed: NDArray[np.bool_]
     answered: NDArray[np.bool_]
     errors: dict[int, CorruptIndexError]
