@@ -31,7 +31,7 @@ class IndexCaches:
 
 @dataclass(frozen=True, slots=True)
 class IndexSource:
-    """Loads the index files of one version of one table.
+    """Where the index files of one version of one table lie, and who reads them.
 
     Attributes:
         warehouse: where they lie.
