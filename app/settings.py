@@ -75,6 +75,7 @@ class Settings(BaseSettings):
     filter_depth: Annotated[int, Field(gt=0, le=_DEEPEST_FILTER)] = _LIMITS.filter_depth
     filter_literals: Positive = _LIMITS.filter_literals
     files_named: Positive = _LIMITS.files_named
+    max_staleness_ms: Annotated[int, Field(ge=0)] = _LIMITS.staleness_ms
     positions: Positive = 10_000_000
     page_size: Positive = 10_000
     page_size_max: Positive = 100_000
@@ -194,7 +195,7 @@ class Settings(BaseSettings):
     @property
     def limits(self) -> Limits:
         """The planner's share of the limits."""
-        return Limits(self.filter_depth, self.filter_literals, self.files_named)
+        return Limits(self.filter_depth, self.filter_literals, self.files_named, self.max_staleness_ms)
 
     @property
     def cache_capacities(self) -> dict[str, int | None]:

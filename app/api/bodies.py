@@ -109,6 +109,11 @@ class VersionedBody(Body):
     tag: Name | None = None
     timestamp_millis: Count | None = None
     branch: Name | None = None
+    max_staleness_ms: Count | None = Field(
+        None,
+        description="The answer may be about the snapshot that was the latest so many milliseconds ago; then "
+        "storage is not asked for a newer one. 0 is the latest now. Absent: the service's default.",
+    )
 
     @model_validator(mode="after")
     def _one_version(self) -> Self:
@@ -118,7 +123,13 @@ class VersionedBody(Body):
 
     def selector(self) -> SnapshotSelector:
         """The version that is asked for."""
-        return SnapshotSelector(self.snapshot_id, self.tag, self.timestamp_millis, self.branch)
+        return SnapshotSelector(
+            self.snapshot_id,
+            self.tag,
+            self.timestamp_millis,
+            self.branch,
+            max_staleness_ms=self.max_staleness_ms,
+        )
 
 
 class PagedBody(VersionedBody):

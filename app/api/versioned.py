@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from app.planning.version.version import Version
 
 _PAGE_MEMBERS = {"page_size", "page_token"}
+# Which page, and how new; neither changes what the answer about a version is.
+_BESIDE_THE_QUESTION = _PAGE_MEMBERS | {"max_staleness_ms"}
 _TAG = re.compile(r'(?:W/)?("[^"]*")')
 _RELEASE = __version__.encode()
 
@@ -76,7 +78,8 @@ class Question:
                 content = write_json(entry)
             return Response(content, headers=headers, media_type="application/json")
 
-        return self._unless_known(digest(key.identity, request, repr(window).encode(), _RELEASE), write)
+        tag = digest(key.identity, request, repr(window).encode(), _RELEASE)
+        return self._unless_known(version, tag, write)
 
     def stream(self, media_type: str, compute: Callable[[Version], Iterator[bytes]]) -> Response:
         """The whole answer in pieces: what ``compute`` gives for the version, or 304 without asking it.
@@ -95,12 +98,14 @@ class Question:
             return PieceStream(self.runtime, compute(version), media_type=media_type, headers=headers)
 
         tag = digest(_key(version).identity, self._digest(), media_type.encode(), _RELEASE)
-        return self._unless_known(tag, write)
+        return self._unless_known(version, tag, write)
 
-    def _unless_known(self, tag: bytes, write: Callable[[Mapping[str, str]], Response]) -> Response:
+    def _unless_known(
+        self, version: Version, tag: bytes, write: Callable[[Mapping[str, str]], Response]
+    ) -> Response:
         """304 for a caller who has the answer of this tag, else what ``write`` makes with these headers."""
         etag = f'"{tag.hex()}"'
-        headers = {"ETag": etag, **self.headers}
+        headers = {"ETag": etag, "X-Snapshot-Age-Ms": f"{version.resolved.age_ms:.0f}", **self.headers}
         return (
             Response(status_code=304, headers=headers)
             if is_known(etag, self.if_none_match)
@@ -134,7 +139,7 @@ class Question:
         members: dict[str, object] = {
             name: value.model_dump() if isinstance(value, BaseModel) else value
             for name, value in self.body
-            if name not in _PAGE_MEMBERS
+            if name not in _BESIDE_THE_QUESTION
         }
         # Replicas may have other defaults.
         members["time_zone"] = self.runtime.service.time_zone(getattr(self.body, "time_zone", None))

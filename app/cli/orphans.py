@@ -38,7 +38,7 @@ def orphans(
     opened = Opened.warehouse_of(warehouse)
     ref = opened.table(table)
     files = OrphanFiles(
-        opened.service.resolve(ref, SnapshotSelector()).table,
+        opened.service.resolve(ref, SnapshotSelector(max_staleness_ms=0)).table,
         Maintenance(opened.service.warehouses[ref.warehouse]),
         Readers(opened.settings.read_threads, MemoryBudget.of(opened.settings).reads),
     )

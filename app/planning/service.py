@@ -159,6 +159,7 @@ class IndexService:
                 timestamp_millis=selector.timestamp_millis,
                 branch=selector.branch,
                 schema_id=selector.schema_id,
+                max_staleness_ms=self._staleness(selector),
             )
         warehouse = self._warehouse(ref.warehouse)
         source = IndexSource(warehouse, warehouse.readers, table.paths(resolved), self._indexes)
@@ -332,6 +333,10 @@ class IndexService:
     def _zone(self, named: str | None) -> SessionZone | None:
         name = self.time_zone(named)
         return None if name is None else session_zone(name)
+
+    def _staleness(self, selector: SnapshotSelector) -> int:
+        asked = selector.max_staleness_ms
+        return self._limits.staleness_ms if asked is None else asked
 
     def _check_named(self, files: Sequence[object] | None) -> None:
         limit = self._limits.files_named

@@ -126,7 +126,7 @@ class Watch:
         table = watched.table
         name = f"{table.warehouse}.{table.database}.{table.table}"
         try:
-            version = self._service.resolve(table, SnapshotSelector())
+            version = self._service.resolve(table, SnapshotSelector(max_staleness_ms=0))
             if version.identity != watched.identity:
                 self._service.warm(version)
         except NotFoundError:

@@ -7,9 +7,10 @@ Decoders take bytes (``TableSchema.parse``, ``Snapshot.parse``, ``ManifestList.p
 from app.table.catalog import Catalog
 from app.table.metadata_files import TableReader
 from app.table.orphans import Orphan, OrphanFiles, OrphanKind, Orphans, Removal
+from app.table.resolution import ResolvedSnapshot
 from app.table.schema.schema import BucketMode, TableSchema
 from app.table.snapshot import Snapshot
-from app.table.table import ResolvedSnapshot, Table
+from app.table.table import Table
 
 __all__ = [
     "BucketMode",

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from app.storage import Readers
-    from app.table.storage import Storage
+    from app.table.storage import SmallFiles
 
 Parsed = TypeVar("Parsed")
 Content = TypeVar("Content")
@@ -83,6 +83,21 @@ def report_undecodable(path: str) -> None:
     observer().undecodable(next(found, FileFormat.SNAPSHOT))
 
 
+def snapshot_path(directory: str, snapshot_id: int) -> str:
+    """The file of a snapshot."""
+    return f"{directory}/snapshot/snapshot-{snapshot_id}"
+
+
+def schema_path(directory: str, schema_id: int) -> str:
+    """The file of a schema."""
+    return f"{directory}/schema/schema-{schema_id}"
+
+
+def tag_path(directory: str, name: str) -> str:
+    """The file of a tag."""
+    return f"{directory}/tag/tag-{name}"
+
+
 class References:
     """The versions that one directory of metadata names.
 
@@ -92,7 +107,7 @@ class References:
         what: names the table or branch in messages.
     """
 
-    def __init__(self, storage: Storage, directory: str, what: str) -> None:
+    def __init__(self, storage: SmallFiles, directory: str, what: str) -> None:
         self._storage = storage
         self._directory = directory
         self._what = what
@@ -108,9 +123,32 @@ class References:
             raise NotFoundError(f"there is no {self._what}")
         return ids
 
+    def newest_schema_id(self, seen: int, snapshot: Snapshot | None) -> int:
+        """Number of the newest schema, found without a listing.
+
+        Args:
+            seen: the newest one when somebody looked before. Numbers go up by one.
+            snapshot: the newest one, whose schema was there before it.
+        """
+        newest = seen
+        while self._is_there(self.schema_path(newest + 1)) or (snapshot and newest < snapshot.schema_id):
+            newest += 1
+        return newest
+
     def schema_path(self, schema_id: int) -> str:
         """The file of a schema."""
-        return f"{self._directory}/schema/schema-{schema_id}"
+        return schema_path(self._directory, schema_id)
+
+    def read_schema(self, schema_id: int) -> bytes:
+        """The content of a schema's file.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        try:
+            return self._storage.read(self.schema_path(schema_id))
+        except FileMissingError as error:
+            raise NotFoundError(f"{self._what} has no schema {schema_id}") from error
 
     def snapshot_ids(self) -> list[int]:
         """Numbers of the snapshots that are there, ascending."""
@@ -201,7 +239,7 @@ class References:
         if any(part in ("", ".", "..") for part in name.split("/")) or not name.isprintable():
             raise missing
         try:
-            path = f"{self._directory}/tag/tag-{name}"
+            path = tag_path(self._directory, name)
             return decode(path, self._storage.read(path), Snapshot.parse)
         except FileMissingError as error:
             raise missing from error
@@ -256,10 +294,18 @@ class References:
         if written is None:
             return None
         hinted = int(written.group(1))
-        return None if self._storage.exists(f"{path}/snapshot-{hinted + 1}") else hinted
+        return None if self._is_there(f"{path}/snapshot-{hinted + 1}") else hinted
+
+    def _is_there(self, path: str) -> bool:
+        # Asked whether something exists, libraries of object stores list, too; to read it costs one call.
+        try:
+            self._storage.read(path)
+        except FileMissingError:
+            return False
+        return True
 
     def _read_snapshot(self, snapshot_id: int) -> Snapshot:
-        path = f"{self._directory}/snapshot/snapshot-{snapshot_id}"
+        path = snapshot_path(self._directory, snapshot_id)
         snapshot = decode(path, self._storage.read(path), Snapshot.parse)
         if snapshot.id != snapshot_id:
             raise CorruptMetadataError(f"expected snapshot {snapshot_id}, found {snapshot.id}", path=path)

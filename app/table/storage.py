@@ -10,7 +10,22 @@ if TYPE_CHECKING:
     from app.types.roaring import Buffer
 
 
-class Storage(Protocol):
+class SmallFiles(Protocol):
+    """Files that are read as a whole, and names in directories."""
+
+    def read(self, path: str) -> bytes:
+        """The whole file.
+
+        Raises:
+            FileMissingError: there is none.
+            StorageError: it cannot be read.
+        """
+
+    def list_names(self, directory: str) -> list[str]:
+        """Names right below a directory, sorted; none if it is not there. ``""`` is the root."""
+
+
+class Storage(SmallFiles, Protocol):
     """Read access to one warehouse.
 
     Paths are relative to its root, or absolute URIs of external files.
@@ -23,14 +38,6 @@ class Storage(Protocol):
     @property
     def is_local(self) -> bool:
         """Whether all files lie on this machine, so that it takes no time to ask for one."""
-
-    def read(self, path: str) -> bytes:
-        """The whole file.
-
-        Raises:
-            FileMissingError: there is none.
-            StorageError: it cannot be read.
-        """
 
     def reading(self, path: str, size: int | None) -> AbstractContextManager[Buffer]:
         """The whole of a file that never changes, perhaps from a copy that was kept, for the time of a block.
@@ -45,9 +52,6 @@ class Storage(Protocol):
             FileMissingError: there is none.
             StorageError: it cannot be read.
         """
-
-    def list_names(self, directory: str) -> list[str]:
-        """Names right below a directory, sorted; none if it is not there. ``""`` is the root."""
 
     def exists(self, path: str) -> bool:
         """Whether there is such a file or directory."""

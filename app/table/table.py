@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from app.errors import (
-    CorruptMetadataError,
-    FileMissingError,
     NotFoundError,
     RequestError,
     SnapshotExpiredError,
@@ -19,44 +16,22 @@ from app.table.manifests.manifest import EmbeddedIndexes, Manifest
 from app.table.manifests.manifest_list import ManifestList
 from app.table.metadata_files import MetadataFiles
 from app.table.paths import TablePaths
-from app.table.references import References, decode
-from app.table.schema.schema import TableSchema
-from app.types.digest import content_digest
+from app.table.references import References
+from app.table.resolution import Versions, Wanted, read_schema
 
 if TYPE_CHECKING:
     from app.table.listings import Part
     from app.table.manifests.index_manifest import IndexEntry
     from app.table.manifests.manifest_list import ManifestFile
     from app.table.metadata_files import TableReader
+    from app.table.resolution import ResolvedSnapshot
+    from app.table.schema.schema import TableSchema
     from app.table.snapshot import Snapshot
 
 MAIN_BRANCH = "main"
 
 _WITHOUT_EMBEDDED = "without embedded indexes"
 _EMBEDDED = "embedded indexes"
-
-
-@dataclass(frozen=True, slots=True)
-class ResolvedSnapshot:
-    """A version of a table, and the schema that filters on it are about.
-
-    Attributes:
-        snapshot: None for a table or branch that has never been written to.
-        schema: the newest schema of the table or branch; that of the snapshot where an older version was
-            asked for.
-        branch: None for the main branch.
-        tag: the tag that was asked for, None otherwise.
-        directory: of the metadata: the table's, or the branch's.
-        identity: changes with anything that could change an answer: a snapshot number means something else
-            after a rollback, or when the table was dropped and made anew; so does a schema number.
-    """
-
-    snapshot: Snapshot | None
-    schema: TableSchema
-    branch: str | None
-    tag: str | None
-    directory: str
-    identity: str
 
 
 class Table:
@@ -85,6 +60,7 @@ class Table:
         timestamp_millis: int | None = None,
         branch: str | None = None,
         schema_id: int | None = None,
+        max_staleness_ms: int = 0,
     ) -> ResolvedSnapshot:
         """The version that a caller means; without arguments the latest.
 
@@ -94,6 +70,8 @@ class Table:
             timestamp_millis: the newest snapshot that was committed then or before.
             branch: of this branch rather than the main one.
             schema_id: filters are about this schema, as they were on an earlier page of the same answer.
+            max_staleness_ms: instead of the latest, one that was the latest so many milliseconds ago is good
+                enough; that takes no look at storage.
 
         Raises:
             NotFoundError: there is no such table, branch, snapshot, tag or schema.
@@ -102,23 +80,12 @@ class Table:
         """
         if sum(way is not None for way in (snapshot_id, tag, timestamp_millis)) > 1:
             raise RequestError("name at most one of snapshot_id, tag and timestamp_millis")
-        directory, references = self._references(branch)
-        snapshot: Snapshot | None
-        if snapshot_id is not None:
-            snapshot = references.snapshot(snapshot_id)
-        elif tag is not None:
-            snapshot = references.tag(tag)
-        elif timestamp_millis is not None:
-            snapshot = references.at_time(timestamp_millis)
-        else:
-            snapshot = references.latest()
-        if schema_id is None:
-            time_travel = snapshot is not None and (snapshot_id, tag, timestamp_millis) != (None, None, None)
-            schema_id = snapshot.schema_id if snapshot and time_travel else references.schema_ids()[-1]
-        schema = self._read_schema(references, schema_id)
-        facts = (self._storage.name, directory, snapshot.digest if snapshot else "", schema.digest)
-        identity = content_digest(*(fact.encode() for fact in facts))
-        return ResolvedSnapshot(snapshot, schema, branch, tag, directory, identity)
+        wanted = Wanted(snapshot_id, tag, timestamp_millis, schema_id)
+        return self._versions(branch).find(wanted, max_staleness_ms)
+
+    def forget_newest(self, resolved: ResolvedSnapshot) -> None:
+        """Has the next request look for the latest version, since this one has gone away."""
+        self._versions(resolved.branch).forget_newest(resolved)
 
     def snapshots(self, branch: str | None, after: int | None, count: int) -> Part[int, Snapshot]:
         """A part of the snapshots that are there, oldest first.
@@ -170,7 +137,7 @@ class Table:
             NotFoundError: there is no such table, branch or schema.
         """
         _, references = self._references(branch)
-        return self._read_schema(references, schema_id)
+        return read_schema(self._reader, references, schema_id)
 
     def schema(self, resolved: ResolvedSnapshot, schema_id: int) -> TableSchema:
         """The schema that a file of a snapshot was written with.
@@ -186,7 +153,7 @@ class Table:
         key = (self._storage.name, "schema", resolved.directory, schema_id, resolved.identity)
         try:
             schema: TableSchema = self._reader.metadata.get_or_load(
-                key, lambda: self._read_schema(references, schema_id)
+                key, lambda: read_schema(self._reader, references, schema_id)
             )
         except NotFoundError as error:
             raise SnapshotExpiredError(
@@ -318,26 +285,21 @@ class Table:
 
     def _references(self, branch: str | None) -> tuple[str, References]:
         """The directory of the metadata of the main branch or another, and the versions it names."""
+        directory, what = self._place(branch)
+        return directory, References(self._storage, directory, what)
+
+    def _versions(self, branch: str | None) -> Versions:
+        directory, what = self._place(branch)
+        return Versions(self._reader, directory, branch, what)
+
+    def _place(self, branch: str | None) -> tuple[str, str]:
+        """The directory of the metadata of the main branch or another, and its name in messages."""
         if branch is None or branch == MAIN_BRANCH:
-            return self.directory, References(self._storage, self.directory, self._what)
+            return self.directory, self._what
         what = f"branch {branch!r} of {self._what}"
         if not is_name(branch):
             raise NotFoundError(f"there is no {what}")
-        directory = f"{self.directory}/branch/branch-{branch}"
-        return directory, References(self._storage, directory, what)
-
-    def _read_schema(self, references: References, schema_id: int) -> TableSchema:
-        path = references.schema_path(schema_id)
-        try:
-            data = self._storage.read(path)
-        except FileMissingError as error:
-            raise NotFoundError(f"{self._what} has no schema {schema_id}") from error
-        schema: TableSchema = self._reader.metadata.get_or_load(
-            ("schema", content_digest(data)), lambda: decode(path, data, TableSchema.parse)
-        )
-        if schema.id != schema_id:
-            raise CorruptMetadataError(f"expected schema {schema_id}, found {schema.id}", path=path)
-        return schema
+        return f"{self.directory}/branch/branch-{branch}", what
 
 
 def is_name(text: str) -> bool:

@@ -64,8 +64,8 @@ class Storage:
 
 
 @contextmanager
-def serve(share: float) -> Iterator[Storage]:
-    """An empty bucket behind a proxy that spoils this share of all answers."""
+def serve(share: float = 0, delay_seconds: float = 0) -> Iterator[Storage]:
+    """An empty bucket behind a proxy that spoils this share of all answers, and delays them all."""
     context = multiprocessing.get_context("spawn")
     processes = []
 
@@ -79,7 +79,7 @@ def serve(share: float) -> Iterator[Storage]:
     try:
         options = {**_OPTIONS, "endpoint_url": f"http://127.0.0.1:{start(_run_server)}"}
         S3FileSystem(**options).mkdir(BUCKET)
-        yield Storage(f"http://127.0.0.1:{start(_run_proxy, options['endpoint_url'], share)}", options)
+        yield Storage(f"http://127.0.0.1:{start(_run_proxy, options['endpoint_url'], share, delay_seconds)}", options)
     finally:
         for process in processes:
             process.kill()
@@ -94,15 +94,16 @@ def _run_server(ready: Connection) -> None:
     threading.Event().wait()
 
 
-def _run_proxy(upstream: str, share: float, ready: Connection) -> None:
+def _run_proxy(upstream: str, share: float, delay_seconds: float, ready: Connection) -> None:
     with suppress(KeyboardInterrupt):
-        asyncio.run(_Proxy(upstream, share).run(ready))
+        asyncio.run(_Proxy(upstream, share, delay_seconds).run(ready))
 
 
 class _Proxy:
-    def __init__(self, upstream: str, share: float) -> None:
+    def __init__(self, upstream: str, share: float, delay_seconds: float) -> None:
         self._upstream = upstream
         self._share = share
+        self._delay_seconds = delay_seconds
         self._chance = random.Random(share)
         self._counts: Counter[str] = Counter()
 
@@ -126,6 +127,7 @@ class _Proxy:
 
     async def _pass_on(self, request: web.Request) -> web.StreamResponse:
         self._counts["requests"] += 1
+        await asyncio.sleep(self._delay_seconds)
         fault = self._chance.choice([*Fault]) if self._chance.random() < self._share else None
         if fault is not None:
             self._counts[fault] += 1

@@ -22,6 +22,7 @@ class VersionOptions(TypedDict, total=False):
     tag: str | None
     timestamp_millis: int | None
     branch: str | None
+    max_staleness_ms: int | None
 
 
 class SortKey(TypedDict, total=False):

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from app.table.catalog import Catalog
     from app.table.manifests.index_manifest import IndexEntry
     from app.table.manifests.manifest_entry import ManifestEntry
+    from app.table.resolution import ResolvedSnapshot
     from app.table.schema.schema import TableSchema
-    from app.table.table import ResolvedSnapshot, Table
+    from app.table.table import Table
     from app.types import DataField
 
 

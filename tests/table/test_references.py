@@ -123,7 +123,7 @@ class TestLatest:
     def test_a_good_hint_spares_the_listing(self) -> None:
         storage = storage_of(1, 2, 3, latest=b"3")
         references(storage).latest()
-        assert storage.reads == ["t/snapshot/LATEST", "t/snapshot/snapshot-3"]
+        assert storage.reads == ["t/snapshot/LATEST", "t/snapshot/snapshot-4", "t/snapshot/snapshot-3"]
 
     def test_a_table_that_was_never_written_to(self) -> None:
         assert references(storage_of()).latest() is None

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from app.table.metadata_files import TableReader
+    from app.table.resolution import ResolvedSnapshot
     from app.table.storage import Storage
-    from app.table.table import ResolvedSnapshot, Table
+    from app.table.table import Table
     from tests.golden_tables import GoldenWarehouse
 
     TableOf = Callable[[MemoryStorage], Table]

@@ -15,11 +15,13 @@ class Limits:
         filter_depth: nesting of AND, OR, NOT and parentheses.
         filter_literals: literals in one filter.
         files_named: data files or index files that a request may name.
+        staleness_ms: how old the latest version may be that answers a request which does not say.
     """
 
     filter_depth: int = 200
     filter_literals: int = 100_000
     files_named: int = 100_000
+    staleness_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

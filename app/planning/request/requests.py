@@ -41,6 +41,8 @@ class SnapshotSelector:
     Attributes:
         schema_id: filters refer to this schema; None is the newest one, or that of the version where an older
             one is asked for.
+        max_staleness_ms: the latest may be the one that was the latest so many milliseconds ago; None leaves
+            that to the service.
     """
 
     snapshot_id: int | None = None
@@ -48,6 +50,7 @@ class SnapshotSelector:
     timestamp_millis: int | None = None
     branch: str | None = None
     schema_id: int | None = None
+    max_staleness_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from app.storage import ByteCache
     from app.table.manifests.index_manifest import IndexEntry
     from app.table.manifests.manifest import Manifest
+    from app.table.resolution import ResolvedSnapshot
     from app.table.schema.schema import TableSchema
-    from app.table.table import ResolvedSnapshot, Table
+    from app.table.table import Table
 
 _MEMORY_PER_INDEX_FILE = 300
 

@@ -39,6 +39,7 @@ def second_look(version: Version) -> Iterator[None]:
     try:
         yield
     except SnapshotExpiredError as error:
+        version.table.forget_newest(version.resolved)
         path = error.path
         if path is None or not version.table.lacks(version.resolved, path):
             raise

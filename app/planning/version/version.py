@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from app.planning.version.index_source import IndexSource
     from app.table.manifests.manifest import Manifest
     from app.table.manifests.manifest_list import ManifestFile
+    from app.table.resolution import ResolvedSnapshot
     from app.table.schema.schema import TableSchema
-    from app.table.table import ResolvedSnapshot, Table
+    from app.table.table import Table
 
 
 @dataclass(slots=True)

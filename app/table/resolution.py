@@ -1,0 +1,178 @@
+"""Which version of a table a caller means: a snapshot, and the schema that filters are about.
+
+The latest version is looked for each time, unless the caller is content with what was the latest a moment
+ago. The files that tell are guessed from what was found last and read side by side.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from app.errors import CorruptMetadataError, NotFoundError
+from app.table.reading_ahead import ReadAhead, Seen, expected_files
+from app.table.references import References, decode
+from app.table.schema.schema import TableSchema
+from app.types.digest import content_digest
+
+if TYPE_CHECKING:
+    from app.table.metadata_files import TableReader
+    from app.table.snapshot import Snapshot
+
+_MEMORY_PER_VERSION: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The version that a caller wants: at most one of the first three, and without them the latest.
+
+    Attributes:
+        snapshot_id: a snapshot by its number.
+        tag: a snapshot by the name of its tag.
+        timestamp_millis: the newest snapshot that was committed then or before.
+        schema_id: filters are about this schema.
+    """
+
+    snapshot_id: int | None = None
+    tag: str | None = None
+    timestamp_millis: int | None = None
+    schema_id: int | None = None
+
+    @property
+    def is_time_travel(self) -> bool:
+        """Whether it is a version by its name, and not the latest."""
+        return (self.snapshot_id, self.tag, self.timestamp_millis) != (None, None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedSnapshot:
+    """A version of a table, and the schema that filters on it are about.
+
+    Attributes:
+        snapshot: None for a table or branch that has never been written to.
+        schema: the newest schema of the table or branch; that of the snapshot where an older version was
+            asked for.
+        branch: None for the main branch.
+        tag: the tag that was asked for, None otherwise.
+        directory: of the metadata: the table's, or the branch's.
+        identity: changes with anything that could change an answer: a snapshot number means something else
+            after a rollback, or when the table was dropped and made anew; so does a schema number.
+        seen_at: when storage was asked for it, on the monotonic clock.
+    """
+
+    snapshot: Snapshot | None
+    schema: TableSchema
+    branch: str | None
+    tag: str | None
+    directory: str
+    identity: str
+    seen_at: float
+
+    @property
+    def age_ms(self) -> float:
+        """Milliseconds since storage was asked for it."""
+        return (time.monotonic() - self.seen_at) * 1000
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the object takes; its schema is kept by itself."""
+        return _MEMORY_PER_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """The versions of a table or of one of its branches.
+
+    Attributes:
+        reader: storage and caches.
+        directory: of the metadata: the table's, or the branch's.
+        branch: None for the main branch.
+        what: names the table or branch in messages.
+    """
+
+    reader: TableReader
+    directory: str
+    branch: str | None
+    what: str
+
+    def find(self, wanted: Wanted, max_staleness_ms: int) -> ResolvedSnapshot:
+        """The version that is wanted; arguments and errors as of :meth:`app.table.table.Table.resolve`."""
+        is_newest = wanted == Wanted()
+        if is_newest and max_staleness_ms:
+            remembered: ResolvedSnapshot | None = self.reader.metadata.get(self._newest_key)
+            if remembered is not None and remembered.age_ms <= max_staleness_ms:
+                return remembered
+        found = self._look_up(wanted)
+        if is_newest:
+            self.reader.metadata.put(self._newest_key, found)
+        return found
+
+    def forget_newest(self, resolved: ResolvedSnapshot) -> None:
+        """Has the next request look for the latest version, since this one has gone away."""
+        self.reader.metadata.put(self._newest_key, replace(resolved, seen_at=-math.inf))
+
+    def _look_up(self, wanted: Wanted) -> ResolvedSnapshot:
+        asked_at = time.monotonic()
+        key = ("seen", self.reader.storage.name, self.directory, wanted.snapshot_id, wanted.tag)
+        is_guessed = wanted.timestamp_millis is None
+        seen: Seen | None = self.reader.metadata.get(key) if is_guessed else None
+        ahead = expected_files(self.directory, seen, wanted.snapshot_id, wanted.tag, wanted.schema_id)
+        storage = ReadAhead.of(self.reader.storage, self.reader.readers, ahead)
+        references = References(storage, self.directory, self.what)
+        snapshot = _snapshot(references, wanted)
+        if wanted.schema_id is not None:
+            schema = read_schema(self.reader, references, wanted.schema_id)
+        elif snapshot is not None and wanted.is_time_travel:
+            schema = read_schema(self.reader, references, snapshot.schema_id)
+        else:
+            schema = self._newest_schema(references, seen, snapshot)
+        found = Seen(None if snapshot is None else snapshot.id, schema.id)
+        if is_guessed and wanted.schema_id is None and found != seen:
+            self.reader.metadata.put(key, found)
+        facts = (self.reader.storage.name, self.directory, snapshot.digest if snapshot else "", schema.digest)
+        identity = content_digest(*(fact.encode() for fact in facts))
+        return ResolvedSnapshot(snapshot, schema, self.branch, wanted.tag, self.directory, identity, asked_at)
+
+    def _newest_schema(
+        self, references: References, seen: Seen | None, snapshot: Snapshot | None
+    ) -> TableSchema:
+        if seen is not None:
+            newest = references.newest_schema_id(seen.schema_id, snapshot)
+            try:
+                return read_schema(self.reader, references, newest)
+            except NotFoundError:
+                # The table was made anew; what is there decides.
+                pass
+        return read_schema(self.reader, references, references.schema_ids()[-1])
+
+    @property
+    def _newest_key(self) -> tuple[str, str, str]:
+        return "newest", self.reader.storage.name, self.directory
+
+
+def _snapshot(references: References, wanted: Wanted) -> Snapshot | None:
+    if wanted.snapshot_id is not None:
+        return references.snapshot(wanted.snapshot_id)
+    if wanted.tag is not None:
+        return references.tag(wanted.tag)
+    if wanted.timestamp_millis is not None:
+        return references.at_time(wanted.timestamp_millis)
+    return references.latest()
+
+
+def read_schema(reader: TableReader, references: References, schema_id: int) -> TableSchema:
+    """The schema of this number.
+
+    Raises:
+        NotFoundError: there is none.
+        CorruptMetadataError: the file holds another, or none.
+    """
+    path, data = references.schema_path(schema_id), references.read_schema(schema_id)
+    schema: TableSchema = reader.metadata.get_or_load(
+        ("schema", content_digest(data)), lambda: decode(path, data, TableSchema.parse)
+    )
+    if schema.id != schema_id:
+        raise CorruptMetadataError(f"expected schema {schema_id}, found {schema.id}", path=path)
+    return schema
