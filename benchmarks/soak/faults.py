@@ -79,7 +79,9 @@ def serve(share: float = 0, delay_seconds: float = 0) -> Iterator[Storage]:
     try:
         options = {**_OPTIONS, "endpoint_url": f"http://127.0.0.1:{start(_run_server)}"}
         S3FileSystem(**options).mkdir(BUCKET)
-        yield Storage(f"http://127.0.0.1:{start(_run_proxy, options['endpoint_url'], share, delay_seconds)}", options)
+        yield Storage(
+            f"http://127.0.0.1:{start(_run_proxy, options['endpoint_url'], share, delay_seconds)}", options
+        )
     finally:
         for process in processes:
             process.kill()
