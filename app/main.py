@@ -7,9 +7,8 @@ so importing this module reads no environment.
 from __future__ import annotations
 
 import logging
-import re
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -30,17 +29,13 @@ from app.api.request_ids import RequestIds, request_id_of
 from app.api.runtime import Runtime
 from app.api.security_headers import SecurityHeaders
 from app.connections import UNTAKEN_ANSWERS
-from app.errors import PaimonIndexError, RequestError, SettingsError
-from app.memory_budget import MemoryBudget
-from app.planning.service import IndexService
+from app.errors import PaimonIndexError, RequestError
+from app.opening import create_service
 from app.processes import Processes
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.stopping import Stopping
-from app.storage import DiskTier, Readers, RetryPolicy, Warehouse
-from app.storage.decoding import DecodingMemory
 from app.storage.memory import prepare_process
 from app.storage.process_memory import PROCESS_MEMORY
-from app.storage.retry_budget import RetryBudget
 from app.telemetry.middleware import Accounting
 from app.telemetry.service import Telemetry
 
@@ -51,10 +46,9 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from app.api.authentication import Gate
+    from app.planning.service import IndexService
 
 _log = logging.getLogger("paimon_index")
-
-_USER_INFO = re.compile(r"://[^/@\s]*@")
 
 
 def __getattr__(name: str) -> FastAPI:
@@ -153,55 +147,10 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     return app
 
 
-def create_service(settings: Settings) -> IndexService:
-    """The service over the warehouses of ``settings``.
-
-    Raises:
-        SettingsError: there are no warehouses, or one of their URLs cannot be used.
-    """
-    if not settings.warehouses:
-        raise SettingsError(
-            f"no warehouse is configured: give --warehouse name=url or {ENVIRONMENT_PREFIX}WAREHOUSES="
-            """'{"name": "url"}'"""
-        )
-    budget = MemoryBudget.of(settings)
-    decoding = DecodingMemory(budget.decoding)
-    disk = DiskTier(settings.disk_cache, settings.disk_cache_bytes) if settings.disk_cache else None
-    count = len(settings.warehouses)
-    warehouses = {
-        name: _open(
-            name,
-            url,
-            allow_external=settings.allow_external,
-            stall_seconds=settings.stall_seconds,
-            # Each has its own, or one that hangs would hold what the others need.
-            readers=Readers(settings.read_threads, budget.reads // count, decoding),
-            retry=RetryPolicy(budget=retries),
-            disk=disk,
-        )
-        for (name, url), retries in zip(settings.warehouses.items(), RetryBudget.of_each(count), strict=True)
-    }
-    return IndexService(
-        warehouses,
-        cache_bytes=budget.caches,
-        limits=settings.limits,
-        time_zone=settings.time_zone,
-        disk=disk,
-    )
-
-
 def _gate(settings: Settings, tokens: TokenFile | None) -> Gate:
     if tokens is not None:
         return tokens_of(tokens)
     return everybody if settings.auth == "off" else this_machine
-
-
-def _open(name: str, url: str, **how: Any) -> Warehouse:  # noqa: ANN401 - as Warehouse has them
-    try:
-        return Warehouse(name, url, **how)
-    except (PaimonIndexError, ValueError, ImportError, OSError) as error:
-        told = _USER_INFO.sub("://...@", str(error))
-        raise SettingsError(f"warehouse {name!r} cannot be opened: {told}") from error
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:

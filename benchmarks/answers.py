@@ -6,7 +6,7 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from app.api.encoding import Form, encode_plan
+from app.api.encoding import SelectionEncoding, encode_plan
 from app.api.paging import Window
 from app.api.plan_batches import plan_batches
 from app.api.plan_lines import plan_lines
@@ -29,7 +29,7 @@ def suites() -> Iterator[Suite]:
 
 
 def _workloads(directory: Path) -> Iterator[Workload]:
-    form = Form(SelectionForm.BITMAP, 1_000_000)
+    form = SelectionEncoding(SelectionForm.BITMAP, 1_000_000)
     with closing(open_service(warehouse_of(directory, NO_INDEX, _FILES))) as service:
         version = service.resolve(EVENTS, SnapshotSelector())
         plan = service.plan_version(version, PlanRequest())

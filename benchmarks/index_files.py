@@ -19,7 +19,7 @@ from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, RANGE_BITMAP
 from app.file_index.range_bitmap import range_bitmap
-from app.file_index.stacked.evaluation import evaluate_files
+from app.file_index.stacked.evaluation import decide_files
 from app.file_index.stacked.index import StackedIndex
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, DataType, TypeRoot
@@ -119,7 +119,7 @@ def _write(kind: str, number: int) -> bytes:
 def _which_files(contents: BytesColumn, leaf: BoundLeaf) -> int:
     """As the planner asks: of indexes that lie together in memory, as those of a manifest do."""
     files = np.arange(len(contents))
-    decisions = evaluate_files(leaf, StackedIndex.read(contents), files, np.full(len(contents), -1))
+    decisions = decide_files(leaf, StackedIndex.read(contents), files, np.full(len(contents), -1))
     return len(contents) - int(decisions.skip.sum())
 
 

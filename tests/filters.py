@@ -43,7 +43,7 @@ FIELDS: Final = tuple(
     )
 )
 Row: TypeAlias = "Mapping[int, Value | None]"
-Truth: TypeAlias = "bool | None"
+ActualValues: TypeAlias = "bool | None"
 """True, False or (None) SQL's NULL."""
 
 _SYMBOLS: Final = {
@@ -129,7 +129,7 @@ class Test:
             case _:
                 return f"{column} {_SYMBOLS[self.function]} {literals[0]}"
 
-    def truth(self, row: Row) -> Truth:
+    def truth(self, row: Row) -> ActualValues:
         """What the filter is for a row."""
         value = row[self.field.id]
         if self.function in ("IS_NULL", "IS_NOT_NULL"):
@@ -138,7 +138,7 @@ class Test:
             return None
         return self._compared(value)
 
-    def _compared(self, value: Value) -> Truth:
+    def _compared(self, value: Value) -> ActualValues:
         literals = self.literals
         match self.function:
             case "EQUAL":
@@ -163,7 +163,7 @@ class Test:
             case _:
                 return None if literals[0] is None else self._text(bytes(value), bytes(literals[0]))  # type: ignore[arg-type]
 
-    def _ordered(self, symbol: str, value: Value, literal: Value | None) -> Truth:
+    def _ordered(self, symbol: str, value: Value, literal: Value | None) -> ActualValues:
         if literal is None:
             return None
         key = sql_key(self.field.type)
@@ -202,7 +202,7 @@ class Joined:
         """The SQL form."""
         return f" {self.function} ".join(f"({child.sql()})" for child in self.children)
 
-    def truth(self, row: Row) -> Truth:
+    def truth(self, row: Row) -> ActualValues:
         """What the filter is for a row."""
         truths = [child.truth(row) for child in self.children]
         return _any(truths) if self.function == "OR" else _not(_any([_not(truth) for truth in truths]))
@@ -211,11 +211,11 @@ class Joined:
 Filter: TypeAlias = Test | Joined
 
 
-def _not(truth: Truth) -> Truth:
+def _not(truth: ActualValues) -> ActualValues:
     return None if truth is None else not truth
 
 
-def _any(truths: list[Truth]) -> Truth:
+def _any(truths: list[ActualValues]) -> ActualValues:
     return True if True in truths else None if None in truths else False
 
 

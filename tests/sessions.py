@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.predicates.binding.binding import bind
-from app.predicates.json_reader import read_json
+from app.predicates.json_reader import read_json_filter
 from app.predicates.sql.reader import read_sql
 from app.types.session_zone import session_zone
 
@@ -26,4 +26,4 @@ def bind_sql(text: str, fields: Sequence[DataField], zone: SessionZone | None = 
 
 def bind_json(written: object, fields: Sequence[DataField], zone: SessionZone | None = UTC) -> BoundPredicate:
     """The meaning of a Paimon predicate's JSON."""
-    return bind(read_json(written), fields, zone=zone)
+    return bind(read_json_filter(written), fields, zone=zone)

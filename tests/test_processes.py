@@ -11,7 +11,7 @@ import pytest
 
 from app.api.caches import Caches
 from app.api.problems import ProblemError
-from app.main import create_service
+from app.opening import create_service
 from app.processes import Answer, Processes, shared_directory
 from app.settings import Settings
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from app.errors import SettingsError
-from app.main import create_service
 from app.memory_budget import MemoryBudget
+from app.opening import create_service
 from app.planning.request.requests import TableRef
 from app.settings import Settings
 

@@ -72,7 +72,7 @@ Alias = Annotated[
         examples=["e"],
     ),
 ]
-Form = Literal["none", "count", "bitmap", "ranges", "positions"]
+SelectionName = Literal["none", "count", "bitmap", "ranges", "positions"]
 
 
 class Body(BaseModel):
@@ -172,7 +172,7 @@ class PlanBody(PagedBody):
 
     filter: Filter | None = None
     alias: Alias | None = None
-    selection: Form = "bitmap"
+    selection: SelectionName = "bitmap"
     explain: bool = False
     files: FileNames | None = Field(None, description="Decide only these data files.")
     top_n: TopNBody | None = None
@@ -296,7 +296,7 @@ class EvaluateBody(Body):
     filter: Filter | None = None
     alias: Alias | None = None
     top_n: TopNBody | None = None
-    selection: Form = "bitmap"
+    selection: SelectionName = "bitmap"
     explain: bool = False
     time_zone: TimeZone | None = None
 

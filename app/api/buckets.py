@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from app.api.bodies import AssignBody, LookupBody
 from app.api.documents import AssignmentAnswer, BucketList, BucketLookup
-from app.api.encoding import Entry, NextToken, encode_assignment, encode_buckets, encode_lookup
+from app.api.encoding import JsonMembers, NextToken, encode_assignment, encode_buckets, encode_lookup
 from app.api.json_body import JsonBody
 from app.api.openapi import operation
 from app.api.paging import Window
@@ -30,18 +30,18 @@ async def lookup(
 ) -> Response:
     """Look up the buckets of keys, in request order."""
     question = Question(runtime, table, "lookup", body, request.headers.getlist("if-none-match"))
-    asked = body.to_lookup()
+    wanted = body.to_lookup()
 
-    def compute(version: Version, _window: Window, _token: NextToken) -> Entry:
-        return encode_lookup(runtime.service.lookup_version(version, asked))
+    def compute(version: Version, _window: Window, _token: NextToken) -> JsonMembers:
+        return encode_lookup(runtime.service.lookup_version(version, wanted))
 
     return await runtime.run(lambda: question.answer(compute))
 
 
 @router.get(TABLE + "/buckets", **operation(BucketList))
-async def buckets(table: Table, asked: Annotated[BucketsQuery, Query()], runtime: Shared) -> Response:
+async def buckets(table: Table, query: Annotated[BucketsQuery, Query()], runtime: Shared) -> Response:
     """List buckets with their index files and how full they are."""
-    wanted = asked.to_request()
+    wanted = query.to_request()
     return await runtime.answer(lambda: encode_buckets(runtime.service.buckets(table, wanted)))
 
 
@@ -50,5 +50,5 @@ async def assign(
     table: Table, body: Annotated[AssignBody, Depends(JsonBody(AssignBody))], runtime: Shared
 ) -> Response:
     """Tell which buckets a writer would assign to keys; nothing is written."""
-    asked = body.to_request()
-    return await runtime.answer(lambda: encode_assignment(runtime.service.assign(table, asked)))
+    wanted = body.to_request()
+    return await runtime.answer(lambda: encode_assignment(runtime.service.assign(table, wanted)))

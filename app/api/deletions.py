@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from app.api.bodies import DeletionsBody
 from app.api.documents import DeletionsPage
-from app.api.encoding import Entry, Form, NextToken, encode_deletions
+from app.api.encoding import JsonMembers, NextToken, SelectionEncoding, encode_deletions
 from app.api.json_body import JsonBody
 from app.api.openapi import operation
 from app.api.paging import Window
@@ -30,11 +30,11 @@ async def deletions(
 ) -> Response:
     """List the deleted positions of data files."""
     question = Question(runtime, table, "deletions", body, request.headers.getlist("if-none-match"))
-    asked = body.to_request()
-    form = Form(SelectionForm(body.encoding), runtime.settings.positions)
+    wanted = body.to_request()
+    form = SelectionEncoding(SelectionForm(body.encoding), runtime.settings.positions)
 
-    def compute(version: Version, window: Window, token: NextToken) -> Entry:
-        answer = runtime.service.deletions_version(version, asked)
+    def compute(version: Version, window: Window, token: NextToken) -> JsonMembers:
+        answer = runtime.service.deletions_version(version, wanted)
         return encode_deletions(answer, window, form, token)
 
     return await runtime.run(lambda: question.answer(compute))

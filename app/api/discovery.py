@@ -20,7 +20,7 @@ from app.api.discovery_documents import (
     TableList,
     TagList,
 )
-from app.api.encoding import Entry, NextToken, encode_index_files, encode_schemas
+from app.api.encoding import JsonMembers, NextToken, encode_index_files, encode_schemas
 from app.api.listings import Listing
 from app.api.negotiation import PlanFormat
 from app.api.openapi import operation
@@ -100,17 +100,17 @@ async def tables(warehouse: WarehouseName, database: DatabaseName, runtime: Shar
 
 
 @router.get(TABLE, **operation(TableDescription))
-async def describe(table: Table, asked: Annotated[VersionQuery, Query()], runtime: Shared) -> Response:
+async def describe(table: Table, query: Annotated[VersionQuery, Query()], runtime: Shared) -> Response:
     """Describe a table as it is or as a version was: its schema, keys, options and indexes."""
-    return await runtime.answer(lambda: runtime.service.describe(table, asked.selector()))
+    return await runtime.answer(lambda: runtime.service.describe(table, query.selector()))
 
 
 @router.get(TABLE + "/schemas", **operation(SchemaList))
-async def schemas(table: Table, asked: Annotated[SchemasQuery, Query()], runtime: Shared) -> Response:
+async def schemas(table: Table, query: Annotated[SchemasQuery, Query()], runtime: Shared) -> Response:
     """List a table's schemas, the oldest first, with the full types of their columns."""
-    question = Question(runtime, table, "schemas", asked)
+    question = Question(runtime, table, "schemas", query)
 
-    def compute(version: Version, window: Window, token: NextToken) -> Entry:
+    def compute(version: Version, window: Window, token: NextToken) -> JsonMembers:
         return encode_schemas(runtime.service.schemas(version), window, token)
 
     return await runtime.run(lambda: question.answer(compute))
@@ -118,32 +118,32 @@ async def schemas(table: Table, asked: Annotated[SchemasQuery, Query()], runtime
 
 @router.get(TABLE + "/schemas/{schema_id}", **operation(Schema))
 async def schema(
-    table: Table, schema_id: SchemaId, asked: Annotated[BranchQuery, Query()], runtime: Shared
+    table: Table, schema_id: SchemaId, query: Annotated[BranchQuery, Query()], runtime: Shared
 ) -> Response:
     """Show one schema of a table, with the full types of its columns."""
-    return await runtime.answer(lambda: runtime.service.schema(table, schema_id, asked.branch))
+    return await runtime.answer(lambda: runtime.service.schema(table, schema_id, query.branch))
 
 
 @router.get(TABLE + "/snapshots", **operation(SnapshotList))
-async def snapshots(table: Table, asked: Annotated[ListingQuery, Query()], runtime: Shared) -> Response:
+async def snapshots(table: Table, query: Annotated[ListingQuery, Query()], runtime: Shared) -> Response:
     """List a table's snapshots, the oldest first."""
-    listing = Listing.of("snapshots", table, asked, runtime.settings)
+    listing = Listing.of("snapshots", table, query, runtime.settings)
     after = None if listing.after is None else int(listing.after)
 
     def compute() -> object:
-        found, last = runtime.service.snapshots(table, asked.branch, after, listing.size)
+        found, last = runtime.service.snapshots(table, query.branch, after, listing.size)
         return {"snapshots": found, "next_page_token": listing.next_token(last)}
 
     return await runtime.answer(compute)
 
 
 @router.get(TABLE + "/tags", **operation(TagList))
-async def tags(table: Table, asked: Annotated[ListingQuery, Query()], runtime: Shared) -> Response:
+async def tags(table: Table, query: Annotated[ListingQuery, Query()], runtime: Shared) -> Response:
     """List a table's tags by name."""
-    listing = Listing.of("tags", table, asked, runtime.settings)
+    listing = Listing.of("tags", table, query, runtime.settings)
 
     def compute() -> object:
-        found, last = runtime.service.tags(table, asked.branch, listing.after, listing.size)
+        found, last = runtime.service.tags(table, query.branch, listing.after, listing.size)
         return {"tags": found, "next_page_token": listing.next_token(last)}
 
     return await runtime.answer(compute)
@@ -156,12 +156,12 @@ async def branches(table: Table, runtime: Shared) -> Response:
 
 
 @router.get(TABLE + "/index-files", **operation(IndexFileList))
-async def index_files(table: Table, asked: Annotated[IndexFilesQuery, Query()], runtime: Shared) -> Response:
+async def index_files(table: Table, query: Annotated[IndexFilesQuery, Query()], runtime: Shared) -> Response:
     """List the live entries of a table's index manifest."""
-    question = Question(runtime, table, "index-files", asked)
+    question = Question(runtime, table, "index-files", query)
 
-    def compute(version: Version, window: Window, token: NextToken) -> Entry:
-        entries = runtime.service.index_files(version, asked.type)
+    def compute(version: Version, window: Window, token: NextToken) -> JsonMembers:
+        entries = runtime.service.index_files(version, query.type)
         return encode_index_files(version.snapshot_id, entries, window, token)
 
     return await runtime.run(lambda: question.answer(compute))

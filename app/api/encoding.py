@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from app.types import Json
     from app.types.roaring import Positions
 
-Entry = dict[str, Any]
+JsonMembers = dict[str, Any]
 NextToken = Callable[[int | None], str | None]
 
 _NO_ROWS = BitMap()
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class SelectionEncoding:
     """How sets of positions are written.
 
     Attributes:
@@ -53,7 +53,7 @@ class Form:
     positions: int
     write: Callable[[Positions, SelectionForm, int], Encoded | None] = encode_positions
 
-    def members(self, positions: Positions | None, row_count: int) -> Entry:
+    def members(self, positions: Positions | None, row_count: int) -> JsonMembers:
         """``selection`` and ``selection_format`` for a file of ``row_count`` rows; None is every row."""
         if positions is None:
             return {"selection": None, "selection_format": None}
@@ -64,13 +64,17 @@ class Form:
         }
 
 
-def encode_plan(plan: Plan, window: Window, form: Form, token: NextToken, *, explain: bool) -> Entry:
+def encode_plan(
+    plan: Plan, window: Window, form: SelectionEncoding, token: NextToken, *, explain: bool
+) -> JsonMembers:
     """One page of a plan; with ``explain`` the skipped files follow the kept ones in the same pages."""
     with during(Phase.ENCODE):
         return _plan_page(plan, window, form, token, explain=explain)
 
 
-def _plan_page(plan: Plan, window: Window, form: Form, token: NextToken, *, explain: bool) -> Entry:
+def _plan_page(
+    plan: Plan, window: Window, form: SelectionEncoding, token: NextToken, *, explain: bool
+) -> JsonMembers:
     started = time.perf_counter()
     kept = len(plan.files)
     rows = chain.from_iterable(
@@ -78,7 +82,7 @@ def _plan_page(plan: Plan, window: Window, form: Form, token: NextToken, *, expl
     )
     page = window.take(kept + len(plan.skipped_files), rows)
     kept_here = max(0, kept - window.offset)
-    answer: Entry = {
+    answer: JsonMembers = {
         "snapshot_id": plan.snapshot_id,
         "schema_id": plan.schema_id,
         "files": page.entries[:kept_here],
@@ -95,7 +99,9 @@ def _plan_page(plan: Plan, window: Window, form: Form, token: NextToken, *, expl
     }
 
 
-def encode_deletions(answer: DeletionsAnswer, window: Window, form: Form, token: NextToken) -> Entry:
+def encode_deletions(
+    answer: DeletionsAnswer, window: Window, form: SelectionEncoding, token: NextToken
+) -> JsonMembers:
     """One page of deletions."""
     with during(Phase.ENCODE):
         page = window.fill(
@@ -110,7 +116,7 @@ def encode_deletions(answer: DeletionsAnswer, window: Window, form: Form, token:
     }
 
 
-def encode_schemas(schemas: Sequence[Mapping[str, Json]], window: Window, token: NextToken) -> Entry:
+def encode_schemas(schemas: Sequence[Mapping[str, Json]], window: Window, token: NextToken) -> JsonMembers:
     """One page of the schemas of a table."""
     page = window.fill(len(schemas), lambda index: schemas[index])
     return {"schemas": page.entries, "next_page_token": token(page.next_offset)}
@@ -118,7 +124,7 @@ def encode_schemas(schemas: Sequence[Mapping[str, Json]], window: Window, token:
 
 def encode_index_files(
     snapshot_id: int | None, entries: Sequence[Json], window: Window, token: NextToken
-) -> Entry:
+) -> JsonMembers:
     """One page of the index manifest's live entries."""
     page = window.fill(len(entries), lambda index: entries[index])
     return {
@@ -128,9 +134,9 @@ def encode_index_files(
     }
 
 
-def encode_lookup(answer: LookupAnswer) -> Entry:
+def encode_lookup(answer: LookupAnswer) -> JsonMembers:
     """Buckets of keys, in request order."""
-    entry: Entry = {
+    entry: JsonMembers = {
         "snapshot_id": answer.snapshot_id,
         "bucket_mode": answer.bucket_mode,
         "buckets": answer.buckets,
@@ -138,7 +144,7 @@ def encode_lookup(answer: LookupAnswer) -> Entry:
     return entry if answer.detail is None else entry | {"detail": answer.detail}
 
 
-def encode_buckets(answer: BucketsAnswer) -> Entry:
+def encode_buckets(answer: BucketsAnswer) -> JsonMembers:
     """Buckets and what they hold."""
     return {
         "snapshot_id": answer.snapshot_id,
@@ -148,7 +154,7 @@ def encode_buckets(answer: BucketsAnswer) -> Entry:
     }
 
 
-def encode_assignment(answer: AssignAnswer) -> Entry:
+def encode_assignment(answer: AssignAnswer) -> JsonMembers:
     """Buckets that a writer would assign, in request order."""
     return {
         "snapshot_id": answer.snapshot_id,
@@ -157,25 +163,27 @@ def encode_assignment(answer: AssignAnswer) -> Entry:
     }
 
 
-def encode_evaluation(answer: EvaluateAnswer, form: Form, row_count: int | None, instance: str) -> Entry:
+def encode_evaluation(
+    answer: EvaluateAnswer, form: SelectionEncoding, row_count: int | None, instance: str
+) -> JsonMembers:
     """What index files say; ``instance`` names the request in the problem of a file that cannot be used."""
     results = [_evaluated(file, form, row_count or 0, instance) for file in answer.files]
     return {"results": results, "warnings": answer.warnings}
 
 
-def plan_summary(summary: PlanSummary) -> Entry:
+def plan_summary(summary: PlanSummary) -> JsonMembers:
     """The totals of a plan."""
     skipped_by = {step.value: summary.skipped_by.get(step, 0) for step in SkipStep}
     return {name: getattr(summary, name) for name in summary.__slots__} | {"skipped_by": skipped_by}
 
 
-def rounded(timings_ms: Mapping[str, float]) -> Entry:
+def rounded(timings_ms: Mapping[str, float]) -> JsonMembers:
     """Times to the microsecond."""
     return {name: round(spent, 3) for name, spent in timings_ms.items()}
 
 
-def _file_deletions(file: FileDeletions, form: Form) -> Entry:
-    entry: Entry = {
+def _file_deletions(file: FileDeletions, form: SelectionEncoding) -> JsonMembers:
+    entry: JsonMembers = {
         "file_name": file.file_name,
         "partition": file.partition,
         "bucket": file.bucket,
@@ -192,11 +200,11 @@ def _file_deletions(file: FileDeletions, form: Form) -> Entry:
     return entry
 
 
-def _evaluated(file: EvaluatedFile, form: Form, row_count: int, instance: str) -> Entry:
+def _evaluated(file: EvaluatedFile, form: SelectionEncoding, row_count: int, instance: str) -> JsonMembers:
     # A null selection would mean every row, so a skipped file gets the empty set.
     positions = _NO_ROWS if file.skip else file.selection
     last = positions.max() + 1 if positions else 0
-    entry: Entry = {
+    entry: JsonMembers = {
         "name": file.name,
         "decision": "skip" if file.skip else "keep",
         "selected_rows": None if positions is None else len(positions),

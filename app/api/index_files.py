@@ -10,7 +10,7 @@ from app.api.authorisation import Asking, check_path
 from app.api.bodies import EvaluateBody, InspectBody
 from app.api.discovery_documents import Inspection
 from app.api.documents import Evaluation
-from app.api.encoding import Form, encode_evaluation
+from app.api.encoding import SelectionEncoding, encode_evaluation
 from app.api.json_body import JsonBody
 from app.api.openapi import operation
 from app.api.paths import WarehouseName
@@ -41,7 +41,7 @@ async def evaluate(
     """Ask a filter of index files: which of their data files can be skipped, which rows can match?"""
     for file in body.files:
         check_path(caller, warehouse, file.path)
-    form = Form(SelectionForm(body.selection), runtime.settings.positions)
+    form = SelectionEncoding(SelectionForm(body.selection), runtime.settings.positions)
     instance = request_id_of(request)
 
     def compute() -> object:
@@ -54,14 +54,14 @@ async def evaluate(
 @router.post("/inspect", **operation(Inspection, InspectBody))
 async def inspect(
     warehouse: WarehouseName,
-    asked: Annotated[InspectQuery, Query()],
+    query: Annotated[InspectQuery, Query()],
     body: Annotated[InspectBody, Depends(JsonBody(InspectBody))],
     runtime: Shared,
     caller: Asking,
 ) -> Response:
     """Show what is in an index file."""
     check_path(caller, warehouse, body.path)
-    types, settings = asked.types(), runtime.settings
+    types, settings = query.types(), runtime.settings
     limit = settings.page_size if body.limit is None else body.limit
     if limit > settings.page_size_max:
         raise RequestError(f"limit is at most {settings.page_size_max}")

@@ -45,18 +45,18 @@ class Listing:
     size: int
 
     @classmethod
-    def of(cls, endpoint: str, table: TableRef, asked: ListingQuery, settings: Settings) -> Listing:
+    def of(cls, endpoint: str, table: TableRef, query: ListingQuery, settings: Settings) -> Listing:
         """The listing that a caller asks for.
 
         Raises:
             RequestError: the page is larger than any may be.
             PageTokenError: the token was not given with this listing.
         """
-        size = asked.page_size or settings.page_size
+        size = query.page_size or settings.page_size
         if size > settings.page_size_max:
             raise RequestError(f"page_size is at most {settings.page_size_max}")
-        request = request_digest(endpoint, table, asked.branch)
-        after = None if asked.page_token is None else _read_token(asked.page_token, request)
+        request = request_digest(endpoint, table, query.branch)
+        after = None if query.page_token is None else _read_token(query.page_token, request)
         return cls(request, after, size)
 
     def next_token(self, last: str | int | None) -> str | None:

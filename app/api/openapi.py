@@ -140,10 +140,10 @@ def operation(
     if body is None:
         return {"responses": responses}
     schema = {"$ref": _REFERENCE.format(model=body.__name__)}
-    asked = {"application/json": {"schema": schema, "example": _BODIES[body]}}
+    content = {"application/json": {"schema": schema, "example": _BODIES[body]}}
     return {
         "responses": responses,
-        "openapi_extra": {"requestBody": {"required": True, "content": asked}},
+        "openapi_extra": {"requestBody": {"required": True, "content": content}},
     }
 
 

@@ -19,14 +19,14 @@ from app.api.documents import DeletionFile, ExplainStep, PlannedFile
 from app.api.encoding import plan_summary, rounded
 from app.api.selections import bitmap_format, pack_positions, sized_for
 from app.api.strict_json import write_json
-from app.planning.plan.decisions import decision
+from app.planning.plan.state import decision
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pydantic import BaseModel
 
-    from app.api.encoding import Form
+    from app.api.encoding import SelectionEncoding
     from app.planning.plan.answers import Plan
     from app.planning.plan.planned_files import PlannedFiles
     from app.types import DataField
@@ -56,7 +56,7 @@ _explain_step = attrgetter(*_EXPLAIN_STEP)
 
 
 def plan_batches(
-    plan: Plan, partition_fields: Sequence[DataField], form: Form, *, explain: bool
+    plan: Plan, partition_fields: Sequence[DataField], form: SelectionEncoding, *, explain: bool
 ) -> Iterator[bytes]:
     """The plan in pieces of one batch, the first of which begins with the schema.
 
@@ -106,7 +106,9 @@ def _metadata(plan: Plan) -> Mapping[str, bytes]:
 class _Columns:
     """Files of a plan as Arrow arrays; without a form they were skipped, and no rows are told."""
 
-    def __init__(self, files: PlannedFiles, form: Form | None, partition_fields: Sequence[DataField]) -> None:
+    def __init__(
+        self, files: PlannedFiles, form: SelectionEncoding | None, partition_fields: Sequence[DataField]
+    ) -> None:
         self._files = files
         self._form = form
         self._partition_fields = partition_fields

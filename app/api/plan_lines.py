@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from app.api.encoding import Entry, Form, plan_summary, rounded
+from app.api.encoding import JsonMembers, SelectionEncoding, plan_summary, rounded
 from app.api.plan_rows import plan_rows
 from app.api.strict_json import write_json
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from app.planning.plan.answers import Plan
 
 
-def plan_lines(plan: Plan, form: Form, *, explain: bool) -> Iterator[bytes]:
+def plan_lines(plan: Plan, form: SelectionEncoding, *, explain: bool) -> Iterator[bytes]:
     """The plan in pieces of some whole lines.
 
     Raises:
@@ -38,7 +38,7 @@ def plan_lines(plan: Plan, form: Form, *, explain: bool) -> Iterator[bytes]:
         encoding_seconds += time.perf_counter() - started
         yield bytes(piece)
         started = time.perf_counter()
-    end: Entry = {
+    end: JsonMembers = {
         "summary": plan_summary(plan.summary),
         "snapshot_id": plan.snapshot_id,
         "schema_id": plan.schema_id,

@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.api.strict_json import write_json
-from app.planning.plan.decisions import decision
+from app.planning.plan.state import decision
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from app.api.encoding import Form
+    from app.api.encoding import SelectionEncoding
     from app.planning.plan.answers import Plan
     from app.planning.plan.planned_files import PlannedFiles
 
@@ -31,7 +31,7 @@ _ESCAPED: Final = r'["\\\x00-\x1f]'
 
 
 def plan_rows(
-    plan: Plan, form: Form, offset: int = 0, *, tells_skipped: bool = False, end: str = ""
+    plan: Plan, form: SelectionEncoding, offset: int = 0, *, tells_skipped: bool = False, end: str = ""
 ) -> Iterator[pa.LargeStringArray]:
     """The kept files and then the skipped ones, each as a JSON object, made some at a time.
 
@@ -55,7 +55,7 @@ def plan_rows(
         offset = max(0, offset - len(files))
 
 
-def _rows(files: PlannedFiles, start: int, form: Form | None, end: str) -> pa.LargeStringArray:
+def _rows(files: PlannedFiles, start: int, form: SelectionEncoding | None, end: str) -> pa.LargeStringArray:
     """Some files from ``start`` on; without a form they were skipped, and no rows are told."""
     stop = min(start + _AT_ONCE, len(files))
     told = None if form is None else _told_rows(files, start, stop, form)
@@ -118,7 +118,7 @@ def _columns(files: PlannedFiles, start: int, stop: int) -> dict[str, pa.Array |
     }
 
 
-def _told_rows(files: PlannedFiles, start: int, stop: int, form: Form) -> pa.Array | str:
+def _told_rows(files: PlannedFiles, start: int, stop: int, form: SelectionEncoding) -> pa.Array | str:
     """``selection`` and ``selection_format`` of as many files as are written at once."""
     if not files.selections:
         return write_json(form.members(None, 0))[1:-1].decode()

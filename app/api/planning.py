@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from app.api.bodies import PlanBody
 from app.api.documents import PlanAnswer
-from app.api.encoding import Entry, Form, NextToken, encode_plan
+from app.api.encoding import JsonMembers, NextToken, SelectionEncoding, encode_plan
 from app.api.json_body import JsonBody
 from app.api.negotiation import PlanFormat, preferred_format
 from app.api.openapi import operation
@@ -39,19 +39,19 @@ async def plan(
     """
     known = request.headers.getlist("if-none-match")
     question = Question(runtime, table, "plan", body, known, {"Vary": "Accept"})
-    asked = body.to_request()
-    form = Form(asked.selection, runtime.settings.positions)
+    wanted = body.to_request()
+    form = SelectionEncoding(wanted.selection, runtime.settings.positions)
 
-    def page(version: Version, window: Window, token: NextToken) -> Entry:
-        answer = runtime.service.plan_version(version, asked)
-        return encode_plan(answer, window, form, token, explain=asked.explain)
+    def page(version: Version, window: Window, token: NextToken) -> JsonMembers:
+        answer = runtime.service.plan_version(version, wanted)
+        return encode_plan(answer, window, form, token, explain=wanted.explain)
 
     def lines(version: Version) -> Iterator[bytes]:
-        return plan_lines(runtime.service.plan_version(version, asked), form, explain=asked.explain)
+        return plan_lines(runtime.service.plan_version(version, wanted), form, explain=wanted.explain)
 
     def batches(version: Version) -> Iterator[bytes]:
-        answer = runtime.service.plan_version(version, asked)
-        return plan_batches(answer, version.schema.partition_fields, form, explain=asked.explain)
+        answer = runtime.service.plan_version(version, wanted)
+        return plan_batches(answer, version.schema.partition_fields, form, explain=wanted.explain)
 
     match preferred_format(",".join(request.headers.getlist("accept"))):
         case PlanFormat.JSON:

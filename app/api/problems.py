@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from starlette.responses import Response
-
 from app import errors
 from app.api.strict_json import write_json
 from app.storage.locations import is_absolute_uri
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from starlette.responses import Response
 
     from app.types import Json
 
@@ -60,6 +60,8 @@ class Problem:
 
     def response(self, request_id: str) -> Response:
         """The HTTP answer."""
+        from starlette.responses import Response  # noqa: PLC0415 - the command line tells problems without HTTP
+
         return Response(
             write_json(self.to_json(request_id)), self.status, dict(self.headers), media_type=MEDIA_TYPE
         )

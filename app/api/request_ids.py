@@ -53,8 +53,8 @@ class RequestIds:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        asked = Headers(scope=scope).get(HEADER, "")
-        request_id = asked if _ACCEPTABLE.fullmatch(asked) else uuid.uuid4().hex
+        given = Headers(scope=scope).get(HEADER, "")
+        request_id = given if _ACCEPTABLE.fullmatch(given) else uuid.uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
         begun = False
 

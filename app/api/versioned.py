@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from app.api.bodies import VersionedBody
-    from app.api.encoding import Entry, NextToken
+    from app.api.encoding import JsonMembers, NextToken
     from app.api.runtime import Runtime
     from app.planning.request.requests import TableRef
     from app.planning.version.version import Version
@@ -56,7 +56,7 @@ class Question:
     if_none_match: Sequence[str] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
 
-    def answer(self, compute: Callable[[Version, Window, NextToken], Entry]) -> Response:
+    def answer(self, compute: Callable[[Version, Window, NextToken], JsonMembers]) -> Response:
         """The JSON answer: what ``compute`` gives for the version and the page, or 304 without asking it.
 
         Raises:
@@ -118,10 +118,10 @@ class Question:
 
     def _version_of(self, token: PageToken) -> Version:
         """Exactly the version of earlier pages, whatever has been committed since."""
-        asked, key = self.body.selector(), token.version
+        selector, key = self.body.selector(), token.version
         # A tag keeps its snapshot where no snapshot of that number is left.
-        by_number = asked.tag is None and key.snapshot_id is not None
-        pinned = SnapshotSelector(key.snapshot_id, branch=asked.branch) if by_number else asked
+        by_number = selector.tag is None and key.snapshot_id is not None
+        pinned = SnapshotSelector(key.snapshot_id, branch=selector.branch) if by_number else selector
         try:
             found = self._resolve(replace(pinned, schema_id=key.schema_id))
         except NotFoundError:
@@ -147,8 +147,8 @@ class Question:
 
     def _window(self, offset: int) -> Window:
         settings = self.runtime.settings
-        asked = self.body.page_size if isinstance(self.body, PagedBody) else None
-        size = settings.page_size if asked is None else asked
+        given = self.body.page_size if isinstance(self.body, PagedBody) else None
+        size = settings.page_size if given is None else given
         if size > settings.page_size_max:
             raise RequestError(f"page_size is at most {settings.page_size_max}")
         return Window(offset, size, settings.page_bytes)

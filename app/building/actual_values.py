@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Truth:
+class ActualValues:
     """Rows by the key of their value.
 
     Attributes:

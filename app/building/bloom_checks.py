@@ -16,7 +16,7 @@ from app.types.bytes_column import BytesColumn
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from app.building.actual_values import Truth
+    from app.building.actual_values import ActualValues
     from app.file_index.bloom_filter.bloom_filter import BloomFilter
     from app.file_index.keys.arrow_keys import Keys
 
@@ -46,31 +46,31 @@ class BloomFindings:
 
 
 def find_refused(
-    bloom: BloomFilter, truth: Truth, checked: NDArray[np.int64], random: np.random.Generator
+    bloom: BloomFilter, actual: ActualValues, checked: NDArray[np.int64], random: np.random.Generator
 ) -> Mismatch | None:
     """The first row whose value the filter refuses; None if there is none.
 
     Args:
         bloom: the filter.
-        truth: the column.
+        actual: the column.
         checked: ranks of the keys to look up, ascending.
         random: chooses keys to ask one by one, as plans do; the others are looked up together.
     """
-    refused = checked[~_admitted(bloom, truth.keys.take(checked))]
+    refused = checked[~_admitted(bloom, actual.keys.take(checked))]
     asked = random.choice(checked, min(_ASKED_KEYS, len(checked)), replace=False).tolist()
-    alone = [rank for rank in asked if not bloom.may_hold(truth.key(rank))]
+    alone = [rank for rank in asked if not bloom.may_hold(actual.key(rank))]
     ranks = np.concatenate([refused, np.array(alone, np.int64)])
     if not len(ranks):
         return None
     # The rows of a key ascend, so its first one is the smallest.
-    row = int(truth.grouped[truth.starts[ranks]].min())
-    return Mismatch(row, lost=True, question=f"= {truth.shown(int(truth.ranks[row]))}")
+    row = int(actual.grouped[actual.starts[ranks]].min())
+    return Mismatch(row, lost=True, question=f"= {actual.shown(int(actual.ranks[row]))}")
 
 
-def measure(bloom: BloomFilter, truth: Truth, random: np.random.Generator) -> BloomFindings:
+def measure(bloom: BloomFilter, actual: ActualValues, random: np.random.Generator) -> BloomFindings:
     """How many absent values a filter admits, and how many it should."""
-    size_bits, distinct = 8 * len(bloom.bits), len(truth.keys)
-    absent = _absent_keys(truth, random)
+    size_bits, distinct = 8 * len(bloom.bits), len(actual.keys)
+    absent = _absent_keys(actual, random)
     rate = float(_admitted(bloom, absent).mean()) if len(absent) else None
     expected = (1 - math.exp(-bloom.hash_functions * distinct / size_bits)) ** bloom.hash_functions
     needed_bytes = math.ceil(distinct * bloom.hash_functions / math.log(2) / 8)
@@ -90,13 +90,13 @@ def _admitted(bloom: BloomFilter, keys: Keys) -> NDArray[np.bool_]:
     return np.concatenate(parts)
 
 
-def _absent_keys(truth: Truth, random: np.random.Generator) -> Keys:
+def _absent_keys(actual: ActualValues, random: np.random.Generator) -> Keys:
     """Keys that no row has."""
-    if isinstance(truth.keys, BytesColumn):
+    if isinstance(actual.keys, BytesColumn):
         # So many random bytes are nobody's value.
         drawn = random.bytes(_ABSENT_KEYS * _ABSENT_BYTES)
         starts = np.arange(_ABSENT_KEYS, dtype=np.int64) * _ABSENT_BYTES
         return BytesColumn(np.frombuffer(drawn, np.uint8), starts, np.full(_ABSENT_KEYS, _ABSENT_BYTES))
-    span = np.iinfo(truth.keys.dtype)
-    drawn_keys = random.integers(span.min, span.max, _ABSENT_KEYS, truth.keys.dtype, endpoint=True)
-    return drawn_keys[~np.isin(drawn_keys, truth.keys)]
+    span = np.iinfo(actual.keys.dtype)
+    drawn_keys = random.integers(span.min, span.max, _ABSENT_KEYS, actual.keys.dtype, endpoint=True)
+    return drawn_keys[~np.isin(drawn_keys, actual.keys)]

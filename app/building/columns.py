@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.errors import CorruptFileError, IndexWriteError
-from app.options.map_keys import split_map_key
+from app.options.map_keys import map_key_name, split_map_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -87,7 +87,7 @@ def values_under(maps: pa.MapArray, key: str, *, column: str, first_row: int) ->
     if len(repeated):
         raise IndexWriteError(
             "expected each key once in a map, found it twice",
-            column=f"{column}[{key}]",
+            column=map_key_name(column, key),
             row=first_row + int(rows[repeated[0]]),
         )
     places = np.full(len(maps), -1)

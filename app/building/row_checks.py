@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from app.building.actual_values import Truth
+    from app.building.actual_values import ActualValues
     from app.file_index.answers.conditions import Condition
     from app.file_index.shared.bit_slices import BitSlices
 
@@ -57,13 +57,13 @@ class Mismatch:
 
 
 def find_mismatch(
-    index: ExactIndex, truth: Truth, checked: NDArray[np.int64], random: np.random.Generator
+    index: ExactIndex, actual: ActualValues, checked: NDArray[np.int64], random: np.random.Generator
 ) -> Mismatch | None:
     """The first row that an index leaves out, else one that it names wrongly; None if all are right.
 
     Args:
         index: of as many rows as the column has.
-        truth: the column.
+        actual: the column.
         checked: ranks of the keys to look up, ascending.
         random: chooses the bounds of ranges.
 
@@ -71,7 +71,7 @@ def find_mismatch(
         CorruptIndexError: the index cannot be decoded.
     """
     first = None
-    for wrong in _mismatches(index, truth, checked, random):
+    for wrong in _mismatches(index, actual, checked, random):
         if wrong.lost:
             return wrong
         first = first or wrong
@@ -79,29 +79,29 @@ def find_mismatch(
 
 
 def _mismatches(
-    index: ExactIndex, truth: Truth, checked: NDArray[np.int64], random: np.random.Generator
+    index: ExactIndex, actual: ActualValues, checked: NDArray[np.int64], random: np.random.Generator
 ) -> Iterator[Mismatch]:
-    yield from _compare(index.null_rows(), truth.null_rows(), "IS NULL")
-    yield from _compare(index.value_rows(), bitmap_of(truth.column.value_rows), "IS NOT NULL")
+    yield from _compare(index.null_rows(), actual.null_rows(), "IS NULL")
+    yield from _compare(index.value_rows(), bitmap_of(actual.column.value_rows), "IS NOT NULL")
     match index:
         case BitmapIndex():
             for rank in checked.tolist():
-                found, expected = index.rows_with((truth.key(rank),)), truth.rows_of(rank)
+                found, expected = index.rows_with((actual.key(rank),)), actual.rows_of(rank)
                 if found != expected:
-                    yield from _compare(found, expected, f"= {truth.shown(rank)}")
+                    yield from _compare(found, expected, f"= {actual.shown(rank)}")
         case RangeBitmap():
-            codes = [(rank, index.code(truth.key(rank))) for rank in checked.tolist()]
+            codes = [(rank, index.code(actual.key(rank))) for rank in checked.tolist()]
             held = np.array([(rank, code) for rank, code in codes if code is not None], np.int64)
-            yield from _wrong_numbers([_codes(index.slices)], held.reshape(-1, 2), truth, checked)
+            yield from _wrong_numbers([_codes(index.slices)], held.reshape(-1, 2), actual, checked)
         case BitSlicedIntegers():
-            held = np.stack([checked, np.asarray(truth.keys, np.int64)[checked]], axis=1)
-            yield from _wrong_numbers(list(_values(index)), held, truth, checked)
+            held = np.stack([checked, np.asarray(actual.keys, np.int64)[checked]], axis=1)
+            yield from _wrong_numbers(list(_values(index)), held, actual, checked)
         case _:
             assert_never(index)
-    for condition, chosen, question in _conditions(truth, checked, random):
+    for condition, chosen, question in _conditions(actual, checked, random):
         result = select(index, condition)
         positions = result.positions if isinstance(result, Rows) else BitMap()
-        yield from _compare(positions, truth.rows_where(chosen), question)
+        yield from _compare(positions, actual.rows_where(chosen), question)
 
 
 def _codes(slices: BitSlices) -> _Numbers:
@@ -123,50 +123,50 @@ def _values(index: BitSlicedIntegers) -> Iterator[_Numbers]:
 
 
 def _wrong_numbers(
-    parts: list[_Numbers], held: NDArray[np.int64], truth: Truth, checked: NDArray[np.int64]
+    parts: list[_Numbers], held: NDArray[np.int64], actual: ActualValues, checked: NDArray[np.int64]
 ) -> Iterator[Mismatch]:
     """Rows whose number is not that of their key: the first that is left out, and one that is named wrongly.
 
     Args:
         parts: rows, each with the number that the index gives it.
         held: the keys that the index has: shape (n, 2), the rank of each and its number.
-        truth: the column.
+        actual: the column.
         checked: ranks of the keys that it should have.
     """
     # The last place stands for rows without a key.
     number_of, has_number, is_checked = (
-        np.zeros(len(truth.keys) + 1, kind) for kind in (np.int64, bool, bool)
+        np.zeros(len(actual.keys) + 1, kind) for kind in (np.int64, bool, bool)
     )
     number_of[held[:, 0]], has_number[held[:, 0]], is_checked[checked] = held[:, 1], True, True
-    right = np.zeros(truth.column.row_count, np.bool_)
+    right = np.zeros(actual.column.row_count, np.bool_)
     for rows, numbers in parts:
-        own = truth.ranks[rows]
+        own = actual.ranks[rows]
         right[rows] |= has_number[own] & (number_of[own] == numbers)
-    lost = np.flatnonzero(is_checked[truth.ranks] & ~right)
+    lost = np.flatnonzero(is_checked[actual.ranks] & ~right)
     if len(lost):
         row = int(lost[0])
-        yield Mismatch(row, lost=True, question=f"= {truth.shown(int(truth.ranks[row]))}")
+        yield Mismatch(row, lost=True, question=f"= {actual.shown(int(actual.ranks[row]))}")
     by_number = held[np.argsort(held[:, 1], kind="stable")]
     for rows, numbers in parts:
         places = np.searchsorted(by_number[:, 1], numbers)
         candidates = np.flatnonzero(places < len(by_number))
         ranks, found = by_number[places[candidates]].T
-        wrong = np.flatnonzero((found == numbers[candidates]) & (ranks != truth.ranks[rows[candidates]]))
+        wrong = np.flatnonzero((found == numbers[candidates]) & (ranks != actual.ranks[rows[candidates]]))
         if len(wrong):
-            question = f"= {truth.shown(int(ranks[wrong[0]]))}"
+            question = f"= {actual.shown(int(ranks[wrong[0]]))}"
             yield Mismatch(int(rows[candidates[wrong[0]]]), lost=False, question=question)
 
 
 def _conditions(
-    truth: Truth, checked: NDArray[np.int64], random: np.random.Generator
+    actual: ActualValues, checked: NDArray[np.int64], random: np.random.Generator
 ) -> Iterator[tuple[Condition, NDArray[np.bool_], str]]:
     """Conditions, each with the keys that meet it and its text."""
-    ranks = np.arange(len(truth.keys))
+    ranks = np.arange(len(actual.keys))
     yield Span(None, None), ranks >= 0, "IS NOT NULL"
     count = min(_ASKED_BOUNDS, len(checked))
     bounds = np.unique(np.concatenate([checked[:1], random.choice(checked, count), checked[-1:]])).tolist()
     for bound in bounds:
-        key, value = truth.key(bound), truth.shown(bound)
+        key, value = actual.key(bound), actual.shown(bound)
         yield Points((key,)), ranks == bound, f"= {value}"
         yield Points((key,), negated=True), ranks != bound, f"<> {value}"
         yield Span(None, key), ranks < bound, f"< {value}"
@@ -174,8 +174,8 @@ def _conditions(
         yield Span(key, None), ranks >= bound, f">= {value}"
         yield Span(after(key), None), ranks > bound, f"> {value}"
     for low, high in pairwise(bounds):
-        question = f"BETWEEN {truth.shown(low)} AND {truth.shown(high)}"
-        yield Span(truth.key(low), after(truth.key(high))), (ranks >= low) & (ranks <= high), question
+        question = f"BETWEEN {actual.shown(low)} AND {actual.shown(high)}"
+        yield Span(actual.key(low), after(actual.key(high))), (ranks >= low) & (ranks <= high), question
 
 
 def _compare(found: BitMap, expected: BitMap, question: str) -> Iterator[Mismatch]:

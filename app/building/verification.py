@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from app.building.actual_values import Truth
+from app.building.actual_values import ActualValues
 from app.building.bloom_checks import BloomFindings, find_refused, measure
 from app.building.columns import ignore_progress
 from app.building.row_checks import Mismatch, find_mismatch
@@ -123,39 +123,39 @@ def verify(
     index = FileIndex.read(content)
     checked: list[CheckedEntry] = []
     for column, entries in index.entries.items():
-        truth = _truth(column_of, column)
+        actual = _actual_values(column_of, column)
         for entry in entries:
-            checked.append(_check(index, entry, truth, row_count, sample))
+            checked.append(_check(index, entry, actual, row_count, sample))
             advance(1)
     return Verification(row_count, index.size, _unused_bytes(index, content), tuple(checked))
 
 
-def _truth(column_of: Callable[[str], KeyColumn], column: str) -> Truth | Problem:
+def _actual_values(column_of: Callable[[str], KeyColumn], column: str) -> ActualValues | Problem:
     try:
-        return Truth.of(column_of(column))
+        return ActualValues.of(column_of(column))
     except RequestError as error:
         return Problem(str(error))
 
 
 def _check(
-    index: FileIndex, entry: Entry, truth: Truth | Problem, row_count: int, sample: int | None
+    index: FileIndex, entry: Entry, actual: ActualValues | Problem, row_count: int, sample: int | None
 ) -> CheckedEntry:
-    if isinstance(truth, Problem):
-        return CheckedEntry(entry.column, entry.kind, entry.length, problem=truth)
+    if isinstance(actual, Problem):
+        return CheckedEntry(entry.column, entry.kind, entry.length, problem=actual)
     random = np.random.default_rng(_SEED)
-    ranks = np.arange(len(truth.keys))
+    ranks = np.arange(len(actual.keys))
     if sample is not None and sample < len(ranks):
         ranks = np.sort(random.choice(ranks, sample, replace=False))
     found: Problem | BloomFindings | None
     try:
-        found = _judge(index, entry, truth, row_count, ranks, random)
+        found = _judge(index, entry, actual, row_count, ranks, random)
     except CorruptIndexError as error:
         found = Problem(f"cannot be read: {error.expectation}")
     return CheckedEntry(
         entry.column,
         entry.kind,
         entry.length,
-        len(truth.keys),
+        len(actual.keys),
         len(ranks),
         problem=found if isinstance(found, Problem) else None,
         bloom=found if isinstance(found, BloomFindings) else None,
@@ -165,46 +165,46 @@ def _check(
 def _judge(
     index: FileIndex,
     entry: Entry,
-    truth: Truth,
+    actual: ActualValues,
     row_count: int,
     ranks: NDArray[np.int64],
     random: np.random.Generator,
 ) -> Problem | BloomFindings | None:
     if entry.is_empty:
-        rows = truth.column.value_rows
+        rows = actual.column.value_rows
         return (
-            _problem(Mismatch(int(rows[0]), lost=True, question="IS NOT NULL"), truth) if len(rows) else None
+            _problem(Mismatch(int(rows[0]), lost=True, question="IS NOT NULL"), actual) if len(rows) else None
         )
     kind = KINDS.get(entry.kind)
     if kind is None:
         return Problem(f"there is no index type {entry.kind!r:.100}")
-    opened = index.open(entry, kind, truth.column.data_type)
+    opened = index.open(entry, kind, actual.column.data_type)
     if isinstance(opened, BloomFilter):
-        refused = find_refused(opened, truth, ranks, random)
-        return measure(opened, truth, random) if refused is None else _problem(refused, truth)
+        refused = find_refused(opened, actual, ranks, random)
+        return measure(opened, actual, random) if refused is None else _problem(refused, actual)
     if not kind.tells_rows:
-        refused = _first_refused(kind, opened, truth, ranks)
-        return None if refused is None else _problem(refused, truth)
+        refused = _first_refused(kind, opened, actual, ranks)
+        return None if refused is None else _problem(refused, actual)
     if opened.row_count != row_count:
         return Problem(f"is about {opened.row_count} rows, the data file has {row_count}")
-    wrong = find_mismatch(opened, truth, ranks, random)
-    return None if wrong is None else _problem(wrong, truth)
+    wrong = find_mismatch(opened, actual, ranks, random)
+    return None if wrong is None else _problem(wrong, actual)
 
 
 def _first_refused(
-    kind: IndexKind, opened: object, truth: Truth, ranks: NDArray[np.int64]
+    kind: IndexKind, opened: object, actual: ActualValues, ranks: NDArray[np.int64]
 ) -> Mismatch | None:
     """The first row whose value is refused by an index that tells no rows."""
-    refused = [rank for rank in ranks.tolist() if kind.select(opened, Points((truth.key(rank),))) is SKIP]
+    refused = [rank for rank in ranks.tolist() if kind.select(opened, Points((actual.key(rank),))) is SKIP]
     if not refused:
         return None
-    row = int(truth.grouped[truth.starts[refused]].min())
-    return Mismatch(row, lost=True, question=f"= {truth.shown(int(truth.ranks[row]))}")
+    row = int(actual.grouped[actual.starts[refused]].min())
+    return Mismatch(row, lost=True, question=f"= {actual.shown(int(actual.ranks[row]))}")
 
 
-def _problem(wrong: Mismatch, truth: Truth) -> Problem:
-    rank = int(truth.ranks[wrong.row])
-    value, shown = (None, "NULL") if rank < 0 else (truth.value(rank), truth.shown(rank))
+def _problem(wrong: Mismatch, actual: ActualValues) -> Problem:
+    rank = int(actual.ranks[wrong.row])
+    value, shown = (None, "NULL") if rank < 0 else (actual.value(rank), actual.shown(rank))
     verb = "leaves out" if wrong.lost else "names"
     detail = f"{wrong.question} {verb} row {wrong.row}, whose value is {shown}"
     return Problem(detail, wrong.row, value, wrong.lost)

@@ -12,7 +12,7 @@ from typing import Annotated, Final, NamedTuple
 
 import typer
 
-from app import __version__
+import app
 from app.errors import PaimonIndexError
 
 __all__ = ["main", "program"]
@@ -98,7 +98,7 @@ def _nothing() -> None:
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it so
     if wanted:
-        typer.echo(__version__)
+        typer.echo(app.__version__)
         raise typer.Exit
 
 

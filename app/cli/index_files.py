@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.api.bodies import EvaluateBody, InspectBody
-from app.api.encoding import Form, encode_evaluation
+from app.api.encoding import SelectionEncoding, encode_evaluation
 from app.cli.options import (
     AliasOption,
     AllowExternal,
@@ -93,7 +93,7 @@ def evaluate(  # noqa: PLR0913 - one parameter per option
         }
     )
     answer = opened.service.evaluate(opened.warehouse, body.to_request(), any_place=True)
-    form = Form(SelectionForm(body.selection), opened.settings.positions)
+    form = SelectionEncoding(SelectionForm(body.selection), opened.settings.positions)
     encoded = encode_evaluation(answer, form, body.row_count, _INSTANCE)
     if as_json:
         print_json(encoded)

@@ -12,7 +12,7 @@ import tzlocal
 
 from app.api.strict_json import read_json
 from app.errors import RequestError, SettingsError
-from app.main import create_service
+from app.opening import create_service
 from app.planning.request.requests import TableRef
 from app.settings import Settings
 

@@ -15,7 +15,8 @@ from app.access import is_loopback
 from app.cli.options import AllowExternal, parse_warehouse
 from app.connections import PunctualProtocol
 from app.errors import SettingsError
-from app.main import create_app, create_service
+from app.main import create_app
+from app.opening import create_service
 from app.processes import VARIABLE as WORKERS_DIRECTORY
 from app.processes import shared_directory
 from app.settings import ENVIRONMENT_PREFIX, Settings

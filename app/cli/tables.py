@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from app.api.bodies import DeletionsBody, LookupBody, PlanBody
-from app.api.encoding import Form, encode_deletions, encode_lookup, encode_plan
+from app.api.encoding import SelectionEncoding, encode_deletions, encode_lookup, encode_plan
 from app.api.paging import Window
 from app.cli.options import (
     AliasOption,
@@ -90,7 +90,7 @@ def plan(  # noqa: PLR0913 - one parameter per option
     )
     request = body.to_request()
     answer = opened.service.plan(opened.table(table), request)
-    form = Form(request.selection, opened.settings.positions)
+    form = SelectionEncoding(request.selection, opened.settings.positions)
     encoded = encode_plan(answer, _EVERYTHING, form, _last_page, explain=explain)
     if as_json:
         print_json(encoded)
@@ -130,7 +130,7 @@ def deletions(  # noqa: PLR0913 - one parameter per option
         }
     )
     answer = opened.service.deletions(opened.table(table), body.to_request())
-    form = Form(SelectionForm(encoding), opened.settings.positions)
+    form = SelectionEncoding(SelectionForm(encoding), opened.settings.positions)
     encoded = encode_deletions(answer, _EVERYTHING, form, _last_page)
     if as_json:
         print_json(encoded)

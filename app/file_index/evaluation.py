@@ -14,7 +14,7 @@ from app.file_index.answers.result import KEEP, SKIP, Rows, both, either, rows
 from app.file_index.answers.row_index import all_rows
 from app.file_index.answers.trace import answered, unanswered
 from app.file_index.container import blame
-from app.file_index.index_choice import asked_condition, bounded_on_both_sides, is_false_without_values
+from app.file_index.index_choice import bounded_on_both_sides, condition_of, is_false_without_values
 from app.file_index.index_kinds import KINDS, cost
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Constant, Unknown, conjuncts
 
@@ -89,11 +89,11 @@ class _Evaluation:
         return result
 
     def _leaf(self, leaf: BoundLeaf) -> Result:
-        asked = asked_condition(leaf)
+        condition = condition_of(leaf)
         result: Result = KEEP
         answers = 0
         for entry in sorted(self.index.entries.get(leaf.field.name, ()), key=lambda entry: cost(entry.kind)):
-            found = self._ask(entry, leaf, asked)
+            found = self._ask(entry, leaf, condition)
             if found is None:
                 continue
             answers += 1
@@ -106,14 +106,14 @@ class _Evaluation:
             self._note_unanswered(leaf.field.name, leaf)
         return result
 
-    def _ask(self, entry: Entry, leaf: BoundLeaf, asked: Condition | None) -> Result | None:
+    def _ask(self, entry: Entry, leaf: BoundLeaf, condition: Condition | None) -> Result | None:
         """What one index says; None where it cannot be asked."""
         if entry.is_empty:
             return SKIP if is_false_without_values(leaf) else KEEP
         kind = KINDS.get(entry.kind)
-        if kind is None or asked is None:
+        if kind is None or condition is None:
             return None
-        if not kind.can_answer(asked):
+        if not kind.can_answer(condition):
             return KEEP
         with blame(entry):
             opened = self.index.open(entry, kind, leaf.field.type)
@@ -122,7 +122,7 @@ class _Evaluation:
                 raise CorruptIndexError(
                     f"expected the {self.row_count} rows of the data file, found {row_count}"
                 )
-            return kind.select(opened, asked)
+            return kind.select(opened, condition)
 
     def _note_unanswered(self, column: str | None, part: BoundPredicate) -> None:
         if self.trace is not None:

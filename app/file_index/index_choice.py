@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from app.file_index.index_kinds import IndexKind
     from app.predicates.model import BoundPredicate
 
-Asked: TypeAlias = "frozenset[tuple[str, IndexKind]]"
+WantedIndexes: TypeAlias = "frozenset[tuple[str, IndexKind]]"
 """Columns, each with a kind of index on it."""
 
 _FALSE_WITHOUT_VALUES = frozenset(
@@ -40,7 +40,7 @@ _FALSE_WITHOUT_VALUES = frozenset(
 file there, and an entry that should not be empty must not cost more rows here than it does there."""
 
 
-def asked_condition(leaf: BoundLeaf) -> Condition | None:
+def condition_of(leaf: BoundLeaf) -> Condition | None:
     """The leaf as a condition on keys; None if no index can tell."""
     space = key_space(leaf.field.type)
     return None if space is None else condition(leaf, space)
@@ -66,15 +66,15 @@ def bounded_on_both_sides(parts: tuple[BoundPredicate, ...]) -> set[str]:
     return below & above
 
 
-def asked_indexes(predicate: BoundPredicate) -> Asked:
+def wanted_indexes(predicate: BoundPredicate) -> WantedIndexes:
     """The indexes that evaluating a predicate may ask, where a file has them.
 
     Args:
         predicate: bound to the schema that the files were written with.
     """
-    asked = set()
+    wanted = set()
     for leaf in leaves(predicate):
-        condition = asked_condition(leaf) if isinstance(leaf, BoundLeaf) else None
+        condition = condition_of(leaf) if isinstance(leaf, BoundLeaf) else None
         if isinstance(leaf, BoundLeaf) and condition is not None:
-            asked |= {(leaf.field.name, kind) for kind in KINDS.values() if kind.can_answer(condition)}
-    return frozenset(asked)
+            wanted |= {(leaf.field.name, kind) for kind in KINDS.values() if kind.can_answer(condition)}
+    return frozenset(wanted)

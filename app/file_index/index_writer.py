@@ -25,11 +25,14 @@ def write_index(kind: IndexKind, column: KeyColumn, options: object) -> bytes:
     Raises:
         IndexWriteError: the kind takes no column of this type, or cannot hold one of its values, or all of
             them.
+        TypeError: the options are of another kind.
     """
     if not kind.takes(column.data_type):
         others = [other for other in KINDS.values() if other.takes(column.data_type)]
         advice = f"use {' or '.join(others)}" if others else "no index takes it"
         raise IndexWriteError(f"{kind} does not take type {column.data_type}: {advice}", column=column.name)
+    if not isinstance(options, kind.options_class):
+        raise TypeError(f"expected options of {kind}, found {options!r}")
     try:
         payload = kind.write(column, options)
     except struct.error as error:

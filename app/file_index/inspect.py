@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from app.errors import CorruptIndexError
 from app.file_index.container import VERSION, blame
 from app.file_index.index_kinds import KINDS
+from app.options.map_keys import split_map_key
 from app.types import TypeRoot
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ def _type_of(column: str, types: Mapping[str, DataType]) -> DataType | None:
     """The type of a column, or of the values of the map that ``column[key]`` belongs to."""
     if column in types:
         return types[column]
-    holder = types.get(column[: column.find("[")]) if column.endswith("]") else None
+    name, key = split_map_key(column)
+    holder = None if key is None else types.get(name)
     return holder.children[1] if holder is not None and holder.root is TypeRoot.MAP else None
 
 

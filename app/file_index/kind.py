@@ -77,6 +77,9 @@ class Kind(str, ABC, Generic[Index, Stack, Options]):
 
     __slots__ = ()
 
+    options_class: ClassVar[type]
+    """Of the options that the writer takes."""
+
     option_names: ClassVar[tuple[str, ...]] = ()
     """The options that a table may give to an index, as in ``file-index.<kind>.<column>.<option>``."""
 

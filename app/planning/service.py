@@ -23,7 +23,7 @@ from app.planning.side_files.file_indexes import open_declared
 from app.planning.standalone.standalone import evaluate_files, inspect_file
 from app.planning.version.contents import ContentsCache
 from app.planning.version.descriptions import describe_index_files, describe_snapshot, describe_table
-from app.planning.version.index_access import IndexCaches, IndexLoader
+from app.planning.version.index_source import IndexCaches, IndexSource
 from app.planning.version.schemas import DescribedSchemas, describe_schema
 from app.planning.version.second_look import second_look
 from app.planning.version.version import Version
@@ -114,7 +114,7 @@ class IndexService:
 
     def schemas(self, version: Version) -> Sequence[Mapping[str, Json]]:
         """The schemas of a table up to that of a version; each is read when somebody asks for it."""
-        return DescribedSchemas.of(version, version.loader.readers)
+        return DescribedSchemas.of(version, version.source.readers)
 
     def snapshots(
         self, ref: TableRef, branch: str | None = None, after: int | None = None, count: int = MOST_READS
@@ -162,9 +162,9 @@ class IndexService:
                 max_staleness_ms=self._staleness(selector),
             )
         warehouse = self._warehouse(ref.warehouse)
-        loader = IndexLoader(warehouse, warehouse.readers, table.paths(resolved), self._indexes)
+        source = IndexSource(warehouse, warehouse.readers, table.paths(resolved), self._indexes)
         resolving_ms = (time.perf_counter() - started) * 1000
-        return Version(table, resolved, loader, ContentsCache(self._manifests, ref.warehouse), resolving_ms)
+        return Version(table, resolved, source, ContentsCache(self._manifests, ref.warehouse), resolving_ms)
 
     def index_files(self, version: Version, index_type: str | None) -> list[Json]:
         """The index files of a version."""
@@ -181,10 +181,10 @@ class IndexService:
         Plans are remembered for a while, so that further pages of one cost nothing.
         """
         self._check_named(request.files)
-        asked = replace(request, selector=SnapshotSelector(), time_zone=self.time_zone(request.time_zone))
-        key = (version.identity, request_digest(asked))
+        request = replace(request, selector=SnapshotSelector(), time_zone=self.time_zone(request.time_zone))
+        key = (version.identity, request_digest(request))
         with second_look(version):
-            plan = self._plans.get_or_load(key, lambda: self._plan(version, asked))
+            plan = self._plans.get_or_load(key, lambda: self._plan(version, request))
         report_plan(plan)
         return plan
 
@@ -264,9 +264,9 @@ class IndexService:
         storage = self._warehouse(warehouse)
         return inspect_file(storage, file, kind, types, entries, any_place=any_place)
 
-    def time_zone(self, asked: str | None) -> str | None:
-        """The session time zone of a request that names ``asked``; None if nobody knows it."""
-        return asked or self._time_zone
+    def time_zone(self, named: str | None) -> str | None:
+        """The session time zone of a request that names ``named``; None if nobody knows it."""
+        return named or self._time_zone
 
     def cache_statistics(self) -> Mapping[str, Mapping[str, int]]:
         """Entries, bytes, capacity, hits, misses and evictions of each cache; ``disk`` if there is one."""
@@ -318,7 +318,7 @@ class IndexService:
             version.load()
         loaded = time.perf_counter()
         with during(Phase.EVALUATE):
-            drafts = planner.run()
+            state = planner.run()
             version.keep_derived()
             timings = {
                 "resolve": version.resolving_ms,
@@ -328,10 +328,10 @@ class IndexService:
             warnings = PlanWarnings(
                 (*time_zone_warnings(predicate), *planner.effort.warnings), planner.warnings
             )
-            return answer_plan(version, request, drafts, warnings, timings)
+            return answer_plan(version, request, state, warnings, timings)
 
-    def _zone(self, asked: str | None) -> SessionZone | None:
-        name = self.time_zone(asked)
+    def _zone(self, named: str | None) -> SessionZone | None:
+        name = self.time_zone(named)
         return None if name is None else session_zone(name)
 
     def _staleness(self, selector: SnapshotSelector) -> int:

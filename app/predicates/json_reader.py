@@ -62,7 +62,7 @@ _LITERALS: Final = {
 """How many literals each test takes; NOT_BETWEEN takes those of BETWEEN, TRUE and FALSE look at none."""
 
 
-def read_json(written: object, limits: FilterLimits = DEFAULT_LIMITS) -> Predicate:
+def read_json_filter(written: object, limits: FilterLimits = DEFAULT_LIMITS) -> Predicate:
     """Reads a predicate from parsed JSON.
 
     Args:

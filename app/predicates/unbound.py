@@ -1,7 +1,7 @@
 """The unbound predicate: a filter as it was written, before anything is known of the table.
 
 Columns are names, literals are raw and say where they come from, NOT is still there. The readers
-(:func:`app.predicates.json_reader.read_json`, :func:`app.predicates.sql.reader.read_sql`) make it,
+(:func:`app.predicates.json_reader.read_json_filter`, :func:`app.predicates.sql.reader.read_sql`) make it,
 :func:`app.predicates.binding.binding.bind` turns it into what can be evaluated.
 """
 

@@ -43,7 +43,7 @@ class Verdict(IntEnum):
 Verdicts: TypeAlias = "NDArray[np.int8]"
 """One :class:`Verdict` a file."""
 BoundsOf: TypeAlias = "Callable[[DataField, NDArray[np.int64]], ColumnBounds | None]"
-Trace: TypeAlias = "Callable[[BoundLeaf, NDArray[np.int64], Verdicts], None]"
+VerdictTrace: TypeAlias = "Callable[[BoundLeaf, NDArray[np.int64], Verdicts], None]"
 
 # NumPy compares arrays with these much faster than with members of an enum.
 _NONE, _SOME, _ALL = map(np.int8, Verdict)
@@ -55,7 +55,7 @@ _TEXT_TESTS: Final = frozenset({Operator.STARTS_WITH, Operator.ENDS_WITH, Operat
 
 
 def evaluate_bounds(
-    predicate: BoundPredicate, bounds: BoundsOf, files: NDArray[np.int64], trace: Trace | None = None
+    predicate: BoundPredicate, bounds: BoundsOf, files: NDArray[np.int64], trace: VerdictTrace | None = None
 ) -> Verdicts:
     """What bounds prove of a predicate.
 

@@ -13,15 +13,15 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap
 
-from app.api.encoding import Form
+from app.api.encoding import SelectionEncoding
 from app.api.plan_batches import plan_batches
 from app.api.plan_lines import plan_lines
 from app.errors import LimitExceededError
 from app.options.table_options import TableOptions
 from app.planning.plan.answers import Plan, PlanSummary
-from app.planning.plan.decisions import SKIPS, decision
 from app.planning.plan.file_plan import Deletion, ExplainStep, KeepReason, SkipStep
 from app.planning.plan.planned_files import Places, PlannedFiles
+from app.planning.plan.state import SKIPS, decision
 from app.planning.request.requests import SelectionForm
 from app.planning.version.partitions import Partitions
 from app.table.paths import TablePaths
@@ -39,7 +39,7 @@ MANY = 25_000
 DIGITS = Decimal("-123456789012345678901234567890.12")
 MOMENT = datetime(1969, 12, 31, 23, 59, 59, 999_999)  # noqa: DTZ001 - a wall clock
 MIDNIGHT = datetime(2025, 8, 1, tzinfo=UTC)
-BITMAPS = Form(SelectionForm.BITMAP, 1_000)
+BITMAPS = SelectionEncoding(SelectionForm.BITMAP, 1_000)
 
 
 NAMED = TableOptions({"partition.legacy-name": "false"})
@@ -206,7 +206,7 @@ def test_a_file_in_every_detail() -> None:
     "write", [plan_lines, lambda *given, **more: plan_batches(given[0], (), given[1], **more)]
 )
 def test_a_list_of_positions_has_a_limit(write: Callable[..., Iterator[bytes]]) -> None:
-    form = Form(SelectionForm.POSITIONS, 2)
+    form = SelectionEncoding(SelectionForm.POSITIONS, 2)
 
     with pytest.raises(LimitExceededError):
         list(write(a_plan(planned(selections={0: BitMap([1, 2, 3])})), form, explain=False))

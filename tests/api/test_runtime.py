@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from app.api.request_ids import RequestIds
 from app.api.runtime import Runtime
 from app.errors import DeadlineExceededError, RequestCancelledError
-from app.main import create_service
+from app.opening import create_service
 from app.settings import Settings
 from app.storage import check_deadline
 from tests.api.conftest import listening

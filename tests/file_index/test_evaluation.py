@@ -20,7 +20,7 @@ from app.file_index.index_kinds import KINDS
 from app.file_index.range_bitmap import range_bitmap
 from app.file_index.top_n import top_n
 from app.predicates.binding.binding import bind
-from app.predicates.json_reader import read_json
+from app.predicates.json_reader import read_json_filter
 from app.predicates.model import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
@@ -196,7 +196,7 @@ def test_a_null_inside_a_list_selects_nothing() -> None:
             "function": function,
             "literals": [1, None],
         }
-        return evaluate(bind(read_json(written), [field]), index, row_count=3)
+        return evaluate(bind(read_json_filter(written), [field]), index, row_count=3)
 
     assert ask("IN") == exactly(0)
     assert ask("NOT_IN") is SKIP

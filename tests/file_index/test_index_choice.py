@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from app.file_index import container
 from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
-from app.file_index.index_choice import asked_indexes
+from app.file_index.index_choice import wanted_indexes
 from app.file_index.index_kinds import BITMAP, BSI, KINDS, RANGE_BITMAP, IndexKind
 from app.predicates.binding.binding import bind
 from app.predicates.model import BoundAnd, BoundOr
@@ -41,7 +41,7 @@ ROW_KINDS = {BITMAP, RANGE_BITMAP, BSI}
     ],
 )
 def test_bloom_filters_are_asked_for_values_only(written: str, kinds: set[IndexKind]) -> None:
-    asked = asked_indexes(bind(read_sql(written), (NUMBER, OTHER)))
+    asked = wanted_indexes(bind(read_sql(written), (NUMBER, OTHER)))
 
     assert asked == {("number", kind) for kind in kinds}
 
@@ -66,7 +66,7 @@ def test_what_is_not_asked_changes_no_answer(data: st.DataObject) -> None:
     several = st.lists(leaf, min_size=1, max_size=3).map(tuple)
     predicate = data.draw(leaf | several.map(BoundAnd) | several.map(BoundOr))
 
-    asked = asked_indexes(predicate)
+    asked = wanted_indexes(predicate)
     payloads = {
         entry: found for entry, found in index.payloads.items() if (entry.column, entry.kind) in asked
     }

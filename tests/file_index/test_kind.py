@@ -28,7 +28,7 @@ from app.file_index.index_writer import write_index
 from app.file_index.inspect import inspect
 from app.file_index.kind import Kind, Proposal
 from app.file_index.payloads.cursor import Cursor
-from app.file_index.stacked.evaluation import UNKNOWN_ROW_COUNT, evaluate_files
+from app.file_index.stacked.evaluation import UNKNOWN_ROW_COUNT, decide_files
 from app.file_index.stacked.index import StackedIndex
 from app.file_index.table_options import FileIndexOptions
 from app.options.reading import whole_number
@@ -70,6 +70,7 @@ class Remainders:
 class RemaindersKind(Kind[Remainders, list[Remainders | None], int]):
     __slots__ = ()
 
+    options_class: ClassVar[type] = int
     option_names: ClassVar[tuple[str, ...]] = ("divisor",)
     tells_rows: ClassVar[bool] = False
 
@@ -181,7 +182,7 @@ def test_many_files_are_asked_at_once_or_kept(kind: RemaindersKind) -> None:
     index = StackedIndex.read(BytesColumn.of(_containers(kind)))
     counts = np.full(len(FILES), UNKNOWN_ROW_COUNT)
 
-    found = evaluate_files(_bound("number = 4"), index, np.arange(len(FILES)), counts)
+    found = decide_files(_bound("number = 4"), index, np.arange(len(FILES)), counts)
 
     skipped = (found.answers == Answer.SKIP).tolist()
     assert skipped == ([True, False, False] if isinstance(kind, StackedRemaindersKind) else [False] * 3)
@@ -193,7 +194,7 @@ def test_a_broken_one_keeps_its_file(kind: RemaindersKind) -> None:
     broken = container.write({"number": [(kind, bytes(8))]})
     index = StackedIndex.read(BytesColumn.of([good, broken]))
 
-    found = evaluate_files(_bound("number = 4"), index, np.arange(2), np.full(2, UNKNOWN_ROW_COUNT))
+    found = decide_files(_bound("number = 4"), index, np.arange(2), np.full(2, UNKNOWN_ROW_COUNT))
 
     assert found.answers[1] == Answer.KEEP
     assert list(found.errors) == ([1] if isinstance(kind, StackedRemaindersKind) else [])

@@ -112,9 +112,9 @@ class MadeTable:
         request = PlanRequest(**asked)
         version = self.version(service)
         planner = Planner(version, request, predicate, effort=effort or Effort())
-        drafts = planner.run()
+        state = planner.run()
         return answer_plan(
-            version, request, drafts, PlanWarnings(planner.effort.warnings, planner.warnings), {}
+            version, request, state, PlanWarnings(planner.effort.warnings, planner.warnings), {}
         )
 
     def _write_manifest(self, name: str, entries: Sequence[ManifestEntry] | bytes) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from app.errors import RequestError
 from app.predicates.binding.binding import bind
-from app.predicates.json_reader import read_json
+from app.predicates.json_reader import read_json_filter
 from app.predicates.model import field_ids
 from app.predicates.rows import matches
 from app.predicates.sql.reader import read_sql
@@ -189,7 +189,7 @@ def test_every_column_meets_every_word(name: str, symbol: str, word: str) -> Non
 @given(LEAVES)
 def test_every_column_meets_every_json_value(written: Any) -> None:
     with suppress(RequestError):
-        use(read_json(written))
+        use(read_json_filter(written))
 
 
 @settings(max_examples=300)
@@ -211,4 +211,4 @@ def test_every_column_meets_every_json_value(written: Any) -> None:
 )
 def test_any_json(written: Any) -> None:
     with suppress(RequestError):
-        use(read_json(written))
+        use(read_json_filter(written))

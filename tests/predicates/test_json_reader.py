@@ -6,7 +6,7 @@ import pytest
 
 from app.errors import FilterError, LimitExceededError
 from app.predicates.binding.binding import bind
-from app.predicates.json_reader import read_json
+from app.predicates.json_reader import read_json_filter
 from app.predicates.limits import FilterLimits
 from app.types import DataField, parse_type
 
@@ -31,7 +31,7 @@ def compound(function: str, *children: Any) -> dict[str, Any]:
 
 
 def meaning(written: Any) -> str:
-    return str(bind(read_json(written), FIELDS))
+    return str(bind(read_json_filter(written), FIELDS))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_functions(written: Any, expected: str) -> None:
     ],
 )
 def test_what_no_index_can_use_is_unknown(written: Any, expected: str, field_ids: set[int]) -> None:
-    bound = bind(read_json(written), FIELDS)
+    bound = bind(read_json_filter(written), FIELDS)
 
     assert (str(bound), getattr(bound, "field_ids", None)) == (expected, field_ids)
 
@@ -152,7 +152,7 @@ def test_what_no_index_can_use_is_unknown(written: Any, expected: str, field_ids
 )
 def test_other_shapes_are_refused(written: Any) -> None:
     with pytest.raises(FilterError):
-        read_json(written)
+        read_json_filter(written)
 
 
 @pytest.mark.parametrize(
@@ -180,9 +180,9 @@ def test_what_does_not_fit_the_table_is_refused_by_column(written: Any, column: 
 def test_names_that_differ_in_case_only() -> None:
     fields = [DataField(1, "Id", parse_type("INT")), DataField(2, "ID", parse_type("INT"))]
 
-    assert str(bind(read_json(leaf("EQUAL", 1, name="ID")), fields)) == "ID = 1"
+    assert str(bind(read_json_filter(leaf("EQUAL", 1, name="ID")), fields)) == "ID = 1"
     with pytest.raises(FilterError, match="'Id' or 'ID'"):
-        bind(read_json(leaf("EQUAL", 1, name="id")), fields)
+        bind(read_json_filter(leaf("EQUAL", 1, name="id")), fields)
 
 
 def test_compounds_nest_up_to_the_limit() -> None:
@@ -192,18 +192,18 @@ def test_compounds_nest_up_to_the_limit() -> None:
             written = compound("OR" if level % 2 else "AND", leaf("EQUAL", level, name="ratio"), written)
         return written
 
-    bound = bind(read_json(nested(200)), FIELDS)
+    bound = bind(read_json_filter(nested(200)), FIELDS)
 
     assert str(bound).count("ratio") == 200
     with pytest.raises(LimitExceededError) as caught:
-        read_json(nested(201))
+        read_json_filter(nested(201))
     assert caught.value.limit == 200
 
 
 def test_the_literals_of_all_leaves_count() -> None:
     limits = FilterLimits(literals=3)
 
-    read_json(compound("AND", leaf("IN", 1, 2), leaf("EQUAL", 3)), limits)
+    read_json_filter(compound("AND", leaf("IN", 1, 2), leaf("EQUAL", 3)), limits)
 
     with pytest.raises(LimitExceededError):
-        read_json(compound("AND", leaf("IN", 1, 2), leaf("BETWEEN", 3, 4)), limits)
+        read_json_filter(compound("AND", leaf("IN", 1, 2), leaf("BETWEEN", 3, 4)), limits)

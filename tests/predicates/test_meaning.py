@@ -7,7 +7,7 @@ import math
 from hypothesis import given, settings
 
 from app.predicates.binding.binding import bind
-from app.predicates.json_reader import read_json
+from app.predicates.json_reader import read_json_filter
 from app.predicates.model import Unknown, leaves
 from app.predicates.rows import matches
 from app.predicates.sql.reader import read_sql
@@ -17,7 +17,7 @@ from tests.filters import FIELDS, Filter, Joined, Row, Test, filters, rows
 @given(filters())
 def test_both_forms_bind_to_one_predicate(written: Filter) -> None:
     # NaN differs from itself, so the texts are compared.
-    assert repr(bind(read_sql(written.sql()), FIELDS)) == repr(bind(read_json(written.json()), FIELDS))
+    assert repr(bind(read_sql(written.sql()), FIELDS)) == repr(bind(read_json_filter(written.json()), FIELDS))
 
 
 def test_what_is_written_twice_stands_once_even_of_nan() -> None:
@@ -25,14 +25,14 @@ def test_what_is_written_twice_stands_once_even_of_nan() -> None:
     one = Test("EQUAL", ratio, (math.nan,))
     twice = Joined("AND", (one, one))
 
-    for found in (bind(read_sql(twice.sql()), FIELDS), bind(read_json(twice.json()), FIELDS)):
-        assert repr(found) == repr(bind(read_json(one.json()), FIELDS))
+    for found in (bind(read_sql(twice.sql()), FIELDS), bind(read_json_filter(twice.json()), FIELDS)):
+        assert repr(found) == repr(bind(read_json_filter(one.json()), FIELDS))
 
 
 @settings(max_examples=300)
 @given(filters(), rows())
 def test_a_filter_selects_the_rows_where_it_is_true(written: Filter, row: Row) -> None:
-    assert matches(bind(read_json(written.json()), FIELDS), row) is (written.truth(row) is True)
+    assert matches(bind(read_json_filter(written.json()), FIELDS), row) is (written.truth(row) is True)
 
 
 @settings(max_examples=300)
@@ -57,6 +57,6 @@ def test_two_negations_are_none(written: Filter, row: Row) -> None:
 def test_what_is_missing_of_a_row_leaves_the_answer_open(written: Filter, row: Row) -> None:
     known = {number: value for number, value in row.items() if number % 2}
 
-    answer = matches(bind(read_json(written.json()), FIELDS), known)
+    answer = matches(bind(read_json_filter(written.json()), FIELDS), known)
 
     assert answer in (None, written.truth(row) is True)

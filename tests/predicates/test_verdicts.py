@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from app.predicates.binding.binding import bind
 from app.predicates.column_bounds import ColumnBounds
-from app.predicates.json_reader import read_json
+from app.predicates.json_reader import read_json_filter
 from app.predicates.model import BoundLeaf, Operator, leaves
 from app.predicates.rows import matches
 from app.predicates.sql.reader import read_sql
@@ -60,7 +60,7 @@ KNOWS = st.sets(st.sampled_from(["min", "max", "nulls"]))
     files=st.lists(st.tuples(st.lists(rows(), max_size=4), st.booleans(), KNOWS), min_size=1, max_size=4),
 )
 def test_verdicts_hold_for_every_row(written: Filter, files: list[tuple[list[Row], bool, set[str]]]) -> None:
-    predicate = bind(read_json(written.json()), FIELDS)
+    predicate = bind(read_json_filter(written.json()), FIELDS)
     bounds = {
         field.id: column_bounds(
             field.type,
@@ -101,7 +101,7 @@ def arbitrary_bounds(draw: st.DrawFn, field: DataField) -> FileBounds:
 def test_many_files_at_once_are_judged_like_each_by_itself(
     written: Filter, size: int, data: st.DataObject
 ) -> None:
-    predicate = bind(read_json(written.json()), FIELDS)
+    predicate = bind(read_json_filter(written.json()), FIELDS)
     asked = {leaf.field.id: leaf.field for leaf in leaves(predicate) if isinstance(leaf, BoundLeaf)}
     plain = {
         number: data.draw(st.lists(arbitrary_bounds(field), min_size=size, max_size=size))

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.types.grouping import alike
+from app.types.grouping import group_rows
 
 CODES = st.integers(-1, 1) | st.sampled_from([-(2**63), 2**63 - 1])
 
@@ -15,7 +15,7 @@ CODES = st.integers(-1, 1) | st.sampled_from([-(2**63), 2**63 - 1])
 def test_groups(rows: list[tuple[int, int, int]]) -> None:
     codes = np.array(rows, np.int64).reshape(len(rows), 3)
 
-    groups = [group.tolist() for group in alike(*codes.T)]
+    groups = [group.tolist() for group in group_rows(*codes.T)]
 
     assert sorted(row for group in groups for row in group) == list(range(len(rows)))
     assert all(group == sorted(group) for group in groups)

@@ -73,6 +73,7 @@ class BitmapKind(RowKind[BitmapIndex, BitmapStack, BitmapOptions]):
 
     __slots__ = ()
 
+    options_class: ClassVar[type] = BitmapOptions
     option_names: ClassVar[tuple[str, ...]] = ("version", "index-block-size")
     directory_bytes: ClassVar[int] = 1
 

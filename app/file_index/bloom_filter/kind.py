@@ -76,6 +76,7 @@ class BloomFilterKind(Kind[BloomFilter, BloomStack, BloomFilterOptions]):
 
     __slots__ = ()
 
+    options_class: ClassVar[type] = BloomFilterOptions
     option_names: ClassVar[tuple[str, ...]] = ("items", "fpp")
     tells_rows: ClassVar[bool] = False
 

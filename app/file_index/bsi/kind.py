@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from app.file_index.bsi import bsi
 from app.file_index.bsi.bsi import BitSlicedIntegers
@@ -35,6 +35,8 @@ class BsiKind(RowKind[BitSlicedIntegers, BsiStack, BsiOptions]):
     """See :mod:`app.file_index.bsi.bsi`."""
 
     __slots__ = ()
+
+    options_class: ClassVar[type] = BsiOptions
 
     def takes(self, data_type: DataType) -> bool:
         """See :meth:`Kind.takes`."""

@@ -62,6 +62,7 @@ class RangeBitmapKind(RowKind[RangeBitmap, RangeBitmapStack, RangeBitmapOptions]
 
     __slots__ = ()
 
+    options_class: ClassVar[type] = RangeBitmapOptions
     option_names: ClassVar[tuple[str, ...]] = ("chunk-size",)
     directory_bytes: ClassVar[int] = 2
 

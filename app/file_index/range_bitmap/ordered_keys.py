@@ -114,7 +114,7 @@ class Dictionary:
         self._keys = keys
         self._was_asked = False
 
-    def asked(self, searches: int = 1) -> OrderedKeys | Directory:
+    def for_searches(self, searches: int = 1) -> OrderedKeys | Directory:
         """What answers the next question.
 
         Args:

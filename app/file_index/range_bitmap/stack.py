@@ -91,15 +91,15 @@ class RangeBitmapStack:
 
     def rows_with(self, keys: Sequence[Key]) -> Answers:
         """Whether rows have one of ``keys``."""
-        return where(self.dictionary.asked(len(keys)).having(keys), Answer.ROWS)
+        return where(self.dictionary.for_searches(len(keys)).having(keys), Answer.ROWS)
 
     def rows_without(self, keys: Sequence[Key]) -> Answers:
         """Whether rows have a value, but none of ``keys``."""
-        return where(self.dictionary.asked(len(keys)).having_others(keys), Answer.ROWS)
+        return where(self.dictionary.for_searches(len(keys)).having_others(keys), Answer.ROWS)
 
     def rows_between(self, start: Key | None, stop: Key | None) -> Answers:
         """Whether rows have a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
-        return where(self.dictionary.asked().having_between(start, stop), Answer.ROWS)
+        return where(self.dictionary.for_searches().having_between(start, stop), Answer.ROWS)
 
     @cached_property
     def _null_rows(self) -> Answers:

@@ -73,7 +73,7 @@ class FileDecisions:
             yield kind, skip & (by == code)
 
 
-class Trace(Protocol):
+class DecisionTrace(Protocol):
     """Is told what was asked."""
 
     def __call__(

@@ -16,7 +16,7 @@ import numpy as np
 from app.errors import CorruptIndexError
 from app.file_index.answers.file_answers import Answer, both, either, everywhere, where
 from app.file_index.container import blamed
-from app.file_index.index_choice import asked_condition, bounded_on_both_sides, is_false_without_values
+from app.file_index.index_choice import bounded_on_both_sides, condition_of, is_false_without_values
 from app.file_index.index_kinds import KINDS, cost
 from app.file_index.stacked.decisions import FileDecisions
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Constant, Unknown, conjuncts
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from app.file_index.answers.conditions import Condition
     from app.file_index.answers.file_answers import Answers
     from app.file_index.index_kinds import IndexKind
-    from app.file_index.stacked.decisions import Trace
+    from app.file_index.stacked.decisions import DecisionTrace
     from app.file_index.stacked.index import OpenedStack, StackedIndex
     from app.predicates.model import BoundPredicate
 
 UNKNOWN_ROW_COUNT = -1
 
 
-def evaluate_files(
+def decide_files(
     predicate: BoundPredicate,
     index: StackedIndex,
     files: NDArray[np.int64],
     row_counts: NDArray[np.int64],
-    trace: Trace | None = None,
+    trace: DecisionTrace | None = None,
 ) -> FileDecisions:
     """Decides which files can have rows that satisfy a predicate.
 
@@ -78,7 +78,7 @@ class _Evaluation:
     index: StackedIndex
     files: NDArray[np.int64]
     row_counts: NDArray[np.int64]
-    trace: Trace | None
+    trace: DecisionTrace | None
     failed: NDArray[np.bool_]
     answered: NDArray[np.bool_]
     errors: dict[int, CorruptIndexError]
@@ -124,25 +124,25 @@ class _Evaluation:
         return answers
 
     def _leaf(self, leaf: BoundLeaf, at: NDArray[np.int64]) -> Answers:
-        asked, column = asked_condition(leaf), leaf.field.name
+        condition, column = condition_of(leaf), leaf.field.name
         answers = everywhere(Answer.KEEP, len(at))
         answered, left = np.zeros(len(at), bool), np.arange(len(at))
         kinds = sorted(self.index.heads.kinds(column), key=cost)
         for number, kind in enumerate(kinds, start=1):
-            told, found = self._ask(leaf, kind, asked, _some(at, left))
+            told, found = self._ask(leaf, kind, condition, _some(at, left))
             places = _some(left, told)
             # Where nothing was said before, every file is still kept.
             answers[places] = found if number == 1 else both(answers.take(places), found)
             answered[places] = True
-            asked_at = _some(at, places)
+            answered_at = _some(at, places)
             if len(places):
-                self.said.append((kind, asked_at, found))
-            self._note(leaf, column, kind, asked_at, found)
+                self.said.append((kind, answered_at, found))
+            self._note(leaf, column, kind, answered_at, found)
             if number == len(kinds):
                 break
             known = KINDS.get(kind)
             settled = found == Answer.SKIP
-            if known is not None and asked is not None and known.settles(asked):
+            if known is not None and condition is not None and known.settles(condition):
                 settled |= found != Answer.KEEP
             goes_on = ~self.failed[at[left]]
             goes_on[told[settled]] = False
@@ -156,7 +156,7 @@ class _Evaluation:
         return answers
 
     def _ask(
-        self, leaf: BoundLeaf, kind: str, asked: Condition | None, at: NDArray[np.int64]
+        self, leaf: BoundLeaf, kind: str, condition: Condition | None, at: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], Answers]:
         """Which files of ``at`` an index of this kind has an answer about, as positions in it; and these."""
         column = leaf.field.name
@@ -166,17 +166,17 @@ class _Evaluation:
         if told.any() and is_false_without_values(leaf):
             answers[told] = Answer.SKIP
         known = KINDS.get(kind)
-        if known is None or asked is None:
+        if known is None or condition is None:
             return np.flatnonzero(told), answers[told]
-        if not known.can_answer(asked):
+        if not known.can_answer(condition):
             told = extents.present[files]
             return np.flatnonzero(told), answers[told]
         opened = self.index.open(column, known, leaf.field.type)
         usable = self._usable(opened, leaf, known, at)
         if opened.stack is not None and 0 < len(usable) == len(at):
-            return usable, known.answers(opened.stack, asked, files)
+            return usable, known.answers(opened.stack, condition, files)
         if opened.stack is not None and len(usable):
-            answers[usable] = known.answers(opened.stack, asked, _some(files, usable))
+            answers[usable] = known.answers(opened.stack, condition, _some(files, usable))
         told[usable] = True
         return np.flatnonzero(told), answers[told]
 

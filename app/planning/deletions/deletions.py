@@ -61,17 +61,15 @@ def answer_deletions(
         CorruptIndexError: a deletion vector is damaged.
         SnapshotExpiredError: a deletion vector file is gone.
     """
-    asked_partition = request.partition
-    partition = (
-        None if asked_partition is None else NamedPartition.read(version.schema, asked_partition, zone)
-    )
+    named = request.partition
+    partition = None if named is None else NamedPartition.read(version.schema, named, zone)
     if request.files is None:
         files = version.files()
         vectors = _Vectors(files, version.contents().vectors, version.vector_numbers(files.all()))
-        asked = [(vectors, _inside(version, files, np.flatnonzero(vectors.numbers >= 0), partition))]
+        wanted = [(vectors, _inside(version, files, np.flatnonzero(vectors.numbers >= 0), partition))]
     else:
-        asked = list(_named(version, request.files, partition))
-    found = tuple(each for vectors, some in asked for each in vectors.deletions(version, some, request))
+        wanted = list(_named(version, request.files, partition))
+    found = tuple(each for vectors, some in wanted for each in vectors.deletions(version, some, request))
     there = {each.file_name for each in found}
     unknown = tuple(name for name in dict.fromkeys(request.files or ()) if name not in there)
     warnings = () if partition is None else partition.warnings
@@ -125,23 +123,23 @@ class _Vectors:
     numbers: NDArray[np.int32]
 
     def deletions(
-        self, version: Version, asked: NDArray[np.int64], request: DeletionsRequest
+        self, version: Version, wanted: NDArray[np.int64], request: DeletionsRequest
     ) -> Iterator[FileDeletions]:
         """The deletions of each file; vectors are read some at a time."""
-        files, numbers = self.files, self.numbers[asked]
+        files, numbers = self.files, self.numbers[wanted]
         deleted = self.places.deleted_rows(numbers)
         counted = (numbers < 0) | (request.count_only & (deleted != UNKNOWN_CARDINALITY))
-        for start in range(0, len(asked), _FILES_AT_ONCE):
+        for start in range(0, len(wanted), _FILES_AT_ONCE):
             check_deadline()
             some = slice(start, start + _FILES_AT_ONCE)
             read = np.flatnonzero(~counted[some]) + start
             places = [
-                (*self.places.places[numbers[at]], int(files.columns.row_counts[asked[at]]))
+                (*self.places.places[numbers[at]], int(files.columns.row_counts[wanted[at]]))
                 for at in read.tolist()
             ]
-            vectors = dict(zip(read.tolist(), load_vectors(version.loader, places), strict=True))
-            for at in range(start, min(start + _FILES_AT_ONCE, len(asked))):
-                file, vector = int(asked[at]), vectors.get(at)
+            vectors = dict(zip(read.tolist(), load_vectors(version.source, places), strict=True))
+            for at in range(start, min(start + _FILES_AT_ONCE, len(wanted))):
+                file, vector = int(wanted[at]), vectors.get(at)
                 partition, bucket = files.path(file)
                 cardinality = int(deleted[at]) if vector is None else vector.cardinality
                 positions = None if vector is None else vector.positions

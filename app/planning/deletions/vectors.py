@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from app.deletion_vectors import DeletionVector
-    from app.planning.version.index_access import IndexLoader
+    from app.planning.version.index_source import IndexSource
     from app.table.manifests.index_manifest import IndexEntry
     from app.types.index_files import DeletionRange
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     """An index file, the range of a vector in it, and how many rows its data file has."""
 
 
-def load_vectors(loader: IndexLoader, places: Sequence[VectorPlace]) -> list[DeletionVector]:
+def load_vectors(source: IndexSource, places: Sequence[VectorPlace]) -> list[DeletionVector]:
     """The deletion vectors of some data files, in their order.
 
     Raises:
@@ -38,10 +38,10 @@ def load_vectors(loader: IndexLoader, places: Sequence[VectorPlace]) -> list[Del
         DeadlineExceededError: the request's time ran out.
     """
     files = {id(entry): entry for entry, _, _ in places}
-    paths = {number: loader.paths.index_file(entry) for number, entry in files.items()}
+    paths = {number: source.paths.index_file(entry) for number, entry in files.items()}
     # A string knows its hash, and there may be many of them.
     keys = [
-        f"{loader.warehouse.name}\n{paths[id(entry)]}\n{entry.file.file_size} {lies.offset} {lies.length}"
+        f"{source.warehouse.name}\n{paths[id(entry)]}\n{entry.file.file_size} {lies.offset} {lies.length}"
         for entry, lies, _ in places
     ]
     by_key = dict(zip(keys, places, strict=True))
@@ -50,13 +50,13 @@ def load_vectors(loader: IndexLoader, places: Sequence[VectorPlace]) -> list[Del
         unread = [by_key[key] for key in missing]
         ranges = [(paths[id(entry)], lies.offset, _readable_bytes(entry, lies)) for entry, lies, _ in unread]
         # Index files are named after random UUIDs: a path is never given again.
-        contents = loader.warehouse.read_ranges(ranges, immutable=True)
+        contents = source.warehouse.read_ranges(ranges, immutable=True)
         for (entry, lies, _), content in zip(unread, contents, strict=True):
             check_deadline()
             yield _decode(content, paths[id(entry)], entry, lies)
 
-    vectors: dict[str, DeletionVector] = loader.caches.deletion_vectors.get_or_load_many(
-        keys, read, expected_bytes=lambda key: by_key[key][1].length, storage=loader.warehouse.name
+    vectors: dict[str, DeletionVector] = source.caches.deletion_vectors.get_or_load_many(
+        keys, read, expected_bytes=lambda key: by_key[key][1].length, storage=source.warehouse.name
     )
     found = [vectors[key] for key in keys]
     for vector, (entry, lies, row_count) in zip(found, places, strict=True):

@@ -94,8 +94,8 @@ def answer_buckets(version: Version, request: BucketsRequest, zone: SessionZone 
         FilterError: the partition does not fit the table.
     """
     schema = version.schema
-    asked = request.partition
-    partition = None if asked is None else NamedPartition.read(version.schema, asked, zone)
+    named = request.partition
+    partition = None if named is None else NamedPartition.read(version.schema, named, zone)
     files = _bucket_sizes(version.files())
     indexes: dict[tuple[bytes, int], IndexEntry] = {
         (row, entry.bucket): entry
@@ -115,7 +115,7 @@ def answer_buckets(version: Version, request: BucketsRequest, zone: SessionZone 
             BucketInfo(
                 partition=version.partitions.json(row),
                 bucket=bucket,
-                index_file=None if index is None else version.loader.paths.index_file(index),
+                index_file=None if index is None else version.source.paths.index_file(index),
                 index_rows=None if index is None else index.file.row_count,
                 full=(
                     index is not None and index.file.row_count >= schema.options.dynamic_buckets.target_rows
@@ -174,7 +174,7 @@ def partition_index(version: Version, partition: NamedPartition) -> PartitionInd
         if partition.could_be(version.partitions.values(row))
         for entry in listed
     ]
-    (directory,) = read_directories(version.loader, [entries])
+    (directory,) = read_directories(version.source, [entries])
     return directory
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from app.bucket_index import Hashes
-    from app.planning.version.index_access import IndexLoader
+    from app.planning.version.index_source import IndexSource
     from app.table.manifests.index_manifest import IndexEntry
 
 _HASH_BYTES: Final = 4
@@ -33,7 +33,7 @@ Failure: TypeAlias = "tuple[IndexEntry, CorruptFileError | StorageError]"
 """A hash index that cannot be used, and why."""
 
 
-def read_directories(loader: IndexLoader, partitions: Sequence[Entries]) -> list[PartitionIndex]:
+def read_directories(source: IndexSource, partitions: Sequence[Entries]) -> list[PartitionIndex]:
     """The hash indexes of some partitions, those of each merged.
 
     Raises:
@@ -42,18 +42,18 @@ def read_directories(loader: IndexLoader, partitions: Sequence[Entries]) -> list
         PathNotAllowedError: one lies outside of what the operator allows.
         CorruptMetadataError: one is of a bucket that cannot be.
     """
-    by_key = {_name(loader, entries): entries for entries in partitions}
-    directories: dict[str, PartitionIndex] = loader.caches.hash_indexes.get_or_load_many(
+    by_key = {_name(source, entries): entries for entries in partitions}
+    directories: dict[str, PartitionIndex] = source.caches.hash_indexes.get_or_load_many(
         by_key,
-        lambda missing: _merge(loader, [by_key[key] for key in missing]),
+        lambda missing: _merge(source, [by_key[key] for key in missing]),
         expected_bytes=lambda key: _DIRECTORY_BYTES * sum(entry.file.row_count for entry in by_key[key]),
-        storage=loader.warehouse.name,
+        storage=source.warehouse.name,
     )
-    return [directories[_name(loader, entries)] for entries in partitions]
+    return [directories[_name(source, entries)] for entries in partitions]
 
 
 def read_usable(
-    loader: IndexLoader, partitions: Sequence[Entries]
+    source: IndexSource, partitions: Sequence[Entries]
 ) -> list[tuple[PartitionIndex, Sequence[Failure]]]:
     """As :func:`read_directories`, of those hash indexes that can be used.
 
@@ -66,27 +66,27 @@ def read_usable(
         DeadlineExceededError: the request's time ran out.
     """
     try:
-        return [(directory, ()) for directory in read_directories(loader, partitions)]
+        return [(directory, ()) for directory in read_directories(source, partitions)]
     except DeadlineExceededError:
         raise
     except (CorruptFileError, StorageError):
-        return [_read_usable(loader, entries) for entries in partitions]
+        return [_read_usable(source, entries) for entries in partitions]
 
 
-def _name(loader: IndexLoader, entries: Entries) -> str:
+def _name(source: IndexSource, entries: Entries) -> str:
     """What the cache knows a directory by: the order decides between buckets that list the same hash."""
     named = (
-        f"{loader.paths.index_file(entry)}\n{entry.bucket}\n{entry.file.file_size}\n{entry.file.row_count}"
+        f"{source.paths.index_file(entry)}\n{entry.bucket}\n{entry.file.file_size}\n{entry.file.row_count}"
         for entry in entries
     )
-    warehouse = loader.warehouse.name
+    warehouse = source.warehouse.name
     return content_digest(*(each.encode(errors="surrogatepass") for each in (warehouse, *named)))
 
 
-def _merge(loader: IndexLoader, partitions: Sequence[Entries]) -> Iterator[PartitionIndex]:
+def _merge(source: IndexSource, partitions: Sequence[Entries]) -> Iterator[PartitionIndex]:
     files = iter(
-        loader.readers.map(
-            partial(_read, loader),
+        source.readers.map(
+            partial(_read, source),
             chain.from_iterable(partitions),
             size_of=lambda entry: entry.file.file_size,
         )
@@ -95,11 +95,11 @@ def _merge(loader: IndexLoader, partitions: Sequence[Entries]) -> Iterator[Parti
         yield PartitionIndex.merge([(entry.bucket, next(files)) for entry in entries])
 
 
-def _read_usable(loader: IndexLoader, entries: Entries) -> tuple[PartitionIndex, Sequence[Failure]]:
+def _read_usable(source: IndexSource, entries: Entries) -> tuple[PartitionIndex, Sequence[Failure]]:
     files: list[tuple[int, Hashes]] = []
     failures: list[Failure] = []
-    tried = loader.readers.map(
-        partial(_try_to_read, loader), entries, size_of=lambda entry: entry.file.file_size
+    tried = source.readers.map(
+        partial(_try_to_read, source), entries, size_of=lambda entry: entry.file.file_size
     )
     for entry, found in zip(entries, tried, strict=True):
         if isinstance(found, CorruptFileError | StorageError):
@@ -112,10 +112,10 @@ def _read_usable(loader: IndexLoader, entries: Entries) -> tuple[PartitionIndex,
         return PartitionIndex.merge(()), [(entry, error) for entry in entries]
 
 
-def _read(loader: IndexLoader, entry: IndexEntry) -> Hashes:
-    path, file = loader.paths.index_file(entry), entry.file
+def _read(source: IndexSource, entry: IndexEntry) -> Hashes:
+    path, file = source.paths.index_file(entry), entry.file
     # Index files are named after random UUIDs: a path is never given again.
-    content = loader.warehouse.read_immutable(path, file.file_size)
+    content = source.warehouse.read_immutable(path, file.file_size)
     if len(content) != file.file_size or len(content) // _HASH_BYTES != file.row_count:
         observer().undecodable(FileFormat.HASH_INDEX)
         raise CorruptIndexError(
@@ -125,9 +125,9 @@ def _read(loader: IndexLoader, entry: IndexEntry) -> Hashes:
     return hash_index.read(content)
 
 
-def _try_to_read(loader: IndexLoader, entry: IndexEntry) -> Hashes | CorruptFileError | StorageError:
+def _try_to_read(source: IndexSource, entry: IndexEntry) -> Hashes | CorruptFileError | StorageError:
     try:
-        return _read(loader, entry)
+        return _read(source, entry)
     except DeadlineExceededError:
         raise
     except (CorruptFileError, StorageError) as error:

@@ -9,9 +9,9 @@ import numpy as np
 
 from app.observation import observer
 from app.planning.plan.answers import Plan, PlanSummary
-from app.planning.plan.decisions import SKIPS
 from app.planning.plan.file_plan import SkipStep
 from app.planning.plan.planned_files import PlannedFiles
+from app.planning.plan.state import SKIPS
 from app.planning.request.requests import SelectionForm
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from app.planning.plan.decisions import Drafts
+    from app.planning.plan.state import PlanState
     from app.planning.request.requests import PlanRequest
     from app.planning.version.version import Version
 
@@ -42,7 +42,7 @@ class PlanWarnings(NamedTuple):
 def answer_plan(
     version: Version,
     request: PlanRequest,
-    drafts: Drafts,
+    state: PlanState,
     warnings: PlanWarnings,
     timings_ms: Mapping[str, float],
 ) -> Plan:
@@ -51,30 +51,30 @@ def answer_plan(
     Args:
         version: what was planned.
         request: what was asked.
-        drafts: every file that was asked about, decided.
+        state: every file that was asked about, decided.
         warnings: what should be known besides.
         timings_ms: how long the steps took.
     """
-    kept = drafts.left()
-    left_out_by = _skipped(drafts)
-    skipped = drafts.asked[~drafts.is_left(drafts.asked)] if request.explain else kept[:0]
+    kept = state.left()
+    left_out_by = _skipped(state)
+    skipped = state.considered[~state.is_left(state.considered)] if request.explain else kept[:0]
     with_selections = request.selection not in (SelectionForm.NONE, SelectionForm.COUNT)
     uris = request.uris
-    planned = PlannedFiles.of(version, drafts, kept, with_selections=with_selections, uris=uris)
-    left_out = PlannedFiles.of(version, drafts, skipped, with_selections=False, uris=uris)
+    planned = PlannedFiles.of(version, state, kept, with_selections=with_selections, uris=uris)
+    left_out = PlannedFiles.of(version, state, skipped, with_selections=False, uris=uris)
     return Plan(
         snapshot_id=version.snapshot_id,
         schema_id=version.schema.id,
         files=planned,
         skipped_files=left_out,
-        summary=_summary(version, drafts, kept, left_out_by),
+        summary=_summary(version, state, kept, left_out_by),
         skipped_by_index={
             kind: count
             for (step, kind), count in left_out_by.items()
             if step is SkipStep.FILE_INDEX and kind is not None
         },
         warnings=_shortened((*warnings.lasting, *warnings.passing)),
-        unknown_files=_unknown_files(request, drafts),
+        unknown_files=_unknown_files(request, state),
         timings_ms=timings_ms,
         nbytes=_MEMORY_PER_PLAN + planned.nbytes + left_out.nbytes,
         may_be_remembered=not warnings.passing,
@@ -106,10 +106,10 @@ def report_plan(plan: Plan) -> None:
     )
 
 
-def _unknown_files(request: PlanRequest, drafts: Drafts) -> tuple[str, ...]:
+def _unknown_files(request: PlanRequest, state: PlanState) -> tuple[str, ...]:
     if not request.files:
         return ()
-    named = {name.decode() for name in drafts.files.names(drafts.asked).to_pylist()}
+    named = {name.decode() for name in state.files.names(state.considered).to_pylist()}
     return tuple(name for name in dict.fromkeys(request.files) if name not in named)
 
 
@@ -121,24 +121,24 @@ def _shortened(warnings: Sequence[str]) -> tuple[str, ...]:
     return (*warnings[:_MOST_WARNINGS], f"and {left_out} more")
 
 
-def _asked(drafts: Drafts) -> slice | NDArray[np.int64]:
+def _considered(state: PlanState) -> slice | NDArray[np.int64]:
     """The files that were asked about; mostly these are all, and no column needs to be copied."""
-    return slice(None) if len(drafts.asked) == len(drafts.files.columns) else drafts.asked
+    return slice(None) if len(state.considered) == len(state.files.columns) else state.considered
 
 
-def _skipped(drafts: Drafts) -> Mapping[tuple[SkipStep, str | None], int]:
+def _skipped(state: PlanState) -> Mapping[tuple[SkipStep, str | None], int]:
     """How many files were left out by each step and kind of index."""
-    counts = np.bincount(drafts.skips[_asked(drafts)], minlength=len(SKIPS) + 1)[1:].tolist()
+    counts = np.bincount(state.skips[_considered(state)], minlength=len(SKIPS) + 1)[1:].tolist()
     return {skip: count for skip, count in zip(SKIPS, counts, strict=True) if count}
 
 
 def _summary(
     version: Version,
-    drafts: Drafts,
+    state: PlanState,
     kept: NDArray[np.int64],
     skipped: Mapping[tuple[SkipStep, str | None], int],
 ) -> PlanSummary:
-    columns, count, asked = drafts.files.columns, len(drafts.asked), _asked(drafts)
+    columns, count, considered = state.files.columns, len(state.considered), _considered(state)
     skipped_by: dict[SkipStep, int] = {}
     for (step, _), files in skipped.items():
         skipped_by[step] = skipped_by.get(step, 0) + files
@@ -148,8 +148,8 @@ def _summary(
         files_skipped=count - len(kept),
         files_invisible=len(version.hidden_files() or ()),
         skipped_by=skipped_by,
-        rows_total=int(columns.row_counts[asked].sum()),
-        rows_selected=int(drafts.live_rows[kept].sum()),
-        bytes_total=int(columns.file_sizes[asked].sum()),
+        rows_total=int(columns.row_counts[considered].sum()),
+        rows_selected=int(state.rows_left[kept].sum()),
+        bytes_total=int(columns.file_sizes[considered].sum()),
         bytes_kept=int(columns.file_sizes[kept].sum()),
     )

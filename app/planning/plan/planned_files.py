@@ -15,16 +15,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.planning.plan.decisions import decision
 from app.planning.plan.file_plan import Deletion, FilePlan
+from app.planning.plan.state import decision
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from app.planning.plan.decisions import Drafts
     from app.planning.plan.file_plan import ExplainStep
+    from app.planning.plan.state import PlanState
     from app.planning.version.partitions import Partitions
     from app.planning.version.version import Version
     from app.table.paths import TablePaths
@@ -77,7 +77,7 @@ class PlannedFiles(Sequence[FilePlan]):
     def of(
         cls,
         version: Version,
-        drafts: Drafts,
+        state: PlanState,
         files: NDArray[np.int64],
         *,
         with_selections: bool,
@@ -87,31 +87,31 @@ class PlannedFiles(Sequence[FilePlan]):
 
         Args:
             version: what was planned.
-            drafts: decisions about its files.
+            state: decisions about its files.
             files: which of them, ascending.
             with_selections: whether positions were asked for.
             uris: whether paths are absolute URIs.
         """
-        root = version.loader.warehouse.url if uris else ""
-        columns, raw_convertible = drafts.files.columns, drafts.raw_convertible[files]
-        sequences = drafts.files.sequence_numbers(files)
+        root = version.source.warehouse.url if uris else ""
+        columns, raw_convertible = state.files.columns, state.raw_convertible[files]
+        sequences = state.files.sequence_numbers(files)
         selections = {}
-        if with_selections and drafts.positions:
+        if with_selections and state.positions:
             selections = {
-                at: drafts.positions[file]
+                at: state.positions[file]
                 for at, file in enumerate(files.tolist())
-                if file in drafts.positions and raw_convertible[at]
+                if file in state.positions and raw_convertible[at]
             }
         steps = None
-        if drafts.steps is not None:
-            steps = [tuple(drafts.steps[file]) for file in files.tolist()]
+        if state.steps is not None:
+            steps = [tuple(state.steps[file]) for file in files.tolist()]
         return cls(
-            names=drafts.files.names(files),
-            external_paths=drafts.files.external_paths(files),
+            names=state.files.names(files),
+            external_paths=state.files.external_paths(files),
             partitions=columns.partitions,
             partition_codes=columns.partition_codes[files],
-            places=Places(version.loader.paths, version.partitions, root),
-            first_row_ids=drafts.files.first_row_ids(files),
+            places=Places(version.source.paths, version.partitions, root),
+            first_row_ids=state.files.first_row_ids(files),
             integers={
                 "file_size": columns.file_sizes[files],
                 "row_count": columns.row_counts[files],
@@ -121,12 +121,12 @@ class PlannedFiles(Sequence[FilePlan]):
                 "total_buckets": columns.total_buckets[files],
                 "min_sequence_number": sequences[0],
                 "max_sequence_number": sequences[1],
-                "selected_rows": np.where(drafts.is_left(files), drafts.live_rows[files], 0),
+                "selected_rows": np.where(state.is_left(files), state.rows_left[files], 0),
             },
-            residual=~drafts.is_exact(files),
+            residual=~state.is_exact(files),
             raw_convertible=raw_convertible,
-            decisions=drafts.decisions(files),
-            merge_groups=drafts.merge_groups[files],
+            decisions=state.decisions(files),
+            merge_groups=state.merge_groups[files],
             selections=selections,
             deletions=_deletions(version, files, root),
             steps=steps,
@@ -224,7 +224,7 @@ def _deletions(version: Version, files: NDArray[np.int64], root: str) -> dict[in
     found = {}
     for at in np.flatnonzero(numbers >= 0).tolist():
         entry, place = version.contents().vectors.places[numbers[at]]
-        path = version.loader.paths.index_file(entry)
+        path = version.source.paths.index_file(entry)
         if entry.file.external_path is None:
             path = root + path
         found[at] = Deletion(path, place.offset, place.length, place.cardinality)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from app.predicates.binding.binding import bind
-from app.predicates.json_reader import read_json
+from app.predicates.json_reader import read_json_filter
 from app.predicates.limits import FilterLimits
 from app.predicates.model import ALWAYS_TRUE, Unknown, leaves
 from app.predicates.sql.reader import read_sql
@@ -50,7 +50,7 @@ def read_filter(
     if written is None:
         return ALWAYS_TRUE
     bounds = FilterLimits(limits.filter_depth, limits.filter_literals)
-    read = read_sql(written, bounds, zone) if isinstance(written, str) else read_json(written, bounds)
+    read = read_sql(written, bounds, zone) if isinstance(written, str) else read_json_filter(written, bounds)
     return bind(read, fields, relation, zone)
 
 

@@ -72,8 +72,8 @@ class NamedPartition:
     def could_be(self, row: tuple[Value | None, ...]) -> bool:
         """Whether a table's partition holds these values, in SQL's sense; nulls are alike."""
         return all(
-            _could_be(mine, asked, field)
-            for mine, asked, field in zip(row, self.values, self.fields, strict=True)
+            _could_be(mine, named, field)
+            for mine, named, field in zip(row, self.values, self.fields, strict=True)
         )
 
 
@@ -87,9 +87,9 @@ def _read(written: Json, field: DataField, zone: SessionZone | None) -> Value | 
     return instants.low if instants.low == instants.high else instants
 
 
-def _could_be(mine: Value | None, asked: Value | Instants | None, field: DataField) -> bool:
-    if mine is None or asked is None:
-        return mine is asked
-    if isinstance(asked, Instants):
-        return asked.low <= int(mine) <= asked.high
-    return same_in_sql(field.type, mine, asked)
+def _could_be(mine: Value | None, named: Value | Instants | None, field: DataField) -> bool:
+    if mine is None or named is None:
+        return mine is named
+    if isinstance(named, Instants):
+        return named.low <= int(mine) <= named.high
+    return same_in_sql(field.type, mine, named)

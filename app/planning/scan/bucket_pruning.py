@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from app.planning.plan.decisions import Drafts
+    from app.planning.plan.state import PlanState
     from app.planning.version.version import Version
     from app.types import DataField, DataType, Value
 
@@ -47,7 +47,7 @@ class BucketPruning:
     version: Version
     warnings: list[str]
 
-    def prune(self, drafts: Drafts) -> None:
+    def prune(self, state: PlanState) -> None:
         """Skips files in buckets where no row can match."""
         schema = self.version.schema
         match schema.bucket_mode:
@@ -57,14 +57,14 @@ class BucketPruning:
                 decide, key = self._outside_dynamic, schema.trimmed_primary_keys
             case _:
                 return
-        waiting = drafts.left()
+        waiting = state.left()
         if not len(waiting) or not key or not self._is_stable(key):
             return
         types = [each.type for each in key]
-        for predicate, files in drafts.by_predicate(waiting):
+        for predicate, files in state.by_predicate(waiting):
             keys = pinned_keys(predicate, key)
             if keys is not None:
-                drafts.skip(files[decide(files, keys, types)], SkipStep.BUCKET, predicate=predicate)
+                state.skip(files[decide(files, keys, types)], SkipStep.BUCKET, predicate=predicate)
 
     def _outside_fixed(
         self, files: NDArray[np.int64], keys: Sequence[tuple[Value, ...]], types: Sequence[DataType]
@@ -91,7 +91,7 @@ class BucketPruning:
         partitions = [contents.hash_indexes.get(contents.columns.partitions[code], ()) for code in distinct]
         hashes = key_hashes(fields_of(keys, types), len(keys))
         outside = np.zeros(len(files), np.bool_)
-        usable = read_usable(self.version.loader, partitions)
+        usable = read_usable(self.version.source, partitions)
         for code, entries, (index, failures) in zip(distinct, partitions, usable, strict=True):
             for entry, error in failures:
                 self.warnings.append(f"the hash index of bucket {entry.bucket} is not used: {error}")

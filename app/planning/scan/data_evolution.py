@@ -19,109 +19,109 @@ from typing import TYPE_CHECKING, assert_never
 import numpy as np
 
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
-from app.planning.scan.row_id_groups import JoinedGroups
+from app.planning.scan.row_id_groups import RowIdGroups
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Constant, Unknown
 from app.predicates.simplify import conjunction, disjunction
 from app.predicates.verdicts import Verdict, evaluate_bounds
 from app.storage import check_deadline
-from app.types.grouping import alike
+from app.types.grouping import group_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from app.planning.plan.decisions import Drafts
+    from app.planning.plan.state import PlanState
     from app.planning.scan.index_filter import IndexFilter
     from app.planning.scan.value_filter import ValueFilter
     from app.predicates.model import BoundPredicate
 
 
-def judge_joined(
-    drafts: Drafts, files: NDArray[np.int64], values: ValueFilter, indexes: IndexFilter
-) -> JoinedGroups:
+def judge_groups(
+    state: PlanState, files: NDArray[np.int64], values: ValueFilter, indexes: IndexFilter
+) -> RowIdGroups:
     """Groups files by their rows, and skips groups in which no row matches.
 
     Args:
-        drafts: a plan of a table with data evolution.
+        state: a plan of a table with data evolution.
         files: the files that are left, ascending.
         values: statistics of the version's files.
         indexes: file indexes of the version's files.
     """
-    groups = JoinedGroups.of(files, values.bounds)
+    groups = RowIdGroups.of(files, values.bounds)
     several = groups.sizes > 1
-    alone = np.sort(groups.members[groups.starts[~several & groups.alike]])
-    indexes.test(drafts, values.test_values(drafts, alone, groups.bounds_of_files))
+    alone = np.sort(groups.members[groups.starts[~several & groups.same_rows]])
+    indexes.test(state, values.test_values(state, alone, groups.bounds_of_files))
     joined = np.setdiff1d(files, alone, assume_unique=True)
-    drafts.raw_convertible[joined] = False
+    state.raw_convertible[joined] = False
     together = several[groups.numbers]
-    drafts.merge_groups[groups.members[together]] = groups.numbers[together]
-    codes = drafts.predicate_codes[groups.members[groups.starts]]
-    judged = several & groups.alike
+    state.merge_groups[groups.members[together]] = groups.numbers[together]
+    codes = state.predicate_codes[groups.members[groups.starts]]
+    judged = several & groups.same_rows
     for code in np.unique(codes[judged]).tolist():
         check_deadline()
-        predicate = drafts.predicates[code]
-        asked = np.flatnonzero(judged & (codes == code))
-        none = evaluate_bounds(predicate, groups.bounds, asked) == Verdict.NONE
-        _skip(drafts, groups, asked[none], SkipStep.STATISTICS, predicate)
-        asked = asked[~none]
-        none = _excluded(drafts, groups, indexes, predicate, asked)
-        _skip(drafts, groups, asked[none], SkipStep.FILE_INDEX, predicate)
-    kept = joined[drafts.is_left(joined) & ~indexes.is_unreadable(joined)]
-    drafts.keep(kept, KeepReason.MERGE_REQUIRED)
+        predicate = state.predicates[code]
+        judged_groups = np.flatnonzero(judged & (codes == code))
+        none = evaluate_bounds(predicate, groups.bounds, judged_groups) == Verdict.NONE
+        _skip(state, groups, judged_groups[none], SkipStep.STATISTICS, predicate)
+        judged_groups = judged_groups[~none]
+        none = _excluded(state, groups, indexes, predicate, judged_groups)
+        _skip(state, groups, judged_groups[none], SkipStep.FILE_INDEX, predicate)
+    kept = joined[state.is_left(joined) & ~indexes.is_unreadable(joined)]
+    state.keep(kept, KeepReason.MERGE_REQUIRED)
     step = ExplainStep(SkipStep.FILE_INDEX, "keep", predicate="is read together with other files of its rows")
-    drafts.note(joined[drafts.is_left(joined)], step)
+    state.note(joined[state.is_left(joined)], step)
     return groups
 
 
-def keep_deleted_together(drafts: Drafts, groups: JoinedGroups) -> None:
+def keep_deleted_together(state: PlanState, groups: RowIdGroups) -> None:
     """Makes the files of a group stay or go together, where deletion vectors have left some of them out.
 
     The vector of a group's oldest data file deletes rows of the group. Where it deletes all of them, the
     whole group is left out; otherwise no file is, whatever the vectors of other files say.
     """
     members = groups.members[(groups.sizes > 1)[groups.numbers]]
-    deleted = members[drafts.is_skipped_by(members, SkipStep.DELETION_VECTOR)]
+    deleted = members[state.is_skipped_by(members, SkipStep.DELETION_VECTOR)]
     if not len(deleted):
         return
     gone = np.isin(groups.anchors, deleted)
-    drafts.keep(deleted, KeepReason.MERGE_REQUIRED)
+    state.keep(deleted, KeepReason.MERGE_REQUIRED)
     rest = groups.members[gone[groups.numbers]]
-    drafts.skip(rest[drafts.is_left(rest)], SkipStep.DELETION_VECTOR)
+    state.skip(rest[state.is_left(rest)], SkipStep.DELETION_VECTOR)
 
 
 def _skip(
-    drafts: Drafts,
-    groups: JoinedGroups,
+    state: PlanState,
+    groups: RowIdGroups,
     skipped: NDArray[np.int64],
     step: SkipStep,
     predicate: BoundPredicate,
 ) -> None:
     members = groups.members[np.isin(groups.numbers, skipped)]
-    drafts.skip(members, step, predicate=predicate)
+    state.skip(members, step, predicate=predicate)
 
 
 def _excluded(
-    drafts: Drafts,
-    groups: JoinedGroups,
+    state: PlanState,
+    groups: RowIdGroups,
     indexes: IndexFilter,
     predicate: BoundPredicate,
-    asked: NDArray[np.int64],
+    judged_groups: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
-    """In which of some groups no row matches, shape of ``asked``."""
-    none = np.zeros(len(asked), np.bool_)
+    """In which of some groups no row matches, shape of ``judged_groups``."""
+    none = np.zeros(len(judged_groups), np.bool_)
     ids = sorted(set(_field_ids(predicate)))
-    holders = [groups.holders(column_id)[asked] for column_id in ids]
+    holders = [groups.holders(column_id)[judged_groups] for column_id in ids]
     # Files play the same part in most groups: one is the oldest, another holds what was changed since.
-    parts = [np.where(held < 0, held, held - groups.starts[asked]) for held in holders]
-    for some in alike(*parts) if parts else ():
+    parts = [np.where(held < 0, held, held - groups.starts[judged_groups]) for held in holders]
+    for some in group_rows(*parts) if parts else ():
         check_deadline()
         part_of = {
             column_id: part
             for column_id, each in zip(ids, parts, strict=True)
             if (part := int(each[some[0]])) >= 0
         }
-        none[some] = _Question(drafts, groups, indexes, part_of).excluded(predicate, asked[some])
+        none[some] = _Question(state, groups, indexes, part_of).excluded(predicate, judged_groups[some])
     return none
 
 
@@ -130,37 +130,41 @@ class _Question:
     """Asks groups in which files play the same parts.
 
     Attributes:
-        drafts: the plan.
+        state: the plan.
         groups: all groups.
         indexes: file indexes of the version's files.
         part_of: by the id of a column the place in its group of the file that has the column's values; of
             other columns nobody has values, or nobody knows who has.
     """
 
-    drafts: Drafts
-    groups: JoinedGroups
+    state: PlanState
+    groups: RowIdGroups
     indexes: IndexFilter
     part_of: Mapping[int, int]
 
-    def excluded(self, predicate: BoundPredicate, asked: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """In which of some groups no row satisfies the predicate, shape of ``asked``."""
+    def excluded(self, predicate: BoundPredicate, judged_groups: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """In which of some groups no row satisfies the predicate, shape of ``judged_groups``."""
         part = self._part(predicate)
         match predicate:
             case BoundAnd(children) if part is None:
-                return self._excluded_by(self._pieces(children, conjunction), asked, any_suffices=True)
+                return self._excluded_by(
+                    self._pieces(children, conjunction), judged_groups, any_suffices=True
+                )
             case BoundOr(children) if part is None:
-                return self._excluded_by(self._pieces(children, disjunction), asked, any_suffices=False)
+                return self._excluded_by(
+                    self._pieces(children, disjunction), judged_groups, any_suffices=False
+                )
             case _:
-                return self._ask(predicate, part, asked)
+                return self._ask(predicate, part, judged_groups)
 
     def _excluded_by(
-        self, pieces: Iterable[BoundPredicate], asked: NDArray[np.int64], *, any_suffices: bool
+        self, pieces: Iterable[BoundPredicate], judged_groups: NDArray[np.int64], *, any_suffices: bool
     ) -> NDArray[np.bool_]:
         """In which of some groups any piece, or every piece, is excluded."""
-        none = np.full(len(asked), not any_suffices)
+        none = np.full(len(judged_groups), not any_suffices)
         for piece in pieces:
             rest = np.flatnonzero(none != any_suffices)
-            none[rest] = self.excluded(piece, asked[rest])
+            none[rest] = self.excluded(piece, judged_groups[rest])
         return none
 
     def _pieces(
@@ -176,15 +180,17 @@ class _Question:
         return [*map(join, by_part.values()), *mixed]
 
     def _ask(
-        self, predicate: BoundPredicate, part: int | None, asked: NDArray[np.int64]
+        self, predicate: BoundPredicate, part: int | None, judged_groups: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        none: NDArray[np.bool_] = evaluate_bounds(predicate, self.groups.bounds, asked) == Verdict.NONE
+        none: NDArray[np.bool_] = (
+            evaluate_bounds(predicate, self.groups.bounds, judged_groups) == Verdict.NONE
+        )
         rest = np.flatnonzero(~none)
         if part is None or not len(rest):
             return none
-        files = self.groups.members[self.groups.starts[asked[rest]] + part]
+        files = self.groups.members[self.groups.starts[judged_groups[rest]] + part]
         order = np.argsort(files)
-        none[rest[order]] = self.indexes.without_match(self.drafts, files[order], predicate)
+        none[rest[order]] = self.indexes.without_match(self.state, files[order], predicate)
         return none
 
     def _part(self, predicate: BoundPredicate) -> int | None:

@@ -19,15 +19,15 @@ from app.errors import CorruptIndexError, FilterError
 from app.file_index.answers.result import Rows
 from app.file_index.top_n import top_n
 from app.planning.plan.file_plan import ExplainStep, SkipStep
-from app.planning.scan.live_rows import all_rows
+from app.planning.scan.live_rows import every_position
 from app.planning.scan.top_n import Candidates, beyond_top_n
 from app.types import TypeRoot
-from app.types.grouping import alike
+from app.types.grouping import group_rows
 from app.types.values import is_comparable
 
 if TYPE_CHECKING:
     from app.file_index.container import FileIndex
-    from app.planning.plan.decisions import Drafts
+    from app.planning.plan.state import PlanState
     from app.planning.request.requests import TopN
     from app.planning.scan.index_filter import IndexFilter
     from app.planning.version.file_bounds import FileBounds
@@ -43,39 +43,39 @@ _ABOVE_BLANKS: Final = b"!"
 
 
 def keep_first_rows(
-    drafts: Drafts, asked: TopN, names: Names, bounds: FileBounds, indexes: IndexFilter
+    state: PlanState, wanted: TopN, names: Names, bounds: FileBounds, indexes: IndexFilter
 ) -> None:
     """Skips files that hold none of the first rows, and narrows the others to rows that can be among them.
 
     Raises:
         FilterError: a sort column is not in the table.
     """
-    fields = [names.sort_column(key.column) for key in asked.order_by]
+    fields = [names.sort_column(key.column) for key in wanted.order_by]
     if not fields:
         raise FilterError("top_n needs at least one column in order_by")
     if not is_comparable(fields[0].type):
         return
-    first = asked.order_by[0]
-    left = drafts.left()
-    files = left[drafts.raw_convertible[left]]
-    exact = drafts.is_exact(files)
-    sure = np.where(exact, drafts.live_rows[files], 0)
+    first = wanted.order_by[0]
+    left = state.left()
+    files = left[state.raw_convertible[left]]
+    exact = state.is_exact(files)
+    sure = np.where(exact, state.rows_left[files], 0)
     known = bounds.values(fields[0], files)
     if known is not None and fields[0].type.root is TypeRoot.CHAR:
         known = padded_bounds(known, fields[0].type.precision)
     if known is not None:
         dropped = beyond_top_n(
-            Candidates(known, sure, exact & (sure == drafts.files.columns.row_counts[files])),
+            Candidates(known, sure, exact & (sure == state.files.columns.row_counts[files])),
             fields[0].type,
-            asked.limit,
+            wanted.limit,
             descending=first.descending,
             nulls_first=first.nulls_first,
             single_key=len(fields) == 1,
         )
-        drafts.skip(files[dropped], SkipStep.TOP_N)
+        state.skip(files[dropped], SkipStep.TOP_N)
         files = files[~dropped & exact]
-    schema_ids = drafts.files.columns.schema_ids[files]
-    for group in alike(schema_ids):
+    schema_ids = state.files.columns.schema_ids[files]
+    for group in group_rows(schema_ids):
         schema_id = int(schema_ids[group[0]])
         written = [indexes.version.file_schema(schema_id).by_id.get(field.id) for field in fields]
         pairs = zip(written, fields, strict=True)
@@ -83,47 +83,47 @@ def keep_first_rows(
         # A sort column that is another today than when the file was written stands in another order there.
         if column is None or any(old is None or not old.type.same_kind(new.type) for old, new in pairs):
             continue
-        for file, index in indexes.open_ordered(drafts, files[group], column.name):
-            _narrow(drafts, file, index, column, asked, indexes)
+        for file, index in indexes.open_ordered(state, files[group], column.name):
+            _narrow(state, file, index, column, wanted, indexes)
 
 
-def enough_for_limit(drafts: Drafts, limit: int) -> None:
+def enough_for_limit(state: PlanState, limit: int) -> None:
     """Once some files are sure to hold ``limit`` rows of the answer, skips all others."""
-    files = drafts.left()
-    sure = np.where(drafts.is_exact(files), drafts.live_rows[files], 0)
+    files = state.left()
+    sure = np.where(state.is_exact(files), state.rows_left[files], 0)
     found = np.cumsum(sure)
     if limit and (not len(files) or found[-1] < limit):
         return
     chosen = (sure > 0) & (found - sure < limit)
-    drafts.skip(files[~chosen], SkipStep.LIMIT)
+    state.skip(files[~chosen], SkipStep.LIMIT)
 
 
 def _narrow(
-    drafts: Drafts, file: int, index: FileIndex, column: DataField, asked: TopN, indexes: IndexFilter
+    state: PlanState, file: int, index: FileIndex, column: DataField, wanted: TopN, indexes: IndexFilter
 ) -> None:
     """Narrows a file's rows by the index of the first sort column."""
-    row_count = int(drafts.files.columns.row_counts[file])
-    live = drafts.positions[file] if file in drafts.positions else all_rows(row_count)
+    row_count = int(state.files.columns.row_counts[file])
+    live = state.positions[file] if file in state.positions else every_position(row_count)
     if not isinstance(live, BitMap):
         return
-    first = asked.order_by[0]
+    first = wanted.order_by[0]
     try:
         found = top_n(
             index,
             column,
             descending=first.descending,
             nulls_first=first.nulls_first,
-            limit=asked.limit,
-            strict=len(asked.order_by) == 1,
+            limit=wanted.limit,
+            strict=len(wanted.order_by) == 1,
             selection=Rows(live, exact=True),
         )
     except CorruptIndexError as error:
-        indexes.unreadable(drafts, file, error)
+        indexes.unreadable(state, file, error)
         return
     if isinstance(found, Rows) and len(found.positions) < row_count:
-        drafts.positions[file] = found.positions
-        drafts.narrow(file, len(found.positions))
-        drafts.note(np.array([file]), ExplainStep(SkipStep.TOP_N, "rows", rows=len(found.positions)))
+        state.positions[file] = found.positions
+        state.narrow(file, len(found.positions))
+        state.note(np.array([file]), ExplainStep(SkipStep.TOP_N, "rows", rows=len(found.positions)))
 
 
 def padded_bounds(bounds: ColumnBounds, length: int) -> ColumnBounds:

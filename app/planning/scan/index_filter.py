@@ -17,15 +17,15 @@ from app.errors import CorruptIndexError, PaimonIndexError, StorageError, Unsupp
 from app.file_index.answers.file_answers import Answer
 from app.file_index.answers.result import SKIP, Rows
 from app.file_index.evaluation import evaluate
-from app.file_index.index_choice import asked_indexes
+from app.file_index.index_choice import wanted_indexes
 from app.file_index.index_kinds import KINDS
 from app.file_index.range_bitmap.kind import RANGE_BITMAP
-from app.file_index.stacked.evaluation import evaluate_files
+from app.file_index.stacked.evaluation import decide_files
 from app.observation import FileFormat, observer
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.scan.schema_evolution import in_file_schema
 from app.storage import check_deadline
-from app.types.grouping import alike
+from app.types.grouping import group_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from app.file_index.answers.trace import Step
     from app.file_index.container import FileIndex
-    from app.planning.plan.decisions import Drafts
+    from app.planning.plan.state import PlanState
     from app.planning.request.effort import Effort
     from app.planning.side_files.file_indexes import FileIndexes
     from app.planning.version.version import Version
@@ -62,51 +62,51 @@ class IndexFilter:
     """Files whose indexes know matching rows, with the filter in the columns of their schema."""
     _unreadable: set[int] = field(default_factory=set)
 
-    def test(self, drafts: Drafts, files: NDArray[np.int64]) -> None:
+    def test(self, state: PlanState, files: NDArray[np.int64]) -> None:
         """Skips files without a matching row.
 
         Args:
-            drafts: the plan.
+            state: the plan.
             files: those that statistics leave undecided, ascending.
         """
-        drafts.keep(files, KeepReason.NO_INDEX)
+        state.keep(files, KeepReason.NO_INDEX)
         if not self.version.schema.options.file_index_read:
             return
         indexed = files[self.indexes.has_index(files)]
-        for predicate, members in drafts.by_predicate(indexed):
-            self._test(drafts, members, predicate)
+        for predicate, members in state.by_predicate(indexed):
+            self._test(state, members, predicate)
 
     def without_match(
-        self, drafts: Drafts, files: NDArray[np.int64], predicate: BoundPredicate
+        self, state: PlanState, files: NDArray[np.int64], predicate: BoundPredicate
     ) -> NDArray[np.bool_]:
         """Which files have no row that satisfies a part of the filter; none of them is skipped for that.
 
         Args:
-            drafts: the plan.
+            state: the plan.
             files: files that are left, ascending.
             predicate: reads only columns whose values are in these files.
         """
         if not self.version.schema.options.file_index_read:
             return np.zeros(len(files), np.bool_)
-        self._test(drafts, files[self.indexes.has_index(files)], predicate)
-        none = ~drafts.is_left(files)
-        drafts.take_back(files)
+        self._test(state, files[self.indexes.has_index(files)], predicate)
+        none = ~state.is_left(files)
+        state.take_back(files)
         return none
 
     def is_unreadable(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which files have an index that was asked and could not be used."""
         return np.isin(files, list(self._unreadable))
 
-    def find_rows(self, drafts: Drafts) -> None:
+    def find_rows(self, state: PlanState) -> None:
         """Notes the rows that can match, of files that are kept and can be read straight."""
         narrowing, self._narrowing = self._narrowing, []
         for predicate, files in narrowing:
-            kept = files[drafts.is_left(files) & drafts.raw_convertible[files]]
-            self._ask_rows(drafts, kept, predicate)
-            self._report_failures(drafts, kept)
+            kept = files[state.is_left(files) & state.raw_convertible[files]]
+            self._ask_rows(state, kept, predicate)
+            self._report_failures(state, kept)
 
     def open_ordered(
-        self, drafts: Drafts, files: NDArray[np.int64], column: str
+        self, state: PlanState, files: NDArray[np.int64], column: str
     ) -> Iterator[tuple[int, FileIndex]]:
         """Of those files that have a range-bitmap on a column, their indexes."""
         if not self.version.schema.options.file_index_read:
@@ -114,42 +114,42 @@ class IndexFilter:
         indexed = files[self.indexes.has_index(files)]
         for file, index in self.indexes.open(indexed, frozenset([(column, RANGE_BITMAP)])):
             if isinstance(index, CorruptIndexError):
-                self.unreadable(drafts, file, index)
+                self.unreadable(state, file, index)
             else:
                 yield file, index
-        self._report_failures(drafts, indexed)
+        self._report_failures(state, indexed)
 
-    def unreadable(self, drafts: Drafts, file: int, error: PaimonIndexError) -> None:
+    def unreadable(self, state: PlanState, file: int, error: PaimonIndexError) -> None:
         """Keeps a file although its index cannot be used, and says so."""
         at = np.array([file])
-        drafts.keep(at, KeepReason.INDEX_UNREADABLE)
+        state.keep(at, KeepReason.INDEX_UNREADABLE)
         if file in self._unreadable:
             return
         self._unreadable.add(file)
         if not isinstance(error, StorageError):
             observer().undecodable(FileFormat.FILE_INDEX)
         shown = error.at(self.indexes.path(file)) if isinstance(error, CorruptIndexError) else error
-        self.warnings.append(f"the index of {drafts.files.name(file)} is not used: {shown}")
-        drafts.note(at, ExplainStep(SkipStep.FILE_INDEX, "unknown", predicate=str(error)))
+        self.warnings.append(f"the index of {state.files.name(file)} is not used: {shown}")
+        state.note(at, ExplainStep(SkipStep.FILE_INDEX, "unknown", predicate=str(error)))
 
-    def _test(self, drafts: Drafts, files: NDArray[np.int64], predicate: BoundPredicate) -> None:
+    def _test(self, state: PlanState, files: NDArray[np.int64], predicate: BoundPredicate) -> None:
         """Skips files, all of which have an index, without a row that satisfies the predicate."""
-        schema_ids = drafts.files.columns.schema_ids
-        for group in alike(schema_ids[files]):
+        schema_ids = state.files.columns.schema_ids
+        for group in group_rows(schema_ids[files]):
             some = files[group]
             file_schema = self.version.file_schema(int(schema_ids[some[0]]))
             rebound = in_file_schema(predicate, self.version.schema, file_schema)
-            if drafts.steps is None:
-                self._ask_files(drafts, some, rebound)
+            if state.steps is None:
+                self._ask_files(state, some, rebound)
             else:
                 # An explanation tells of every index how many rows it leaves.
-                self._ask_rows(drafts, some, rebound)
-            self._report_failures(drafts, some)
+                self._ask_rows(state, some, rebound)
+            self._report_failures(state, some)
 
-    def _ask_files(self, drafts: Drafts, files: NDArray[np.int64], predicate: BoundPredicate) -> None:
+    def _ask_files(self, state: PlanState, files: NDArray[np.int64], predicate: BoundPredicate) -> None:
         """Asks all files at once, and single ones only where that leaves a doubt."""
-        row_counts = drafts.files.columns.row_counts
-        for stacked in self.indexes.stacks(files, asked_indexes(predicate)):
+        row_counts = state.files.columns.row_counts
+        for stacked in self.indexes.stacks(files, wanted_indexes(predicate)):
             some = files[stacked.at]
             heads = stacked.index.heads
             probed = any(
@@ -158,57 +158,57 @@ class IndexFilter:
                 for kind in heads.kinds(column)
                 if kind in KINDS
             )
-            asked = self.effort.of_files(predicate, len(some), with_bloom_filters=probed)
-            found = evaluate_files(asked, stacked.index, stacked.places, row_counts[some])
-            drafts.keep(some[found.answered], KeepReason.MATCHED)
-            if asked is not predicate:
-                drafts.keep(some, KeepReason.NOT_ASKED)
+            affordable = self.effort.of_files(predicate, len(some), with_bloom_filters=probed)
+            found = decide_files(affordable, stacked.index, stacked.places, row_counts[some])
+            state.keep(some[found.answered], KeepReason.MATCHED)
+            if affordable is not predicate:
+                state.keep(some, KeepReason.NOT_ASKED)
             for kind, skipped in found.skipped_by():
-                drafts.skip(some[skipped], SkipStep.FILE_INDEX, kind=kind)
+                state.skip(some[skipped], SkipStep.FILE_INDEX, kind=kind)
             by_place = dict(zip(stacked.places.tolist(), some.tolist(), strict=True)) if found.errors else {}
             for place, error in found.errors.items():
-                self.unreadable(drafts, by_place[place], error)
+                self.unreadable(state, by_place[place], error)
             for at in np.flatnonzero(found.answers == Answer.DOUBT).tolist():
                 check_deadline()
-                self._evaluate(drafts, int(some[at]), stacked.index.file_index(stacked.places[at]), asked)
-            self._narrowing.append((asked, some[found.answers == Answer.ROWS]))
+                self._evaluate(state, int(some[at]), stacked.index.file_index(stacked.places[at]), affordable)
+            self._narrowing.append((affordable, some[found.answers == Answer.ROWS]))
             # Or the next indexes would be loaded beside these.
             del stacked
 
-    def _ask_rows(self, drafts: Drafts, files: NDArray[np.int64], predicate: BoundPredicate) -> None:
+    def _ask_rows(self, state: PlanState, files: NDArray[np.int64], predicate: BoundPredicate) -> None:
         """Asks single files for their rows."""
-        for file, index in self.indexes.open(files, asked_indexes(predicate)):
+        for file, index in self.indexes.open(files, wanted_indexes(predicate)):
             if isinstance(index, CorruptIndexError):
-                self.unreadable(drafts, file, index)
+                self.unreadable(state, file, index)
             else:
-                self._evaluate(drafts, file, index, predicate)
+                self._evaluate(state, file, index, predicate)
 
-    def _evaluate(self, drafts: Drafts, file: int, index: FileIndex, predicate: BoundPredicate) -> None:
+    def _evaluate(self, state: PlanState, file: int, index: FileIndex, predicate: BoundPredicate) -> None:
         """Notes the rows of a file that can match, or skips it if there are none."""
         at = np.array([file])
         trace: list[Step] = []
-        asked = self.effort.of_rows(predicate)
+        affordable = self.effort.of_rows(predicate)
         try:
-            row_count = int(drafts.files.columns.row_counts[file])
-            answer = evaluate(asked, index, row_count=row_count, trace=trace)
+            row_count = int(state.files.columns.row_counts[file])
+            answer = evaluate(affordable, index, row_count=row_count, trace=trace)
         except _UNUSABLE as error:
-            self.unreadable(drafts, file, error)
+            self.unreadable(state, file, error)
             return
         if any(step.index is not None for step in trace):
-            drafts.keep(at, KeepReason.MATCHED)
-        elif asked is not predicate:
-            drafts.keep(at, KeepReason.NOT_ASKED)
+            state.keep(at, KeepReason.MATCHED)
+        elif affordable is not predicate:
+            state.keep(at, KeepReason.NOT_ASKED)
         for step in trace:
-            drafts.note(at, ExplainStep.of(step))
+            state.note(at, ExplainStep.of(step))
         if isinstance(answer, Rows):
-            drafts.answers[file] = answer
+            state.answers[file] = answer
         elif answer is SKIP:
             # An AND of sets of rows that have none in common is the doing of the last index asked.
             kinds = [step.index for step in trace if step.index is not None]
-            drafts.skip(at, SkipStep.FILE_INDEX, kind=kinds[-1] if kinds else None, predicate=predicate)
+            state.skip(at, SkipStep.FILE_INDEX, kind=kinds[-1] if kinds else None, predicate=predicate)
 
-    def _report_failures(self, drafts: Drafts, files: NDArray[np.int64]) -> None:
+    def _report_failures(self, state: PlanState, files: NDArray[np.int64]) -> None:
         for file, error in self.indexes.failures(files):
             if not isinstance(error, _UNUSABLE):
                 raise error
-            self.unreadable(drafts, file, error)
+            self.unreadable(state, file, error)

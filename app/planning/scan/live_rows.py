@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from app.deletion_vectors import DeletionVector
-    from app.planning.plan.decisions import Drafts
+    from app.planning.plan.state import PlanState
     from app.planning.version.version import Version
     from app.types.roaring import Positions
 
@@ -42,52 +42,52 @@ class LiveRows:
     version: Version
     wants_positions: bool
 
-    def apply(self, drafts: Drafts) -> None:
+    def apply(self, state: PlanState) -> None:
         """Counts the live rows of each file that is left, and skips files that have none."""
-        for file, answer in drafts.answers.items():
-            if drafts.skips[file] == 0 and drafts.raw_convertible[file]:
-                drafts.positions[file] = answer.positions
-                drafts.narrow(file, len(answer.positions))
-        left = drafts.left()
+        for file, answer in state.answers.items():
+            if state.skips[file] == 0 and state.raw_convertible[file]:
+                state.positions[file] = answer.positions
+                state.narrow(file, len(answer.positions))
+        left = state.left()
         numbers = self.version.vector_numbers(left)
         if not (numbers >= 0).any():
             return
         files, numbers = left[numbers >= 0], numbers[numbers >= 0]
         deleted = self.version.contents().vectors.deleted_rows(numbers)
-        row_counts = drafts.files.columns.row_counts[files]
-        narrowed = np.fromiter((file in drafts.positions for file in files.tolist()), np.bool_, len(files))
-        wanted = self.wants_positions & drafts.raw_convertible[files] & (deleted != row_counts)
+        row_counts = state.files.columns.row_counts[files]
+        narrowed = np.fromiter((file in state.positions for file in files.tolist()), np.bool_, len(files))
+        wanted = self.wants_positions & state.raw_convertible[files] & (deleted != row_counts)
         needed = narrowed | wanted | (deleted == UNKNOWN_CARDINALITY)
-        drafts.narrow(files[~needed], (row_counts - deleted)[~needed])
+        state.narrow(files[~needed], (row_counts - deleted)[~needed])
         for start in range(0, int(needed.sum()), _VECTORS_AT_ONCE):
             some = slice(start, start + _VECTORS_AT_ONCE)
-            self._subtract(drafts, files[needed][some], numbers[needed][some])
-        drafts.skip(files[drafts.live_rows[files] == 0], SkipStep.DELETION_VECTOR)
+            self._subtract(state, files[needed][some], numbers[needed][some])
+        state.skip(files[state.rows_left[files] == 0], SkipStep.DELETION_VECTOR)
 
-    def _subtract(self, drafts: Drafts, files: NDArray[np.int64], numbers: NDArray[np.int32]) -> None:
+    def _subtract(self, state: PlanState, files: NDArray[np.int64], numbers: NDArray[np.int32]) -> None:
         check_deadline()
         places = self.version.contents().vectors.places
-        row_counts = drafts.files.columns.row_counts[files].tolist()
+        row_counts = state.files.columns.row_counts[files].tolist()
         vectors = load_vectors(
-            self.version.loader,
+            self.version.source,
             [(*places[number], rows) for number, rows in zip(numbers.tolist(), row_counts, strict=True)],
         )
         for file, rows, vector in zip(files.tolist(), row_counts, vectors, strict=True):
-            self._narrow(drafts, file, rows, vector)
+            self._narrow(state, file, rows, vector)
 
-    def _narrow(self, drafts: Drafts, file: int, row_count: int, vector: DeletionVector) -> None:
-        positions = drafts.positions.get(file)
-        if positions is None and not (self.wants_positions and drafts.raw_convertible[file]):
-            drafts.narrow(file, row_count - vector.cardinality)
+    def _narrow(self, state: PlanState, file: int, row_count: int, vector: DeletionVector) -> None:
+        positions = state.positions.get(file)
+        if positions is None and not (self.wants_positions and state.raw_convertible[file]):
+            state.narrow(file, row_count - vector.cardinality)
             return
-        live = _difference(all_rows(row_count) if positions is None else positions, vector.positions)
-        drafts.positions[file] = live
-        drafts.narrow(file, len(live))
+        live = _difference(every_position(row_count) if positions is None else positions, vector.positions)
+        state.positions[file] = live
+        state.narrow(file, len(live))
         step = ExplainStep(SkipStep.DELETION_VECTOR, "rows", rows=len(live))
-        drafts.note(np.array([file]), step)
+        state.note(np.array([file]), step)
 
 
-def all_rows(row_count: int) -> Positions:
+def every_position(row_count: int) -> Positions:
     """Every position of a file."""
     return BitMap(range(row_count)) if row_count <= _ROWS_OF_32_BITS else BitMap64(range(row_count))
 

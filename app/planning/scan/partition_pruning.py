@@ -20,33 +20,33 @@ from app.types.binary_row.columns import RowColumns
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from app.planning.plan.decisions import Drafts
+    from app.planning.plan.state import PlanState
     from app.planning.version.version import Version
     from app.types import DataField
 
 
-def prune_partitions(drafts: Drafts, version: Version) -> None:
+def prune_partitions(state: PlanState, version: Version) -> None:
     """Gives each file the filter of its partition, and leaves out files where that is false."""
-    [predicate] = drafts.predicates
+    [predicate] = state.predicates
     keys = {field.id: at for at, field in enumerate(version.schema.partition_fields)}
     tests = [leaf for leaf in leaves(predicate) if isinstance(leaf, BoundLeaf) and leaf.field.id in keys]
     if not tests:
         if predicate == ALWAYS_FALSE:
-            drafts.skip(drafts.left(), SkipStep.STATISTICS, predicate=predicate)
+            state.skip(state.left(), SkipStep.STATISTICS, predicate=predicate)
         return
     rows = RowColumns(version.contents().partitions, len(keys), "partition {}".format)
     columns = {leaf.field.id: _bounds(rows, keys[leaf.field.id], leaf.field) for leaf in tests}
     holds = np.stack([leaf_verdicts(leaf, columns[leaf.field.id]) == Verdict.ALL for leaf in tests], axis=1)
     _, examples, numbers = np.unique(_bits(holds), return_index=True, return_inverse=True)
-    drafts.predicates = [
+    state.predicates = [
         specialise(predicate, {id(leaf): bool(held) for leaf, held in zip(tests, row, strict=True)})
         for row in holds[examples]
     ]
-    codes = numbers.astype(np.min_scalar_type(len(drafts.predicates)))
-    drafts.predicate_codes = codes[drafts.files.columns.partition_codes]
-    nowhere = np.array([each == ALWAYS_FALSE for each in drafts.predicates])
-    left = drafts.left()
-    drafts.skip(left[nowhere[drafts.predicate_codes[left]]], SkipStep.PARTITION, predicate=predicate)
+    codes = numbers.astype(np.min_scalar_type(len(state.predicates)))
+    state.predicate_codes = codes[state.files.columns.partition_codes]
+    nowhere = np.array([each == ALWAYS_FALSE for each in state.predicates])
+    left = state.left()
+    state.skip(left[nowhere[state.predicate_codes[left]]], SkipStep.PARTITION, predicate=predicate)
 
 
 def _bits(holds: NDArray[np.bool_]) -> NDArray[np.generic]:

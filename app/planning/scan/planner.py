@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from app.options.table_options import MergeEngine
-from app.planning.plan.decisions import Drafts
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
+from app.planning.plan.state import PlanState
 from app.planning.request.effort import Effort
 from app.planning.request.requests import SelectionForm
 from app.planning.scan.bucket_pruning import BucketPruning
-from app.planning.scan.data_evolution import judge_joined, keep_deleted_together
+from app.planning.scan.data_evolution import judge_groups, keep_deleted_together
 from app.planning.scan.first_rows import enough_for_limit, keep_first_rows
 from app.planning.scan.index_filter import IndexFilter
 from app.planning.scan.live_rows import LiveRows
@@ -65,39 +65,39 @@ class Planner:
     warnings: list[str] = field(default_factory=list)
     effort: Effort = field(default_factory=Effort)
 
-    def run(self) -> Drafts:
+    def run(self) -> PlanState:
         """Every file that was asked about, decided."""
         version, request = self.version, self.request
         files = version.files()
         named = None if request.files is None else files.named(request.files)
-        drafts = Drafts.start(files, self._beside(named), self.predicate, explain=request.explain)
-        prune_partitions(drafts, version)
-        BucketPruning(version, self.warnings).prune(drafts)
+        state = PlanState.start(files, self._beside(named), self.predicate, explain=request.explain)
+        prune_partitions(state, version)
+        BucketPruning(version, self.warnings).prune(state)
         values = ValueFilter.of(version)
         file_indexes = FileIndexes(version)
         indexes = IndexFilter(version, file_indexes, self.warnings, self.effort)
         joined = None
         if version.schema.options.data_evolution:
-            joined = judge_joined(drafts, drafts.left(), values, indexes)
+            joined = judge_groups(state, state.left(), values, indexes)
         elif version.schema.primary_keys:
-            self._judge_units(drafts, values, indexes)
+            self._judge_units(state, values, indexes)
         else:
-            indexes.test(drafts, values.test_values(drafts, drafts.left()))
+            indexes.test(state, values.test_values(state, state.left()))
         if named is not None:
-            drafts.asked = named
+            state.considered = named
         if self._wants_rows:
-            indexes.find_rows(drafts)
+            indexes.find_rows(state)
         live = LiveRows(version, wants_positions=self._wants_positions)
-        live.apply(drafts)
+        live.apply(state)
         if joined is not None:
-            keep_deleted_together(drafts, joined)
+            keep_deleted_together(state, joined)
         if request.top_n is not None:
             names = Names(version.schema.fields, version.relation(request.alias))
-            keep_first_rows(drafts, request.top_n, names, values.bounds, indexes)
+            keep_first_rows(state, request.top_n, names, values.bounds, indexes)
         elif request.limit is not None:
-            enough_for_limit(drafts, request.limit)
-        self.warnings += file_indexes.warnings
-        return drafts
+            enough_for_limit(state, request.limit)
+        self.warnings += file_indexes.warnings()
+        return state
 
     @property
     def _wants_positions(self) -> bool:
@@ -120,13 +120,13 @@ class Planner:
         buckets = files.columns.bucket_keys
         return np.flatnonzero(np.isin(buckets, buckets[named]))
 
-    def _judge_units(self, drafts: Drafts, values: ValueFilter, indexes: IndexFilter) -> None:
+    def _judge_units(self, state: PlanState, values: ValueFilter, indexes: IndexFilter) -> None:
         schema = self.version.schema
         keys = frozenset(each.id for each in schema.trimmed_primary_keys)
-        values.test_keys(drafts, drafts.left(), partial(only_on, field_ids=keys))
+        values.test_keys(state, state.left(), partial(only_on, field_ids=keys))
         units = merge_units(
-            drafts.left(),
-            drafts.files.columns,
+            state.left(),
+            state.files.columns,
             self._ranks,
             one_version=keeps_one_version(schema),
         )
@@ -139,28 +139,28 @@ class Planner:
             tested = np.sort(units.files)
         else:
             tested = np.sort(units.files[alone])
-        indexes.test(drafts, values.test_values(drafts, tested))
-        self._keep_together(drafts, units, alone)
+        indexes.test(state, values.test_values(state, tested))
+        self._keep_together(state, units, alone)
 
-    def _keep_together(self, drafts: Drafts, units: MergeUnits, alone: NDArray[np.bool_]) -> None:
+    def _keep_together(self, state: PlanState, units: MergeUnits, alone: NDArray[np.bool_]) -> None:
         """Takes back what was decided of single files of units that merge and stay, and numbers the units."""
-        left = drafts.is_left(units.files)
+        left = state.is_left(units.files)
         stays = np.zeros(len(units.starts), np.bool_)
         if self.version.schema.merge_engine is MergeEngine.DEDUPLICATE:
             stays[units.numbers[left]] = True
         else:
             stays[:] = True
         merging = ~alone & stays[units.numbers]
-        drafts.keep(units.files[merging], KeepReason.MERGE_REQUIRED)
-        drafts.note(
+        state.keep(units.files[merging], KeepReason.MERGE_REQUIRED)
+        state.note(
             units.files[merging],
             ExplainStep(SkipStep.FILE_INDEX, "keep", predicate="merges with other files of its bucket"),
         )
-        kept = drafts.is_left(units.files)
+        kept = state.is_left(units.files)
         grouped = kept & ~units.raw_convertible[units.numbers]
-        drafts.raw_convertible[units.files[grouped]] = False
+        state.raw_convertible[units.files[grouped]] = False
         _, numbers = np.unique(units.numbers[grouped], return_inverse=True)
-        drafts.merge_groups[units.files[grouped]] = numbers
+        state.merge_groups[units.files[grouped]] = numbers
 
     def _ranks(self, files: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         version = self.version

@@ -37,7 +37,7 @@ _NO_DATA_FILE: Final = r"\.blob$|\.vector\."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class JoinedGroups:
+class RowIdGroups:
     """Files in groups, one group behind the other.
 
     Attributes:
@@ -46,7 +46,7 @@ class JoinedGroups:
         starts: int64, shape (groups,): where each group begins.
         sequence: int64, shape (m,): how new the values of each file are.
         is_data: shape (m,): False for blob and vector files.
-        alike: shape (groups,): there are data files in the group, and they hold the same rows.
+        same_rows: shape (groups,): there are data files in the group, and they hold the same rows.
         statistics: of the version's files.
     """
 
@@ -55,7 +55,7 @@ class JoinedGroups:
     starts: NDArray[np.int64]
     sequence: NDArray[np.int64]
     is_data: NDArray[np.bool_]
-    alike: NDArray[np.bool_]
+    same_rows: NDArray[np.bool_]
     statistics: FileBounds
     _holders: dict[int, NDArray[np.int64]] = field(default_factory=dict)
 
@@ -89,9 +89,9 @@ class JoinedGroups:
         numbers, starts = numbers[order], np.flatnonzero(np.diff(numbers[order], prepend=-1))
         low, high, is_data = low[order], high[order], is_data[order]
         differs = is_data & ((low != low[starts][numbers]) | (high != high[starts][numbers]))
-        alike = is_data[starts]
-        alike[numbers[differs]] = False
-        return cls(files[order], numbers, starts, sequence[order], is_data, alike, statistics)
+        same_rows = is_data[starts]
+        same_rows[numbers[differs]] = False
+        return cls(files[order], numbers, starts, sequence[order], is_data, same_rows, statistics)
 
     @property
     def sizes(self) -> NDArray[np.int64]:

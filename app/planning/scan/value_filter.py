@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from app.planning.plan.decisions import Drafts
+    from app.planning.plan.state import PlanState
     from app.planning.version.version import Version
     from app.predicates.column_bounds import ColumnBounds
     from app.predicates.model import BoundLeaf, BoundPredicate
@@ -46,31 +46,31 @@ class ValueFilter:
 
     def test_keys(
         self,
-        drafts: Drafts,
+        state: PlanState,
         files: NDArray[np.int64],
         key_part: Callable[[BoundPredicate], BoundPredicate],
     ) -> None:
         """Skips files whose range of keys lies outside of what the filter allows.
 
         Args:
-            drafts: a plan of a primary key table.
+            state: a plan of a primary key table.
             files: the files to test, ascending.
             key_part: the filter with everything but key columns unknown.
         """
-        for predicate, members in drafts.by_predicate(files):
+        for predicate, members in state.by_predicate(files):
             part = key_part(predicate)
             if part == ALWAYS_TRUE:
                 continue
-            verdicts = self._ask(drafts, part, self.bounds.keys, members, SkipStep.KEY_STATISTICS)
-            drafts.skip(members[verdicts == Verdict.NONE], SkipStep.KEY_STATISTICS, predicate=part)
+            verdicts = self._ask(state, part, self.bounds.keys, members, SkipStep.KEY_STATISTICS)
+            state.skip(members[verdicts == Verdict.NONE], SkipStep.KEY_STATISTICS, predicate=part)
 
     def test_values(
-        self, drafts: Drafts, files: NDArray[np.int64], bounds: Bounds | None = None
+        self, state: PlanState, files: NDArray[np.int64], bounds: Bounds | None = None
     ) -> NDArray[np.int64]:
         """Skips files without a matching row, and notes those of which every row matches.
 
         Args:
-            drafts: the plan.
+            state: the plan.
             files: the files to test, ascending.
             bounds: tells bounds of values in these files, unless each file tells its own.
 
@@ -78,17 +78,15 @@ class ValueFilter:
             The files that remain undecided, ascending.
         """
         undecided: list[NDArray[np.int64]] = []
-        for predicate, members in drafts.by_predicate(files):
+        for predicate, members in state.by_predicate(files):
             if predicate == ALWAYS_TRUE:
-                drafts.proven[members] = True
+                state.proven[members] = True
                 continue
-            verdicts = self._ask(
-                drafts, predicate, bounds or self.bounds.values, members, SkipStep.STATISTICS
-            )
-            drafts.skip(members[verdicts == Verdict.NONE], SkipStep.STATISTICS, predicate=predicate)
+            verdicts = self._ask(state, predicate, bounds or self.bounds.values, members, SkipStep.STATISTICS)
+            state.skip(members[verdicts == Verdict.NONE], SkipStep.STATISTICS, predicate=predicate)
             proven = members[verdicts == Verdict.ALL]
-            drafts.proven[proven] = True
-            drafts.keep(proven, KeepReason.MATCHED)
+            state.proven[proven] = True
+            state.keep(proven, KeepReason.MATCHED)
             undecided.append(members[verdicts == Verdict.SOME])
         if len(undecided) == 1:
             return undecided[0]
@@ -96,7 +94,7 @@ class ValueFilter:
 
     def _ask(
         self,
-        drafts: Drafts,
+        state: PlanState,
         predicate: BoundPredicate,
         bounds: Bounds,
         files: NDArray[np.int64],
@@ -104,10 +102,10 @@ class ValueFilter:
     ) -> NDArray[np.int8]:
         check_deadline()
 
-        def note(leaf: BoundLeaf, asked: NDArray[np.int64], verdicts: NDArray[np.int8]) -> None:
+        def note(leaf: BoundLeaf, decided: NDArray[np.int64], verdicts: NDArray[np.int8]) -> None:
             for verdict, outcome in _OUTCOMES.items():
                 explained = ExplainStep(step, outcome, leaf.field.name, "min_max", str(leaf))
-                drafts.note(asked[verdicts == verdict], explained)
+                state.note(decided[verdicts == verdict], explained)
 
-        trace = None if drafts.steps is None else note
+        trace = None if state.steps is None else note
         return evaluate_bounds(predicate, bounds, files, trace)

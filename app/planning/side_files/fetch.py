@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from app.file_index.index_choice import Asked
+    from app.file_index.index_choice import WantedIndexes
     from app.file_index.stacked.heads import Heads
     from app.storage import Warehouse
 
@@ -120,7 +120,7 @@ def fetch_fronts(
 
 
 def fetch_payloads(
-    warehouse: Warehouse, paths: Sequence[str], heads: Heads, places: NDArray[np.int64], asked: Asked
+    warehouse: Warehouse, paths: Sequence[str], heads: Heads, places: NDArray[np.int64], wanted: WantedIndexes
 ) -> Payloads:
     """The payloads of the asked indexes of some files.
 
@@ -129,14 +129,14 @@ def fetch_payloads(
         paths: of these files.
         heads: of these and other files.
         places: which of the heads are theirs.
-        asked: which indexes.
+        wanted: which indexes.
 
     Raises:
         DeadlineExceededError: the request's time ran out.
     """
     ranges: list[tuple[str, int, int]] = []
     files_of: dict[tuple[str, str], NDArray[np.int64]] = {}
-    for column, kind in sorted(asked):
+    for column, kind in sorted(wanted):
         extents = heads.extents(column, kind)
         files = files_of[column, kind] = np.flatnonzero(extents.within(heads.sizes)[places])
         starts, lengths = extents.starts[places[files]].tolist(), extents.lengths[places[files]].tolist()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from app.errors import PaimonIndexError
     from app.file_index.container import FileIndex
-    from app.file_index.index_choice import Asked
+    from app.file_index.index_choice import WantedIndexes
     from app.planning.version.version import Version
     from app.table.manifests.derived import Derived
     from app.table.manifests.manifest import Manifest
@@ -77,17 +77,17 @@ class FileIndexes:
         if version.files().manifests[number].embedded_indexes.lengths[row] < 0:
             return self._side(number).paths(np.array([row]))[0]
         return (
-            f"{version.loader.paths.data_file(version.files().entry(file))} (index embedded in its manifest)"
+            f"{version.source.paths.data_file(version.files().entry(file))} (index embedded in its manifest)"
         )
 
-    def stacks(self, files: NDArray[np.int64], asked: Asked) -> Iterator[Stacked]:
+    def stacks(self, files: NDArray[np.int64], wanted: WantedIndexes) -> Iterator[Stacked]:
         """The indexes of ascending ``files`` that all have one, in as few stacks as there is memory for.
 
         Files whose indexes cannot be read are left out; :meth:`failures` tells why.
 
         Args:
             files: which files.
-            asked: which of their indexes are going to be asked.
+            wanted: which of their indexes are going to be asked.
 
         Raises:
             DeadlineExceededError: the request's time ran out.
@@ -102,14 +102,14 @@ class FileIndexes:
                 yield Stacked(positions[embedded], self._embedded(number, manifest), rows[embedded])
             if not embedded.all():
                 beside = positions[~embedded]
-                for at, index, places in self._side(number).stacks(rows[~embedded], asked):
+                for at, index, places in self._side(number).stacks(rows[~embedded], wanted):
                     yield Stacked(beside[at], index, places)
 
     def open(
-        self, files: NDArray[np.int64], asked: Asked
+        self, files: NDArray[np.int64], wanted: WantedIndexes
     ) -> Iterator[tuple[int, FileIndex | CorruptIndexError]]:
         """The indexes of single files, or why they cannot be decoded; the rest as above."""
-        for stacked in self.stacks(files, asked):
+        for stacked in self.stacks(files, wanted):
             for file, place in zip(files[stacked.at].tolist(), stacked.places.tolist(), strict=True):
                 check_deadline()
                 try:
@@ -118,7 +118,6 @@ class FileIndexes:
                     found = error
                 yield file, found
 
-    @property
     def warnings(self) -> list[str]:
         """What the caller has to know of how indexes were loaded."""
         if not self._apart:
@@ -152,8 +151,8 @@ class FileIndexes:
     def _side(self, number: int) -> SideIndexes:
         if number not in self._beside:
             version = self.version
-            key = (version.loader.warehouse.name, version.table.directory, *version.manifest_files()[number])
-            self._beside[number] = SideIndexes(version.loader, version.files().manifests[number], key)
+            key = (version.source.warehouse.name, version.table.directory, *version.manifest_files()[number])
+            self._beside[number] = SideIndexes(version.source, version.files().manifests[number], key)
         return self._beside[number]
 
 

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from app.errors import PaimonIndexError
-    from app.file_index.index_choice import Asked
+    from app.file_index.index_choice import WantedIndexes
     from app.file_index.stacked.index import StackedIndex
     from app.planning.side_files.fetch import Fronts
-    from app.planning.version.index_access import IndexLoader
+    from app.planning.version.index_source import IndexSource
     from app.storage import ByteCache
     from app.table.manifests.manifest import Manifest
 
@@ -54,13 +54,13 @@ class SideIndexes:
     """Index files of one manifest.
 
     Attributes:
-        loader: loads the version's files.
+        source: loads the version's files.
         manifest: the manifest.
         key: what tells it from all others.
         failures: why files could not be read so far, by row.
     """
 
-    loader: IndexLoader
+    source: IndexSource
     manifest: Manifest
     key: tuple[Hashable, ...]
     failures: dict[int, PaimonIndexError] = field(default_factory=dict)
@@ -92,11 +92,11 @@ class SideIndexes:
     def _directory(self, partition: int, bucket: int) -> str:
         found = self._directories.get((partition, bucket))
         if found is None:
-            found = self.loader.paths.bucket_directory(self.manifest.partitions[partition], bucket)
+            found = self.source.paths.bucket_directory(self.manifest.partitions[partition], bucket)
             self._directories[partition, bucket] = found
         return found
 
-    def stacks(self, rows: NDArray[np.int64], asked: Asked) -> Iterator[Found]:
+    def stacks(self, rows: NDArray[np.int64], wanted: WantedIndexes) -> Iterator[Found]:
         """The indexes of ascending ``rows``, which have index files, segment by segment.
 
         Yields:
@@ -119,7 +119,7 @@ class SideIndexes:
                 known = heads.has(places)
                 at, places = at[known], places[known]
             # Columns of the filter without an index must not tell segments apart that hold the same.
-            listed = heads.listed(asked)
+            listed = heads.listed(wanted)
             size = files_of_bodies(heads.largest_body(listed))
             for part, start_of_part, stop_of_part in _runs(places, size):
                 check_deadline()
@@ -133,7 +133,7 @@ class SideIndexes:
 
     def _heads(self, first: int, rows: NDArray[np.int64]) -> HeadSegment:
         """The heads of the segment that begins with row ``first``, those of ``rows`` among them."""
-        cache, key = self.loader.caches.index_headers, (*self.key, "heads", first)
+        cache, key = self.source.caches.index_headers, (*self.key, "heads", first)
         segment = cache.get(key) or HeadSegment.none(min(FILES_OF_HEADS, len(self.manifest.kinds) - first))
         if segment.is_complete:
             return segment
@@ -154,9 +154,9 @@ class SideIndexes:
         for start in range(0, len(rows), _FRONTS_AT_ONCE):
             some = rows[start : start + _FRONTS_AT_ONCE]
             fronts = self._together(
-                self.loader.caches.index_headers,
+                self.source.caches.index_headers,
                 (*key, some.tobytes()),
-                partial(fetch_fronts, self.loader.warehouse, self.paths(some), room, scratch),
+                partial(fetch_fronts, self.source.warehouse, self.paths(some), room, scratch),
                 FRONT_BYTES * len(some),
             )
             self.failures.update({int(some[at]): why for at, why in fronts.failures.items()})
@@ -170,14 +170,14 @@ class SideIndexes:
         return BytesColumn(room.packed(), starts, lengths), sizes
 
     def _body(
-        self, fronts: HeadSegment, first: int, part: range, rows: NDArray[np.int64], asked: Asked
+        self, fronts: HeadSegment, first: int, part: range, rows: NDArray[np.int64], wanted: WantedIndexes
     ) -> BodySegment:
         """The asked indexes of a part of the segment that begins with row ``first``, ``rows`` among them."""
-        caches = self.loader.caches
-        is_bloom = not any(kind.tells_rows for _, kind in asked)
+        caches = self.source.caches
+        is_bloom = not any(kind.tells_rows for _, kind in wanted)
         cache = caches.bloom_filters if is_bloom else caches.bitmaps
         first, count = first + part.start, min(part.stop, len(fronts.heads)) - part.start
-        key = (*self.key, asked, first, len(part))
+        key = (*self.key, wanted, first, len(part))
         segment = cache.get(key) or BodySegment.none(count)
         if segment.is_complete:
             return segment
@@ -189,9 +189,9 @@ class SideIndexes:
             cache,
             (*key, missing.tobytes()),
             partial(
-                fetch_payloads, self.loader.warehouse, self.paths(missing), heads, missing - first, asked
+                fetch_payloads, self.source.warehouse, self.paths(missing), heads, missing - first, wanted
             ),
-            body_bytes(heads, missing - first, asked),
+            body_bytes(heads, missing - first, wanted),
         )
         self.failures.update({int(missing[at]): why for at, why in payloads.failures.items()})
         usable = ~np.isin(np.arange(len(missing)), list(payloads.failures))
@@ -208,7 +208,7 @@ class SideIndexes:
     ) -> Fetched:
         """Fetches what requests that are under way at the same time lack alike, once for all of them."""
         fetched: Passing[Fetched] = cache.get_or_load(
-            key, lambda: Passing(fetch()), expected_bytes=expected, storage=self.loader.warehouse.name
+            key, lambda: Passing(fetch()), expected_bytes=expected, storage=self.source.warehouse.name
         )
         return fetched.item
 

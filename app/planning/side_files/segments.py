@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from app.file_index.index_choice import Asked
+    from app.file_index.index_choice import WantedIndexes
 
 Item = TypeVar("Item")
 
@@ -42,7 +42,7 @@ class HeadSegment:
     heads: Heads
     whole: NDArray[np.bool_]
     index: StackedIndex
-    _largest_bodies: dict[Asked, int] = field(default_factory=dict)
+    _largest_bodies: dict[WantedIndexes, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, buffers: BytesColumn, sizes: NDArray[np.int64]) -> Self:
@@ -99,15 +99,15 @@ class HeadSegment:
         part = BytesColumn(buffers.data, buffers.starts[start:stop], buffers.lengths[start:stop])
         return Heads.read(part, self.heads.sizes[start:stop])
 
-    def listed(self, asked: Asked) -> Asked:
+    def listed(self, wanted: WantedIndexes) -> WantedIndexes:
         """Those of some indexes that a file has whose head is here."""
-        return frozenset((column, kind) for column, kind in asked if kind in self.heads.kinds(column))
+        return frozenset((column, kind) for column, kind in wanted if kind in self.heads.kinds(column))
 
-    def largest_body(self, asked: Asked) -> int:
+    def largest_body(self, wanted: WantedIndexes) -> int:
         """Bytes of the largest sum of asked payloads of one file."""
-        if asked not in self._largest_bodies:
-            self._largest_bodies[asked] = int(_body_sizes(self.heads, asked).max(initial=0))
-        return self._largest_bodies[asked]
+        if wanted not in self._largest_bodies:
+            self._largest_bodies[wanted] = int(_body_sizes(self.heads, wanted).max(initial=0))
+        return self._largest_bodies[wanted]
 
 
 def files_of_bodies(largest_body: int) -> int:
@@ -170,14 +170,14 @@ class Passing(Generic[Item]):
     nbytes: int = sys.maxsize
 
 
-def body_bytes(heads: Heads, places: NDArray[np.int64], asked: Asked) -> int:
+def body_bytes(heads: Heads, places: NDArray[np.int64], wanted: WantedIndexes) -> int:
     """Bytes of the asked payloads of some files."""
-    return int(_body_sizes(heads, asked)[places].sum())
+    return int(_body_sizes(heads, wanted)[places].sum())
 
 
-def _body_sizes(heads: Heads, asked: Asked) -> NDArray[np.int64]:
+def _body_sizes(heads: Heads, wanted: WantedIndexes) -> NDArray[np.int64]:
     sizes = np.zeros(len(heads), np.int64)
-    for column, kind in asked:
+    for column, kind in wanted:
         extents = heads.extents(column, kind)
         sizes += np.where(extents.within(heads.sizes), extents.lengths, 0)
     return sizes

@@ -275,18 +275,18 @@ def _ask(
     sort_column: DataField | None,
     trace: list[Step],
 ) -> Result:
-    asked, row_count = request.top_n, request.row_count
-    if asked is None or sort_column is None:
+    top_rows, row_count = request.top_n, request.row_count
+    if top_rows is None or sort_column is None:
         return evaluate(predicate, index, row_count=row_count, trace=trace)
     # Without a filter every row is in question, and only an index can tell how many there are.
     known = row_count if row_count is not None else indexed_rows(index, sort_column)
-    first = asked.order_by[0]
+    first = top_rows.order_by[0]
     return top_n(
         index,
         sort_column,
         descending=first.descending,
         nulls_first=first.nulls_first,
-        limit=asked.limit,
-        strict=len(asked.order_by) == 1,
+        limit=top_rows.limit,
+        strict=len(top_rows.order_by) == 1,
         selection=evaluate(predicate, index, row_count=known, trace=trace),
     )

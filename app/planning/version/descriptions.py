@@ -71,7 +71,7 @@ def describe_index_files(version: Version, index_type: str | None) -> list[Json]
             "bucket": entry.bucket,
             "index_type": entry.file.index_type,
             "file_name": entry.file.file_name,
-            "path": version.loader.paths.index_file(entry),
+            "path": version.source.paths.index_file(entry),
             "file_size": entry.file.file_size,
             "row_count": entry.file.row_count,
             "ranges": [

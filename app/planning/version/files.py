@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.planning.version.shared_arrays import SharedRoom
+from app.planning.version.growing_arrays import GrowingArrays
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,7 +44,7 @@ class FileColumns:
         row_counts: int64.
         file_sizes: int64.
         delete_row_counts: int64, 0 where an old writer did not tell.
-        room: where those of shape (n,) lie, if others can follow them there.
+        growing: where those of shape (n,) lie, if others can follow them there.
     """
 
     rows: tuple[NDArray[np.int64], ...]
@@ -58,7 +58,7 @@ class FileColumns:
     row_counts: NDArray[np.int64]
     file_sizes: NDArray[np.int64]
     delete_row_counts: NDArray[np.int64]
-    room: SharedRoom | None = None
+    growing: GrowingArrays | None = None
 
     @classmethod
     def of(cls, manifests: Sequence[Manifest], rows: Sequence[NDArray[np.int64]]) -> Self:
@@ -108,16 +108,16 @@ class FileColumns:
         numbers = [partitions.setdefault(row, len(partitions)) for row in others.partitions]
         codes = np.array(numbers, np.int32)[others.partition_codes]
         added = others.arrays | {"partition_codes": codes}
-        room = self.room
-        if room is None or not room.append(len(self), added):
-            room = SharedRoom(self.arrays, added)
+        growing = self.growing
+        if growing is None or not growing.append(len(self), added):
+            growing = GrowingArrays(self.arrays, added)
         return replace(
             self,
             rows=(*self.rows, *others.rows),
             starts=np.concatenate([self.starts, self.starts[-1] + others.starts[1:]]),
             partitions=tuple(partitions),
-            room=room,
-            **room.first(len(self) + len(others)),
+            growing=growing,
+            **growing.first(len(self) + len(others)),
         )
 
     def select(self, chosen: NDArray[np.bool_]) -> Self:
@@ -127,7 +127,7 @@ class FileColumns:
             of_manifest[some]
             for of_manifest, some in zip(self.rows, np.split(chosen, self.starts[1:-1]), strict=True)
         )
-        return replace(self, rows=rows, starts=_starts(rows), room=None, **arrays)
+        return replace(self, rows=rows, starts=_starts(rows), growing=None, **arrays)
 
     def __len__(self) -> int:
         return len(self.row_counts)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from app.planning.version.contents import ContentsCache, VersionContents
-    from app.planning.version.index_access import IndexLoader
+    from app.planning.version.index_source import IndexSource
     from app.table.manifests.manifest import Manifest
     from app.table.manifests.manifest_list import ManifestFile
     from app.table.resolution import ResolvedSnapshot
@@ -31,7 +31,7 @@ class Version:
     Attributes:
         table: the table.
         resolved: which version.
-        loader: loads its index files.
+        source: loads its index files.
         contents_cache: remembers which files it has.
         resolving_ms: how long it took to find out which version is meant.
         partitions: values of its partitions.
@@ -39,7 +39,7 @@ class Version:
 
     table: Table
     resolved: ResolvedSnapshot
-    loader: IndexLoader
+    source: IndexSource
     contents_cache: ContentsCache
     resolving_ms: float = 0.0
     partitions: Partitions = field(init=False)

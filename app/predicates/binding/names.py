@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from app.errors import FilterError
+from app.options.map_keys import map_key_name
 from app.predicates.sql.cursor import read_names
 from app.predicates.unbound import Column
 from app.types import DataField, TypeRoot
@@ -230,4 +231,4 @@ def _map_key(field: DataField, key: str) -> DataField | None:
     if field.type.root is not TypeRoot.MAP or field.type.children[0].root not in STRING_ROOTS:
         return None
     value_type = field.type.children[1].with_nullable(nullable=True)
-    return DataField(field.id, f"{field.name}[{key}]", value_type)
+    return DataField(field.id, map_key_name(field.name, key), value_type)

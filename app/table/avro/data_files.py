@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from mmap import ACCESS_READ, mmap
 from typing import TYPE_CHECKING, Final, Self
 
-import orjson
 import pyarrow as pa
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
 from app.table.avro.blocks import Block, decode_blocks
 from app.table.avro.container import MAX_BLOCK_BYTES, SYNC_BYTES, check_magic, read_header
+from app.table.avro.schema import MAX_DEPTH, PRIMITIVES, read_schema
 from app.table.records.codecs import expand
 from app.table.records.cursor import VarintCursor
 
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 _DECODED_TOGETHER_BYTES: Final = 4 << 20
-_MAX_NESTING: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +135,7 @@ def _find_blocks(cursor: VarintCursor, sync: bytes) -> Iterator[_PackedBlock]:
 
 def _checked(text: bytes) -> bytes:
     """The schema, if it is one of records and may be decoded by."""
-    try:
-        written = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise CorruptMetadataError(f"expected an Avro schema as JSON: {error}") from error
+    written = read_schema(text)
     match written:
         case {"type": "record"} | ["null", {"type": "record"}] | [{"type": "record"}, "null"]:
             _check(written, 0)
@@ -150,10 +145,10 @@ def _checked(text: bytes) -> bytes:
 
 
 def _check(written: object, depth: int) -> None:
-    if depth > _MAX_NESTING:
-        raise UnsupportedFormatError(f"an Avro schema nested deeper than {_MAX_NESTING} levels")
+    if depth > MAX_DEPTH:
+        raise UnsupportedFormatError(f"an Avro schema nested deeper than {MAX_DEPTH} levels")
     match written:
-        case str() if written in _PRIMITIVES:
+        case str() if written in PRIMITIVES:
             return
         case [*branches]:
             for branch in branches:

@@ -60,7 +60,7 @@ class ReadingSchema:
 
 
 # Bytes of each type: fewest in a file, and in a column (of strings: the offset).
-_PRIMITIVES = {
+PRIMITIVES = {
     "null": (0, 0),
     "boolean": (1, 1),
     "int": (1, 4),
@@ -73,11 +73,25 @@ _PRIMITIVES = {
 _WIDENED = {"long": "int", "double": "float"}
 _OFFSET_BYTES = 4
 _MAX_NODES = 2_000
-_MAX_DEPTH = 32
+MAX_DEPTH = 32
 _MAX_TEXT_BYTES = 1 << 20
 # Columns may be this much larger than what they are decoded from. A deletion vector range that is null is one
 # byte, and 22 in columns; nothing that is read here grows more.
 _MAX_GROWTH = 32
+
+
+def read_schema(text: bytes) -> Any:  # noqa: ANN401 - JSON
+    """The schema that a file names, not judged yet.
+
+    Raises:
+        CorruptMetadataError: the text is no JSON, or too long.
+    """
+    if len(text) > _MAX_TEXT_BYTES:
+        raise CorruptMetadataError(f"an Avro schema of {len(text)} bytes")
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise CorruptMetadataError(f"the Avro schema is not JSON: {error}") from error
 
 
 @lru_cache(maxsize=64)
@@ -87,12 +101,7 @@ def reading_schema(text: bytes, expected: RecordOf) -> ReadingSchema:
     Raises:
         CorruptMetadataError: the text is no schema, is dangerous, or lacks what is expected.
     """
-    if len(text) > _MAX_TEXT_BYTES:
-        raise CorruptMetadataError(f"an Avro schema of {len(text)} bytes")
-    try:
-        written = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise CorruptMetadataError(f"the Avro schema is not JSON: {error}") from error
+    written = read_schema(text)
     fitter = _Fitter()
     fitted = fitter.fit(_Plainer().plain(written, 0), expected, ())
     _check_growth(fitted)
@@ -107,11 +116,11 @@ class _Plainer:
 
     def plain(self, written: object, depth: int) -> Any:  # noqa: ANN401 - Avro schemas are JSON
         self._nodes += 1
-        if self._nodes > _MAX_NODES or depth > _MAX_DEPTH:
+        if self._nodes > _MAX_NODES or depth > MAX_DEPTH:
             raise CorruptMetadataError("the Avro schema is too large or nested too deeply")
         match written:
             # A name that is no primitive refers to a record seen before, perhaps to one that encloses it.
-            case str() if written in _PRIMITIVES:
+            case str() if written in PRIMITIVES:
                 return written
             case ["null", branch] if branch != "null":
                 return ["null", self.plain(branch, depth + 1)]
@@ -162,7 +171,7 @@ def _sizes(plain: object) -> tuple[int, int]:
     """Bytes of a value: fewest in a file, and in columns without what strings and arrays contain."""
     match plain:
         case str():
-            return _PRIMITIVES[plain]
+            return PRIMITIVES[plain]
         case [first, second]:
             return 1, 1 + max(_sizes(first)[1], _sizes(second)[1])
         case {"type": "record", "fields": [*fields]}:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from app.table.statistics.bounds_cast import bounds_cast
 from app.types.binary_row.columns import RowColumns
-from app.types.grouping import alike
+from app.types.grouping import group_rows
 from app.types.value_arrays import concat
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def key_ranks(
     largest: list[list[Column]] = []
     files = 0
     for manifest, rows in parts:
-        for group in alike(manifest.schema_ids[rows]):
+        for group in group_rows(manifest.schema_ids[rows]):
             some = rows[group]
             written = schema_of(int(manifest.schema_ids[some[0]])).trimmed_primary_keys
             casts = _casts(written, key)

@@ -18,7 +18,7 @@ from app.table.statistics.bounds_cast import bounds_cast
 from app.table.statistics.trusted_bounds import trusted_bounds
 from app.types.binary_row.columns import RowColumns
 from app.types.data_types import DataField, DataType, TypeRoot
-from app.types.grouping import alike
+from app.types.grouping import group_rows
 from app.types.value_arrays import placeholders
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _read_alike(
     read: Callable[[NDArray[np.int64]], ColumnBounds],
 ) -> ColumnBounds:
     """Reads the files together that have the same columns, and puts them back into their order."""
-    groups = alike(*(each[rows] for each in layouts))
+    groups = group_rows(*(each[rows] for each in layouts))
     if not groups:
         return _unknown(column.type, np.zeros(0, np.int64), np.zeros(0, np.int64))
     stated = ColumnBounds.concat([read(rows[group]) for group in groups]) if len(groups) > 1 else read(rows)

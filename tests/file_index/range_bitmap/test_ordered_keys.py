@@ -72,15 +72,15 @@ def test_tells_dictionaries_that_cannot_be_trusted() -> None:
 def test_keys_are_merged_when_they_are_asked_about_again() -> None:
     dictionary = Dictionary(ordered([[1, 2], [2, 3]]))
 
-    assert isinstance(dictionary.asked(), OrderedKeys)
-    merged = dictionary.asked()
+    assert isinstance(dictionary.for_searches(), OrderedKeys)
+    merged = dictionary.for_searches()
     assert isinstance(merged, Directory)
-    assert dictionary.asked() is merged
+    assert dictionary.for_searches() is merged
     assert merged.having([3]).tolist() == [False, True]
 
 
 def test_keys_are_merged_for_a_long_list() -> None:
-    assert isinstance(Dictionary(ordered([[1, 2], [2, 3]])).asked(100), Directory)
+    assert isinstance(Dictionary(ordered([[1, 2], [2, 3]])).for_searches(100), Directory)
 
 
 def test_a_directory_takes_no_more_memory_than_the_keys_say() -> None:

@@ -16,7 +16,7 @@ from app.file_index.container import FileIndex, write
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP
 from app.file_index.range_bitmap import bit_slice_index, range_bitmap
-from app.file_index.stacked.evaluation import evaluate_files
+from app.file_index.stacked.evaluation import decide_files
 from app.file_index.stacked.heads import Heads
 from app.file_index.stacked.index import StackedIndex
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Operator, Unknown
@@ -55,7 +55,7 @@ def _decide(
 ) -> FileDecisions:
     index = StackedIndex.read(BytesColumn.of(contents))
     counts = np.broadcast_to(np.array(row_counts, np.int64), len(contents))
-    return evaluate_files(predicate, index, np.arange(len(contents)), counts)
+    return decide_files(predicate, index, np.arange(len(contents)), counts)
 
 
 def _raised(predicate: BoundPredicate, content: bytes, row_count: int | None = None) -> CorruptIndexError:
@@ -234,7 +234,7 @@ def test_traces_every_question() -> None:
         steps.append((str(part), column, kind, dict(zip(files.tolist(), answers.tolist(), strict=True))))
 
     predicate = BoundAnd((_equal(C, 1), Unknown("u")))
-    decisions = evaluate_files(predicate, index, np.array([2, 1, 0]), np.array([1, 1, 1]), note)
+    decisions = decide_files(predicate, index, np.array([2, 1, 0]), np.array([1, 1, 1]), note)
 
     assert decisions.skip.tolist() == [False, True, False]
     assert decisions.answered.tolist() == [False, True, True]
@@ -277,8 +277,8 @@ def test_payloads_outside_of_a_side_file_are_broken_though_nobody_can_fetch_them
     fetched = {("d", "bitmap"): BytesColumn.of([_bitmap(1, 2), None])}
     index = StackedIndex.of(heads, fetched)
 
-    decisions = evaluate_files(_equal(D, 9), index, np.arange(2), np.full(2, 2))
-    unfetched = evaluate_files(_equal(C, 9), index, np.arange(2), np.full(2, 2))
+    decisions = decide_files(_equal(D, 9), index, np.arange(2), np.full(2, 2))
+    unfetched = decide_files(_equal(C, 9), index, np.arange(2), np.full(2, 2))
 
     assert decisions.skip.tolist() == [True, False]
     assert list(decisions.errors) == [1]

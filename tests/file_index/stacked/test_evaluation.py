@@ -17,10 +17,10 @@ from app.file_index.bloom_filter import bloom_filter
 from app.file_index.bsi import bsi
 from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
-from app.file_index.index_choice import asked_indexes
+from app.file_index.index_choice import wanted_indexes
 from app.file_index.index_kinds import BSI, KINDS, IndexKind
 from app.file_index.range_bitmap import range_bitmap
-from app.file_index.stacked.evaluation import evaluate_files
+from app.file_index.stacked.evaluation import decide_files
 from app.file_index.stacked.heads import Heads
 from app.file_index.stacked.index import StackedIndex
 from app.predicates.model import (
@@ -134,9 +134,9 @@ def _decide(
 ) -> FileDecisions:
     index = StackedIndex.read(BytesColumn.of(contents))
     files, row_counts = np.arange(len(contents)), np.array(counts, np.int64)
-    first = evaluate_files(predicate, index, files, row_counts)
+    first = decide_files(predicate, index, files, row_counts)
     # Keys that are asked about again are merged.
-    second = evaluate_files(predicate, index, files, row_counts)
+    second = decide_files(predicate, index, files, row_counts)
     assert first.answers.tolist() == second.answers.tolist()
     return second
 
@@ -159,7 +159,7 @@ def test_decides_as_the_indexes_of_each_file(data_type: DataType, data: st.DataO
             (data.draw(st.lists(st.booleans(), min_size=7, max_size=7)) * 20)[: len(rows)]
         )
         chosen = chosen[::-1]
-        decisions = evaluate_files(predicate, index, chosen, np.array(counts)[chosen])
+        decisions = decide_files(predicate, index, chosen, np.array(counts)[chosen])
 
         assert decisions.errors == {}
         for place, file in enumerate(chosen.tolist()):
@@ -206,7 +206,7 @@ def test_decides_as_the_readers_of_golden_files(name: str) -> None:
 
     for check in golden.document["checks"]:
         predicate = golden.bind(check["predicate"])
-        decisions = evaluate_files(predicate, index, np.array([2, 0]), np.full(2, golden.row_count))
+        decisions = decide_files(predicate, index, np.array([2, 0]), np.full(2, golden.row_count))
         one = _by_file(predicate, golden.content, golden.row_count)
         assert not decisions.errors, str(predicate)
         if decisions.certain.all():
@@ -232,13 +232,13 @@ def test_asks_no_more_than_the_payloads_it_says_it_needs(data: st.DataObject) ->
     fetched: dict[tuple[str, str], list[bytes | None]] = {}
     for file, content in enumerate(contents):
         for entry in (each for listed in heads.entries(file).values() for each in listed):
-            if entry.is_empty or (entry.column, entry.kind) not in asked_indexes(predicate):
+            if entry.is_empty or (entry.column, entry.kind) not in wanted_indexes(predicate):
                 continue
             of_kind = fetched.setdefault((entry.column, entry.kind), [None] * len(contents))
             of_kind[file] = content[entry.start : entry.end]
     index = StackedIndex.of(heads, {key: BytesColumn.of(each) for key, each in fetched.items()})
 
-    decisions = evaluate_files(predicate, index, np.arange(len(contents)), np.array(counts))
+    decisions = decide_files(predicate, index, np.arange(len(contents)), np.array(counts))
 
     assert decisions.answers.tolist() == _decide(predicate, contents, counts).answers.tolist()
     for file, content in enumerate(contents):

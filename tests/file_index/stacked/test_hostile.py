@@ -24,7 +24,7 @@ from app.file_index.index_kinds import (
     open_index,
 )
 from app.file_index.range_bitmap import range_bitmap
-from app.file_index.stacked.evaluation import evaluate_files
+from app.file_index.stacked.evaluation import decide_files
 from app.file_index.stacked.index import StackedIndex
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, parse_type
@@ -115,7 +115,7 @@ def test_refuses_cheaply(kind: str, payload: bytes, data_type: DataType, files: 
     assert opened.broken.all()
     assert peak_bytes < 1_000_000 + 20 * contents.data.nbytes
     assert time.perf_counter() - started < 5
-    assert not evaluate_files(leaf, index, np.arange(files), np.full(files, -1)).skip.any()
+    assert not decide_files(leaf, index, np.arange(files), np.full(files, -1)).skip.any()
 
 
 _ROWS: dict[str, Sequence[Value | None]] = {
@@ -175,7 +175,5 @@ def test_survives_any_payload(kind: IndexKind, payloads: list[bytes], wanted: Da
 
     for operator in (Operator.EQUAL, Operator.GREATER_THAN, Operator.IS_NULL, Operator.NOT_EQUAL):
         literals = () if operator is Operator.IS_NULL else (b"a" if field.type is STRING else 5,)
-        decisions = evaluate_files(
-            BoundLeaf(operator, field, literals), index, files, np.full(len(files), -1)
-        )
+        decisions = decide_files(BoundLeaf(operator, field, literals), index, files, np.full(len(files), -1))
         assert not decisions.skip[list(decisions.errors)].any()

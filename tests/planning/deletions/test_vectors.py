@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from app.planning.deletions.vectors import VectorPlace
-    from app.planning.version.index_access import IndexLoader
+    from app.planning.version.index_source import IndexSource
     from tests.planning.copied_tables import CopiedTable
 
     CopyTable: TypeAlias = Callable[[str], CopiedTable]
@@ -47,7 +47,7 @@ class Writer:
 
     def __init__(self, copied: CopiedTable) -> None:
         self.copied = copied
-        self.loader: IndexLoader = copied.service.resolve(copied.ref, SnapshotSelector()).loader
+        self.source: IndexSource = copied.service.resolve(copied.ref, SnapshotSelector()).source
 
     def path(self, name: str) -> Path:
         return self.copied.directory / "index" / name
@@ -66,7 +66,7 @@ class Writer:
         ]
 
     def load(self, *written: Written) -> list[set[int]]:
-        vectors = load_vectors(self.loader, [each.place for each in written])
+        vectors = load_vectors(self.source, [each.place for each in written])
         return [set(vector.positions) for vector in vectors]
 
 
@@ -112,10 +112,10 @@ def test_rows_beyond_the_data_file_are_corrupt_also_when_the_vector_is_known(wri
     (written,) = writer.write("dv", [({5, 9}, False)])
     entry, place, _ = written.place
     assert writer.load(written) == [{5, 9}]
-    assert load_vectors(writer.loader, [(entry, place, 10)])[0].cardinality == 2
+    assert load_vectors(writer.source, [(entry, place, 10)])[0].cardinality == 2
 
     with pytest.raises(CorruptIndexError, match="has 9 rows, but position 9"):
-        load_vectors(writer.loader, [(entry, place, 9)])
+        load_vectors(writer.source, [(entry, place, 9)])
 
 
 def test_another_number_of_rows_than_recorded_is_corrupt(writer: Writer) -> None:
@@ -124,9 +124,9 @@ def test_another_number_of_rows_than_recorded_is_corrupt(writer: Writer) -> None
     for recorded in (1, 3):
         stated = DeletionRange(place.data_file, place.offset, place.length, recorded)
         with pytest.raises(CorruptIndexError, match=f"expected {recorded} deleted rows of data-0, found 2"):
-            load_vectors(writer.loader, [(entry, stated, rows)])
+            load_vectors(writer.source, [(entry, stated, rows)])
     unstated = DeletionRange(place.data_file, place.offset, place.length, None)
-    assert load_vectors(writer.loader, [(entry, unstated, rows)])[0].cardinality == 2
+    assert load_vectors(writer.source, [(entry, unstated, rows)])[0].cardinality == 2
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_ranges_that_hold_no_record_are_corrupt(writer: Writer, offset: int, len
     assert (place.offset, place.length) == (1, 24)
 
     with pytest.raises(CorruptIndexError, match="dv"):
-        load_vectors(writer.loader, [(entry, DeletionRange("data-0", offset, length, 2), rows)])
+        load_vectors(writer.source, [(entry, DeletionRange("data-0", offset, length, 2), rows)])
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -164,7 +164,7 @@ def test_faults_are_placed_in_the_file(writer: Writer) -> None:
     with pytest.raises(CorruptIndexError, match="checksum") as caught:
         writer.load(broken)
     assert caught.value.offset == offset + 4
-    assert str(caught.value).startswith(writer.loader.paths.index_file(broken.place[0]))
+    assert str(caught.value).startswith(writer.source.paths.index_file(broken.place[0]))
 
 
 @pytest.mark.parametrize("form", [SelectionForm.NONE, SelectionForm.COUNT])

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from app.bucket_index import PartitionIndex
-    from app.planning.version.index_access import IndexLoader
+    from app.planning.version.index_source import IndexSource
     from tests.planning.copied_tables import CopiedTable
 
     CopyTable: TypeAlias = Callable[[str], CopiedTable]
@@ -32,7 +32,7 @@ class Writer:
 
     def __init__(self, copied: CopiedTable) -> None:
         self.copied = copied
-        self.loader: IndexLoader = copied.service.resolve(copied.ref, SnapshotSelector()).loader
+        self.source: IndexSource = copied.service.resolve(copied.ref, SnapshotSelector()).source
 
     def write(self, name: str, bucket: int, hashes: Sequence[int]) -> IndexEntry:
         content = hash_index.write(hashes)
@@ -79,7 +79,7 @@ def test_a_directory_is_read_once_whatever_is_asked_of_it(copy_table: CopyTable)
 
 
 def directory(writer: Writer, *entries: IndexEntry) -> PartitionIndex:
-    (found,) = read_directories(writer.loader, [entries])
+    (found,) = read_directories(writer.source, [entries])
     return found
 
 
@@ -104,12 +104,12 @@ def test_another_file_makes_another_directory(writer: Writer) -> None:
 
 def test_partitions_are_kept_apart_and_in_order(writer: Writer) -> None:
     ones, none, twos = [writer.write("one", 1, [7])], (), [writer.write("two", 2, [7, 8])]
-    read_directories(writer.loader, [twos])
+    read_directories(writer.source, [twos])
 
     for _ in range(2):
-        found = read_directories(writer.loader, [ones, none, twos, ones])
+        found = read_directories(writer.source, [ones, none, twos, ones])
         assert [each.lookup([7, 8]).tolist() for each in found] == [[1, -1], [-1, -1], [2, 2], [1, -1]]
-    usable = read_usable(writer.loader, [ones, none, twos])
+    usable = read_usable(writer.source, [ones, none, twos])
     assert [each.holding([7]) for each, _ in usable] == [{1}, frozenset(), {2}]
 
 
@@ -122,7 +122,7 @@ def test_what_cannot_be_used_is_told_and_tried_again(writer: Writer) -> None:
     partitions = [[good, bad], [other]]
 
     with writer.without(bad):
-        (index, failures), (whole, none) = read_usable(writer.loader, partitions)
+        (index, failures), (whole, none) = read_usable(writer.source, partitions)
         assert index.lookup([1, 2]).tolist() == [0, -1]
         assert [(entry, type(error)) for entry, error in failures] == [(bad, FileMissingError)]
         assert whole.lookup([2]).tolist() == [1]
@@ -130,7 +130,7 @@ def test_what_cannot_be_used_is_told_and_tried_again(writer: Writer) -> None:
         with pytest.raises(FileMissingError, match="bad"):
             directory(writer, good, bad)
 
-    (index, failures), _ = read_usable(writer.loader, partitions)
+    (index, failures), _ = read_usable(writer.source, partitions)
     assert index.lookup([1, 2]).tolist() == [0, 1]
     assert not failures
 
@@ -143,7 +143,7 @@ def test_a_file_of_another_length_than_recorded_is_corrupt(writer: Writer, missi
 
     with pytest.raises(CorruptIndexError, match="cut"):
         directory(writer, entry)
-    ((_, failures),) = read_usable(writer.loader, [[entry]])
+    ((_, failures),) = read_usable(writer.source, [[entry]])
     assert [each for each, _ in failures] == [entry]
 
 
@@ -156,7 +156,7 @@ def test_a_bucket_that_cannot_be_makes_its_partition_useless(writer: Writer) -> 
 
     with pytest.raises(CorruptMetadataError, match="40000"):
         directory(writer, near, far)
-    (index, failures), (whole, none) = read_usable(writer.loader, [[near, far], [other]])
+    (index, failures), (whole, none) = read_usable(writer.source, [[near, far], [other]])
     assert not index.holding([1])
     assert [entry for entry, _ in failures] == [near, far]
     assert whole.holding([1]) == {5}

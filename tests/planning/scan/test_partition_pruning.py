@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from hypothesis import given, settings
 
-from app.planning.plan.decisions import Drafts, decision
 from app.planning.plan.file_plan import SkipStep
+from app.planning.plan.state import PlanState, decision
 from app.planning.scan.partition_filters import specialise
 from app.planning.scan.partition_pruning import prune_partitions
 from app.predicates.model import ALWAYS_FALSE, BoundLeaf, Operator, leaves
@@ -70,20 +70,20 @@ def test_each_file_has_the_filter_of_its_partition(
     explain: bool,  # noqa: FBT001 - a case
 ) -> None:
     files = partitioned.version.files()
-    drafts = Drafts.start(files, files.all(), predicate, explain=explain)
+    state = PlanState.start(files, files.all(), predicate, explain=explain)
 
-    prune_partitions(drafts, partitioned.version)
+    prune_partitions(state, partitioned.version)
 
     expected = [inside(predicate, partition) for partition in partitioned.partitions]
     left = [at for at, each in enumerate(expected) if each != ALWAYS_FALSE]
-    assert drafts.left().tolist() == left
-    found = {file: each for each, members in drafts.by_predicate(files.all()) for file in members.tolist()}
+    assert state.left().tolist() == left
+    found = {file: each for each, members in state.by_predicate(files.all()) for file in members.tolist()}
     assert [found[file] for file in range(len(files))] == expected
-    steps = {decision(code) for code in drafts.decisions(files.all()).tolist() if code > 0}
+    steps = {decision(code) for code in state.decisions(files.all()).tolist() if code > 0}
     on_partitions = any(isinstance(leaf, BoundLeaf) and leaf.field in KEYS for leaf in leaves(predicate))
     assert steps <= {SkipStep.PARTITION if on_partitions else SkipStep.STATISTICS}
-    if drafts.steps is not None:
-        assert [bool(drafts.steps[file]) for file in range(len(files))] == [
+    if state.steps is not None:
+        assert [bool(state.steps[file]) for file in range(len(files))] == [
             file not in left for file in range(len(files))
         ]
 
@@ -91,9 +91,9 @@ def test_each_file_has_the_filter_of_its_partition(
 def test_only_asked_files_are_left_out(partitioned: Partitioned) -> None:
     files = partitioned.version.files()
     nothing = BoundLeaf(Operator.EQUAL, NAME, (b"no partition has this name",))
-    drafts = Drafts.start(files, files.all()[3:5], nothing, explain=False)
+    state = PlanState.start(files, files.all()[3:5], nothing, explain=False)
 
-    prune_partitions(drafts, partitioned.version)
+    prune_partitions(state, partitioned.version)
 
-    assert not len(drafts.left())
-    assert (drafts.skips != 0).nonzero()[0].tolist() == [3, 4]
+    assert not len(state.left())
+    assert (state.skips != 0).nonzero()[0].tolist() == [3, 4]

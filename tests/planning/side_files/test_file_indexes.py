@@ -55,9 +55,9 @@ def test_an_index_is_embedded_or_beside_or_missing(tmp_path: Path) -> None:
 
         assert indexes.has_index(np.arange(6)).tolist() == [False, True, True, True, True, False]
         assert indexes.has_index(np.array([0, 5])).tolist() == [False, False]
-        asked = frozenset([("number", BITMAP)])
+        wanted = frozenset([("number", BITMAP)])
         files = np.array([1, 2, 3, 4])
-        opened = dict(indexes.open(files, asked))
+        opened = dict(indexes.open(files, wanted))
         paths = [indexes.path(file) for file in files.tolist()]
 
     assert sorted(opened) == [1, 2, 3, 4]

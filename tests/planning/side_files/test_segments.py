@@ -118,8 +118,8 @@ def test_payloads_come_in_any_order(portions: list[list[int]]) -> None:
         } == payloads_of(heads, file)
 
 
-def _key(asked: tuple[str, IndexKind]) -> tuple[str, str]:
-    column, kind = asked
+def _key(wanted: tuple[str, IndexKind]) -> tuple[str, str]:
+    column, kind = wanted
     return column, kind
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from app.bucket_index import hash_index
 from app.errors import CorruptIndexError, LimitExceededError, PathNotAllowedError
-from app.main import create_service
 from app.observation import Observer, observed_by
+from app.opening import create_service
 from app.planning.request.requests import EvaluateRequest, IndexFileRef
 from app.planning.standalone.index_places import check_index_place
 from app.settings import Settings

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.predicates.binding.binding import bind
-from app.predicates.json_reader import read_json
+from app.predicates.json_reader import read_json_filter
 from app.predicates.model import BoundLeaf, Unknown, leaves
 from app.predicates.rows import matches
 from app.predicates.sql.reader import read_sql
@@ -55,7 +55,7 @@ def test_sql_keeps_what_spark_keeps_and_proves_nothing_else(
 def test_json_keeps_what_spark_or_the_engine_keeps(asked: CharTest, stored: str, length: int) -> None:
     if asked.function == "NOT_LIKE":
         return
-    kept = _keeps(bind(read_json(asked.json("c")), [_column(length)]), stored)
+    kept = _keeps(bind(read_json_filter(asked.json("c")), [_column(length)]), stored)
 
     for means in (asked.spark(stored, length), asked.spark_3(stored, length), asked.as_stored(stored)):
         assert kept is not False or not means
@@ -68,7 +68,7 @@ def test_a_key_of_a_map_keeps_what_any_reader_keeps(asked: CharTest, stored: str
     of_map = DataField(3, "m", parse_type(f"MAP<STRING, CHAR({length})>"))
     forms = [read_sql(asked.sql("m['k']"))]
     if asked.function != "NOT_LIKE":
-        forms.append(read_json(asked.json("m[k]")))
+        forms.append(read_json_filter(asked.json("m[k]")))
     for form in forms:
         kept = _keeps(bind(form, [of_map]), stored)
 
@@ -171,7 +171,7 @@ def test_a_key_of_char_that_may_be_stored_in_several_forms_is_not_decided(key: s
     fields = [DataField(3, "m", parse_type("MAP<CHAR(4), INT>"))]
     in_json = CharTest("IS_NULL", ()).json(f"m[{key}]")
 
-    for form in (read_sql(f"m['{key}'] = 5"), read_sql(f"m['{key}'] IS NULL"), read_json(in_json)):
+    for form in (read_sql(f"m['{key}'] = 5"), read_sql(f"m['{key}'] IS NULL"), read_json_filter(in_json)):
         assert isinstance(bind(form, fields), Unknown)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from app.file_index.index_kinds import KINDS
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
-from app.types.grouping import alike
+from app.types.grouping import group_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,12 +33,12 @@ _REASON_CODES: Final = {reason: code for code, reason in enumerate(_KEEP_REASONS
 
 
 @dataclass(slots=True, eq=False)
-class Drafts:
+class PlanState:
     """Decisions about the files that were asked about; arrays are indexed by a file's number, shape (n,).
 
     Attributes:
         files: all files of the version.
-        asked: int64, the files that are decided, ascending.
+        considered: int64, the files that are decided, ascending.
         skips: int8, 0 while a file is kept, else the code of the step that left it out.
         reasons: int8, code of why a file is kept, if it is.
         predicates: the distinct filters inside of partitions.
@@ -52,7 +52,7 @@ class Drafts:
     """
 
     files: Files
-    asked: NDArray[np.int64]
+    considered: NDArray[np.int64]
     skips: NDArray[np.int8]
     reasons: NDArray[np.int8]
     predicates: list[BoundPredicate]
@@ -67,13 +67,13 @@ class Drafts:
 
     @classmethod
     def start(
-        cls, files: Files, asked: NDArray[np.int64], predicate: BoundPredicate, *, explain: bool
+        cls, files: Files, considered: NDArray[np.int64], predicate: BoundPredicate, *, explain: bool
     ) -> Self:
         """Nothing is decided yet."""
         count = len(files)
         return cls(
             files,
-            asked,
+            considered,
             skips=np.zeros(count, np.int8),
             reasons=np.full(count, _REASON_CODES[KeepReason.NO_FILTER], np.int8),
             predicates=[predicate],
@@ -82,18 +82,18 @@ class Drafts:
             proven=np.zeros(count, np.bool_),
             raw_convertible=np.ones(count, np.bool_),
             merge_groups=np.full(count, -1, np.int32),
-            steps={file: [] for file in asked.tolist()} if explain else None,
+            steps={file: [] for file in considered.tolist()} if explain else None,
         )
 
     def left(self) -> NDArray[np.int64]:
         """The files that no step has left out, ascending."""
-        if len(self.asked) == len(self.files):
+        if len(self.considered) == len(self.files):
             return np.flatnonzero(self.skips == _KEPT)
-        left: NDArray[np.int64] = self.asked[self.is_left(self.asked)]
+        left: NDArray[np.int64] = self.considered[self.is_left(self.considered)]
         return left
 
     @property
-    def live_rows(self) -> NDArray[np.int64]:
+    def rows_left(self) -> NDArray[np.int64]:
         """Rows that are left of filter and deletion vector; all rows of a file that merges."""
         return self.files.columns.row_counts if self._narrowed is None else self._narrowed
 
@@ -164,7 +164,7 @@ class Drafts:
 
     def by_predicate(self, files: NDArray[np.int64]) -> Iterator[tuple[BoundPredicate, NDArray[np.int64]]]:
         """Some files cut up by the filter inside of their partition."""
-        for group in alike(self.predicate_codes[files]):
+        for group in group_rows(self.predicate_codes[files]):
             members = files[group]
             yield self.predicates[self.predicate_codes[members[0]]], members
 

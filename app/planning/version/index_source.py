@@ -30,8 +30,8 @@ class IndexCaches:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexLoader:
-    """Loads the index files of one version of one table.
+class IndexSource:
+    """Where the index files of one version of one table lie, and who reads them.
 
     Attributes:
         warehouse: where they lie.

@@ -23,7 +23,7 @@ _SPARE: Final = 4
 """One part in so many is spare; memory that is never written to costs nothing."""
 
 
-class SharedRoom:
+class GrowingArrays:
     """Room for some arrays of one length, shared by all of them that begin alike.
 
     Nothing within the length of an array that was given out changes any more. Threads may share a room.

@@ -1,0 +1,102 @@
+"""The answers in a process of one's own, without a server; ``docs/library.md`` has examples.
+
+``from app import open_service`` is the door; requests, answers and errors are here. Importing it imports no
+web framework.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from app.errors import PaimonIndexError
+from app.opening import create_service
+from app.planning.deletions.deletions import DeletionsAnswer, FileDeletions
+from app.planning.keys.answers import (
+    AssignAnswer,
+    AssignedBucket,
+    BucketInfo,
+    BucketsAnswer,
+    CharKeyBucket,
+    KeyBucket,
+    LookupAnswer,
+)
+from app.planning.plan.answers import Plan, PlanSummary
+from app.planning.plan.file_plan import Deletion, ExplainStep, FilePlan, KeepReason, SkipStep
+from app.planning.request.requests import (
+    AssignRequest,
+    BucketsRequest,
+    DeletionsRequest,
+    EvaluateRequest,
+    IndexFileRef,
+    LookupRequest,
+    PlanRequest,
+    SelectionForm,
+    SnapshotSelector,
+    SortKey,
+    TableRef,
+    TopN,
+)
+from app.planning.service import IndexService
+from app.planning.standalone.answers import EvaluateAnswer, EvaluatedFile
+from app.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = [
+    "AssignAnswer",
+    "AssignRequest",
+    "AssignedBucket",
+    "BucketInfo",
+    "BucketsAnswer",
+    "BucketsRequest",
+    "CharKeyBucket",
+    "Deletion",
+    "DeletionsAnswer",
+    "DeletionsRequest",
+    "EvaluateAnswer",
+    "EvaluateRequest",
+    "EvaluatedFile",
+    "ExplainStep",
+    "FileDeletions",
+    "FilePlan",
+    "IndexFileRef",
+    "IndexService",
+    "KeepReason",
+    "KeyBucket",
+    "LookupAnswer",
+    "LookupRequest",
+    "PaimonIndexError",
+    "Plan",
+    "PlanRequest",
+    "PlanSummary",
+    "SelectionForm",
+    "SkipStep",
+    "SnapshotSelector",
+    "SortKey",
+    "TableRef",
+    "TopN",
+    "open_service",
+]
+
+
+@contextmanager
+def open_service(warehouses: Mapping[str, str], **settings: object) -> Iterator[IndexService]:
+    """Answers about the tables of some warehouses, for the time of a ``with`` block.
+
+    The service may be used by many threads; what it reads it keeps for all of them.
+
+    Args:
+        warehouses: URL or directory of each, by the name that requests give it.
+        settings: those of ``docs/settings.md`` by their names in lower case, such as ``time_zone`` or
+            ``memory_bytes``. They win over environment variables ``PAIMON_INDEX_*``.
+
+    Raises:
+        SettingsError: a warehouse cannot be opened, or a setting is wrong.
+    """
+    service = create_service(Settings.load(warehouses=dict(warehouses), **settings))
+    try:
+        yield service
+    finally:
+        service.close()

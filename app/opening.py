@@ -1,0 +1,64 @@
+"""The service made from settings: its warehouses, their readers, and the memory that each part may use."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from app.errors import PaimonIndexError, SettingsError
+from app.memory_budget import MemoryBudget
+from app.planning.service import IndexService
+from app.settings import ENVIRONMENT_PREFIX
+from app.storage import DiskTier, Readers, RetryPolicy, Warehouse
+from app.storage.decoding import DecodingMemory
+from app.storage.retry_budget import RetryBudget
+
+if TYPE_CHECKING:
+    from app.settings import Settings
+
+_USER_INFO: Final = re.compile(r"://[^/@\s]*@")
+
+
+def create_service(settings: Settings) -> IndexService:
+    """The service over the warehouses of ``settings``.
+
+    Raises:
+        SettingsError: there are no warehouses, or one of their URLs cannot be used.
+    """
+    if not settings.warehouses:
+        raise SettingsError(
+            f"no warehouse is configured: give --warehouse name=url or {ENVIRONMENT_PREFIX}WAREHOUSES="
+            """'{"name": "url"}'"""
+        )
+    budget = MemoryBudget.of(settings)
+    decoding = DecodingMemory(budget.decoding)
+    disk = DiskTier(settings.disk_cache, settings.disk_cache_bytes) if settings.disk_cache else None
+    count = len(settings.warehouses)
+    warehouses = {
+        name: _open(
+            name,
+            url,
+            allow_external=settings.allow_external,
+            stall_seconds=settings.stall_seconds,
+            # Each has its own, or one that hangs would hold what the others need.
+            readers=Readers(settings.read_threads, budget.reads // count, decoding),
+            retry=RetryPolicy(budget=retries),
+            disk=disk,
+        )
+        for (name, url), retries in zip(settings.warehouses.items(), RetryBudget.of_each(count), strict=True)
+    }
+    return IndexService(
+        warehouses,
+        cache_bytes=budget.caches,
+        limits=settings.limits,
+        time_zone=settings.time_zone,
+        disk=disk,
+    )
+
+
+def _open(name: str, url: str, **how: Any) -> Warehouse:  # noqa: ANN401 - as Warehouse has them
+    try:
+        return Warehouse(name, url, **how)
+    except (PaimonIndexError, ValueError, ImportError, OSError) as error:
+        told = _USER_INFO.sub("://...@", str(error))
+        raise SettingsError(f"warehouse {name!r} cannot be opened: {told}") from error

@@ -1,0 +1,48 @@
+"""The library: its page's examples run, and importing it brings no web framework."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import app
+from app import library
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "library.md").read_text()
+
+
+def test_the_examples_of_the_page_run(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    names: dict[str, Any] = {}
+    examples = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    for example in examples:
+        exec(example, names)  # noqa: S102 - our own page
+
+    printed = capsys.readouterr().out
+    assert len(examples) >= 4
+    for line in ("3 of 10 files", "True True", "hash_dynamic", "rows are deleted", "FilterError"):
+        assert line in printed
+
+
+def test_the_package_offers_it() -> None:
+    assert app.open_service is library.open_service
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = app.nothing
+
+
+def test_importing_it_imports_no_web_framework() -> None:
+    code = "import sys; from app import open_service; print(*sys.modules)"
+
+    found = subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT
+    )
+
+    assert {"fastapi", "starlette", "uvicorn", "typer"} & set(found.stdout.split()) == set()
