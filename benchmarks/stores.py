@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import httpx
 
-from app.main import create_service
+from app.opening import create_service
 from app.planning.request.requests import (
     DeletionsRequest,
     PlanRequest,

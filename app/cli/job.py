@@ -107,7 +107,7 @@ def build_index_command(  # noqa: PLR0913 - one parameter per option
         report = drop_index(opened, partitions=chosen)
     else:
         given = _pairs("--option", options) if options else None
-        with _spark(master, conf) as spark, progress("building", len(opened.latest().files)) as advance:
+        with _spark(master, conf) as spark, progress("building", len(opened.latest().files())) as advance:
             report = build_index(
                 spark,
                 opened,
@@ -140,7 +140,7 @@ def delete_command(  # noqa: PLR0913 - one parameter per option
     opened = _open(table, warehouse, allow_external)
     with (
         _spark(master, conf, _zone(time_zone)) as spark,
-        progress("reading", len(opened.latest().files)) as advance,
+        progress("reading", len(opened.latest().files())) as advance,
     ):
         report = delete(spark, opened, where, advance=advance)
     if as_json:
@@ -167,7 +167,7 @@ def audit_command(  # noqa: PLR0913 - one parameter per option
     """Prove that no file index of a table hides a row; the exit status is 1 if one is wrong."""
     opened = _open(table, warehouse, allow_external)
     chosen = None if not partitions else [json_option("--partition", each) for each in partitions]
-    with _spark(master, conf) as spark, progress("proving", len(opened.latest().files)) as advance:
+    with _spark(master, conf) as spark, progress("proving", len(opened.latest().files())) as advance:
         report = audit(spark, opened, partitions=chosen, sample=sample, advance=advance)
     if as_json:
         print_json(asdict(report) | {"passed": report.passed})
@@ -198,7 +198,7 @@ def plan_command(  # noqa: PLR0913 - one parameter per option
     """Plan a filter over very many manifests of an append table, on executors."""
     opened = _open(table, warehouse, allow_external)
     with _spark(master, conf, _zone(time_zone)) as spark:
-        manifests = len(opened.latest().manifest_files)
+        manifests = len(opened.latest().manifest_files())
         with progress("planning", manifests) as advance:
             report = plan(spark, opened, parse_filter(filter_text), advance=advance)
     if out is not None:

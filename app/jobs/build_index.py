@@ -211,11 +211,12 @@ def chosen_entries(
     for partition in named:
         if partition.warnings:
             raise RequestError(f"table {table.name}: {partition.warnings[0]}")
-    for number in range(len(version.files)):
-        entry = version.files.entry(number)
+    for number in range(len(version.files())):
+        entry = version.files().entry(number)
         if entry.bucket == POSTPONED_BUCKET:
             continue
-        if partitions is None or any(each.could_be(version.partition(entry.partition)) for each in named):
+        values = version.partitions.values(entry.partition)
+        if partitions is None or any(each.could_be(values) for each in named):
             yield entry
 
 

@@ -169,9 +169,9 @@ class _Deletion:
         paths = version.table.paths(version.resolved)
         files = {
             number: entry
-            for number in range(len(version.files))
+            for number in range(len(version.files()))
             if (
-                (entry := version.files.entry(number)).file.file_name,
+                (entry := version.files().entry(number)).file.file_name,
                 paths.data_file(entry),
             )
             in kept
@@ -183,7 +183,7 @@ class _Deletion:
         """Writes the new files of vectors, and says what they change."""
         by_bucket: dict[tuple[bytes, int], dict[str, BitMap64]] = defaultdict(dict)
         for number, positions in self.rows.items():
-            entry = self.version.files.entry(number)
+            entry = self.version.files().entry(number)
             by_bucket[entry.partition, entry.bucket][entry.file.file_name] = positions
         names = index_file_names()
         index_files: list[IndexEntry] = []
@@ -192,7 +192,7 @@ class _Deletion:
             index_files += [IndexEntry(FileKind.DELETE, partition, bucket, meta) for meta in change.removed]
             for file in change.added:
                 new = IndexEntry(FileKind.ADD, partition, bucket, file.meta)
-                path = self.version.loader.paths.index_file(new)
+                path = self.version.source.paths.index_file(new)
                 self.written.append(path)
                 if not table.writing.create(path, file.content):
                     raise CommitConflictError(f"{path} is there already")
@@ -204,7 +204,7 @@ class _Deletion:
         """What came of it."""
         return DeleteReport(
             snapshot_id,
-            files_total=len(self.version.files),
+            files_total=len(self.version.files()),
             files_read=self.files_read,
             files_changed=len(self.rows) if snapshot_id is not None else 0,
             rows_matched=sum(map(len, self.rows.values())),
@@ -220,7 +220,7 @@ class _Deletion:
         deletions: Mapping[str, BitMap64],
         names: Iterator[str],
     ) -> VectorChange:
-        schema, paths, warehouse = self.version.schema, self.version.loader.paths, table.place.open()
+        schema, paths, warehouse = self.version.schema, self.version.source.paths, table.place.open()
         options = VectorOptions.parse(schema.options.values)
         previous = [
             entry

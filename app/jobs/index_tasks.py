@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from app.building import ColumnTypes, DataFile, build, read_columns, verify
 from app.errors import CorruptIndexError, FileMissingError, IndexWriteError, PaimonIndexError
 from app.file_index.container import FileIndex
-from app.file_index.index_kinds import takes
-from app.file_index.key_column import KeyColumn
+from app.file_index.keys.key_column import KeyColumn
 from app.file_index.table_options import FileIndexOptions, indexed_type
 from app.jobs.job_table import Place, local_file
 from app.options.map_keys import split_map_key
@@ -127,7 +126,7 @@ def _has_all(task: BuildTask, warehouse: Warehouse) -> bool:
         there = FileIndex.read(content).entries if content is not None else {}
     except (CorruptIndexError, FileMissingError):
         return False
-    wanted = {(index.column, index.kind.value) for index in task.options.indexes}
+    wanted = {(index.column, str(index.kind)) for index in task.options.indexes}
     return {(entry.column, entry.kind) for listed in there.values() for entry in listed} == wanted
 
 
@@ -211,6 +210,6 @@ def options_in_file(
             data_type = indexed_type(there, {column.name: column.type})
         except PaimonIndexError:
             continue
-        if takes(index.kind, data_type):
+        if index.kind.takes(data_type):
             found.append(replace(index, column=there, data_type=data_type))
     return replace(options, indexes=tuple(found))

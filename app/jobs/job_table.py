@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from app.planning.version.version import Version
 
 _WAREHOUSE: Final = "warehouse"
+_ROOMS: Final = CacheBytes(manifests=1 << 40)
+"""Manifests stay whole, since entries of them are written again."""
 _COPIED_BYTES: Final = 16 << 20
 """Of a file that is copied, how much is in memory at a time."""
 
@@ -81,7 +83,7 @@ class JobTable:
         if not dot:
             raise RequestError(f"{table!r} is no DATABASE.TABLE")
         place = Place(warehouse, tuple(allow_external))
-        service = IndexService({_WAREHOUSE: place.open()}, cache_bytes=CacheBytes(), limits=Limits())
+        service = IndexService({_WAREHOUSE: place.open()}, cache_bytes=_ROOMS, limits=Limits())
         return cls(place, service, TableRef(_WAREHOUSE, database, name))
 
     @property

@@ -88,7 +88,7 @@ def matching_rows(
     fields = [column for column in version.schema.fields if column.name.lower() in text]
     groups: dict[int, list[_ReadTask]] = defaultdict(list)
     for number, entry in files.items():
-        path = version.loader.paths.data_file(entry)
+        path = version.source.paths.data_file(entry)
         groups[entry.file.schema_id].append(_ReadTask(number, path, entry.file.row_count))
     frames = [
         _frame(spark, table.place, fields, version.file_schema(schema_id).by_id, tasks)

@@ -19,27 +19,27 @@ from app.building.columns import ignore_progress
 from app.errors import UnsupportedFormatError
 from app.jobs.job_table import JobTable, Place
 from app.jobs.tasks import run_tasks
-from app.planning.plan.decisions import decision
 from app.planning.plan.plan_answer import PlanWarnings, answer_plan
+from app.planning.plan.state import decision
 from app.planning.request.filters import read_filter, time_zone_warnings
 from app.planning.request.limits import Limits
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
 from app.planning.scan.planner import Planner
+from app.planning.version.contents import VersionContents
 from app.planning.version.files import FileColumns
-from app.planning.version.version import Version, VersionContents
 from app.table.commits.manifest_writing import ListedManifests
 from app.table.manifests.live_files import live_rows
 from app.types.session_zone import session_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from pyspark.sql import SparkSession
 
     from app.building.columns import Advance
     from app.planning.plan.answers import Plan
     from app.planning.plan.planned_files import PlannedFiles
-    from app.table.manifests.manifest import Manifest
+    from app.planning.version.version import Version
     from app.table.manifests.manifest_list import ManifestFile
     from app.types import Json
 
@@ -160,7 +160,7 @@ def plan(
     read_filter(filter, version.schema.fields, Limits(), version.relation(None), session_zone(zone))
     tasks: list[PlanTask] = []
     if version.snapshot_id is not None:
-        manifests = version.manifest_files
+        manifests = version.manifest_files()
         removing = tuple(
             file for file, removes in zip(manifests, _removals(table, version), strict=True) if removes
         )
@@ -198,12 +198,9 @@ def plan_manifest(task: PlanTask) -> PlannedManifest:
     manifest = whole.table.manifest(task.manifest)
     others = [whole.table.manifest(file) for file in task.removing if file != task.manifest]
     rows = live_rows([*others, manifest])[-1]
-
-    def contents(manifests: Sequence[Manifest]) -> VersionContents:
-        entries = whole.table.index_entries(whole.resolved)
-        return VersionContents.read(FileColumns.of(manifests, [rows]), manifests, entries, whole.schema)
-
-    part = Version(whole.table, whole.resolved, whole.loader, contents, _manifests=(manifest,))
+    entries, columns = whole.table.index_entries(whole.resolved), FileColumns.of([manifest], [rows])
+    contents = VersionContents.read(columns, [manifest], entries, whole.schema)
+    part = whole.part(task.manifest, manifest, contents)
     request = PlanRequest(selector, task.filter, selection=SelectionForm.COUNT, time_zone=task.time_zone)
     predicate = read_filter(
         task.filter, part.schema.fields, Limits(), part.relation(None), session_zone(task.time_zone)

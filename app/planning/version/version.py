@@ -51,6 +51,18 @@ class Version:
     def __post_init__(self) -> None:
         self.partitions = Partitions(self.schema)
 
+    def part(self, file: ManifestFile, manifest: Manifest, contents: VersionContents) -> Version:
+        """The version as if it had one manifest alone, which is decoded already.
+
+        Args:
+            file: as the version's lists name the manifest.
+            manifest: what is in it, with the indexes embedded in it.
+            contents: which of its files the version has.
+        """
+        part = Version(self.table, self.resolved, self.source, self.contents_cache)
+        part._manifest_files, part._manifests, part._contents = (file,), (manifest,), contents
+        return part
+
     def load(self) -> None:
         """Reads the version's manifests, and finds out which files it has; what is known is not read again.
 

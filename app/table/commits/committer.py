@@ -32,11 +32,11 @@ from app.errors import (
     UncertainCommitError,
     UnsupportedFormatError,
 )
+from app.options.memory_size import memory_size
 from app.table.commits.manifest_writing import ListedManifests, listed, manifests_of, write_manifest
 from app.table.manifests.index_manifest import IndexManifest
 from app.table.manifests.index_manifest_changes import combine
-from app.table.schema.digest import content_digest
-from app.types.memory_size import memory_size
+from app.types.digest import content_digest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from app.storage import Warehouse
     from app.storage.writing import Writing
     from app.table.commits.changes import Changes
-    from app.table.table import ResolvedSnapshot, Table
+    from app.table.resolution import ResolvedSnapshot
+    from app.table.table import Table
 
 _log = logging.getLogger("paimon_index.commits")
 

@@ -20,7 +20,7 @@ from app.table.manifests.record_files import read_columns
 from app.table.manifests.row_statistics import RowStatistics
 from app.table.records.expected import Nullable, RecordOf
 from app.types import sql_key
-from app.types.binary_row import read_row, serialize_row
+from app.types.binary_row.row import read_row, serialize_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

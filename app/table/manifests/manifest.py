@@ -315,7 +315,7 @@ class EmbeddedIndexes:
     @classmethod
     def parse(cls, data: Buffer) -> Self:
         """Reads them from a manifest; errors as of :meth:`Manifest.parse`."""
-        _, column = read_columns_apart(data, _RECORD, EMBEDDED)
+        _, column = read_columns_apart(data, RECORD, EMBEDDED)
         return cls(column)
 
     @property
