@@ -13,18 +13,23 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from app.file_index.bloom_filter.bloom_filter import MAX_HASH_FUNCTIONS, spots
-from app.file_index.bloom_filter.fast_hash import hash_key
+from app.file_index.bloom_filter.fast_hash import hash_key, hash_keys
 from app.file_index.payloads.cursors import Cursors
+from app.types.bytes_column import BytesColumn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from app.file_index.keys.arrow_keys import Keys
     from app.file_index.keys.keys import Key, KeySpace
-    from app.types.bytes_column import BytesColumn
 
 _BITS_OF_BYTE = 8
+_MANY_KEYS = 32
+"""So many are looked for together; fewer are faster one by one."""
+_PAIRS_AT_ONCE = 1 << 15
+"""Files times keys that are probed together: so many stay in the processor's caches."""
 _MASKS = np.left_shift(1, np.arange(_BITS_OF_BYTE)).astype(np.uint8)
 
 
@@ -75,11 +80,49 @@ class BloomStack:
             files: positions of files whose filters are there and not broken.
         """
         found = np.zeros(len(self.starts), bool)
-        left = files
-        for key in keys:
-            self._find(hash_key(key, self.space), left, found)
-            left = files.take(np.flatnonzero(~found.take(files)))
+        if len(keys) < _MANY_KEYS:
+            left = files
+            for key in keys:
+                self._find(hash_key(key, self.space), left, found)
+                left = files.take(np.flatnonzero(~found.take(files)))
+        else:
+            hashes = np.concatenate([*hash_keys(_column(keys), self.space)])
+            self._find_many(hashes, files, found)
         return found.take(files)
+
+    def _find_many(
+        self, hashes: NDArray[np.uint64], files: NDArray[np.int64], found: NDArray[np.bool_]
+    ) -> None:
+        """Notes which of the files may hold one of many hashes; a file that does is asked no further."""
+        left, start = files, 0
+        while start < len(hashes) and len(left):
+            some = hashes[start : start + max(1, _PAIRS_AT_ONCE // len(left))]
+            start += len(some)
+            hit = self._hits(some, left)
+            found[left[hit]] = True
+            left = left[~hit]
+
+    def _hits(self, hashes: NDArray[np.uint64], files: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of the files may hold one of the hashes; every hash is probed in every file."""
+        starts, hit = self.starts.take(files), np.zeros(len(files), bool)
+        bits, counts = (
+            np.broadcast_to(each, len(files)) if len(each) == 1 else each.take(files)
+            for each in (self.bits, self.hash_functions)
+        )
+        # All pairs are probed for the first bit, as a table of files and hashes; then those that are left.
+        first, *others = (spot.astype(np.int64) for spot in spots(hashes, int(counts.max())))
+        at = first % self.bits if len(self.bits) == 1 else first % bits[:, None]
+        of_file, of_hash = (self.data.take(starts[:, None] + (at >> 3)) & _MASKS.take(at & 7)).nonzero()
+        hit[of_file[counts.take(of_file) == 1]] = True
+        for number, spot in enumerate(others, start=2):
+            unsure = (~hit.take(of_file)).nonzero()[0]
+            of_file, of_hash = of_file.take(unsure), of_hash.take(unsure)
+            at = spot.take(of_hash) % bits.take(of_file)
+            probed = self.data.take(starts.take(of_file) + (at >> 3)) & _MASKS.take(at & 7)
+            passed = probed.nonzero()[0]
+            of_file, of_hash = of_file.take(passed), of_hash.take(passed)
+            hit[of_file[counts.take(of_file) == number]] = True
+        return hit
 
     def _find(self, hashed: int, left: NDArray[np.int64], found: NDArray[np.bool_]) -> None:
         """Notes which of the files ``left`` may hold a hash."""
@@ -101,3 +144,10 @@ class BloomStack:
                 found[left[done]] = True
                 left = left[~done]
         found[left] = True
+
+
+def _column(keys: Sequence[Key]) -> Keys:
+    """The same keys as a column."""
+    if isinstance(keys[0], bytes):
+        return BytesColumn.of(key for key in keys if isinstance(key, bytes))
+    return np.array(keys, np.int64)

@@ -56,6 +56,35 @@ def test_holds_what_each_filter_holds(payloads: list[bytes | None], keys: list[K
     ]
 
 
+@given(
+    st.lists(_FILTERS, min_size=1, max_size=10),
+    st.booleans(),
+    st.lists(st.integers(-40, 40), min_size=1, max_size=60),
+)
+def test_many_keys_are_found_where_one_of_them_is(
+    payloads: list[bytes],
+    are_alike: bool,  # noqa: FBT001 - drawn
+    keys: list[Key],
+) -> None:
+    chosen = [each for each in payloads if len(each) == len(payloads[0])] if are_alike else payloads
+    stack, files = BloomStack.read(BytesColumn.of(chosen), INTEGERS), np.arange(len(chosen))
+
+    assert stack.may_hold(keys, files).tolist() == [
+        any(BloomFilter.read(payload, INTEGERS).may_hold(key) for key in keys) for payload in chosen
+    ]
+
+
+def test_many_texts_are_found_in_many_files() -> None:
+    files = [[f"{file}-{row}".encode() for row in range(20)] for file in range(300)]
+    payloads = [bloom_filter.write(key_column(rows, STRING), 20, 0.001) for rows in files]
+    keys = [rows[3] for rows in files[::7]] + [b"nowhere"] * 5
+
+    found = np.flatnonzero(BloomStack.read(BytesColumn.of(payloads), TEXTS).may_hold(keys, np.arange(300)))
+
+    assert set(range(0, 300, 7)) <= set(found.tolist())
+    assert len(found) < 60
+
+
 def test_filters_of_one_size_take_no_memory_of_their_own_but_where_they_start() -> None:
     payloads = [
         bloom_filter.write(key_column([str(file).encode()], STRING), 100, 0.01) for file in range(1_000)
