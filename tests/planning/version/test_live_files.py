@@ -38,7 +38,7 @@ def columns(files: LiveFiles) -> dict[str, Any]:
         found[each.name] = value.tolist() if isinstance(value, np.ndarray) else value
     found["rows"] = [rows.tolist() for rows in files.columns.rows]
     # Partitions may be numbered otherwise, and arrays lie elsewhere.
-    del found["room"]
+    del found["growing"]
     codes, partitions = files.columns.partition_codes, found.pop("partitions")
     return found | {"partition_codes": [partitions[code] for code in codes.tolist()]}
 
