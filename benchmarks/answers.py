@@ -6,10 +6,11 @@ from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from app.api.encoding import SelectionEncoding, encode_plan
+from app.api.encoding import encode_plan
 from app.api.paging import Window
 from app.api.plan_batches import plan_batches
 from app.api.plan_lines import plan_lines
+from app.api.selections import SelectionEncoding
 from app.api.strict_json import write_json
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
 from benchmarks.services import EVENTS, NO_INDEX, open_service, prepare, warehouse_of

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from pyroaring import BitMap
 
 from app.api.plan_rows import plan_rows
 from app.api.problems import problem_of
-from app.api.selections import Encoded, bitmap_format, encode_positions, sized_for
+from app.api.selections import bitmap_format, sized_for
 from app.observation import Phase, during
 from app.planning.plan.file_plan import SkipStep
 from app.planning.request.requests import SelectionForm
@@ -26,42 +25,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from app.api.paging import Window
+    from app.api.selections import SelectionEncoding
     from app.planning.deletions.deletions import DeletionsAnswer, FileDeletions
     from app.planning.keys.answers import AssignAnswer, BucketsAnswer, LookupAnswer
     from app.planning.plan.answers import Plan, PlanSummary
     from app.planning.standalone.answers import EvaluateAnswer, EvaluatedFile
     from app.types import Json
-    from app.types.roaring import Positions
 
 JsonMembers = dict[str, Any]
 NextToken = Callable[[int | None], str | None]
 
 _NO_ROWS = BitMap()
-
-
-@dataclass(frozen=True, slots=True)
-class SelectionEncoding:
-    """How sets of positions are written.
-
-    Attributes:
-        selection: the form that was asked for.
-        positions: most positions in one list.
-        write: makes JSON of a set, unless told otherwise.
-    """
-
-    selection: SelectionForm
-    positions: int
-    write: Callable[[Positions, SelectionForm, int], Encoded | None] = encode_positions
-
-    def members(self, positions: Positions | None, row_count: int) -> JsonMembers:
-        """``selection`` and ``selection_format`` for a file of ``row_count`` rows; None is every row."""
-        if positions is None:
-            return {"selection": None, "selection_format": None}
-        sized = sized_for(positions, row_count)
-        return {
-            "selection": self.write(sized, self.selection, self.positions),
-            "selection_format": bitmap_format(sized, self.selection),
-        }
 
 
 def encode_plan(

@@ -10,13 +10,14 @@ from app.api.authorisation import Asking, check_path
 from app.api.bodies import EvaluateBody, InspectBody
 from app.api.discovery_documents import Inspection
 from app.api.documents import Evaluation
-from app.api.encoding import SelectionEncoding, encode_evaluation
+from app.api.encoding import encode_evaluation
 from app.api.json_body import JsonBody
 from app.api.openapi import operation
 from app.api.paths import WarehouseName
 from app.api.queries import InspectQuery
 from app.api.request_ids import request_id_of
 from app.api.runtime import Shared
+from app.api.selections import SelectionEncoding
 from app.errors import RequestError
 from app.planning.request.requests import SelectionForm
 

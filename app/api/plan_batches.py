@@ -17,7 +17,7 @@ import pyarrow as pa
 from app.api.arrow_values import arrow_type, arrow_value
 from app.api.documents import DeletionFile, ExplainStep, PlannedFile
 from app.api.encoding import plan_summary, rounded
-from app.api.selections import bitmap_format, pack_positions, sized_for
+from app.api.selections import SelectionEncoding, bitmap_format, pack_positions, sized_for
 from app.api.strict_json import write_json
 from app.planning.plan.state import decision
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-    from app.api.encoding import SelectionEncoding
+    from app.api.selections import SelectionEncoding
     from app.planning.plan.answers import Plan
     from app.planning.plan.planned_files import PlannedFiles
     from app.types import DataField

@@ -15,13 +15,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from app.api.encoding import JsonMembers, SelectionEncoding, plan_summary, rounded
+from app.api.encoding import JsonMembers, plan_summary, rounded
 from app.api.plan_rows import plan_rows
 from app.api.strict_json import write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from app.api.selections import SelectionEncoding
     from app.planning.plan.answers import Plan
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from app.api.encoding import SelectionEncoding
+    from app.api.selections import SelectionEncoding
     from app.planning.plan.answers import Plan
     from app.planning.plan.planned_files import PlannedFiles
 

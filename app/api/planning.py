@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from app.api.bodies import PlanBody
 from app.api.documents import PlanAnswer
-from app.api.encoding import JsonMembers, NextToken, SelectionEncoding, encode_plan
+from app.api.encoding import JsonMembers, NextToken, encode_plan
 from app.api.json_body import JsonBody
 from app.api.negotiation import PlanFormat, preferred_format
 from app.api.openapi import operation
@@ -18,6 +18,7 @@ from app.api.paths import TABLE, Table
 from app.api.plan_batches import plan_batches
 from app.api.plan_lines import plan_lines
 from app.api.runtime import Shared
+from app.api.selections import SelectionEncoding
 from app.api.versioned import Question
 from app.planning.version.version import Version
 

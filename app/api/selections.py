@@ -8,6 +8,7 @@ are found by set algebra, and lists of positions have a limit.
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -18,6 +19,8 @@ from app.errors import LimitExceededError
 from app.planning.request.requests import SelectionForm
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from app.types.roaring import Positions
@@ -118,3 +121,28 @@ def _ranges(positions: Positions) -> NDArray[np.uint64 | np.uint32]:
 
 def _array(positions: Positions) -> NDArray[np.uint64 | np.uint32]:
     return np.asarray(positions.to_array())
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionEncoding:
+    """How sets of positions are written.
+
+    Attributes:
+        selection: the form that was asked for.
+        positions: most positions in one list.
+        write: makes JSON of a set, unless told otherwise.
+    """
+
+    selection: SelectionForm
+    positions: int
+    write: Callable[[Positions, SelectionForm, int], Encoded | None] = encode_positions
+
+    def members(self, positions: Positions | None, row_count: int) -> dict[str, Encoded | str | None]:
+        """``selection`` and ``selection_format`` for a file of ``row_count`` rows; None is every row."""
+        if positions is None:
+            return {"selection": None, "selection_format": None}
+        sized = sized_for(positions, row_count)
+        return {
+            "selection": self.write(sized, self.selection, self.positions),
+            "selection_format": bitmap_format(sized, self.selection),
+        }

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.api.bodies import EvaluateBody, InspectBody
-from app.api.encoding import SelectionEncoding, encode_evaluation
+from app.api.encoding import encode_evaluation
+from app.api.selections import SelectionEncoding
 from app.cli.options import (
     AliasOption,
     AllowExternal,

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from app.api.bodies import DeletionsBody, LookupBody, PlanBody
-from app.api.encoding import SelectionEncoding, encode_deletions, encode_lookup, encode_plan
+from app.api.encoding import encode_deletions, encode_lookup, encode_plan
 from app.api.paging import Window
+from app.api.selections import SelectionEncoding
 from app.cli.options import (
     AliasOption,
     AllowExternal,

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap
 
-from app.api.encoding import SelectionEncoding
 from app.api.plan_batches import plan_batches
 from app.api.plan_lines import plan_lines
+from app.api.selections import SelectionEncoding
 from app.errors import LimitExceededError
 from app.options.table_options import TableOptions
 from app.planning.plan.answers import Plan, PlanSummary
