@@ -36,13 +36,13 @@ def build(
         typer.Option(
             "--option",
             metavar="NAME=VALUE",
-            help="A table option, file-index.<type>.columns above all; repeatable.",
+            help="Table option, for example file-index.bitmap.columns=city; repeatable.",
         ),
     ] = None,
     schema: SchemaOption = None,
     columns: TypesOption = None,
     out: OutOption = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Build the index file of one data file."""

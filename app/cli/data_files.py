@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from app.building import DataFile
     from app.building.columns import Advance
 
-DataOption = Annotated[
-    Path, typer.Option("--data", metavar="FILE", help="A data file: Parquet, ORC or Avro.")
-]
+DataOption = Annotated[Path, typer.Option("--data", metavar="FILE", help="Data file: Parquet, ORC or Avro.")]
 SchemaOption = Annotated[
     Path | None,
     typer.Option(
@@ -37,15 +35,20 @@ TypesOption = Annotated[
     typer.Option(
         "--column",
         metavar="NAME=TYPE",
-        help="Type of a column as the table has it, where the file does not tell; repeatable.",
+        help="Column type in the table, if the file does not contain it; repeatable.",
     ),
 ]
 IndexOption = Annotated[
     Path | None,
-    typer.Option("--index", metavar="FILE", help="The index file; the data file's name and .index."),
+    typer.Option(
+        "--index", metavar="FILE", help="Index file. Default: the data file's name followed by .index."
+    ),
 ]
 OutOption = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="Where to; the data file's name and .index.")
+    Path | None,
+    typer.Option(
+        "--out", metavar="FILE", help="Output file. Default: the data file's name followed by .index."
+    ),
 ]
 
 

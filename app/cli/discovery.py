@@ -67,7 +67,9 @@ def schemas(
     table: TableArgument,
     *,
     warehouse: WarehouseOption = None,
-    schema_id: Annotated[int | None, typer.Option("--schema-id", min=0, help="Only this one.")] = None,
+    schema_id: Annotated[
+        int | None, typer.Option("--schema-id", min=0, help="Check only this warehouse.")
+    ] = None,
     branch: BranchOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -23,7 +23,7 @@ _SIGNS = {Outcome.OK: "ok", Outcome.WARNING: "WARNING", Outcome.FAILED: "FAILED"
 def doctor(
     warehouse: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=URL", help="A warehouse to look at; repeatable."),
+        typer.Option(metavar="NAME=URL", help="Warehouse to check; repeatable."),
     ] = None,
     allow_external: AllowExternal = None,
     *,

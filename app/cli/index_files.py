@@ -45,7 +45,8 @@ def inspect(
     warehouse: WarehouseOption = None,
     allow_external: AllowExternal = None,
     kind: Annotated[
-        str | None, typer.Option(help="file_index, deletion_vectors or hash; found out unless given.")
+        str | None,
+        typer.Option(help="file_index, deletion_vectors or hash. Default: detected from the file."),
     ] = None,
     columns: ColumnsOption = None,
     as_json: JsonOption = False,
@@ -72,9 +73,9 @@ def evaluate(  # noqa: PLR0913 - one parameter per option
     allow_external: AllowExternal = None,
     row_count: Annotated[int | None, typer.Option(help="Rows of each data file, if known.")] = None,
     selection: Annotated[
-        str, typer.Option(help="How rows are told: none, count, bitmap, ranges or positions.")
+        str, typer.Option(help="Output format for row positions: none, count, bitmap, ranges or positions.")
     ] = "ranges",
-    explain: Annotated[bool, typer.Option("--explain", help="Tell what decided.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show which index decided.")] = False,
     time_zone: TimeZoneOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -83,15 +83,13 @@ def build_index_command(  # noqa: PLR0913 - one parameter per option
         ),
     ] = None,
     advised: Annotated[
-        bool, typer.Option("--advised", help="The indexes that the values of the largest file suggest.")
+        bool, typer.Option("--advised", help="Build the indexes that the values of the largest file suggest.")
     ] = False,
     missing_only: Annotated[
-        bool, typer.Option("--missing-only", help="Only files that have no index at all.")
+        bool, typer.Option("--missing-only", help="Skip files that have any index.")
     ] = False,
-    rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Also files that have the wanted indexes already.")
-    ] = False,
-    drop: Annotated[bool, typer.Option("--drop", help="Take all file indexes off instead.")] = False,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Rebuild indexes that exist already.")] = False,
+    drop: Annotated[bool, typer.Option("--drop", help="Remove all file indexes instead.")] = False,
     master: MasterOption = None,
     conf: ConfOption = None,
     as_json: JsonOption = False,
@@ -158,7 +156,7 @@ def audit_command(  # noqa: PLR0913 - one parameter per option
     partitions: PartitionsOption = None,
     sample: Annotated[
         int | None,
-        typer.Option(min=1, help="Look up at most so many values of each index; all unless given."),
+        typer.Option(min=1, help="Look up at most this many values of each index. Default: all."),
     ] = None,
     master: MasterOption = None,
     conf: ConfOption = None,

@@ -50,12 +50,12 @@ FilterOption = Annotated[
 ]
 AliasOption = Annotated[
     str | None,
-    typer.Option(help="What the filter and the order call the table: --alias e allows e.id = 5."),
+    typer.Option(help="Table alias in the filter and in --order-by: --alias e allows e.id = 5."),
 ]
 SnapshotOption = Annotated[int | None, typer.Option("--snapshot-id")]
 TagOption = Annotated[str | None, typer.Option("--tag")]
 TimestampOption = Annotated[
-    int | None, typer.Option("--timestamp-millis", help="The latest snapshot at that time.")
+    int | None, typer.Option("--timestamp-millis", help="Use the snapshot that was the latest at this time.")
 ]
 BranchOption = Annotated[str | None, typer.Option("--branch")]
 PartitionOption = Annotated[

@@ -24,11 +24,13 @@ def orphans(
     table: TableArgument,
     *,
     warehouse: WarehouseOption = None,
-    delete: Annotated[bool, typer.Option("--delete", help="Remove them; without it nothing is.")] = False,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Delete the files. Without this option they are only listed.")
+    ] = False,
     older_than: Annotated[
         str,
         typer.Option(
-            help="Only what was written as long ago: 1d, 12h, 90m, 30s. Give more than any commit takes."
+            help="Minimum age of a file: 1d, 12h, 90m, 30s. Use more than the longest commit takes."
         ),
     ] = "1d",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

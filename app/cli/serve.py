@@ -35,26 +35,29 @@ _WORKER_SECONDS = 60
 def serve(  # noqa: PLR0913 - a parameter for each flag
     *,
     warehouse: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=URL", help="A warehouse to serve; repeatable.")
+        list[str] | None, typer.Option(metavar="NAME=URL", help="Warehouse to serve; repeatable.")
     ] = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 chooses a free port.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Number of worker processes.")] = None,
     time_zone: Annotated[
         str | None, typer.Option(help="Session time zone of requests that name none.")
     ] = None,
     allow_external: AllowExternal = None,
     tokens_file: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Who may ask; see paimon-index token new.")
+        str | None, typer.Option(metavar="FILE", help="File with access tokens; see paimon-index token new.")
     ] = None,
     no_auth: Annotated[
-        bool, typer.Option("--no-auth", help="Answer everybody who reaches the address.")
+        bool, typer.Option("--no-auth", help="Answer requests without a token, on any address.")
     ] = False,
     tls_certificate: Annotated[
         str | None, typer.Option(metavar="FILE", help="PEM file of the certificate chain: serve HTTPS.")
     ] = None,
     tls_key: Annotated[
-        str | None, typer.Option(metavar="FILE", help="PEM file of its key, if the first does not have it.")
+        str | None,
+        typer.Option(
+            metavar="FILE", help="PEM file of the private key, if the certificate file does not contain it."
+        ),
     ] = None,
 ) -> None:
     """Serve HTTP. Flags win over PAIMON_INDEX_* environment variables."""

@@ -50,15 +50,19 @@ def plan(  # noqa: PLR0913 - one parameter per option
     files: FilesOption = None,
     order_by: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN[:asc|desc[:first|last]]", help="With --top; repeatable."),
+        typer.Option(metavar="COLUMN[:asc|desc[:first|last]]", help="Sort key for --top; repeatable."),
     ] = None,
-    top: Annotated[int | None, typer.Option(help="The first rows by --order-by.")] = None,
-    limit: Annotated[int | None, typer.Option(help="Any so many rows.")] = None,
+    top: Annotated[
+        int | None, typer.Option(help="Return the first N rows in the order of --order-by.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(help="Stop after this many matching rows, in any order.")
+    ] = None,
     selection: Annotated[
-        str, typer.Option(help="How rows are told: none, count, bitmap, ranges or positions.")
+        str, typer.Option(help="Output format for row positions: none, count, bitmap, ranges or positions.")
     ] = "ranges",
-    explain: Annotated[bool, typer.Option("--explain", help="Tell what decided, for every file.")] = False,
-    uris: Annotated[bool, typer.Option("--uris", help="Tell files by absolute URIs.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show which step decided each file.")] = False,
+    uris: Annotated[bool, typer.Option("--uris", help="Print absolute URIs instead of paths.")] = False,
     snapshot_id: SnapshotOption = None,
     tag: TagOption = None,
     timestamp_millis: TimestampOption = None,
@@ -107,7 +111,7 @@ def deletions(  # noqa: PLR0913 - one parameter per option
     partition: PartitionOption = None,
     files: FilesOption = None,
     encoding: Annotated[
-        str, typer.Option(help="How positions are told: positions, ranges, bitmap or count.")
+        str, typer.Option(help="Output format for positions: positions, ranges, bitmap or count.")
     ] = "ranges",
     snapshot_id: SnapshotOption = None,
     tag: TagOption = None,

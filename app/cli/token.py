@@ -23,16 +23,17 @@ def _group() -> None:
 
 @program.command()
 def new(
-    name: Annotated[str, typer.Argument(help="Tells this token from others, in logs too.")],
+    name: Annotated[str, typer.Argument(help="Name of the token, shown in logs.")],
     warehouse: Annotated[
-        list[str], typer.Option(help="A warehouse that it may read; repeatable; '*' for all.")
+        list[str], typer.Option(help="Warehouse that the token may read; repeatable; '*' for all.")
     ],
     database: Annotated[
-        list[str] | None, typer.Option(help="A database that it may read; repeatable; all unless given.")
+        list[str] | None, typer.Option(help="Database that the token may read; repeatable. Default: all.")
     ] = None,
     role: Annotated[Role, typer.Option(help="An admin may also clear the caches.")] = Role.READER,
     expires_in: Annotated[
-        str | None, typer.Option(metavar="90d", help="After so many d, h, m or s it is void.")
+        str | None,
+        typer.Option(metavar="90d", help="Time until the token expires, such as 30d, 12h, 90m or 30s."),
     ] = None,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

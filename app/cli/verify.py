@@ -38,9 +38,7 @@ def verify(
     columns: TypesOption = None,
     sample: Annotated[
         int | None,
-        typer.Option(
-            "--sample", min=1, help="Look up at most so many values of each index; all unless given."
-        ),
+        typer.Option("--sample", min=1, help="Look up at most this many values of each index. Default: all."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

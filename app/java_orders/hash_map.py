@@ -52,7 +52,7 @@ def iteration_order(
 
 
 def put_order(hash_codes: NDArray[np.int32]) -> NDArray[np.intp]:
-    """The same of a map that is filled with ``put``, crowded slots aside.
+    """Iteration order of a HashMap filled by ``put()``; ignores treeified bins.
 
     It doubles the slots after the call that takes more than 3/4 of them, and puts a new key **behind** the
     others in its slot.

@@ -164,7 +164,7 @@ class BodySegment:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Passing(Generic[Item]):
-    """Something for those who wait for it just now, which no cache keeps."""
+    """A result shared by concurrent waiters, never cached."""
 
     item: Item
     nbytes: int = sys.maxsize
