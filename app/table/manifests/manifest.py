@@ -1,28 +1,6 @@
 """Manifests: files with one record per data file that a commit added or removed.
 
-A record is ``_VERSION int`` (2), ``_KIND int`` (0 ADD, 1 DELETE), ``_PARTITION bytes`` (a serialized row),
-``_BUCKET int``, ``_TOTAL_BUCKETS int`` (of the partition at that time; -1 without buckets) and ``_FILE``:
-
-===========================================  =======================================================
-field                                        meaning
-===========================================  =======================================================
-_FILE_NAME string, _FILE_SIZE long           inside of its bucket directory
-_ROW_COUNT long                              rows, deleted ones included
-_MIN_KEY, _MAX_KEY bytes                     serialized rows of the trimmed primary key
-_KEY_STATS, _VALUE_STATS                     statistics of key columns and of columns
-_MIN_SEQUENCE_NUMBER, _MAX_... long          versions of keys in it
-_SCHEMA_ID long                              the schema it was written with
-_LEVEL int                                   of the merge tree
-_EXTRA_FILES array<string>                   files beside it; one that ends in ``.index`` is its file index
-_CREATION_TIME [null, long]                  milliseconds
-_DELETE_ROW_COUNT [null, long]               rows that retract a key
-_EMBEDDED_FILE_INDEX [null, bytes]           the complete file index, if it is small
-_FILE_SOURCE [null, int]                     0 APPEND, 1 COMPACT
-_VALUE_STATS_COLS [null, array<string>]      columns of _VALUE_STATS, if not all
-_EXTERNAL_PATH [null, string]                where it lies, if not in its bucket directory
-_FIRST_ROW_ID [null, long]                   id of its first row, if the table tracks rows
-_WRITE_COLS [null, array<string>]            columns in the file, if not all
-===========================================  =======================================================
+Their fields stand in :mod:`app.table.manifests.manifest_record`.
 
 In ORC manifests, statistics of files without ``_DELETE_ROW_COUNT`` may be those of another file: writers
 until 0.5 mixed them up when they merged manifests, and later ones copied what they found. These say
@@ -43,7 +21,6 @@ import pyarrow as pa
 from xxhash import xxh3_128_digest
 
 from app.errors import CorruptMetadataError
-from app.table.avro.apart import ColumnApart
 from app.table.manifests.derived import Derived
 from app.table.manifests.manifest_entry import (
     FILE_INDEX_SUFFIX,
@@ -52,10 +29,10 @@ from app.table.manifests.manifest_entry import (
     FileSource,
     ManifestEntry,
 )
+from app.table.manifests.manifest_record import EMBEDDED, RECORD, VERSION
 from app.table.manifests.record_files import check_version, is_orc, read_columns_apart
-from app.table.manifests.row_statistics import STATISTICS, StatisticsColumns
+from app.table.manifests.row_statistics import StatisticsColumns
 from app.table.records.columns import NameLists, OptionalIntegers, RecordColumns
-from app.table.records.expected import ArrayOf, Nullable, RecordOf
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
 
 if TYPE_CHECKING:
@@ -63,43 +40,6 @@ if TYPE_CHECKING:
 
     from app.types.roaring import Buffer
 
-_VERSION = 2
-FILE_RECORD = RecordOf(
-    {
-        "_FILE_NAME": "string",
-        "_FILE_SIZE": "long",
-        "_ROW_COUNT": "long",
-        "_MIN_KEY": "bytes",
-        "_MAX_KEY": "bytes",
-        "_KEY_STATS": STATISTICS,
-        "_VALUE_STATS": STATISTICS,
-        "_MIN_SEQUENCE_NUMBER": "long",
-        "_MAX_SEQUENCE_NUMBER": "long",
-        "_SCHEMA_ID": "long",
-        "_LEVEL": "int",
-        "_EXTRA_FILES": ArrayOf("string"),
-        "_CREATION_TIME": Nullable("long"),
-        "_DELETE_ROW_COUNT": Nullable("long"),
-        "_EMBEDDED_FILE_INDEX": Nullable("bytes"),
-        "_FILE_SOURCE": Nullable("int"),
-        "_VALUE_STATS_COLS": Nullable(ArrayOf("string")),
-        "_EXTERNAL_PATH": Nullable("string"),
-        "_FIRST_ROW_ID": Nullable("long"),
-        "_WRITE_COLS": Nullable(ArrayOf("string")),
-    }
-)
-RECORD = RecordOf(
-    {
-        "_VERSION": "int",
-        "_KIND": "int",
-        "_PARTITION": "bytes",
-        "_BUCKET": "int",
-        "_TOTAL_BUCKETS": "int",
-        "_FILE": FILE_RECORD,
-    }
-)
-_INDEX_MAGIC = bytes.fromhex("00054e4ed01a35ae")
-EMBEDDED = ColumnApart(("_FILE", "_EMBEDDED_FILE_INDEX"), _INDEX_MAGIC)
 _UNKNOWN_SOURCE = -1
 _ARITY_BYTES = 4
 _MEMORY_PER_MANIFEST = 18_000
@@ -108,7 +48,7 @@ _MEMORY_PER_MANIFEST = 18_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Manifest:
-    """The entries of one manifest, in order, as columns of shape (n,) that are named after the fields above.
+    """The entries of one manifest, in order, as columns of shape (n,) that are named after the fields.
 
     Attributes:
         decoded_bytes: memory of the decoded records, which byte strings lie in.
@@ -325,7 +265,7 @@ class EmbeddedIndexes:
 
 
 def _check(entries: RecordColumns, files: RecordColumns) -> None:
-    check_version(entries, _VERSION, "manifests")
+    check_version(entries, VERSION, "manifests")
     kinds = entries.integers("_KIND", np.int32)
     for row in np.flatnonzero((kinds != FileKind.ADD) & (kinds != FileKind.DELETE))[:1]:
         raise CorruptMetadataError(f"expected a manifest entry of kind 0 or 1, found {kinds[row]}")

@@ -17,7 +17,7 @@ from app.file_index import container
 from app.table.avro.apart import SMALLEST_BYTES, ColumnApart, LiftedValues
 from app.table.avro.blocks import Block
 from app.table.avro.container import read_columns, read_columns_apart
-from app.table.manifests.manifest import EMBEDDED
+from app.table.manifests.manifest_record import EMBEDDED
 from app.table.records.expected import Nullable, RecordOf
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from app.errors import CorruptMetadataError
 from app.table.avro.container import read_columns
 from app.table.avro.schema import reading_schema
 from app.table.manifests.index_manifest import IndexManifest
-from app.table.manifests.manifest import EMBEDDED, Manifest
+from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_list import ManifestList
+from app.table.manifests.manifest_record import EMBEDDED
 from app.table.records.expected import ArrayOf, Nullable, RecordOf
 from benchmarks.avro_schemas import INDEX_MANIFEST, MANIFEST, MANIFEST_LIST
 from tests.table.entries import avro, entry, record
