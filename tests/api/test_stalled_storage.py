@@ -138,4 +138,5 @@ def test_a_call_that_hangs_is_answered_by_another(golden: GoldenWarehouse) -> No
         store.ends.set()
 
     assert answer.status_code == 200
-    assert 0.5 <= seconds < 3
+    # It would hang for as long as the store is there.
+    assert 0.5 <= seconds < PATIENT_SECONDS
