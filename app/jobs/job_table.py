@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from app.planning.version.version import Version
 
 _WAREHOUSE: Final = "warehouse"
-_ROOMS: Final = CacheBytes(manifests=1 << 40)
-"""Manifests stay whole, since entries of them are written again."""
+_WHOLE_MANIFESTS: Final = CacheBytes(manifests=1 << 40)
+"""Entries are written again with the indexes embedded in them, so no manifest may leave these out."""
 _COPIED_BYTES: Final = 16 << 20
 """Of a file that is copied, how much is in memory at a time."""
 
@@ -67,13 +67,21 @@ class JobTable:
     ref: TableRef
 
     @classmethod
-    def open(cls, warehouse: str, table: str, *, allow_external: Sequence[str] = ()) -> JobTable:
+    def open(
+        cls,
+        warehouse: str,
+        table: str,
+        *,
+        allow_external: Sequence[str] = (),
+        rooms: CacheBytes = _WHOLE_MANIFESTS,
+    ) -> JobTable:
         """Opens a table.
 
         Args:
             warehouse: URL or directory; also tasks must be able to reach it.
             table: ``database.table``.
             allow_external: roots of files outside of the warehouse.
+            rooms: capacities of the caches. By default manifests stay whole, as jobs need them that commit.
 
         Raises:
             RequestError: the name has no such form.
@@ -83,7 +91,7 @@ class JobTable:
         if not dot:
             raise RequestError(f"{table!r} is no DATABASE.TABLE")
         place = Place(warehouse, tuple(allow_external))
-        service = IndexService({_WAREHOUSE: place.open()}, cache_bytes=_ROOMS, limits=Limits())
+        service = IndexService({_WAREHOUSE: place.open()}, cache_bytes=rooms, limits=Limits())
         return cls(place, service, TableRef(_WAREHOUSE, database, name))
 
     @property

@@ -22,7 +22,7 @@ from app.jobs.tasks import run_tasks
 from app.planning.plan.plan_answer import PlanWarnings, answer_plan
 from app.planning.plan.state import decision
 from app.planning.request.filters import read_filter, time_zone_warnings
-from app.planning.request.limits import Limits
+from app.planning.request.limits import CacheBytes, Limits
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
 from app.planning.scan.planner import Planner
 from app.planning.version.contents import VersionContents
@@ -242,8 +242,8 @@ def _batch(files: PlannedFiles) -> pa.RecordBatch:
 
 @cache
 def _opened(place: Place, table: str) -> JobTable:
-    """The table as a worker sees it, with caches that its tasks share."""
-    return JobTable.open(place.url, table, allow_external=place.allow_external)
+    """The table as a worker sees it, with bounded caches that its tasks share."""
+    return JobTable.open(place.url, table, allow_external=place.allow_external, rooms=CacheBytes())
 
 
 def _removals(table: JobTable, version: Version) -> list[bool]:
