@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from app.errors import CorruptMetadataError, NotFoundError
@@ -59,7 +59,7 @@ class ResolvedSnapshot:
         directory: of the metadata: the table's, or the branch's.
         identity: changes with anything that could change an answer: a snapshot number means something else
             after a rollback, or when the table was dropped and made anew; so does a schema number.
-        seen_at: when storage was asked for it, on the monotonic clock.
+        seen_at: when storage was asked for it, on the monotonic clock; versions are equal without it.
     """
 
     snapshot: Snapshot | None
@@ -68,7 +68,7 @@ class ResolvedSnapshot:
     tag: str | None
     directory: str
     identity: str
-    seen_at: float
+    seen_at: float = field(compare=False)
 
     @property
     def age_ms(self) -> float:
