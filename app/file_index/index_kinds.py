@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BITMAP", "BLOOM_FILTER", "BSI", "KINDS", "RANGE_BITMAP", "IndexKind", "cost", "open_index"]
 
-IndexKind: TypeAlias = Kind[Any, Any, Any]
+IndexKind: TypeAlias = Kind[Any, Any]
 
 KINDS: dict[str, IndexKind] = {
     "bloom-filter": BLOOM_FILTER,

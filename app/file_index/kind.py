@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
-from app.file_index.answers import row_index, row_stack
+from app.file_index.answers import row_index
 from app.file_index.answers.row_index import RowIndex
-from app.file_index.answers.row_stack import RowStack
 from app.file_index.keys.keys import key_space
 from app.types import to_json
 
@@ -32,10 +31,8 @@ if TYPE_CHECKING:
     from app.types.roaring import Buffer
 
 Index = TypeVar("Index")
-Stack = TypeVar("Stack")
 Options = TypeVar("Options")
 KnownRows = TypeVar("KnownRows", bound=RowIndex)
-KnownRowsOfMany = TypeVar("KnownRowsOfMany", bound=RowStack)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +65,33 @@ class Proposal(Generic[Options]):
     options: Options
 
 
-class Kind(str, ABC, Generic[Index, Stack, Options]):
+class FileStack(Protocol):
+    """The indexes of one kind on one column, of m files."""
+
+    @property
+    def broken(self) -> NDArray[np.bool_]:
+        """Which indexes cannot be read, shape (m,); nothing is asked of these."""
+
+    @property
+    def row_counts(self) -> NDArray[np.int64] | None:
+        """Rows of each file, shape (m,); None if the indexes do not tell."""
+
+    def answers(self, condition: Condition, files: NDArray[np.int64]) -> Answers:
+        """Whether files can have rows that meet a condition, which the kind can answer.
+
+        Args:
+            condition: what is asked.
+            files: shape (k,): positions of files whose indexes are there and not broken.
+
+        Returns:
+            Shape (k,).
+        """
+
+
+class Kind(str, ABC, Generic[Index, Options]):
     """A kind of file index, which is equal to the name that files give it.
 
-    ``Index`` is what the reader makes of one payload, ``Stack`` of one payload for each of many files, and
-    ``Options`` are those of the writer.
+    ``Index`` is what the reader makes of one payload, and ``Options`` are those of the writer.
     """
 
     __slots__ = ()
@@ -121,7 +140,7 @@ class Kind(str, ABC, Generic[Index, Stack, Options]):
     def row_count(self, index: Index) -> int | None:
         """Rows of the data file; None if the index does not tell."""
 
-    def stack(self, payloads: BytesColumn, space: KeySpace) -> Stack | None:  # noqa: ARG002 - others look at them
+    def stack(self, payloads: BytesColumn, space: KeySpace) -> FileStack | None:  # noqa: ARG002 - others do
         """The indexes of many files; None if the kind has no such form, and plans keep the files.
 
         Args:
@@ -129,27 +148,6 @@ class Kind(str, ABC, Generic[Index, Stack, Options]):
             space: how values become keys.
         """
         return None
-
-    def broken(self, stack: Stack) -> NDArray[np.bool_]:
-        """Which indexes of a stack cannot be read, shape (m,); nothing is asked of these."""
-        raise NotImplementedError(f"{self} has no form over many files")
-
-    def row_counts(self, stack: Stack) -> NDArray[np.int64] | None:
-        """Rows of each file of a stack, shape (m,); None if the indexes do not tell."""
-        raise NotImplementedError(f"{self} has no form over many files")
-
-    def answers(self, stack: Stack, condition: Condition, files: NDArray[np.int64]) -> Answers:
-        """Whether files can have rows that meet a condition, which the kind can answer.
-
-        Args:
-            stack: the indexes of many files.
-            condition: what is asked.
-            files: shape (k,): positions of files whose indexes are there and not broken.
-
-        Returns:
-            Shape (k,).
-        """
-        raise NotImplementedError(f"{self} has no form over many files")
 
     @abstractmethod
     def parse_options(self, written: Mapping[str, str]) -> Options:
@@ -191,8 +189,8 @@ class Kind(str, ABC, Generic[Index, Stack, Options]):
         """Whether such an index suits a column of a type that the kind takes."""
 
 
-class RowKind(Kind[KnownRows, KnownRowsOfMany, Options]):
-    """A kind whose indexes are :class:`RowIndex`, and :class:`RowStack` over many files."""
+class RowKind(Kind[KnownRows, Options]):
+    """A kind whose indexes are :class:`RowIndex`."""
 
     __slots__ = ()
 
@@ -203,18 +201,6 @@ class RowKind(Kind[KnownRows, KnownRowsOfMany, Options]):
     def row_count(self, index: KnownRows) -> int | None:
         """See :meth:`Kind.row_count`."""
         return index.row_count
-
-    def broken(self, stack: KnownRowsOfMany) -> NDArray[np.bool_]:
-        """See :meth:`Kind.broken`."""
-        return stack.broken
-
-    def row_counts(self, stack: KnownRowsOfMany) -> NDArray[np.int64] | None:
-        """See :meth:`Kind.row_counts`."""
-        return stack.row_counts
-
-    def answers(self, stack: KnownRowsOfMany, condition: Condition, files: NDArray[np.int64]) -> Answers:
-        """See :meth:`Kind.answers`."""
-        return row_stack.select(stack, condition)[files]
 
 
 def describe_bounds(bounds: tuple[Key, Key] | None, data_type: DataType) -> dict[str, Json]:

@@ -67,7 +67,7 @@ class Remainders:
     present: frozenset[int]
 
 
-class RemaindersKind(Kind[Remainders, list[Remainders | None], int]):
+class RemaindersKind(Kind[Remainders, int]):
     __slots__ = ()
 
     options_class: ClassVar[type] = int
@@ -115,12 +115,34 @@ class RemaindersKind(Kind[Remainders, list[Remainders | None], int]):
         return Proposal(100, "few remainders", 4)
 
 
+@dataclass(frozen=True)
+class RemaindersOfFiles:
+    """The remainders of many files; None where there are none that can be read."""
+
+    indexes: tuple[Remainders | None, ...]
+    kind: RemaindersKind
+
+    @property
+    def broken(self) -> NDArray[np.bool_]:
+        return np.array([each is None for each in self.indexes])
+
+    @property
+    def row_counts(self) -> None: ...
+
+    def answers(self, condition: Condition, files: NDArray[np.int64]) -> Answers:
+        kept = [
+            index is not None and self.kind.select(index, condition) is KEEP
+            for index in map(self.indexes.__getitem__, files)
+        ]
+        return where(np.array(kept, np.bool_), Answer.KEEP)
+
+
 class StackedRemaindersKind(RemaindersKind):
     """The same with a form over many files."""
 
     __slots__ = ()
 
-    def stack(self, payloads: BytesColumn, space: KeySpace) -> list[Remainders | None]:
+    def stack(self, payloads: BytesColumn, space: KeySpace) -> RemaindersOfFiles:
         opened: list[Remainders | None] = []
         for at in range(len(payloads)):
             payload = payloads.view(at)
@@ -128,22 +150,7 @@ class StackedRemaindersKind(RemaindersKind):
                 opened.append(None if payload is None else self.read(payload, space))
             except CorruptIndexError:
                 opened.append(None)
-        return opened
-
-    def broken(self, stack: list[Remainders | None]) -> NDArray[np.bool_]:
-        return np.array([each is None for each in stack])
-
-    def row_counts(self, stack: list[Remainders | None]) -> NDArray[np.int64] | None:  # noqa: ARG002
-        return None
-
-    def answers(
-        self, stack: list[Remainders | None], condition: Condition, files: NDArray[np.int64]
-    ) -> Answers:
-        kept = [
-            index is not None and self.select(index, condition) is KEEP
-            for index in map(stack.__getitem__, files)
-        ]
-        return where(np.array(kept, np.bool_), Answer.KEEP)
+        return RemaindersOfFiles(tuple(opened), self)
 
 
 @pytest.fixture(params=[RemaindersKind, StackedRemaindersKind], ids=["alone", "stacked"])

@@ -48,6 +48,16 @@ class RowStack(Protocol):
         """Whether rows have a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
 
 
+class AnsweringRows:
+    """Makes a :class:`RowStack` a :class:`app.file_index.kind.FileStack`: it answers any condition."""
+
+    __slots__ = ()
+
+    def answers(self: RowStack, condition: Condition, files: NDArray[np.int64]) -> Answers:
+        """Whether ``files`` can have rows that meet a condition, in the order of ``files``."""
+        return select(self, condition)[files]
+
+
 def select(stack: RowStack, condition: Condition) -> Answers:
     """Whether rows of each file meet the condition."""
     match condition:

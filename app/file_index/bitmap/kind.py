@@ -68,7 +68,7 @@ class BitmapOptions:
             raise RequestError(f"index-block-size must be from 1 b to 2 gb, found {self.block_bytes} b")
 
 
-class BitmapKind(RowKind[BitmapIndex, BitmapStack, BitmapOptions]):
+class BitmapKind(RowKind[BitmapIndex, BitmapOptions]):
     """See :mod:`app.file_index.bitmap.bitmap`."""
 
     __slots__ = ()
@@ -127,4 +127,4 @@ class BitmapKind(RowKind[BitmapIndex, BitmapStack, BitmapOptions]):
         return Proposal(40, "few values", BitmapOptions())
 
 
-BITMAP: Final[Kind[Any, Any, Any]] = BitmapKind("bitmap")
+BITMAP: Final[Kind[Any, Any]] = BitmapKind("bitmap")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Self
 import numpy as np
 
 from app.file_index.answers.file_answers import Answer, where
+from app.file_index.answers.row_stack import AnsweringRows
 from app.file_index.bitmap.bitmap import VERSION_1, VERSION_2
 from app.file_index.bitmap.entries import OFFSET, OFFSET_AND_LENGTH
 from app.file_index.bitmap.records import behind_keys, measure_records
@@ -32,7 +33,7 @@ _COOKIES: Final = (COOKIE_WITHOUT_RUNS, COOKIE_WITH_RUNS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BitmapStack:
+class BitmapStack(AnsweringRows):
     """Values of m files.
 
     Attributes:

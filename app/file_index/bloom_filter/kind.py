@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from app.errors import RequestError
 from app.file_index.answers.conditions import Points
-from app.file_index.answers.file_answers import Answer, where
 from app.file_index.bloom_filter import bloom_filter
 from app.file_index.bloom_filter.bloom_filter import DEFAULT_FPP, DEFAULT_ITEMS, BloomFilter
 from app.file_index.bloom_filter.stack import BloomStack
@@ -28,11 +27,7 @@ from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, STRING_ROOTS, TIM
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from app.file_index.answers.conditions import Condition
-    from app.file_index.answers.file_answers import Answers
     from app.file_index.answers.result import Result
     from app.file_index.keys.key_column import KeyColumn
     from app.file_index.keys.keys import KeySpace
@@ -71,7 +66,7 @@ class BloomFilterOptions:
             )
 
 
-class BloomFilterKind(Kind[BloomFilter, BloomStack, BloomFilterOptions]):
+class BloomFilterKind(Kind[BloomFilter, BloomFilterOptions]):
     """See :mod:`app.file_index.bloom_filter.bloom_filter`; it knows files by their values, but no rows."""
 
     __slots__ = ()
@@ -103,19 +98,6 @@ class BloomFilterKind(Kind[BloomFilter, BloomStack, BloomFilterOptions]):
     def stack(self, payloads: BytesColumn, space: KeySpace) -> BloomStack:
         """See :meth:`Kind.stack`."""
         return BloomStack.read(payloads, space)
-
-    def broken(self, stack: BloomStack) -> NDArray[np.bool_]:
-        """See :meth:`Kind.broken`."""
-        return stack.broken
-
-    def row_counts(self, stack: BloomStack) -> NDArray[np.int64] | None:  # noqa: ARG002 - none of them does
-        """Bloom filters do not tell."""
-        return None
-
-    def answers(self, stack: BloomStack, condition: Condition, files: NDArray[np.int64]) -> Answers:
-        """See :meth:`Kind.answers`."""
-        keys = condition.keys if isinstance(condition, Points) else ()
-        return where(stack.may_hold(keys, files), Answer.KEEP)
 
     def parse_options(self, written: Mapping[str, str]) -> BloomFilterOptions:
         """See :meth:`Kind.parse_options`."""
@@ -153,4 +135,4 @@ def rounded_items(distinct: int) -> int:
     return max(1, -(-distinct // unit) * unit)
 
 
-BLOOM_FILTER: Final[Kind[Any, Any, Any]] = BloomFilterKind("bloom-filter")
+BLOOM_FILTER: Final[Kind[Any, Any]] = BloomFilterKind("bloom-filter")

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from app.file_index.answers.conditions import Points
+from app.file_index.answers.file_answers import Answer, where
 from app.file_index.bloom_filter.bloom_filter import MAX_HASH_FUNCTIONS, spots
 from app.file_index.bloom_filter.fast_hash import hash_key, hash_keys
 from app.file_index.payloads.cursors import Cursors
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from app.file_index.answers.conditions import Condition
+    from app.file_index.answers.file_answers import Answers
     from app.file_index.keys.arrow_keys import Keys
     from app.file_index.keys.keys import Key, KeySpace
 
@@ -71,6 +75,15 @@ class BloomStack:
     def nbytes(self) -> int:
         """Bytes of memory without the shared buffer."""
         return sum(each.nbytes for each in (self.starts, self.bits, self.hash_functions, self.broken))
+
+    @property
+    def row_counts(self) -> None:
+        """Bloom filters do not tell."""
+
+    def answers(self, condition: Condition, files: NDArray[np.int64]) -> Answers:
+        """As :meth:`app.file_index.kind.FileStack.answers`."""
+        keys = condition.keys if isinstance(condition, Points) else ()
+        return where(self.may_hold(keys, files), Answer.KEEP)
 
     def may_hold(self, keys: Sequence[Key], files: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether each of ``files`` may have a row with one of the keys, shape (len(files),).

@@ -31,7 +31,7 @@ class BsiOptions:
     """A bsi has none."""
 
 
-class BsiKind(RowKind[BitSlicedIntegers, BsiStack, BsiOptions]):
+class BsiKind(RowKind[BitSlicedIntegers, BsiOptions]):
     """See :mod:`app.file_index.bsi.bsi`."""
 
     __slots__ = ()
@@ -79,4 +79,4 @@ class BsiKind(RowKind[BitSlicedIntegers, BsiStack, BsiOptions]):
         }
 
 
-BSI: Final[Kind[Any, Any, Any]] = BsiKind("bsi")
+BSI: Final[Kind[Any, Any]] = BsiKind("bsi")

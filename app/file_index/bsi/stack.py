@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from app.file_index.answers.file_answers import Answer, Answers, either, everywhere, where
+from app.file_index.answers.row_stack import AnsweringRows
 from app.file_index.bsi.bsi import LARGEST_ABSOLUTE, VERSION
 from app.file_index.payloads.cursors import Cursors
 from app.file_index.payloads.roaring_sizes import skip_bitmaps
@@ -75,7 +76,7 @@ class _Part:
 
 
 @dataclass(frozen=True, eq=False)
-class BsiStack:
+class BsiStack(AnsweringRows):
     """Values of m files.
 
     Attributes:

@@ -57,7 +57,7 @@ class RangeBitmapOptions:
             raise RequestError(f"chunk-size must be from 0 b to 2 gb, found {self.chunk_bytes} b")
 
 
-class RangeBitmapKind(RowKind[RangeBitmap, RangeBitmapStack, RangeBitmapOptions]):
+class RangeBitmapKind(RowKind[RangeBitmap, RangeBitmapOptions]):
     """See :mod:`app.file_index.range_bitmap.range_bitmap`."""
 
     __slots__ = ()
@@ -117,4 +117,4 @@ class RangeBitmapKind(RowKind[RangeBitmap, RangeBitmapStack, RangeBitmapOptions]
         return Proposal(30, "many values that have an order", RangeBitmapOptions())
 
 
-RANGE_BITMAP: Final[Kind[Any, Any, Any]] = RangeBitmapKind("range-bitmap")
+RANGE_BITMAP: Final[Kind[Any, Any]] = RangeBitmapKind("range-bitmap")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from app.file_index.answers.file_answers import Answer, where
+from app.file_index.answers.row_stack import AnsweringRows
 from app.file_index.payloads.cursors import Cursors
 from app.file_index.range_bitmap import bit_slice_index, dictionaries, range_bitmap
 from app.file_index.range_bitmap.ordered_keys import Dictionary, OrderedKeys
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class RangeBitmapStack:
+class RangeBitmapStack(AnsweringRows):
     """Values of m files.
 
     Attributes:

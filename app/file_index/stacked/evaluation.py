@@ -174,9 +174,9 @@ class _Evaluation:
         opened = self.index.open(column, known, leaf.field.type)
         usable = self._usable(opened, leaf, known, at)
         if opened.stack is not None and 0 < len(usable) == len(at):
-            return usable, known.answers(opened.stack, condition, files)
+            return usable, opened.stack.answers(condition, files)
         if opened.stack is not None and len(usable):
-            answers[usable] = known.answers(opened.stack, condition, _some(files, usable))
+            answers[usable] = opened.stack.answers(condition, _some(files, usable))
         told[usable] = True
         return np.flatnonzero(told), answers[told]
 
@@ -185,7 +185,7 @@ class _Evaluation:
     ) -> NDArray[np.int64]:
         """Which files of ``at`` have an index that can be asked, as positions in it; takes note of errors."""
         files, counts = _some(self.files, at), _some(self.row_counts, at)
-        row_counts = None if opened.stack is None else kind.row_counts(opened.stack)
+        row_counts = None if opened.stack is None else opened.stack.row_counts
         if row_counts is None and opened.is_whole:
             return np.arange(len(at))
         sound = opened.sound[files]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from app.file_index.container import Entry
     from app.file_index.index_kinds import IndexKind
+    from app.file_index.kind import FileStack
     from app.types import DataType
 
 _BYTES_OF_FILE: Final = 100
@@ -33,14 +34,13 @@ class OpenedStack:
     """The indexes of one kind on one column.
 
     Attributes:
-        stack: what answers; None if no file can have such an index on a column of this type, or the kind has
-        no
-            form over many files.
+        stack: what answers; None if no file can have such an index on a column of this type, or the kind
+            has no form over many files.
         sound: bool, shape (m,): which files have an index that can be asked.
         broken: bool, shape (m,): which have one that is broken.
     """
 
-    stack: Any
+    stack: FileStack | None
     sound: NDArray[np.bool_]
     broken: NDArray[np.bool_]
 
@@ -161,7 +161,7 @@ class StackedIndex:
         stack = kind.stack(payloads, space)
         if stack is None:
             return OpenedStack(None, np.zeros(len(self), bool), outside)
-        broken = kind.broken(stack)
+        broken = stack.broken
         return OpenedStack(stack, held & ~broken, outside | broken)
 
     def _payloads(self, column: str, kind: str) -> BytesColumn:

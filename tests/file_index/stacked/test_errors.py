@@ -11,6 +11,7 @@ import pytest
 from app.errors import CorruptIndexError
 from app.file_index.answers.file_answers import Answer
 from app.file_index.bitmap import bitmap
+from app.file_index.bitmap.stack import BitmapStack
 from app.file_index.bloom_filter import bloom_filter
 from app.file_index.container import FileIndex, write
 from app.file_index.evaluation import evaluate
@@ -266,7 +267,7 @@ def test_opens_each_kind_once_and_estimates_its_memory_before() -> None:
     opened = index.open("c", BITMAP, INT)
 
     assert opened is index.open("c", BITMAP, INT)
-    assert opened.stack is not None
+    assert isinstance(opened.stack, BitmapStack)
     assert opened.stack.nbytes <= estimated
     assert index.nbytes == estimated + sum(map(len, contents))
 
