@@ -3,6 +3,8 @@
 A key is hashed once for all of them. Its bits are probed one hash function at a time, and each finds fewer
 files left: a filter without the key is ruled out after two probes on average, so that asking costs a few
 reads of memory for each file however large the filters are. Nothing is copied.
+
+Many keys are probed together, some keys in all files at a time; a file that may hold one is asked no further.
 """
 
 from __future__ import annotations
