@@ -85,7 +85,7 @@ class Settings(BaseSettings):
     log_level: LogLevel = "info"
     metrics_token_names: bool = False
 
-    read_threads: Positive = 16
+    read_threads: Positive = 64
     read_bytes: Positive | None = None
     stall_seconds: Seconds = 3.0
     disk_cache: str | None = None
