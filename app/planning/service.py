@@ -15,7 +15,9 @@ from app.errors import LimitExceededError, NotFoundError
 from app.observation import Phase, during
 from app.planning.deletions.deletions import answer_deletions
 from app.planning.keys.buckets import answer_assignment, answer_buckets, answer_lookup
+from app.planning.loading import BackgroundLoads
 from app.planning.plan.plan_answer import PlanWarnings, answer_plan, plan_bytes, report_plan
+from app.planning.request.budget import UNBOUNDED, Budget
 from app.planning.request.filters import read_filter, time_zone_warnings
 from app.planning.request.requests import SnapshotSelector
 from app.planning.scan.planner import Planner
@@ -93,6 +95,7 @@ class IndexService:
             ByteCache("hash_indexes", cache_bytes.hash_indexes, _nbytes),
         )
         self._plans: ByteCache[Plan] = ByteCache("plans", cache_bytes.plans, plan_bytes)
+        self._loads = BackgroundLoads()
 
     def databases(self, warehouse: str) -> list[str]:
         """Names of the databases of a warehouse."""
@@ -175,16 +178,22 @@ class IndexService:
         """Which files a query reads, and which of their rows."""
         return self.plan_version(self.resolve(ref, request.selector), request)
 
-    def plan_version(self, version: Version, request: PlanRequest) -> Plan:
+    def plan_version(self, version: Version, request: PlanRequest, budget_ms: int | None = None) -> Plan:
         """The plan of a version that was resolved before, whatever the request's selector says.
 
-        Plans are remembered for a while, so that further pages of one cost nothing.
+        Plans are remembered for a while, so that further pages of one cost nothing. Index files that a plan
+        had no time to wait for are loaded in the background.
+
+        Args:
+            version: what is planned.
+            request: what is asked of it.
+            budget_ms: of requests that name none; None for as long as it takes.
         """
         self._check_named(request.files)
+        budget = Budget.begin(budget_ms if request.budget_ms is None else request.budget_ms)
         request = replace(request, selector=SnapshotSelector(), time_zone=self.time_zone(request.time_zone))
-        key = (version.identity, request_digest(request))
         with second_look(version):
-            plan = self._plans.get_or_load(key, lambda: self._plan(version, request))
+            plan = self._remembered_plan(version, request, budget)
         report_plan(plan)
         return plan
 
@@ -286,7 +295,8 @@ class IndexService:
         threading.Thread(target=give_memory_back, name="memory", daemon=True).start()
 
     def close(self) -> None:
-        """Ends the threads that read files."""
+        """Ends the threads that load and read files."""
+        self._loads.close()
         for warehouse in self.warehouses.values():
             warehouse.readers.close()
 
@@ -308,13 +318,33 @@ class IndexService:
     def _table(self, ref: TableRef) -> Table:
         return self._catalog(ref.warehouse).table(ref.database, ref.table)
 
-    def _plan(self, version: Version, request: PlanRequest) -> Plan:
+    def _remembered_plan(self, version: Version, request: PlanRequest, budget: Budget) -> Plan:
+        anyone = replace(request, budget_ms=None)
+        key = (version.identity, request_digest(anyone))
+        # A request with a budget of its own does not wait for a plan with another one.
+        own = key if request == anyone else (version.identity, request_digest(request))
+        plan = None if own == key else self._plans.get(key)
+        if plan is None:
+            plan = self._plans.get_or_load(own, lambda: self._plan(version, request, budget))
+            if not plan.summary.complete:
+                self._loads.begin(key, lambda: self._finish(version, anyone))
+            elif own != key:
+                self._plans.put(key, plan)
+        return plan
+
+    def _finish(self, version: Version, request: PlanRequest) -> None:
+        """Makes a plan with all the time that it takes, and remembers it."""
+        with second_look(version):
+            plan = self._plan(version, request, UNBOUNDED)
+        self._plans.put((version.identity, request_digest(request)), plan)
+
+    def _plan(self, version: Version, request: PlanRequest, budget: Budget) -> Plan:
         started = time.perf_counter()
         with during(Phase.LOAD):
             zone = self._zone(request.time_zone)
             relation = version.relation(request.alias)
             predicate = read_filter(request.filter, version.schema.fields, self._limits, relation, zone)
-            planner = Planner(version, request, predicate)
+            planner = Planner(version, request, predicate, budget=budget)
             version.load()
         loaded = time.perf_counter()
         with during(Phase.EVALUATE):
