@@ -17,7 +17,7 @@ from app.planning.deletions.deletions import answer_deletions
 from app.planning.keys.buckets import answer_assignment, answer_buckets, answer_lookup
 from app.planning.loading import BackgroundLoads
 from app.planning.plan.plan_answer import PlanWarnings, answer_plan, plan_bytes, report_plan
-from app.planning.request.budget import UNBOUNDED, Budget
+from app.planning.request.budget import YIELDING, Budget
 from app.planning.request.filters import read_filter, time_zone_warnings
 from app.planning.request.requests import SnapshotSelector
 from app.planning.scan.planner import Planner
@@ -335,7 +335,7 @@ class IndexService:
     def _finish(self, version: Version, request: PlanRequest) -> None:
         """Makes a plan with all the time that it takes, and remembers it."""
         with second_look(version):
-            plan = self._plan(version, request, UNBOUNDED)
+            plan = self._plan(version, request, YIELDING)
         self._plans.put((version.identity, request_digest(request)), plan)
 
     def _plan(self, version: Version, request: PlanRequest, budget: Budget) -> Plan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from typing import Final, Self
@@ -31,3 +32,7 @@ class Budget:
 
 
 UNBOUNDED: Final = Budget()
+"""For a plan that somebody waits for, whatever it takes."""
+
+YIELDING: Final = Budget(math.inf)
+"""For a plan that nobody waits for: it reads in small parts, so that others come in between."""
