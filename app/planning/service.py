@@ -15,12 +15,8 @@ from app.errors import LimitExceededError, NotFoundError
 from app.observation import Phase, during
 from app.planning.deletions.deletions import answer_deletions
 from app.planning.keys.buckets import answer_assignment, answer_buckets, answer_lookup
-from app.planning.loading import BackgroundLoads
-from app.planning.plan.plan_answer import PlanWarnings, answer_plan, plan_bytes, report_plan
-from app.planning.request.budget import YIELDING, Budget
-from app.planning.request.filters import read_filter, time_zone_warnings
+from app.planning.plans import Plans
 from app.planning.request.requests import SnapshotSelector
-from app.planning.scan.planner import Planner
 from app.planning.side_files.file_indexes import open_declared
 from app.planning.standalone.standalone import evaluate_files, inspect_file
 from app.planning.version.contents import ContentsCache
@@ -34,7 +30,6 @@ from app.storage.memory import give_memory_back
 from app.table.catalog import Catalog
 from app.table.listings import MOST_READS
 from app.table.metadata_files import TableReader
-from app.types.digest import request_digest
 from app.types.session_zone import session_zone
 
 if TYPE_CHECKING:
@@ -94,8 +89,7 @@ class IndexService:
             ByteCache("deletion_vectors", cache_bytes.deletion_vectors, _nbytes),
             ByteCache("hash_indexes", cache_bytes.hash_indexes, _nbytes),
         )
-        self._plans: ByteCache[Plan] = ByteCache("plans", cache_bytes.plans, plan_bytes)
-        self._loads = BackgroundLoads()
+        self._plans = Plans(cache_bytes.plans, limits)
 
     def databases(self, warehouse: str) -> list[str]:
         """Names of the databases of a warehouse."""
@@ -190,12 +184,8 @@ class IndexService:
             budget_ms: of requests that name none; None for as long as it takes.
         """
         self._check_named(request.files)
-        budget = Budget.begin(budget_ms if request.budget_ms is None else request.budget_ms)
-        request = replace(request, selector=SnapshotSelector(), time_zone=self.time_zone(request.time_zone))
-        with second_look(version):
-            plan = self._remembered_plan(version, request, budget)
-        report_plan(plan)
-        return plan
+        request = replace(request, time_zone=self.time_zone(request.time_zone))
+        return self._plans.of(version, request, budget_ms)
 
     def deletions(self, ref: TableRef, request: DeletionsRequest) -> DeletionsAnswer:
         """Which rows are deleted."""
@@ -296,13 +286,13 @@ class IndexService:
 
     def close(self) -> None:
         """Ends the threads that load and read files."""
-        self._loads.close()
+        self._plans.close()
         for warehouse in self.warehouses.values():
             warehouse.readers.close()
 
     def _caches(self) -> list[ByteCache[Any]]:
         indexes = [getattr(self._indexes, each.name) for each in fields(self._indexes)]
-        return [self._metadata, self._manifests, *indexes, self._plans]
+        return [self._metadata, self._manifests, *indexes, self._plans.cache]
 
     def _warehouse(self, name: str) -> Warehouse:
         found = self.warehouses.get(name)
@@ -317,48 +307,6 @@ class IndexService:
 
     def _table(self, ref: TableRef) -> Table:
         return self._catalog(ref.warehouse).table(ref.database, ref.table)
-
-    def _remembered_plan(self, version: Version, request: PlanRequest, budget: Budget) -> Plan:
-        anyone = replace(request, budget_ms=None)
-        key = (version.identity, request_digest(anyone))
-        # A request with a budget of its own does not wait for a plan with another one.
-        own = key if request == anyone else (version.identity, request_digest(request))
-        plan = None if own == key else self._plans.get(key)
-        if plan is None:
-            plan = self._plans.get_or_load(own, lambda: self._plan(version, request, budget))
-            if not plan.summary.complete:
-                self._loads.begin(key, lambda: self._finish(version, anyone))
-            elif own != key:
-                self._plans.put(key, plan)
-        return plan
-
-    def _finish(self, version: Version, request: PlanRequest) -> None:
-        """Makes a plan with all the time that it takes, and remembers it."""
-        with second_look(version):
-            plan = self._plan(version, request, YIELDING)
-        self._plans.put((version.identity, request_digest(request)), plan)
-
-    def _plan(self, version: Version, request: PlanRequest, budget: Budget) -> Plan:
-        started = time.perf_counter()
-        with during(Phase.LOAD):
-            zone = self._zone(request.time_zone)
-            relation = version.relation(request.alias)
-            predicate = read_filter(request.filter, version.schema.fields, self._limits, relation, zone)
-            planner = Planner(version, request, predicate, budget=budget)
-            version.load()
-        loaded = time.perf_counter()
-        with during(Phase.EVALUATE):
-            state = planner.run()
-            version.keep_derived()
-            timings = {
-                "resolve": version.resolving_ms,
-                "load": (loaded - started) * 1000,
-                "evaluate": (time.perf_counter() - loaded) * 1000,
-            }
-            warnings = PlanWarnings(
-                (*time_zone_warnings(predicate), *planner.effort.warnings), planner.warnings
-            )
-            return answer_plan(version, request, state, warnings, timings)
 
     def _zone(self, named: str | None) -> SessionZone | None:
         name = self.time_zone(named)
