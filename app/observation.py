@@ -102,7 +102,14 @@ class Observer:
         """A file was not what its format says, or of a version that is not known."""
 
     def planned(
-        self, *, files: int, kept: int, rows: int, skipped: Mapping[tuple[str, str], int], warnings: int
+        self,
+        *,
+        files: int,
+        kept: int,
+        rows: int,
+        skipped: Mapping[tuple[str, str], int],
+        warnings: int,
+        is_complete: bool,
     ) -> None:
         """A plan was made, or remembered.
 
@@ -112,6 +119,7 @@ class Observer:
             rows: rows that are left in these.
             skipped: files left out, by step and kind of index; the latter is empty for other steps.
             warnings: what did not stop the plan.
+            is_complete: no index was left unasked for want of time.
         """
 
 

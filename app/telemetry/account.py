@@ -99,6 +99,7 @@ class Account(Background):
         self.cache_hits = self.cache_misses = 0
         self.plan: tuple[int, int, int] | None = None
         self.warnings = 0
+        self._plan_is_complete = True
         self._skipped: Mapping[tuple[str, str], int] = {}
         self._under_way: list[Phase] = []
         self._since = 0.0
@@ -158,11 +159,19 @@ class Account(Background):
         self.cache_misses += misses
 
     def planned(
-        self, *, files: int, kept: int, rows: int, skipped: Mapping[tuple[str, str], int], warnings: int
+        self,
+        *,
+        files: int,
+        kept: int,
+        rows: int,
+        skipped: Mapping[tuple[str, str], int],
+        warnings: int,
+        is_complete: bool,
     ) -> None:
         """Takes note of the plan."""
         self.plan = (files, kept, rows)
         self.warnings = warnings
+        self._plan_is_complete = is_complete
         self._skipped = skipped
 
     def close(self) -> float:
@@ -189,6 +198,8 @@ class Account(Background):
                 metrics.files_kept.add((), kept)
                 metrics.rows_selected.add((), rows)
                 metrics.plan_warnings.add((), self.warnings)
+                if not self._plan_is_complete:
+                    metrics.plans_incomplete.add(())
                 for (step, index), count in self._skipped.items():
                     metrics.files_skipped.add((str(step), str(index)), count)
         return seconds

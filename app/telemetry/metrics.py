@@ -53,6 +53,9 @@ class Metrics:
             PREFIX + "answers_broken_off", "Answers that were begun, but not sent to the end.", ("route",)
         )
         self.plans = Counts(PREFIX + "plans", "Plans that were made, or remembered.")
+        self.plans_incomplete = Counts(
+            PREFIX + "plans_incomplete", "Plans that had no time to ask every index."
+        )
         self.files_considered = Counts(PREFIX + "plan_files_considered", "Data files that plans considered.")
         self.files_kept = Counts(PREFIX + "plan_files_kept", "Data files that plans kept.")
         self.files_skipped = Counts(

@@ -161,6 +161,7 @@ def test_any_worker_speaks_for_all_while_they_plan(service: Service) -> None:
 
 
 def test_caches_are_told_and_cleared_in_every_worker(service: Service) -> None:
+    plan_often(service)
     with service.client() as client:
         before = Scrape.of(client)
         told = client.get("/v1/cache").json()["manifests"]

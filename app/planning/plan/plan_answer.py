@@ -103,6 +103,7 @@ def report_plan(plan: Plan) -> None:
         rows=summary.rows_selected,
         skipped=skipped | by_index,
         warnings=len(plan.warnings),
+        is_complete=summary.complete,
     )
 
 
