@@ -37,9 +37,7 @@ SUPERVISOR_BYTES: Final = 160 * _MIB
 CACHE_SHARES: Final[Mapping[str, float]] = {
     "metadata": 0.04,
     "manifests": 0.30,
-    "index_headers": 0.06,
-    "bloom_filters": 0.20,
-    "bitmaps": 0.20,
+    "file_indexes": 0.46,
     "deletion_vectors": 0.09,
     "hash_indexes": 0.08,
     "plans": 0.03,

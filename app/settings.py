@@ -96,9 +96,7 @@ class Settings(BaseSettings):
     memory_bytes: Positive | None = None
     cache_metadata_bytes: Bytes | None = None
     cache_manifests_bytes: Bytes | None = None
-    cache_index_headers_bytes: Bytes | None = None
-    cache_bloom_filters_bytes: Bytes | None = None
-    cache_bitmaps_bytes: Bytes | None = None
+    cache_file_indexes_bytes: Bytes | None = None
     cache_deletion_vectors_bytes: Bytes | None = None
     cache_hash_indexes_bytes: Bytes | None = None
     cache_plans_bytes: Bytes | None = None
@@ -213,9 +211,7 @@ class Settings(BaseSettings):
         return {
             "metadata": self.cache_metadata_bytes,
             "manifests": self.cache_manifests_bytes,
-            "index_headers": self.cache_index_headers_bytes,
-            "bloom_filters": self.cache_bloom_filters_bytes,
-            "bitmaps": self.cache_bitmaps_bytes,
+            "file_indexes": self.cache_file_indexes_bytes,
             "deletion_vectors": self.cache_deletion_vectors_bytes,
             "hash_indexes": self.cache_hash_indexes_bytes,
             "plans": self.cache_plans_bytes,

@@ -37,9 +37,7 @@ if TYPE_CHECKING:
 
 _RESIDENT: Final = Target(1.5)
 _WITHIN_CAPACITY: Final = Target(1)
-_CAPACITY: Final = CacheBytes(
-    index_headers=32 << 20, bloom_filters=32 << 20, bitmaps=32 << 20, manifests=32 << 20, plans=0
-)
+_CAPACITY: Final = CacheBytes(file_indexes=96 << 20, manifests=32 << 20, plans=0)
 _SAMPLE_SECONDS: Final = 0.001
 
 

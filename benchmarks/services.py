@@ -31,9 +31,7 @@ LAYOUTS: Final = (NO_INDEX, KEYS, KEYS_BESIDE, VALUES, VALUES_BESIDE)
 
 _READ_AT_ONCE: Final = 1 << 20
 
-_ROOM: Final = CacheBytes(
-    manifests=8 << 30, index_headers=8 << 30, bloom_filters=8 << 30, bitmaps=8 << 30, plans=0
-)
+_ROOM: Final = CacheBytes(manifests=8 << 30, file_indexes=8 << 30, plans=0)
 """For everything that is decoded; no plan is remembered, so that each is made."""
 
 

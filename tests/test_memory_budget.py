@@ -38,7 +38,7 @@ def test_what_is_set_wins_and_leaves_less_to_the_others() -> None:
     found, others = budget(2048, cache_manifests_bytes=700 * MIB), budget(2048)
 
     assert found.caches.manifests == 700 * MIB
-    assert found.caches.bitmaps < others.caches.bitmaps
+    assert found.caches.file_indexes < others.caches.file_indexes
     assert found.caches.total <= others.caches.total
 
 

@@ -59,7 +59,7 @@ def test_flags_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_cache_capacities_reach_the_caches(monkeypatch: pytest.MonkeyPatch) -> None:
-    indexes = ("index_headers", "bloom_filters", "bitmaps", "deletion_vectors", "hash_indexes")
+    indexes = ("file_indexes", "deletion_vectors", "hash_indexes")
     names = ("metadata", "manifests", *indexes, "plans")
     for size, name in enumerate(names):
         monkeypatch.setenv(f"PAIMON_INDEX_CACHE_{name.upper()}_BYTES", str(size))

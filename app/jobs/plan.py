@@ -207,7 +207,10 @@ def plan_manifest(task: PlanTask) -> PlannedManifest:
     )
     planner = Planner(part, request, predicate)
     drafts = planner.run()
-    warnings = PlanWarnings((*time_zone_warnings(predicate), *planner.effort.warnings), planner.warnings)
+    warnings = PlanWarnings(
+        (*time_zone_warnings(predicate), *planner.effort.warnings, *planner.lasting_warnings),
+        planner.warnings,
+    )
     return _planned(answer_plan(part, request, drafts, warnings, {}))
 
 

@@ -94,7 +94,10 @@ class Plans:
                 "load": (loaded - started) * 1000,
                 "evaluate": (time.perf_counter() - loaded) * 1000,
             }
-            warnings = PlanWarnings(
-                (*time_zone_warnings(predicate), *planner.effort.warnings), planner.warnings
+            lasting = (
+                *time_zone_warnings(predicate),
+                *planner.effort.warnings,
+                *planner.lasting_warnings,
             )
+            warnings = PlanWarnings(lasting, planner.warnings)
             return answer_plan(version, request, state, warnings, timings)

@@ -83,9 +83,7 @@ class IndexService:
         self._metadata: ByteCache[Any] = ByteCache("metadata", cache_bytes.metadata, _nbytes)
         self._manifests: ByteCache[Any] = ByteCache("manifests", cache_bytes.manifests, _nbytes)
         self._indexes = IndexCaches(
-            ByteCache("index_headers", cache_bytes.index_headers, _nbytes),
-            ByteCache("bloom_filters", cache_bytes.bloom_filters, _nbytes),
-            ByteCache("bitmaps", cache_bytes.bitmaps, _nbytes),
+            ByteCache("file_indexes", cache_bytes.file_indexes, _nbytes),
             ByteCache("deletion_vectors", cache_bytes.deletion_vectors, _nbytes),
             ByteCache("hash_indexes", cache_bytes.hash_indexes, _nbytes),
         )

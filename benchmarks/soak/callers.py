@@ -45,9 +45,7 @@ _CACHES: Final = {
     for name, size in {
         "METADATA": MIB,
         "MANIFESTS": MIB,
-        "INDEX_HEADERS": MIB // 4,
-        "BLOOM_FILTERS": MIB // 4,
-        "BITMAPS": MIB // 4,
+        "FILE_INDEXES": MIB * 3 // 4,
         "DELETION_VECTORS": MIB // 4,
         "HASH_INDEXES": MIB // 4,
         "PLANS": MIB // 4,

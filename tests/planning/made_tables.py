@@ -114,7 +114,11 @@ class MadeTable:
         planner = Planner(version, request, predicate, effort=effort or Effort())
         state = planner.run()
         return answer_plan(
-            version, request, state, PlanWarnings(planner.effort.warnings, planner.warnings), {}
+            version,
+            request,
+            state,
+            PlanWarnings((*planner.effort.warnings, *planner.lasting_warnings), planner.warnings),
+            {},
         )
 
     def _write_manifest(self, name: str, entries: Sequence[ManifestEntry] | bytes) -> dict[str, Any]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from app.planning.request.limits import CacheBytes
     from app.planning.service import IndexService
 
     MakeBeside: TypeAlias = "Callable[[Callable[[int], bytes]], Beside]"
@@ -84,9 +85,9 @@ class Beside:
         reads = Reads()
         return cls(made, counted_service(root, reads), reads)
 
-    def local_service(self) -> IndexService:
+    def local_service(self, cache_bytes: CacheBytes | None = None) -> IndexService:
         """A service that reads the same files as those of a local disk."""
-        return open_service(self.made.directory.parent.parent)
+        return open_service(self.made.directory.parent.parent, cache_bytes=cache_bytes)
 
     def kept(self, written: str) -> list[str]:
         plan = self.made.plan(self.service, written)

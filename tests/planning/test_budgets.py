@@ -78,7 +78,7 @@ def test_what_is_loaded_is_asked_without_any_time(make_beside: MakeBeside) -> No
 def test_a_complete_plan_is_given_whatever_the_budget(make_beside: MakeBeside) -> None:
     beside = make_beside(large)
     whole = plan(beside, "cat = 3")
-    beside.service._indexes.bitmaps.clear()  # noqa: SLF001 - as a cache that was too small
+    beside.service._indexes.file_indexes.clear()  # noqa: SLF001 - as a cache that was too small
     assert plan(beside, "cat = 3", 0) is whole
 
 

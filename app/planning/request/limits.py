@@ -31,9 +31,7 @@ class CacheBytes:
     Attributes:
         metadata: snapshots, schemas and manifest lists.
         manifests: manifests and index manifests, with the indexes embedded in them.
-        index_headers: heads of ``.index`` files, and small ones of these as a whole.
-        bloom_filters: bloom filters of ``.index`` files.
-        bitmaps: bitmaps, range bitmaps and bit-sliced indexes of ``.index`` files.
+        file_indexes: ``.index`` files: heads, payloads that filters asked, and small files as a whole.
         deletion_vectors: roaring bitmaps of deleted positions.
         hash_indexes: key hashes of dynamic buckets.
         plans: recent plans, so that the further pages of one are not planned again.
@@ -41,9 +39,7 @@ class CacheBytes:
 
     metadata: int = 64 * _MIB
     manifests: int = 512 * _MIB
-    index_headers: int = 128 * _MIB
-    bloom_filters: int = 512 * _MIB
-    bitmaps: int = 512 * _MIB
+    file_indexes: int = 1152 * _MIB
     deletion_vectors: int = 256 * _MIB
     hash_indexes: int = 256 * _MIB
     plans: int = 64 * _MIB

@@ -57,7 +57,8 @@ class Planner:
         version: what is planned.
         request: what was asked.
         predicate: the request's filter, bound to the version's schema.
-        warnings: what did not stop the plan but should be known.
+        warnings: what did not stop the plan but should be known, and may not hold for the next one.
+        lasting_warnings: what holds for every plan of this request.
         effort: what may be asked of long lists.
         budget: when to stop reading index files.
     """
@@ -66,6 +67,7 @@ class Planner:
     request: PlanRequest
     predicate: BoundPredicate
     warnings: list[str] = field(default_factory=list)
+    lasting_warnings: list[str] = field(default_factory=list)
     effort: Effort = field(default_factory=Effort)
     budget: Budget = UNBOUNDED
 
@@ -104,7 +106,8 @@ class Planner:
             # Pages may come from several plans, which have to leave out the same files.
             enough_for_limit(state, request.limit)
         state.is_complete = file_indexes.are_complete
-        self.warnings += file_indexes.warnings()
+        self.warnings += file_indexes.passing_warnings()
+        self.lasting_warnings += file_indexes.lasting_warnings()
         return state
 
     @property

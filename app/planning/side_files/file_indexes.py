@@ -171,26 +171,36 @@ class FileIndexes:
         """Those of some files whose indexes were not asked, since the budget was used up."""
         return files[np.isin(files, list(self._unloaded))] if self._unloaded else files[:0]
 
-    def warnings(self) -> list[str]:
-        """What the caller has to know of how indexes were loaded."""
-        found = []
-        if self._unloaded:
-            found.append(
-                f"{len(self._unloaded)} files are kept without asking their indexes: these were not loaded "
-                "before the plan's budget of time (budget_ms) was used up. They are being loaded; the same "
-                "request may leave out more files later"
-            )
-        if self._apart:
-            found.append(self._apart_warning())
-        return found
-
-    def _apart_warning(self) -> str:
-        size = sum(size or 0 for _, size in self.version.manifest_files())
-        return (
-            f"indexes embedded in {len(self._apart)} manifests are read again for each plan that asks them: "
-            f"the version's manifests ({size} bytes) are too large to be kept beside those of other tables, "
-            "unless PAIMON_INDEX_CACHE_MANIFESTS_BYTES gets more memory"
+    def passing_warnings(self) -> list[str]:
+        """What the caller has to know of this plan, and may not hold for the next one."""
+        if not self._unloaded:
+            return []
+        told = (
+            f"{len(self._unloaded)} files are kept without asking their indexes: these were not loaded "
+            "before the plan's budget of time (budget_ms) was used up. They are being loaded; the same "
+            "request may leave out more files later"
         )
+        return [told]
+
+    def lasting_warnings(self) -> list[str]:
+        """What the caller has to know of every plan of the version that asks these indexes."""
+        found = []
+        if self._apart:
+            size = sum(size or 0 for _, size in self.version.manifest_files())
+            found.append(
+                f"indexes embedded in {len(self._apart)} manifests are read again for each plan that asks "
+                f"them: the version's manifests ({size} bytes) are too large to be kept beside those of "
+                "other tables, unless PAIMON_INDEX_CACHE_MANIFESTS_BYTES gets more memory"
+            )
+        held = sum(sum(side.held.values()) for side in self._beside.values())
+        capacity = self.version.source.caches.file_indexes.capacity
+        if held > capacity:
+            found.append(
+                f"the index files that this filter asks take {held} bytes of memory, and the cache for them "
+                f"has {capacity}: some are read again for each plan, unless "
+                "PAIMON_INDEX_CACHE_FILE_INDEXES_BYTES gets more memory"
+            )
+        return found
 
     def failures(self, files: NDArray[np.int64]) -> Iterator[tuple[int, PaimonIndexError]]:
         """Why indexes of ascending ``files`` could not be read, as far as somebody asked for them."""
@@ -240,7 +250,7 @@ class FileIndexes:
                 paths += side.paths(side.without_head(share.rows[share.beside]))
         if not paths:
             return {}
-        found: Passing[Ahead] = source.caches.index_headers.get_or_load(
+        found: Passing[Ahead] = source.caches.file_indexes.get_or_load(
             ("ahead", source.warehouse.name, *paths),
             lambda: Passing(fetch_ahead(source.warehouse, paths)),
             expected_bytes=FRONT_BYTES * len(paths),

@@ -65,12 +65,14 @@ class SideIndexes:
         manifest: the manifest.
         key: what tells it from all others.
         failures: why files could not be read so far, by row.
+        held: bytes of memory that what was asked so far takes, by its key in the cache.
     """
 
     source: IndexSource
     manifest: Manifest
     key: tuple[Hashable, ...]
     failures: dict[int, PaimonIndexError] = field(default_factory=dict)
+    held: dict[Hashable, int] = field(default_factory=dict)
     _directories: dict[tuple[int, int], str] = field(default_factory=dict)
 
     def has_index(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -158,21 +160,20 @@ class SideIndexes:
                 yield some, body.index, inside
 
     def _kept_heads(self, first: int) -> HeadSegment | None:
-        return self.source.caches.index_headers.get((*self.key, "heads", first))
+        return self.source.caches.file_indexes.get((*self.key, "heads", first))
 
     def _heads(self, first: int, rows: NDArray[np.int64], ahead: Ahead) -> HeadSegment:
         """The heads of the segment that begins with row ``first``, those of ``rows`` among them."""
+        key = (*self.key, "heads", first)
         count = min(FILES_OF_HEADS, len(self.manifest.kinds) - first)
         segment = self._kept_heads(first) or HeadSegment.none(count)
-        if segment.is_complete:
-            return segment
-        missing = rows[~segment.has(rows - first)]
+        missing = rows[:0] if segment.is_complete else rows[~segment.has(rows - first)]
         if len(missing):
-            key = (*self.key, "heads", first)
             is_local = self.source.warehouse.is_local
             fronts = self._fronts(missing, key) if is_local else self._taken(missing, ahead)
             segment = segment.with_fronts(missing - first, *fronts)
-            self.source.caches.index_headers.put(key, segment)
+            self.source.caches.file_indexes.put(key, segment)
+        self.held[key] = segment.nbytes
         return segment
 
     def _taken(self, rows: NDArray[np.int64], ahead: Ahead) -> tuple[BytesColumn, NDArray[np.int64]]:
@@ -199,7 +200,7 @@ class SideIndexes:
         for start in range(0, len(rows), _FRONTS_AT_ONCE):
             some = rows[start : start + _FRONTS_AT_ONCE]
             fronts = self._together(
-                self.source.caches.index_headers,
+                self.source.caches.file_indexes,
                 (*key, some.tobytes()),
                 partial(fetch_fronts, self.source.warehouse, self.paths(some), room, scratch),
                 FRONT_BYTES * len(some),
@@ -224,16 +225,13 @@ class SideIndexes:
         ahead: Ahead,
     ) -> BodySegment:
         """The asked indexes of a part of the segment that begins with row ``first``, ``rows`` among them."""
-        caches = self.source.caches
-        is_bloom = not any(kind.tells_rows for _, kind in wanted)
-        cache = caches.bloom_filters if is_bloom else caches.bitmaps
+        cache = self.source.caches.file_indexes
         first, count = first + part.start, min(part.stop, len(fronts.heads)) - part.start
-        key = (*self.key, wanted, first, len(part))
+        key = (*self.key, "bodies", wanted, first, len(part))
         segment = cache.get(key) or BodySegment.none(count)
-        if segment.is_complete:
-            return segment
-        missing = rows[~segment.fetched[rows - first]]
+        missing = rows[:0] if segment.is_complete else rows[~segment.fetched[rows - first]]
         if not len(missing):
+            self.held[key] = segment.nbytes
             return segment
         heads = fronts.slice(part.start, part.stop)
         payloads = self._together(
@@ -258,6 +256,7 @@ class SideIndexes:
             {index: found.take(np.flatnonzero(usable)) for index, found in payloads.found.items()},
         )
         cache.put(key, segment)
+        self.held[key] = segment.nbytes
         return segment
 
     def _together(

@@ -15,16 +15,12 @@ class IndexCaches:
     """Decoded index files by kind, shared by all tables.
 
     Attributes:
-        index_headers: heads of ``.index`` files, and small ones of these as a whole.
-        bloom_filters: payloads of ``.index`` files, where bloom filters are all that was asked for.
-        bitmaps: other payloads.
+        file_indexes: ``.index`` files: heads, payloads that filters asked, and small files as a whole.
         deletion_vectors: by file and offset.
         hash_indexes: directories of partitions.
     """
 
-    index_headers: ByteCache[Any]
-    bloom_filters: ByteCache[Any]
-    bitmaps: ByteCache[Any]
+    file_indexes: ByteCache[Any]
     deletion_vectors: ByteCache[Any]
     hash_indexes: ByteCache[Any]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from app.planning.request.limits import CacheBytes
 from app.planning.side_files.fetch import STORE_FRONT_BYTES
 from tests.planning.counted_reads import Read, Reads, counted_service
 from tests.planning.made_tables import MadeTable, names_of, statistics
@@ -117,8 +118,8 @@ def test_segments_of_large_payloads_hold_few_files_each(tmp_path: Path) -> None:
 
     assert names_of(plan.files) == [str(file) for file in range(1, count, 2)]
     assert fetched == 2 * count
-    assert caches["bloom_filters"]["entries"] == 2
-    assert caches["index_headers"]["entries"] == 1
+    # One of heads, two of payloads.
+    assert caches["file_indexes"]["entries"] == 3
     assert names_of(again.files) == ["62", "64", "66", "68"]
     assert not reads.taken()
 
@@ -134,15 +135,10 @@ def test_other_columns_of_a_filter_do_not_matter(beside: Beside) -> None:
 
 def test_two_plans_at_a_time_fetch_each_piece_once(beside: Beside) -> None:
     """Each kind of read is held up until the other plan waits for it as well."""
-    cold = beside.service.cache_statistics()
-
-    def waits_for(cache: str) -> bool:
-        return beside.service.cache_statistics()[cache]["hits"] > cold[cache]["hits"]
 
     def hold_up(read: Read) -> None:
-        cache = "bitmaps" if read.start else "index_headers"
         later = threading.Event()
-        while not waits_for(cache):
+        while beside.service.cache_statistics()["file_indexes"]["waits"] < (2 if read.start else 1):
             assert not later.wait(0.001)
 
     beside.reads.before = hold_up
@@ -152,3 +148,19 @@ def test_two_plans_at_a_time_fetch_each_piece_once(beside: Beside) -> None:
 
     reads = beside.reads.taken()
     assert len(reads) == len(set(reads)) == 2 * 4
+
+
+def test_a_plan_says_that_its_index_files_do_not_fit_into_the_cache(beside: Beside) -> None:
+    capacity = 1 << 20
+    with closing(beside.local_service(CacheBytes(file_indexes=capacity))) as service:
+        few = beside.made.plan(service, "place = 3 AND id = 3")
+        many = beside.made.plan(service, "id = 3")
+        again = beside.made.plan(service, "id = 3")
+
+    assert names_of(few.files) == names_of(many.files) == ["3"]
+    assert not few.warnings
+    assert again.warnings == many.warnings
+    assert f"the cache for them has {capacity}" in many.warnings[0]
+    assert "PAIMON_INDEX_CACHE_FILE_INDEXES_BYTES" in many.warnings[0]
+    # It is remembered for its further pages.
+    assert again is many
