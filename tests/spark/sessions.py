@@ -118,6 +118,15 @@ class SparkSession:
         asked = [{"url": url, "table": table, **arguments} for arguments in all_arguments]
         return _by_position(self.spark.ask({"in": self.number, "read": asked}), len(asked))
 
+    def load(self, table: str, *asked: tuple[dict[str, str], str | None]) -> list[list[str]]:
+        """Rows that the data source gives with some options, and that meet a condition of the query.
+
+        Raises:
+            SparkError: the source or Spark refuses.
+        """
+        loads = [{"table": table, "options": options, "where": where} for options, where in asked]
+        return _by_position(self.spark.ask({"in": self.number, "load": loads}), len(asked))
+
     def view(self, url: str, table: str, **arguments: Any) -> None:
         """Makes what our reader gives the view ``read``.
 

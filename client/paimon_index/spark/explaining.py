@@ -55,9 +55,7 @@ def explain(
     """
     condition, time_zone = condition_of(spark, where), spark.conf.get("spark.sql.session.timeZone")
     with Client(url, token=token) as client:
-        scan = ask(
-            client, table, condition, time_zone=time_zone, snapshot_id=snapshot_id, reader=reader
-        )
+        scan = ask(client, table, condition, time_zone=time_zone, snapshot_id=snapshot_id, reader=reader)
         told = client.plan(
             table,
             filter=condition,

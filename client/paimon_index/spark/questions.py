@@ -77,7 +77,7 @@ def condition_of(spark: SparkSession, where: str | None) -> str | None:
     return where
 
 
-def ask(  # noqa: PLR0913 - each is a part of one question
+def ask(
     client: Client,
     name: str,
     condition: str | None,

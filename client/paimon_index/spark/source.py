@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from paimon_index.catalog import Schema, SchemaColumn
+    from paimon_index.catalog import SchemaColumn
     from paimon_index.spark.questions import Scan
-    from paimon_index.spark.source_tasks import FilesReader, FileShape, FileTask
+    from paimon_index.spark.source_tasks import FileShape, FilesReader, FileTask
 
 
 def register(spark: SparkSession) -> None:
@@ -88,7 +88,9 @@ class PaimonIndexSource(DataSource):  # type: ignore[misc] - pyspark has no type
         """
         with _one_sentence():
             if self._scan is None:
-                raise ValueError("paimon_index takes no schema: the table has one, and option columns chooses")
+                raise ValueError(
+                    "paimon_index takes no schema: the table has one, and option columns chooses"
+                )
             files = list(_files(self._scan))
             tasks = dealt(files, self._bytes_of_task([size for _, size in files])) if files else []
             columns = self._columns(self._scan)
@@ -151,29 +153,33 @@ def _scan(options: SourceOptions) -> Scan:
             reader="auto" if condition is None else "rows",
         )
     check_scan(scan)
-    if not (pc.all(scan.files.column("raw_convertible")).as_py() in (True, None)):
+    if scan.files.num_rows and not pc.all(scan.files.column("raw_convertible")).as_py():
         refuse(scan.table, "its files have to be merged by key, which paimon_index.spark.read_table does")
-    if condition is not None:
-        if options.time_zone is None and may_need_zone(
-            condition, scan.schema, needed(scan.schema, condition, ())
-        ):
-            raise ValueError(
-                "the condition is about dates or times: set option time_zone of paimon_index to the time zone "
-                "in which it is meant, such as that of the session (spark.sql.session.timeZone)"
-            )
+    if condition is not None and options.time_zone is None:
+        _check_zone(scan, condition)
     if options.where is not None:
         _check_decided(scan, options.where)
     return scan
+
+
+def _check_zone(scan: Scan, condition: str) -> None:
+    """States that a condition means the same in every time zone."""
+    if may_need_zone(condition, scan.schema, needed(scan.schema, condition, ())):
+        raise ValueError(
+            "the condition is about dates or times: set option time_zone of paimon_index to the time zone in "
+            "which it is meant, such as that of the session (spark.sql.session.timeZone)"
+        )
 
 
 def _check_decided(scan: Scan, where: str) -> None:
     """States that all rows of the plan meet the condition."""
     undecided = pc.sum(scan.files.column("residual")).as_py()
     if undecided:
+        table = f"{scan.table.database}.{scan.table.table}"
         raise UndecidedConditionError(
-            f"the indexes and statistics of {scan.table.database}.{scan.table.table} cannot tell which rows of "
-            f"{undecided} files meet {where}. Either set option prune instead of where, which leaves out what "
-            f"cannot meet it, and put the condition into the query, too; or use paimon_index.spark.read_table"
+            f"indexes and statistics of {table} cannot tell which rows of {undecided} files meet {where}: "
+            f"either set option prune instead of where, which leaves out what cannot meet it, and put the "
+            f"condition into the query, too; or use paimon_index.spark.read_table"
         )
 
 
