@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +25,7 @@ from paimon_index.spark.questions import ask, needed, resolved
 from paimon_index.spark.refusals import check_change, check_scan, refuse, type_of
 from paimon_index.spark.row_tasks import arrow_type, dealt, rows_of
 from paimon_index.spark.source_options import SourceOptions, may_need_zone
+from paimon_index.spark.source_tasks import PlannedSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from paimon_index.catalog import SchemaColumn
     from paimon_index.spark.questions import Scan
-    from paimon_index.spark.source_tasks import FileShape, FilesReader, FileTask
+    from paimon_index.spark.source_tasks import FileShape, FileTask
 
 
 def register(spark: SparkSession) -> None:
@@ -66,60 +67,50 @@ class PaimonIndexSource(DataSource):  # type: ignore[misc] - pyspark has no type
     def __init__(self, options: Mapping[str, str]) -> None:
         with _one_sentence():
             self._options = SourceOptions.of(options)
-        self._scan: Scan | None = None
-        self._is_read = False
+        self._planned: tuple[Any, ...] | None = None
 
     @classmethod
     def name(cls) -> str:
         """What stands behind USING."""
-        return "paimon_index"
+        return PlannedSource.name()
 
     def schema(self) -> StructType:
         """Columns of the table; the service is asked for the plan here."""
         with _one_sentence():
-            self._scan = _scan(self._options)
-            return StructType([_field(self._scan, column) for column in self._columns(self._scan)])
+            scan = _scan(self._options)
+            columns = _columns(scan, self._options.columns)
+            fields = StructType([_field(scan, column) for column in columns])
+            files = list(_files(scan))
+            self._planned = (
+                dealt(files, self._bytes_of_task([size for _, size in files])) if files else [],
+                {
+                    number: _shape(scan, number, columns)
+                    for number in scan.files.column("schema_id").unique().to_pylist()
+                },
+                pa.schema([(field.name, arrow_type(field.dataType)) for field in fields]),
+                [char_length(column.type) for column in columns],
+            )
+            return fields
 
-    def reader(self, schema: StructType) -> FilesReader:
-        """What reads the plan's files.
+    def reader(self, schema: StructType) -> NoReturn:  # noqa: ARG002 - Spark's
+        """Spark comes here only where it was given a schema, so that it did not ask for one.
 
-        Args:
-            schema: as the source told it.
+        Raises:
+            ValueError: always.
         """
         with _one_sentence():
-            if self._scan is None:
-                raise ValueError(
-                    "paimon_index takes no schema: the table has one, and option columns chooses"
-                )
-            files = list(_files(self._scan))
-            tasks = dealt(files, self._bytes_of_task([size for _, size in files])) if files else []
-            columns = self._columns(self._scan)
-            shapes = {
-                number: _shape(self._scan, number, columns)
-                for number in self._scan.files.column("schema_id").unique().to_pylist()
-            }
-        for module in (worker, source_tasks):
-            cloudpickle.register_pickle_by_value(module)
-        self._is_read = True
-        return source_tasks.FilesReader(
-            tasks,
-            shapes,
-            pa.schema([(field.name, arrow_type(field.dataType)) for field in schema]),
-            [char_length(column.type) for column in columns],
-        )
-
-    def _columns(self, scan: Scan) -> list[SchemaColumn]:
-        by_name = {column.name: column for column in scan.schema.fields}
-        if self._options.columns is None:
-            return list(scan.schema.fields)
-        return [by_name[resolved(scan.schema, name)] for name in self._options.columns]
+            raise ValueError("paimon_index takes no schema: the table has one, and option columns chooses")
 
     def _bytes_of_task(self, sizes: Sequence[int]) -> int:
         return max(1, min(self.bytes_of_task, sum(sizes) // max(1, self.tasks_at_once)))
 
     def __reduce_ex__(self, protocol: Any) -> Any:  # noqa: ANN401 - pickle's
-        """Spark sends the source along with every task, which needs none of the plan, nor the token."""
-        return (source_tasks.PlannedSource, ({},)) if self._is_read else super().__reduce_ex__(protocol)
+        """Once planned, only what reading takes: not the token, and nothing that needs this package."""
+        if self._planned is None:
+            return super().__reduce_ex__(protocol)
+        for module in (worker, source_tasks):
+            cloudpickle.register_pickle_by_value(module)
+        return PlannedSource, self._planned
 
 
 @contextmanager
@@ -181,6 +172,12 @@ def _check_decided(scan: Scan, where: str) -> None:
             f"either set option prune instead of where, which leaves out what cannot meet it, and put the "
             f"condition into the query, too; or use paimon_index.spark.read_table"
         )
+
+
+def _columns(scan: Scan, names: Sequence[str] | None) -> list[SchemaColumn]:
+    """Those with these names, or all."""
+    by_name = {column.name: column for column in scan.schema.fields}
+    return [by_name[resolved(scan.schema, name)] for name in (by_name if names is None else names)]
 
 
 def _field(scan: Scan, column: SchemaColumn) -> StructField:

@@ -1,7 +1,8 @@
 """What the data source runs in Spark's Python workers: files of one task, in the columns of the table.
 
 Pickled by value together with :mod:`paimon_index.spark.worker`, so that workers need pyspark and pyarrow, and
-nothing of this package.
+nothing of this package. Neither does the process in which Spark plans a query, where importing it would take
+a part of each query's time.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import pyarrow as pa
 from pyarrow import compute as pc
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from paimon_index.spark import worker
+from paimon_index.spark.worker import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from pyspark.sql.types import StructType
 
     from paimon_index.spark.worker import FileRows
 
@@ -28,16 +31,7 @@ FileTask: TypeAlias = "tuple[int, FileRows]"
 
 
 class PlannedSource(DataSource):  # type: ignore[misc] - pyspark has no types here
-    """Stands for the data source in tasks, where only its name is asked for."""
-
-    @classmethod
-    def name(cls) -> str:
-        """As the source is called."""
-        return "paimon_index"
-
-
-class FilesReader(DataSourceReader):  # type: ignore[misc] - pyspark has no types here
-    """Reads the files of a plan.
+    """A source whose plan is made; this is what Spark keeps of ``PaimonIndexSource``.
 
     Args:
         tasks: files of each task.
@@ -45,6 +39,31 @@ class FilesReader(DataSourceReader):  # type: ignore[misc] - pyspark has no type
         schema: columns that Spark is given.
         char_lengths: for each column the length of its CHAR type, or None.
     """
+
+    def __init__(
+        self,
+        tasks: Sequence[Sequence[FileTask]],
+        shapes: Mapping[int, FileShape],
+        schema: pa.Schema,
+        char_lengths: Sequence[int | None],
+    ) -> None:
+        super().__init__({})
+        self._tasks = tasks
+        self._arguments = (shapes, schema, char_lengths)
+
+    @classmethod
+    def name(cls) -> str:
+        """What stands behind USING."""
+        return "paimon_index"
+
+    def reader(self, schema: StructType) -> FilesReader:  # noqa: ARG002 - it is that of the plan
+        """What reads the files; Spark sends the source along with every task, which needs only its own."""
+        tasks, self._tasks = self._tasks, ()
+        return FilesReader(tasks, *self._arguments)
+
+
+class FilesReader(DataSourceReader):  # type: ignore[misc] - pyspark has no types here
+    """Reads the files of a plan; the arguments are those of :class:`PlannedSource`."""
 
     def __init__(
         self,
@@ -66,7 +85,7 @@ class FilesReader(DataSourceReader):  # type: ignore[misc] - pyspark has no type
         """The rows of one task; Spark asks for None where there are no tasks."""
         for shape, file in partition.value if partition is not None else ():
             in_file, names = self._shapes[shape]
-            for batch in worker.read_file(file, in_file):
+            for batch in read_file(file, in_file):
                 columns = [
                     pa.nulls(batch.num_rows, field.type)
                     if name is None
