@@ -12,7 +12,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql import SparkSession
 
@@ -103,7 +103,7 @@ def _ways(spark: SparkSession, asked: dict[str, Any]) -> dict[str, Callable[[str
         files = spark.read.schema(_SCHEMA).option("pathGlobFilter", "*.parquet")
         return narrowed(files.option("basePath", place).parquet(f"{place}/*/bucket-0"), where)
 
-    def reader(name: str, where: str | None) -> DataFrame:
+    def reader(name: Literal["auto", "rows"], where: str | None) -> DataFrame:
         return read_table(spark, url, table, where=where, columns=_COLUMNS, reader=name)
 
     def source(where: str | None) -> DataFrame:

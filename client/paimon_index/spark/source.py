@@ -50,7 +50,7 @@ def register(spark: SparkSession) -> None:
     spark.dataSource.register(type(PaimonIndexSource.__name__, (PaimonIndexSource,), sizes))
 
 
-class PaimonIndexSource(DataSource):  # type: ignore[misc] - pyspark has no types here
+class PaimonIndexSource(DataSource):  # type: ignore[misc] # pyspark's types are not read
     """A table, or what a condition leaves of it.
 
     Attributes:

@@ -30,7 +30,7 @@ FileTask: TypeAlias = "tuple[int, FileRows]"
 """Number of a shape, and the rows of a file."""
 
 
-class PlannedSource(DataSource):  # type: ignore[misc] - pyspark has no types here
+class PlannedSource(DataSource):  # type: ignore[misc] # pyspark's types are not read
     """A source whose plan is made; this is what Spark keeps of ``PaimonIndexSource``.
 
     Args:
@@ -62,7 +62,7 @@ class PlannedSource(DataSource):  # type: ignore[misc] - pyspark has no types he
         return FilesReader(tasks, *self._arguments)
 
 
-class FilesReader(DataSourceReader):  # type: ignore[misc] - pyspark has no types here
+class FilesReader(DataSourceReader):  # type: ignore[misc] # pyspark's types are not read
     """Reads the files of a plan; the arguments are those of :class:`PlannedSource`."""
 
     def __init__(
