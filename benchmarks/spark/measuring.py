@@ -45,6 +45,7 @@ def main() -> None:
     print(json.dumps({"spark": spark.version}), file=answers, flush=True)
     # The first round is for the virtual machine to warm up.
     for run in range(asked["runs"] + 1):
+        print(f"run {run} of {asked['runs']}", file=sys.stderr, flush=True)
         for name, where in asked["queries"]:
             results = {}
             for way, frame in [*ways.items()][:: 1 if run % 2 else -1]:

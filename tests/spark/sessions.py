@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CONNECTOR: Final = (
     Path(__file__).resolve().parents[3] / "shared" / "engine" / "spark" / "paimon-spark-4.0_2.13.jar"
 )
-_CLIENT: Final = Path(__file__).resolve().parents[2] / "client"
+CLIENT: Final = Path(__file__).resolve().parents[2] / "client"
 _PROGRAM: Final = Path(__file__).with_name("spark_process.py")
 
 
@@ -51,7 +51,7 @@ class Spark:
             text=True,
             cwd=scratch,
             env=os.environ
-            | {"PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(_CLIENT)},
+            | {"PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(CLIENT)},
         )
         return cls(process, warehouse)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -11,8 +14,9 @@ from app.settings import Settings
 from tests import golden_tables, tokens
 from tests.api.conftest import listening
 from tests.client.scripted import nowhere
+from tests.spark.environment import spark_python
 from tests.spark.served_tables import REFUSED, TIMED, ZONES, chosen, columns_of
-from tests.spark.sessions import SparkError
+from tests.spark.sessions import CLIENT, SparkError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,8 +28,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.shared]
 
 MERGED: Final = ("pk_merge", "dyn_bucket")
 IN_ONE_ZONE: Final = (
-    *("append_sidecar", "append_orc", "append_dv64", "append_partitioned", "bucketed_dv", "pk_dv"),
-    *("evolve_sidecar", "evolve_pk_dv", "pk_first_row", "map_index", "row_tracking", "empty"),
+    *("append_sidecar", "append_orc", "append_partitioned", "pk_dv", "evolve_pk_dv", "pk_first_row"),
+    *("map_index", "empty"),
 )
 DECIDED: Final = ("append_embedded", "append_dv32", "append_part_types")
 """Tables of which indexes, statistics and partitions decide some conditions."""
@@ -64,7 +68,7 @@ def test_a_condition_gives_its_rows_or_an_error(tables: Golden, table: str) -> N
     session, columns = tables.session("Asia/Kolkata"), columns_of(table)
     shared = {"url": tables.url, "time_zone": "Asia/Kolkata", "columns": listed(columns)}
     found, undecided = {}, 0
-    for query in golden_tables.expected(table)["queries"][1::4]:
+    for query in golden_tables.expected(table)["queries"][1::7]:
         where = query["filter_sql"]
         others = (query["tag"], query["branch"], query["topn"], query["limit"], query["snapshot_id"])
         if where is None or any(others) or differs(query):
@@ -196,6 +200,51 @@ def test_what_is_not_read_exactly_is_refused(tables: Golden, table: str) -> None
 
     with pytest.raises(SparkError, match=f"UnsupportedTableError: .*{reason}.*paimon-spark"):
         tables.session().load(f"main.golden.{table}", ({"url": tables.url}, None))
+
+
+_PLANS: Final = """
+import base64, json, sys
+from pyspark import cloudpickle
+from paimon_index.spark.source import PaimonIndexSource
+
+source = PaimonIndexSource(json.loads(sys.argv[1]))
+schema = source.schema()
+print(base64.b64encode(cloudpickle.dumps((source, schema))).decode())
+"""
+_READS: Final = """
+import base64, json, sys
+from pyspark import cloudpickle
+
+source, schema = cloudpickle.loads(base64.b64decode(sys.stdin.read()))
+reader = source.reader(schema)
+tasks = reader.partitions()
+sent = cloudpickle.dumps((source, reader))
+_, again = cloudpickle.loads(sent)
+rows = sum(batch.num_rows for task in tasks for batch in again.read(task))
+print(json.dumps([rows, b"a-secret" in sent, b".parquet" in sent, "paimon_index" in sys.modules]))
+"""
+
+
+def test_tasks_need_nothing_of_the_client_and_get_no_token(tables: Golden) -> None:
+    options = {"path": "main.golden.append_dv32", "url": tables.url, "token": "a-secret"}
+    environment = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+
+    planned = subprocess.run(  # noqa: S603 - our own program
+        [str(spark_python()), "-c", _PLANS, json.dumps(options)],
+        check=True,
+        stdout=subprocess.PIPE,
+        env=environment | {"PYTHONPATH": str(CLIENT)},
+    ).stdout
+    read = subprocess.run(  # noqa: S603 - our own program
+        [str(spark_python()), "-c", _READS],
+        check=True,
+        input=planned,
+        stdout=subprocess.PIPE,
+        env=environment,
+    ).stdout
+
+    rows = golden_tables.expected("append_dv32")["queries"][0]["matching_count"]
+    assert json.loads(read) == [rows, False, False, False]
 
 
 def test_a_token_is_sent(tables: Golden, golden: GoldenWarehouse, tmp_path: Path) -> None:

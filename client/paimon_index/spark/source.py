@@ -155,9 +155,9 @@ def _scan(options: SourceOptions) -> Scan:
 
 def _check_zone(scan: Scan, condition: str) -> None:
     """States that a condition means the same in every time zone."""
-    if may_need_zone(condition, scan.schema, needed(scan.schema, condition, ())):
+    if may_need_zone(scan.schema, needed(scan.schema, condition, ())):
         raise ValueError(
-            "the condition is about dates or times: set option time_zone of paimon_index to the time zone in "
+            "the condition names columns of dates or times: set option time_zone of paimon_index to the time zone in "
             "which it is meant, such as that of the session (spark.sql.session.timeZone)"
         )
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from paimon_index.catalog import Schema
 
 _NAME: Final = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`,]*[^`,\s]))\s*(?:,|$)")
-_TIMES: Final = ("DATE", "TIME", "NOW")
+_TIMES: Final = ("DATE", "TIME")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +78,15 @@ class SourceOptions:
         return self.where if self.prune is None else self.prune
 
 
-def may_need_zone(condition: str, schema: Schema, named: set[str]) -> bool:
+def may_need_zone(schema: Schema, named: Collection[str]) -> bool:
     """Whether a condition might mean other rows in another time zone.
 
     Args:
-        condition: of the scan.
         schema: of the table.
-        named: columns whose name stands in it.
+        named: columns whose name stands in the condition.
     """
-    written = [condition, *(json.dumps(field.type) for field in schema.fields if field.name in named)]
-    return any(word in text.upper() for text in written for word in _TIMES)
+    types = (json.dumps(field.type) for field in schema.fields if field.name in named)
+    return any(word in written for written in types for word in _TIMES)
 
 
 def _names(written: str) -> tuple[str, ...]:
