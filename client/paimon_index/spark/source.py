@@ -157,8 +157,8 @@ def _check_zone(scan: Scan, condition: str) -> None:
     """States that a condition means the same in every time zone."""
     if may_need_zone(scan.schema, needed(scan.schema, condition, ())):
         raise ValueError(
-            "the condition names columns of dates or times: set option time_zone of paimon_index to the time zone in "
-            "which it is meant, such as that of the session (spark.sql.session.timeZone)"
+            "the condition names columns of dates or times: set option time_zone of paimon_index to the time "
+            "zone in which it is meant, such as that of the session (spark.sql.session.timeZone)"
         )
 
 
