@@ -23,7 +23,7 @@ from paimon_index.spark import source_tasks, worker
 from paimon_index.spark.column_types import char_length
 from paimon_index.spark.questions import ask, needed, resolved
 from paimon_index.spark.refusals import check_change, check_scan, refuse, type_of
-from paimon_index.spark.row_tasks import arrow_type, dealt, rows_of
+from paimon_index.spark.row_tasks import arrow_type, bytes_of_task, dealt, rows_of, task_sizes
 from paimon_index.spark.source_options import SourceOptions, may_need_zone
 from paimon_index.spark.source_tasks import PlannedSource
 
@@ -43,10 +43,7 @@ def register(spark: SparkSession) -> None:
     Args:
         spark: a classic session (not Spark Connect) of Spark 4.
     """
-    sizes = {
-        "bytes_of_task": int(spark._jsparkSession.sessionState().conf().filesMaxPartitionBytes()),  # noqa: SLF001 - parsed
-        "tasks_at_once": int(spark.sparkContext.defaultParallelism),
-    }
+    sizes = {"task_sizes": task_sizes(spark)}
     spark.dataSource.register(type(PaimonIndexSource.__name__, (PaimonIndexSource,), sizes))
 
 
@@ -54,15 +51,13 @@ class PaimonIndexSource(DataSource):  # type: ignore[misc] # pyspark's types are
     """A table, or what a condition leaves of it.
 
     Attributes:
-        bytes_of_task: at most about as many does one task read.
-        tasks_at_once: how many the session runs side by side.
+        task_sizes: about how many bytes one task reads at most, and how many tasks run side by side.
 
     Args:
         options: see :class:`SourceOptions`.
     """
 
-    bytes_of_task: ClassVar[int] = 128 << 20
-    tasks_at_once: ClassVar[int] = 1
+    task_sizes: ClassVar[tuple[int, int]] = (128 << 20, 1)
 
     def __init__(self, options: Mapping[str, str]) -> None:
         with _one_sentence():
@@ -82,7 +77,7 @@ class PaimonIndexSource(DataSource):  # type: ignore[misc] # pyspark's types are
             fields = StructType([_field(scan, column) for column in columns])
             files = list(_files(scan))
             self._planned = (
-                dealt(files, self._bytes_of_task([size for _, size in files])) if files else [],
+                dealt(files, bytes_of_task(files, *self.task_sizes)) if files else [],
                 {
                     number: _shape(scan, number, columns)
                     for number in scan.files.column("schema_id").unique().to_pylist()
@@ -90,6 +85,7 @@ class PaimonIndexSource(DataSource):  # type: ignore[misc] # pyspark's types are
                 pa.schema([(field.name, arrow_type(field.dataType)) for field in fields]),
                 [char_length(column.type) for column in columns],
             )
+            worker.forget_zip_finders()
             return fields
 
     def reader(self, schema: StructType) -> NoReturn:  # noqa: ARG002 - Spark's
@@ -100,9 +96,6 @@ class PaimonIndexSource(DataSource):  # type: ignore[misc] # pyspark's types are
         """
         with _one_sentence():
             raise ValueError("paimon_index takes no schema: the table has one, and option columns chooses")
-
-    def _bytes_of_task(self, sizes: Sequence[int]) -> int:
-        return max(1, min(self.bytes_of_task, sum(sizes) // max(1, self.tasks_at_once)))
 
     def __reduce_ex__(self, protocol: Any) -> Any:  # noqa: ANN401 - pickle's
         """Once planned, only what reading takes: not the token, and nothing that needs this package."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import compute as pc
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from paimon_index.spark.worker import read_file
+from paimon_index.spark.worker import forget_zip_finders, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -59,6 +59,7 @@ class PlannedSource(DataSource):  # type: ignore[misc] # pyspark's types are not
     def reader(self, schema: StructType) -> FilesReader:  # noqa: ARG002 - it is that of the plan
         """What reads the files; Spark sends the source along with every task, which needs only its own."""
         tasks, self._tasks = self._tasks, ()
+        forget_zip_finders()
         return FilesReader(tasks, *self._arguments)
 
 
@@ -93,6 +94,7 @@ class FilesReader(DataSourceReader):  # type: ignore[misc] # pyspark's types are
                     for field, name, length in zip(self._schema, names, self._char_lengths, strict=True)
                 ]
                 yield pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        forget_zip_finders()
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the tasks: each is sent its own only."""
