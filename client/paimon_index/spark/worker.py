@@ -52,8 +52,8 @@ def forget_zip_finders() -> None:
     """Spares the next task of this process a fifth of a second of processor time.
 
     Spark 4.0 has Python's import system forget what it knows of directories before each task. Each package of
-    pyspark that was imported from its zip file has a finder, and each of these then reads the directory of the
-    whole zip file again. They are a cache: what is imported later makes its finder anew.
+    pyspark that was imported from its zip file has a finder, and each of these then reads the directory of
+    the whole zip file again. They are a cache: what is imported later makes its finder anew.
     """
     for path, finder in [*sys.path_importer_cache.items()]:
         if isinstance(finder, zipimporter):
