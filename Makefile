@@ -8,7 +8,7 @@ TOOLS := .tools
 HELM_VERSION := v4.3.1
 HELM := $(CURDIR)/$(TOOLS)/helm-$(HELM_VERSION)
 
-.PHONY: env test lint openapi check-openapi demo bench soak image-check image image-base chart-check clean
+.PHONY: env test lint openapi check-openapi demo bench bench-spark soak image-check image image-base chart-check clean
 
 env: $(STAMP)
 
@@ -43,6 +43,11 @@ demo: env
 bench: env
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(BIN)/python -m benchmarks $(if $(FILES),--files $(FILES)) $(if $(ENGINE),--engine $(ENGINE))
+
+# make bench-spark FILES=650 CONNECTOR=JAR reads a table of that many files in Spark; the jar is that of the engine's
+# connector for Spark 4.0, which is left out without it. Needs Java 17; takes about 15 minutes.
+bench-spark: env
+	$(BIN)/python -m benchmarks.spark --out $(if $(FILES),--files $(FILES)) $(if $(ROWS),--rows $(ROWS)) $(if $(CONNECTOR),--connector $(CONNECTOR))
 
 # make image-check EXTRAS=s3,gcs INTERPRETER=python3.13 installs what the image would have, checks it, and starts
 # the service from it.

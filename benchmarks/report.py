@@ -26,7 +26,7 @@ def report(figures: Sequence[Figure], notes: Sequence[Note], command: str, secon
     """One table, notes below it, and the circumstances."""
     lines = [*_table([_cells(figure) for figure in figures]), ""]
     lines += [f"- {note.text}" for note in notes]
-    lines += [f"- {line}" for line in _circumstances(command, seconds)]
+    lines += [f"- {line}" for line in circumstances(command, seconds)]
     lines += _missed(figures)
     return "\n".join(lines) + "\n"
 
@@ -89,7 +89,8 @@ def _number(value: float | None) -> str:
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def _circumstances(command: str, seconds: float) -> Iterator[str]:
+def circumstances(command: str, seconds: float) -> Iterator[str]:
+    """The machine, versions, the date and the command."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     yield (
         f"machine: {os.cpu_count()} cores ({_processor()}), {memory / 2**30:.0f} GiB, "

@@ -19,6 +19,7 @@ from paimon_index.errors import (
     ServiceError,
     ServiceUnavailableError,
     UnavailableError,
+    UndecidedConditionError,
     UnsupportedTableError,
 )
 from paimon_index.options import IndexFile
@@ -42,5 +43,6 @@ __all__ = [
     "ServiceError",
     "ServiceUnavailableError",
     "UnavailableError",
+    "UndecidedConditionError",
     "UnsupportedTableError",
 ]

@@ -8,7 +8,8 @@
     ├── UnavailableError                no base URL gave an answer
     │   └── DeadlineError               the time for an answer is used up (is a TimeoutError, too)
     ├── IncompleteAnswerError           an answer ended early, or is none of this service
-    └── UnsupportedTableError           paimon_index.spark cannot read this table exactly
+    ├── UnsupportedTableError           paimon_index.spark cannot read this table exactly
+    └── UndecidedConditionError         the data source cannot tell which rows meet its option where
 """
 
 from __future__ import annotations
@@ -85,6 +86,10 @@ class IncompleteAnswerError(PaimonIndexError):
 
 class UnsupportedTableError(PaimonIndexError):
     """A table, column or file that ``paimon_index.spark`` would not read exactly as the engine does."""
+
+
+class UndecidedConditionError(PaimonIndexError):
+    """Indexes and statistics leave rows of which they cannot tell whether they meet a condition."""
 
 
 def service_error(status: int, body: bytes) -> ServiceError:

@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from app.main import create_app
+from app.settings import Settings
+from tests.api.conftest import listening
+from tests.spark.served_tables import Golden, Written
 from tests.spark.sessions import Spark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.golden_tables import GoldenWarehouse
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +27,22 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
     running = Spark.start(tmp_path_factory.mktemp("spark"))
     yield running
     running.stop()
+
+
+@pytest.fixture(scope="module")
+def tables(spark: Spark, golden: GoldenWarehouse) -> Iterator[Golden]:
+    settings = Settings.load(
+        warehouses={"main": str(golden.root)}, allow_external=tuple(golden.allow_external())
+    )
+    with listening(create_app(settings), lifespan="on") as started:
+        yield Golden(str(started.base_url), spark, str(golden.root))
+
+
+@pytest.fixture
+def written(spark: Spark) -> Iterator[Written]:
+    session = spark.session("America/New_York")
+    session.sql("CREATE DATABASE IF NOT EXISTS paimon.reading")
+    settings = Settings.load(warehouses={"main": str(spark.warehouse)})
+    with listening(create_app(settings), lifespan="on") as started:
+        yield Written(str(started.base_url), session)
+    session.sql("DROP DATABASE paimon.reading CASCADE")

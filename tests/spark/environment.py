@@ -13,7 +13,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _REQUIREMENTS: Final = (
     *("py4j==0.10.9.9", "pyspark==4.0.5"),
@@ -22,24 +25,24 @@ _REQUIREMENTS: Final = (
 """The connector works with pyspark 4.0.x only, and that with pandas below 3; the rest is for our client."""
 
 
-def spark_python() -> Path:
-    """The Python interpreter of the environment."""
+def spark_python(requirements: Sequence[str] = _REQUIREMENTS) -> Path:
+    """The Python interpreter of an environment with these packages."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "paimon-index-tests"
-    name = "spark-" + hashlib.sha256(" ".join(_REQUIREMENTS).encode()).hexdigest()[:16]
+    name = "spark-" + hashlib.sha256(" ".join(requirements).encode()).hexdigest()[:16]
     environment = cache / f"{name}-python{sys.version_info.major}.{sys.version_info.minor}"
     if not environment.exists():
-        _make(environment)
+        _make(environment, requirements)
     return environment / "bin" / "python"
 
 
-def _make(environment: Path) -> None:
+def _make(environment: Path, requirements: Sequence[str]) -> None:
     """Installs beside the place and renames, so that nobody meets half an environment."""
     environment.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(dir=environment.parent))
     try:
         _run(sys.executable, "-m", "venv", str(unfinished))
         python = str(unfinished / "bin" / "python")
-        _run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *_REQUIREMENTS)
+        _run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements)
         unfinished.rename(environment)
     except OSError:
         # Another test process was first.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CONNECTOR: Final = (
     Path(__file__).resolve().parents[3] / "shared" / "engine" / "spark" / "paimon-spark-4.0_2.13.jar"
 )
-_CLIENT: Final = Path(__file__).resolve().parents[2] / "client"
+CLIENT: Final = Path(__file__).resolve().parents[2] / "client"
 _PROGRAM: Final = Path(__file__).with_name("spark_process.py")
 
 
@@ -51,7 +51,7 @@ class Spark:
             text=True,
             cwd=scratch,
             env=os.environ
-            | {"PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(_CLIENT)},
+            | {"PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(CLIENT)},
         )
         return cls(process, warehouse)
 
@@ -117,6 +117,15 @@ class SparkSession:
         """
         asked = [{"url": url, "table": table, **arguments} for arguments in all_arguments]
         return _by_position(self.spark.ask({"in": self.number, "read": asked}), len(asked))
+
+    def load(self, table: str, *asked: tuple[dict[str, str], str | None]) -> list[list[str]]:
+        """Rows that the data source gives with some options, and that meet a condition of the query.
+
+        Raises:
+            SparkError: the source or Spark refuses.
+        """
+        loads = [{"table": table, "options": options, "where": where} for options, where in asked]
+        return _by_position(self.spark.ask({"in": self.number, "load": loads}), len(asked))
 
     def view(self, url: str, table: str, **arguments: Any) -> None:
         """Makes what our reader gives the view ``read``.

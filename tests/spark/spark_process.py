@@ -10,6 +10,8 @@ request                                  answer
 ``{"in": number, "exactly": [sql]}``     ``{"rows": [[at, JSON text of a row], ...]}``, of the statement
                                          at that place, with timestamps to the microsecond
 ``{"in": number, "read": [arguments]}``  the same of ``paimon_index.spark.read_table(spark, **arguments)``
+``{"in": number, "load": [{...}]}``      the same of the data source: ``table``, its ``options``, and a
+                                         condition ``where`` of the query, or null
 ``{"in": number, "view": arguments}``    ``{"rows": []}``; what ``read_table`` gives is the view ``read``
 ``{"in": number, "explain": arguments}`` ``{"rows": [line, ...]}``, what ``paimon_index.spark.explain`` prints
 ======================================== ==================================================================
@@ -30,7 +32,7 @@ from typing import Any, TextIO
 
 from pyspark.sql import DataFrame, SparkSession, functions
 
-from paimon_index.spark import explain, read_table
+from paimon_index.spark import explain, read_table, register
 
 
 def main() -> None:
@@ -79,6 +81,7 @@ def _serve(
             session.conf.set("spark.sql.session.timeZone", request["session"])
             for key, value in request["conf"].items():
                 session.conf.set(key, value)
+            register(session)
             sessions.append(session)
             answer: dict[str, Any] = {"session": len(sessions) - 1}
         else:
@@ -97,6 +100,8 @@ def _rows(session: SparkSession, request: dict[str, Any]) -> list[Any]:
             return _exactly([session.sql(statement) for statement in statements])
         case {"read": all_arguments}:
             return _exactly([read_table(session, **arguments) for arguments in all_arguments])
+        case {"load": asked}:
+            return _exactly([_loaded(session, **each) for each in asked])
         case {"view": arguments}:
             read_table(session, **arguments).createOrReplaceTempView("read")
             return []
@@ -106,6 +111,11 @@ def _rows(session: SparkSession, request: dict[str, Any]) -> list[Any]:
                 explain(session, **arguments)
             return printed.getvalue().splitlines()
     raise ValueError(f"unknown request {request}")
+
+
+def _loaded(session: SparkSession, table: str, options: dict[str, str], where: str | None) -> DataFrame:
+    rows = session.read.format("paimon_index").options(**options).load(table)
+    return rows if where is None else rows.where(where)
 
 
 def _exactly(frames: list[DataFrame]) -> list[list[Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -12,72 +12,18 @@ from app.settings import Settings
 from tests import golden_tables
 from tests.api.conftest import listening
 from tests.client.scripted import nowhere
+from tests.spark.served_tables import READ, REFUSED, TIMED, ZONES, chosen, columns_of
 from tests.spark.sessions import SparkError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.golden_tables import GoldenWarehouse
-    from tests.spark.sessions import Spark, SparkSession
+    from tests.spark.served_tables import Golden, Written
 
 pytestmark = [pytest.mark.spark, pytest.mark.shared]
 
-ZONES: Final = ("UTC", "America/New_York", "Asia/Kolkata")
 READERS: Final = ("auto", "rows")
-REFUSED: Final = {
-    "append_avro": "avro",
-    "data_evolution": "data evolution",
-    "pk_aggregation": "merge-engine aggregation",
-    "pk_partial_update": "merge-engine partial-update",
-}
-ELSEWHERE: Final = ("external_data", "index_external")
-"""Their files lie where the engine wrote them, so only the machine that did reads them by their metadata."""
-TIMED: Final = ("all_types", "all_types_orc", "append_dv32", "append_part_types", "evolve_append", "pk_merge")
-"""Tables that are read in every zone; the others in one."""
-READ: Final = [table for table in golden_tables.tables() if table not in (*REFUSED, *ELSEWHERE)]
-
-
-class Golden(NamedTuple):
-    """The golden tables: in warehouse ``main`` of a service, and in catalog ``main`` of every session."""
-
-    url: str
-    spark: Spark
-    root: str
-
-    def session(self, zone: str = "UTC", **conf: str) -> SparkSession:
-        catalog = {
-            "spark.sql.catalog.main": "org.apache.paimon.spark.SparkCatalog",
-            "spark.sql.catalog.main.warehouse": f"file:{self.root}",
-        }
-        return self.spark.session(zone, catalog | conf)
-
-
-@pytest.fixture(scope="module")
-def tables(spark: Spark, golden: GoldenWarehouse) -> Iterator[Golden]:
-    settings = Settings.load(
-        warehouses={"main": str(golden.root)}, allow_external=tuple(golden.allow_external())
-    )
-    with listening(create_app(settings), lifespan="on") as started:
-        yield Golden(str(started.base_url), spark, str(golden.root))
-
-
-def columns_of(table: str) -> list[str]:
-    """All but those of type TIME, for which Spark has no type."""
-    fields = golden_tables.expected(table)["schema"]["fields"]
-    return [field["name"] for field in fields if not str(field["type"]).startswith("TIME(")]
-
-
-def chosen(table: str, zone: str) -> list[dict[str, Any]]:
-    """Some queries of the latest version: all rows, and others in each zone."""
-    queries = [
-        query
-        for query in golden_tables.expected(table)["queries"]
-        if not (query["tag"] or query["branch"] or query["topn"] or query["limit"] or query["snapshot_id"])
-        and (query["filter_sql"] or query["predicate"] is None)
-    ]
-    step = max(1, len(queries) // 12)
-    return [queries[0], *queries[1 + ZONES.index(zone) :: step * 3]]
 
 
 @pytest.mark.parametrize(
@@ -238,23 +184,6 @@ def test_the_funnel_is_printed(tables: Golden) -> None:
     assert lines[-1] == "files read as parquet by positions, in Python: 1"
     lines = session.explain(tables.url, "main.golden.pk_aggregation")
     assert "merge-engine aggregation" in lines[-1]
-
-
-class Written(NamedTuple):
-    """Tables that the connector writes, and a service of them."""
-
-    url: str
-    session: SparkSession
-
-
-@pytest.fixture
-def written(spark: Spark) -> Iterator[Written]:
-    session = spark.session("America/New_York")
-    session.sql("CREATE DATABASE IF NOT EXISTS paimon.reading")
-    settings = Settings.load(warehouses={"main": str(spark.warehouse)})
-    with listening(create_app(settings), lifespan="on") as started:
-        yield Written(str(started.base_url), session)
-    session.sql("DROP DATABASE paimon.reading CASCADE")
 
 
 @pytest.mark.parametrize("reader", READERS)

@@ -2,15 +2,20 @@
 
 ::
 
-    from paimon_index.spark import explain, read_table
+    from paimon_index.spark import explain, read_table, register
 
     day = read_table(spark, "http://localhost:8080", "main.demo.sessions", where="fee = 58.43")
     explain(spark, "http://localhost:8080", "main.demo.sessions", where="fee = 58.43")
+
+    register(spark)
+    source = spark.read.format("paimon_index").option("url", "http://localhost:8080")
+    day = source.option("prune", "fee = 58.43").load("main.demo.sessions").where("fee = 58.43")
 
 Needs the extra ``spark``: pyspark 4, and pyarrow in the workers.
 """
 
 from paimon_index.spark.explaining import explain
 from paimon_index.spark.reading import read_table
+from paimon_index.spark.source import register
 
-__all__ = ["explain", "read_table"]
+__all__ = ["explain", "read_table", "register"]

@@ -53,13 +53,14 @@ def explain(
     Raises:
         ServiceError, UnavailableError: as ``read_table``.
     """
+    condition, time_zone = condition_of(spark, where), spark.conf.get("spark.sql.session.timeZone")
     with Client(url, token=token) as client:
-        scan = ask(client, spark, table, where, snapshot_id, reader)
+        scan = ask(client, table, condition, time_zone=time_zone, snapshot_id=snapshot_id, reader=reader)
         told = client.plan(
             table,
-            filter=condition_of(spark, where),
+            filter=condition,
             snapshot_id=scan.facts.snapshot_id,
-            time_zone=spark.conf.get("spark.sql.session.timeZone"),
+            time_zone=time_zone,
             selection="count" if reader == "rows" else "none",
             explain=True,
         ).to_arrow()

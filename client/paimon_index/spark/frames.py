@@ -14,11 +14,10 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import ByteType, LongType, StructField, StructType
 
-from paimon_index.errors import UnsupportedTableError
-from paimon_index.spark.column_types import char_length, is_readable_as, spark_type, timestamp_digits
+from paimon_index.spark.column_types import char_length, timestamp_digits
 from paimon_index.spark.known_files import known_files
-from paimon_index.spark.refusals import check_scan, refuse
-from paimon_index.spark.row_tasks import row_tasks
+from paimon_index.spark.refusals import check_change, check_scan, type_of
+from paimon_index.spark.row_tasks import row_tasks, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
     from paimon_index.catalog import SchemaColumn
     from paimon_index.spark.questions import Scan
-    from paimon_index.spark.worker import FileRows
 
 Reader: TypeAlias = Literal["vectorised", "rows"]
 
@@ -36,9 +34,6 @@ SEQUENCE: Final = "_SEQUENCE_NUMBER"
 KIND: Final = "_VALUE_KIND"
 _ADDED: Final = (0, 2)
 """Kinds of rows that are there: inserted, and updated to; the others are gone."""
-
-_OPEN_BYTES: Final = 1 << 20
-"""What opening a file costs a task, in bytes that it could read instead."""
 
 
 class Frames:
@@ -117,7 +112,7 @@ class Frames:
             there.append(StructField(some.name, self._type(some)))
         schema = StructType(there)
         if reader == "rows":
-            frame = row_tasks(self._spark, list(self._tasks(files)), schema)
+            frame = row_tasks(self._spark, list(rows_of(self._scan, files)), schema)
         else:
             sizes = files.column("file_size").to_pylist()
             uris = [self._hadoop_uri(uri) for uri in files.column("path").to_pylist()]
@@ -132,29 +127,12 @@ class Frames:
         wanted = self._type(field)
         if old is None:
             return F.lit(None).cast(wanted).alias(field.name)
-        if not is_readable_as(old.type, field.type):
-            refuse(self._scan.table, f"column {field.name} was {old.type} in some files and is {field.type}")
+        check_change(self._scan.table, old, field)
         column = F.col(_quoted(old.name))
         return (column if self._type(old) == wanted else column.cast(wanted)).alias(field.name)
 
     def _type(self, field: SchemaColumn) -> DataType:
-        try:
-            return spark_type(field.type)
-        except UnsupportedTableError as error:
-            refuse(self._scan.table, f"column {field.name}: {error}; columns=[...] can leave it out")
-
-    def _tasks(self, files: pa.Table) -> Iterator[tuple[FileRows, int]]:
-        for name, uri, file_format, size, row_count in _each(
-            files, "file_name", "path", "format", "file_size", "row_count"
-        ):
-            selection = self._scan.rows.get(name)
-            if selection is None:
-                yield (uri, file_format, None, False), size + _OPEN_BYTES
-                continue
-            positions = selection.positions()
-            are_deleted = self._scan.are_deleted
-            part = size if are_deleted else size * len(positions) // max(1, row_count)
-            yield (uri, file_format, positions.tobytes(), are_deleted), part + _OPEN_BYTES
+        return type_of(self._scan.table, field)
 
     def _merged(self, versions: DataFrame) -> DataFrame:
         """The newest version of each key, or with first-row the oldest, unless it is a deletion."""

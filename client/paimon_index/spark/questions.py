@@ -15,7 +15,7 @@ from paimon_index.requests import TableName
 from paimon_index.selections import Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
@@ -79,13 +79,22 @@ def condition_of(spark: SparkSession, where: str | None) -> str | None:
 
 def ask(
     client: Client,
-    spark: SparkSession,
     name: str,
-    where: str | None,
+    condition: str | None,
+    *,
+    time_zone: str | None,
     snapshot_id: int | None,
     reader: Literal["auto", "rows"],
 ) -> Scan:
     """Asks for a plan and for what reading it takes.
+
+    Args:
+        client: of the service.
+        name: of the table, ``warehouse.database.table``.
+        condition: see :func:`condition_of`.
+        time_zone: in which the condition is meant.
+        snapshot_id: of the version; the latest by default.
+        reader: with ``rows`` the service is asked for rows, else for deleted rows only.
 
     Raises:
         PaimonIndexError: the service does not answer, or not well.
@@ -93,9 +102,9 @@ def ask(
     table = TableName.parse(name)
     with client.plan(
         name,
-        filter=condition_of(spark, where),
+        filter=condition,
         snapshot_id=snapshot_id,
-        time_zone=spark.conf.get("spark.sql.session.timeZone"),
+        time_zone=time_zone,
         selection="bitmap" if reader == "rows" else "none",
         uris=True,
     ) as plan:
@@ -105,6 +114,28 @@ def ask(
     schemas = {number: client.schema(name, number) for number in numbers - {schema.id}}
     rows = _selections(files) if reader == "rows" else _deletions(client, name, facts.snapshot_id, files)
     return Scan(table, schema, {**schemas, schema.id: schema}, facts, files, rows, reader == "auto")
+
+
+def needed(schema: Schema, where: str | None, columns: Sequence[str] | None) -> set[str]:
+    """Columns to read: those wanted (None: all), and those whose name stands anywhere in the condition."""
+    names = {field.name for field in schema.fields}
+    if columns is None:
+        return names
+    text = (where or "").lower().replace("``", "`")
+    return {name for name in names if name in columns or name.lower() in text}
+
+
+def resolved(schema: Schema, name: str) -> str:
+    """A column as the schema writes it.
+
+    Raises:
+        ValueError: there is none of this name.
+    """
+    for field in schema.fields:
+        if field.name.lower() == name.lower():
+            return field.name
+    known = ", ".join(field.name for field in schema.fields)
+    raise ValueError(f"there is no column {name}; the table has {known}")
 
 
 def _selections(files: pa.Table) -> dict[str, Selection]:

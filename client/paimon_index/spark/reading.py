@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Literal
 from paimon_index.client import Client
 from paimon_index.errors import UnavailableError
 from paimon_index.spark.frames import Frames
-from paimon_index.spark.questions import ask
+from paimon_index.spark.questions import ask, condition_of, needed, resolved
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import DataFrame, SparkSession
-
-    from paimon_index.catalog import Schema
 
 
 def read_table(  # noqa: PLR0913 - each is a part of one question
@@ -55,32 +53,22 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
     """
     try:
         with Client(url, token=token) as client:
-            scan = ask(client, spark, table, where, snapshot_id, reader)
+            scan = ask(
+                client,
+                table,
+                condition_of(spark, where),
+                time_zone=spark.conf.get("spark.sql.session.timeZone"),
+                snapshot_id=snapshot_id,
+                reader=reader,
+            )
     except UnavailableError:
         if on_unavailable == "error":
             raise
         pinned = {} if snapshot_id is None else {"scan.snapshot-id": str(snapshot_id)}
         return _narrowed(spark.read.options(**pinned).table(table), where, columns)
-    wanted = None if columns is None else [_resolved(scan.schema, name) for name in columns]
+    wanted = None if columns is None else [resolved(scan.schema, name) for name in columns]
     rows = Frames(spark, scan, needed(scan.schema, where, wanted)).rows()
     return _narrowed(rows.alias(scan.table.table), where, wanted)
-
-
-def needed(schema: Schema, where: str | None, columns: Sequence[str] | None) -> set[str]:
-    """Columns to read: those wanted, and those whose name stands anywhere in the condition."""
-    names = {field.name for field in schema.fields}
-    if columns is None:
-        return names
-    text = (where or "").lower().replace("``", "`")
-    return {name for name in names if name in columns or name.lower() in text}
-
-
-def _resolved(schema: Schema, name: str) -> str:
-    for field in schema.fields:
-        if field.name.lower() == name.lower():
-            return field.name
-    known = ", ".join(field.name for field in schema.fields)
-    raise ValueError(f"there is no column {name}; the table has {known}")
 
 
 def _narrowed(rows: DataFrame, where: str | None, columns: Sequence[str] | None) -> DataFrame:

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Final, NoReturn
 import pyarrow.compute as pc
 
 from paimon_index.errors import UnsupportedTableError
-from paimon_index.spark.column_types import SimpleType, timestamp_digits
+from paimon_index.spark.column_types import SimpleType, is_readable_as, spark_type, timestamp_digits
 
 if TYPE_CHECKING:
+    from pyspark.sql.types import DataType
+
+    from paimon_index.catalog import SchemaColumn
     from paimon_index.requests import TableName
     from paimon_index.spark.questions import Scan
 
@@ -52,6 +55,28 @@ def check_scan(scan: Scan) -> None:
         _check_merging(scan)
         if merging.column("deletion").null_count < merging.num_rows:
             refuse(table, "rows of files that have to be merged are deleted by position")
+
+
+def type_of(table: TableName, column: SchemaColumn) -> DataType:
+    """Spark's type of a column.
+
+    Raises:
+        UnsupportedTableError: there is none.
+    """
+    try:
+        return spark_type(column.type)
+    except UnsupportedTableError as error:
+        refuse(table, f"column {column.name}: {error}; columns=[...] can leave it out")
+
+
+def check_change(table: TableName, old: SchemaColumn, column: SchemaColumn) -> None:
+    """States that values of a column in a file become the engine's by a cast.
+
+    Raises:
+        UnsupportedTableError: they might not.
+    """
+    if not is_readable_as(old.type, column.type):
+        refuse(table, f"column {column.name} was {old.type} in some files and is {column.type}")
 
 
 def _check_merging(scan: Scan) -> None:

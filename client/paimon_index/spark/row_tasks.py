@@ -7,7 +7,7 @@ of them. What the tasks read is broadcast, so that no task is sent what others r
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import pyarrow as pa
 from pyspark import cloudpickle
@@ -16,11 +16,20 @@ from pyspark.sql import types as spark_types
 from paimon_index.spark import worker
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from paimon_index.spark.questions import Scan
     from paimon_index.spark.worker import FileRows
+
+_OPEN_BYTES: Final = 1 << 20
+"""What opening a file costs a task, in bytes that it could read instead."""
+
+_LEAST_BYTES: Final = 8 << 20
+"""What a task reads at least, if there is as much: starting it costs more than to read that little."""
+
+_Dealt = TypeVar("_Dealt")
 
 _SIMPLE: Final = {
     spark_types.BooleanType: pa.bool_(),
@@ -49,16 +58,31 @@ def row_tasks(
         schema: columns by the names that the files have.
     """
     cloudpickle.register_pickle_by_value(worker)
-    tasks = dealt(files, _bytes_of_task(spark, files))
+    tasks = dealt(files, bytes_of_task(files, *task_sizes(spark)))
     arrow = pa.schema([(field.name, arrow_type(field.dataType)) for field in schema])
     read = worker.reader_of(spark.sparkContext.broadcast(tasks), arrow)
     return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, schema)
 
 
-def dealt(files: Sequence[tuple[FileRows, int]], bytes_of_task: int) -> list[list[FileRows]]:
+def rows_of(scan: Scan, files: pa.Table) -> Iterator[tuple[FileRows, int]]:
+    """What tasks read of files of a scan, each with the bytes that reading it takes."""
+    names = ("file_name", "path", "format", "file_size", "row_count")
+    for name, uri, file_format, size, row_count in zip(
+        *(files.column(each).to_pylist() for each in names), strict=True
+    ):
+        selection = scan.rows.get(name)
+        if selection is None:
+            yield (uri, file_format, None, False), size + _OPEN_BYTES
+            continue
+        positions = selection.positions()
+        part = size if scan.are_deleted else size * len(positions) // max(1, row_count)
+        yield (uri, file_format, positions.tobytes(), scan.are_deleted), part + _OPEN_BYTES
+
+
+def dealt(files: Sequence[tuple[_Dealt, int]], bytes_each: int) -> list[list[_Dealt]]:
     """Files in lists of about this many bytes each: the largest first, each to the list that has least."""
-    count = max(1, min(len(files), -(-sum(size for _, size in files) // bytes_of_task)))
-    tasks: list[list[FileRows]] = [[] for _ in range(count)]
+    count = max(1, min(len(files), -(-sum(size for _, size in files) // bytes_each)))
+    tasks: list[list[_Dealt]] = [[] for _ in range(count)]
     least = [(0, number) for number in range(count)]
     for file, size in sorted(files, key=lambda each: each[1], reverse=True):
         filled, number = least[0]
@@ -81,8 +105,13 @@ def arrow_type(data_type: spark_types.DataType) -> pa.DataType:
     return _SIMPLE[type(data_type)]
 
 
-def _bytes_of_task(spark: SparkSession, files: Sequence[tuple[FileRows, int]]) -> int:
-    """As Spark divides files: by ``spark.sql.files.maxPartitionBytes``, but so that all cores have work."""
+def bytes_of_task(files: Sequence[tuple[_Dealt, int]], largest: int, tasks_at_once: int) -> int:
+    """How much a task reads: as Spark divides files, but so that all cores have work."""
+    share = sum(size for _, size in files) // max(1, tasks_at_once)
+    return max(1, min(largest, max(share, _LEAST_BYTES)))
+
+
+def task_sizes(spark: SparkSession) -> tuple[int, int]:
+    """``spark.sql.files.maxPartitionBytes``, and how many tasks the session runs side by side."""
     largest = spark._jsparkSession.sessionState().conf().filesMaxPartitionBytes()  # noqa: SLF001 - parsed
-    share = sum(size for _, size in files) // max(1, int(spark.sparkContext.defaultParallelism))
-    return max(1, min(int(largest), share))
+    return int(largest), int(spark.sparkContext.defaultParallelism)

@@ -1,0 +1,154 @@
+"""``python -m benchmarks.spark``: reads one table in Spark in every way, and writes the figures to a file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from app.building import DataFile, build, read_columns
+from app.file_index.table_options import FileIndexOptions
+from app.types import parse_type
+from benchmarks.report import circumstances
+from benchmarks.servers import server
+from benchmarks.spark.report import Measurement, tables
+from benchmarks.spark.table import NAME, PER_FILE, write_large_file, write_table
+from paimon_index import Client
+from tests.spark.environment import spark_python
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from benchmarks.spark.table import Query
+
+_RESULTS: Final = Path(__file__).parents[1] / "SPARK.md"
+_HEADING: Final = (
+    "# Results of `make bench-spark`\n\nWhat is measured and how: "
+    "[docs/benchmarks.md](../docs/benchmarks.md#reading-in-spark).\n"
+)
+_PROGRAM: Final = Path(__file__).with_name("measuring.py")
+_CLIENT: Final = Path(__file__).parents[2] / "client"
+_INDEXED_ROWS: Final = 2_000_000
+_BUILT: Final = (
+    "build-index, the bitmap of a STRING column of 200 values in a file of {:,} rows, reading included: "
+    "{:.1f} million rows a second of processor time\n"
+)
+_INDEXED: Final = "country"
+_BUILDS: Final = 5
+
+
+def main() -> int:
+    """Measures, prints the tables and writes them."""
+    arguments = _arguments()
+    if shutil.which("java") is None:
+        raise SystemExit("Spark needs Java 17, and java cannot be found")
+    started = time.time()
+    with tempfile.TemporaryDirectory(prefix="paimon-index-benchmark-") as temporary:
+        warehouse = Path(temporary) / "warehouse"
+        rows = arguments.rows or PER_FILE * arguments.files
+        _say(started, f"writes {rows:,} rows into {arguments.files} files")
+        queries = write_table(warehouse, arguments.files, rows)
+        os.sync()
+        with server(warehouse, has_own_core=False) as port:
+            url = f"http://127.0.0.1:{port}"
+            kept = _kept(url, queries)
+            _say(started, "reads them in Spark")
+            version, measured = _measure(arguments, warehouse, url, queries)
+        _say(started, "builds indexes")
+        built = _rows_per_second(Path(temporary) / "large.parquet")
+    # Where the connector lies on this machine is of no interest elsewhere.
+    words = ["JAR" if word == str(arguments.connector) else word for word in sys.argv[1:]]
+    command = shlex.join(["python", "-m", "benchmarks.spark", *words])
+    lines = [
+        f"{rows:,} rows in {arguments.files} files, local[2], {arguments.runs} runs of each\n",
+        tables(measured, kept, arguments.files),
+        _BUILT.format(_INDEXED_ROWS, built / 1e6),
+        *(f"- {line}" for line in circumstances(command, time.time() - started)),
+        f"- Spark {version}",
+    ]
+    text = "\n".join(lines) + "\n"
+    print(text)
+    if arguments.out is not None:
+        arguments.out.write_text(f"{_HEADING}\n{text}")
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.spark", description=__doc__)
+    parser.add_argument("--files", type=int, default=650, help="data files of the table")
+    parser.add_argument("--rows", type=int, help=f"rows of the table; {PER_FILE:,} a file by default")
+    parser.add_argument("--runs", type=int, default=5, help="how often each query is read in each way")
+    parser.add_argument("--connector", type=Path, help="jar of the engine's connector for Spark 4.0")
+    parser.add_argument("--out", type=Path, nargs="?", const=_RESULTS, help="where results are written")
+    return parser.parse_args()
+
+
+def _say(started: float, what: str) -> None:
+    print(f"{time.time() - started:5.0f} s  {what}", file=sys.stderr, flush=True)
+
+
+def _kept(url: str, queries: Sequence[Query]) -> dict[str, int]:
+    """How many files a plan keeps."""
+    with Client(url) as client:
+        found = {}
+        for query in queries:
+            with client.plan(f"main.db.{NAME}", filter=query.where, selection="none") as plan:
+                found[query.name] = plan.facts.summary.files_kept
+        return found
+
+
+def _measure(
+    arguments: argparse.Namespace, warehouse: Path, url: str, queries: Sequence[Query]
+) -> tuple[str, list[Measurement]]:
+    """The version of Spark, and what it took."""
+    asked: dict[str, Any] = {
+        "warehouse": str(warehouse),
+        "table": NAME,
+        "url": url,
+        "connector": None if arguments.connector is None else str(arguments.connector),
+        "scratch": str(warehouse.parent),
+        "queries": [(query.name, query.where) for query in queries],
+        "runs": arguments.runs,
+        "root": os.getpid(),
+    }
+    python = str(spark_python())
+    environment = os.environ | {
+        "PYSPARK_PYTHON": python,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYTHONPATH": str(_CLIENT),
+    }
+    done = subprocess.run(  # noqa: S603 - our own program
+        [python, str(_PROGRAM), json.dumps(asked)],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return told[0]["spark"], [Measurement(**each) for each in told[1:]]
+
+
+def _rows_per_second(path: Path) -> float:
+    """Rows of which one core builds the bitmap in a second; the median of some."""
+    write_large_file(path, _INDEXED_ROWS)
+    options = FileIndexOptions.parse(
+        {"file-index.bitmap.columns": _INDEXED}, {_INDEXED: parse_type("STRING")}
+    )
+    took = []
+    for _ in range(_BUILDS):
+        started = time.process_time()
+        build(read_columns(DataFile.open(path), {_INDEXED}), options)
+        took.append(time.process_time() - started)
+    return _INDEXED_ROWS / sorted(took)[_BUILDS // 2]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""Runs queries in Spark, each in every way, one after the other, and tells what each took.
+
+This program runs in an environment with pyspark, where of the project only the client is. It is given a
+JSON object as its argument, and prints a JSON object on a line for each measurement.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pyspark.sql import SparkSession
+
+from paimon_index.spark import read_table, register
+
+sys.path.append(str(Path(__file__).parent))
+
+from processes import used_below  # type: ignore[import-not-found] # beside this program
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame
+
+_ZONE = "UTC"
+_SCHEMA = "event_id BIGINT, user_id STRING, country STRING, amount DECIMAL(10,2), ts TIMESTAMP, dt STRING"
+_ASKED = ["count(*) AS n", "sum(amount) AS amount", "max(ts) AS ts", "count(user_id) AS users"]
+_COLUMNS = ["user_id", "amount", "ts"]
+_OTHERS = ["event_id", "country", "dt"]
+_IN_PYTHON = ("rows", "data source")
+
+
+def main() -> None:
+    """Measures what the argument says."""
+    asked = json.loads(sys.argv[1])
+    spark = _session(asked["warehouse"], asked["connector"], asked["scratch"])
+    register(spark)
+    ways = _ways(spark, asked)
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    print(json.dumps({"spark": spark.version}), file=answers, flush=True)
+    # The first round is for the virtual machine to warm up.
+    for run in range(asked["runs"] + 1):
+        print(f"run {run} of {asked['runs']}", file=sys.stderr, flush=True)
+        for name, where in asked["queries"]:
+            results = {}
+            for way, frame in [*ways.items()][:: 1 if run % 2 else -1]:
+                before, started = used_below(asked["root"]), time.perf_counter()
+                (row,) = frame(where).selectExpr(*_ASKED).collect()
+                seconds, used = time.perf_counter() - started, used_below(asked["root"]).since(before)
+                results[way] = row.asDict()
+                read = used.python_bytes if way in _IN_PYTHON else used.java_bytes
+                if run:
+                    told = {"query": name, "way": way, "rows": row["n"], "seconds": seconds}
+                    told |= {"processor_seconds": used.processor_seconds, "read_bytes": read}
+                    print(json.dumps(told), file=answers, flush=True)
+            if len({json.dumps(result, default=str) for result in results.values()}) != 1:
+                raise SystemExit(f"{name}: the rows differ: {results}")
+    spark.stop()
+
+
+def _session(warehouse: str, connector: str | None, scratch: str) -> SparkSession:
+    settings = {
+        "spark.sql.session.timeZone": _ZONE,
+        "spark.sql.shuffle.partitions": "4",
+        "spark.local.dir": f"{scratch}/local",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "4g",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    if connector is not None:
+        settings |= {
+            "spark.jars": connector,
+            "spark.sql.extensions": "org.apache.paimon.spark.extensions.PaimonSparkSessionExtensions",
+            "spark.sql.catalog.paimon": "org.apache.paimon.spark.SparkCatalog",
+            "spark.sql.catalog.paimon.warehouse": f"file:{warehouse}",
+        }
+    builder = SparkSession.builder.master("local[2]").appName("paimon-index benchmarks")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _ways(spark: SparkSession, asked: dict[str, Any]) -> dict[str, Callable[[str | None], DataFrame]]:
+    """How the rows of a condition are read, by name."""
+    table, url = f"main.db.{asked['table']}", asked["url"]
+
+    def narrowed(rows: DataFrame, where: str | None) -> DataFrame:
+        return rows if where is None else rows.where(where)
+
+    def connector(where: str | None) -> DataFrame:
+        return narrowed(spark.table(f"paimon.db.{asked['table']}"), where)
+
+    def parquet(where: str | None) -> DataFrame:
+        place = f"{asked['warehouse']}/db.db/{asked['table']}"
+        files = spark.read.schema(_SCHEMA).option("pathGlobFilter", "*.parquet")
+        return narrowed(files.option("basePath", place).parquet(f"{place}/*/bucket-0"), where)
+
+    def reader(name: Literal["auto", "rows"], where: str | None) -> DataFrame:
+        return read_table(spark, url, table, where=where, columns=_COLUMNS, reader=name)
+
+    def source(where: str | None) -> DataFrame:
+        needed = [*_COLUMNS, *(name for name in _OTHERS if name in (where or ""))]
+        options = {"url": url, "time_zone": _ZONE, "columns": ", ".join(needed)}
+        reading = spark.read.format("paimon_index").options(**options)
+        return narrowed((reading if where is None else reading.option("prune", where)).load(table), where)
+
+    ways: dict[str, Callable[[str | None], DataFrame]] = (
+        {} if asked["connector"] is None else {"connector": connector}
+    )
+    return ways | {
+        "parquet": parquet,
+        "auto": partial(reader, "auto"),
+        "rows": partial(reader, "rows"),
+        "data source": source,
+    }
+
+
+if __name__ == "__main__":
+    main()

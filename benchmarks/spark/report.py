@@ -1,0 +1,95 @@
+"""Medians of what was measured, as Markdown."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+WAYS: Final = {
+    "connector": "connector",
+    "parquet": "plain Parquet",
+    "auto": 'read_table, "auto"',
+    "rows": 'read_table, "rows"',
+    "data source": "data source",
+}
+"""Names of the ways of reading as they are measured, and as they are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One query, read once in one way.
+
+    Attributes:
+        query: its name.
+        way: one of :data:`WAYS`.
+        rows: that it found.
+        seconds: until its rows were there.
+        processor_seconds: of Spark, its Python and the service.
+        read_bytes: by those processes that read the files.
+    """
+
+    query: str
+    way: str
+    rows: int
+    seconds: float
+    processor_seconds: float
+    read_bytes: int
+
+
+def tables(measured: Sequence[Measurement], kept: Mapping[str, int], files: int) -> str:
+    """A table of medians, and one of how they compare with the connector's, if that was measured."""
+    groups: dict[tuple[str, str], list[Measurement]] = defaultdict(list)
+    for each in measured:
+        groups[each.query, each.way].append(each)
+    ways = [way for way in WAYS if any(way == other for _, other in groups)]
+    heads = ["query", "rows", "files", *(WAYS[way] for way in ways)]
+    lines = ["Milliseconds / milliseconds of processors / MB read:", "", *_head(heads)]
+    for query, count in kept.items():
+        found = groups[query, ways[0]][0].rows
+        cells = [query, f"{found:,}", f"{files} → {count}"]
+        cells += [_cell(groups[query, way]) for way in ways]
+        lines.append(f"| {' | '.join(cells)} |")
+    if "connector" in ways:
+        ours = [way for way in ways if way not in ("connector", "parquet")]
+        lines += [
+            "",
+            "Connector / ours, time and time of processors; above 1 the connector takes longer:",
+            "",
+        ]
+        lines += _head(["query", *(WAYS[way] for way in ours), "fastest of ours"])
+        for query in kept:
+            lines.append(f"| {query} | {' | '.join(_ratios(groups, query, ours))} |")
+    return "\n".join(lines) + "\n"
+
+
+def _head(names: Sequence[str]) -> list[str]:
+    return [f"| {' | '.join(names)} |", f"| --- |{' ---: |' * (len(names) - 1)}"]
+
+
+def _cell(runs: Sequence[Measurement]) -> str:
+    seconds, processors, read = _medians(runs)
+    return f"{seconds * 1e3:,.0f} / {processors * 1e3:,.0f} / {read / 1e6:,.1f}"
+
+
+def _medians(runs: Sequence[Measurement]) -> tuple[float, float, float]:
+    return (
+        median(run.seconds for run in runs),
+        median(run.processor_seconds for run in runs),
+        median(run.read_bytes for run in runs),
+    )
+
+
+def _ratios(
+    groups: Mapping[tuple[str, str], Sequence[Measurement]], query: str, ways: Sequence[str]
+) -> Iterator[str]:
+    theirs = _medians(groups[query, "connector"])
+    found = {way: _medians(groups[query, way]) for way in ways}
+    for way in ways:
+        yield f"{theirs[0] / found[way][0]:.2f} / {theirs[1] / found[way][1]:.2f}"
+    fastest = min(ways, key=lambda way: found[way][0])
+    yield f"{WAYS[fastest]}: {theirs[0] / found[fastest][0]:.2f}"

@@ -1,0 +1,204 @@
+"""The data source ``paimon_index``: what a plan keeps of a table, by Spark's Python data source API.
+
+Spark makes the source in a Python process beside the driver, which has no session: it asks the service, once
+for each ``load``, and what was answered is pickled into everything that Spark does with the source later.
+There is no ``pushFilters``: Spark keeps filters that were pushed once for later scans of the same DataFrame.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import cloudpickle
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructField, StructType
+
+from paimon_index.client import Client
+from paimon_index.errors import PaimonIndexError, UndecidedConditionError
+from paimon_index.spark import source_tasks, worker
+from paimon_index.spark.column_types import char_length
+from paimon_index.spark.questions import ask, needed, resolved
+from paimon_index.spark.refusals import check_change, check_scan, refuse, type_of
+from paimon_index.spark.row_tasks import arrow_type, bytes_of_task, dealt, rows_of, task_sizes
+from paimon_index.spark.source_options import SourceOptions, may_need_zone
+from paimon_index.spark.source_tasks import PlannedSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from paimon_index.catalog import SchemaColumn
+    from paimon_index.spark.questions import Scan
+    from paimon_index.spark.source_tasks import FileShape, FileTask
+
+
+def register(spark: SparkSession) -> None:
+    """Makes the source known to a session by the name ``paimon_index``.
+
+    Args:
+        spark: a classic session (not Spark Connect) of Spark 4.
+    """
+    sizes = {"task_sizes": task_sizes(spark)}
+    spark.dataSource.register(type(PaimonIndexSource.__name__, (PaimonIndexSource,), sizes))
+
+
+class PaimonIndexSource(DataSource):  # type: ignore[misc] # pyspark's types are not read
+    """A table, or what a condition leaves of it.
+
+    Attributes:
+        task_sizes: about how many bytes one task reads at most, and how many tasks run side by side.
+
+    Args:
+        options: see :class:`SourceOptions`.
+    """
+
+    task_sizes: ClassVar[tuple[int, int]] = (128 << 20, 1)
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        with _one_sentence():
+            self._options = SourceOptions.of(options)
+        self._planned: tuple[Any, ...] | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        """What stands behind USING."""
+        return PlannedSource.name()
+
+    def schema(self) -> StructType:
+        """Columns of the table; the service is asked for the plan here."""
+        with _one_sentence():
+            scan = _scan(self._options)
+            columns = _columns(scan, self._options.columns)
+            fields = StructType([_field(scan, column) for column in columns])
+            files = list(_files(scan))
+            self._planned = (
+                dealt(files, bytes_of_task(files, *self.task_sizes)) if files else [],
+                {
+                    number: _shape(scan, number, columns)
+                    for number in scan.files.column("schema_id").unique().to_pylist()
+                },
+                pa.schema([(field.name, arrow_type(field.dataType)) for field in fields]),
+                [char_length(column.type) for column in columns],
+            )
+            worker.forget_zip_finders()
+            return fields
+
+    def reader(self, schema: StructType) -> NoReturn:  # noqa: ARG002 - Spark's
+        """Spark comes here only where it was given a schema, so that it did not ask for one.
+
+        Raises:
+            ValueError: always.
+        """
+        with _one_sentence():
+            raise ValueError("paimon_index takes no schema: the table has one, and option columns chooses")
+
+    def __reduce_ex__(self, protocol: Any) -> Any:  # noqa: ANN401 - pickle's
+        """Once planned, only what reading takes: not the token, and nothing that needs this package."""
+        if self._planned is None:
+            return super().__reduce_ex__(protocol)
+        for module in (worker, source_tasks):
+            cloudpickle.register_pickle_by_value(module)
+        return PlannedSource, self._planned
+
+
+@contextmanager
+def _one_sentence() -> Iterator[None]:
+    """What we raise is told without the stack of the process that Spark made for us.
+
+    The setting is for this process, which ends with the exception.
+    """
+    try:
+        yield
+    except (PaimonIndexError, ValueError):
+        os.environ["SPARK_HIDE_TRACEBACK"] = "1"
+        raise
+
+
+def _scan(options: SourceOptions) -> Scan:
+    """Asks the service.
+
+    Raises:
+        PaimonIndexError: it does not answer well, or rows might not be those that are wanted.
+        ValueError: the time zone is missing.
+    """
+    condition = options.condition
+    with Client(options.url, token=options.token) as client:
+        scan = ask(
+            client,
+            options.path,
+            condition,
+            time_zone=options.time_zone,
+            snapshot_id=options.snapshot_id,
+            reader="auto" if condition is None else "rows",
+        )
+    check_scan(scan)
+    if scan.files.num_rows and not pc.all(scan.files.column("raw_convertible")).as_py():
+        refuse(scan.table, "its files have to be merged by key, which paimon_index.spark.read_table does")
+    if condition is not None and options.time_zone is None:
+        _check_zone(scan, condition)
+    if options.where is not None:
+        _check_decided(scan, options.where)
+    return scan
+
+
+def _check_zone(scan: Scan, condition: str) -> None:
+    """States that a condition means the same in every time zone."""
+    if may_need_zone(scan.schema, needed(scan.schema, condition, ())):
+        raise ValueError(
+            "the condition names columns of dates or times: set option time_zone of paimon_index to the time "
+            "zone in which it is meant, such as that of the session (spark.sql.session.timeZone)"
+        )
+
+
+def _check_decided(scan: Scan, where: str) -> None:
+    """States that all rows of the plan meet the condition."""
+    undecided = pc.sum(scan.files.column("residual")).as_py()
+    if undecided:
+        table = f"{scan.table.database}.{scan.table.table}"
+        raise UndecidedConditionError(
+            f"indexes and statistics of {table} cannot tell which rows of {undecided} files meet {where}: "
+            f"either set option prune instead of where, which leaves out what cannot meet it, and put the "
+            f"condition into the query, too; or use paimon_index.spark.read_table"
+        )
+
+
+def _columns(scan: Scan, names: Sequence[str] | None) -> list[SchemaColumn]:
+    """Those with these names, or all."""
+    by_name = {column.name: column for column in scan.schema.fields}
+    return [by_name[resolved(scan.schema, name)] for name in (by_name if names is None else names)]
+
+
+def _field(scan: Scan, column: SchemaColumn) -> StructField:
+    length = char_length(column.type)
+    metadata = None if length is None else {"__CHAR_VARCHAR_TYPE_STRING": f"char({length})"}
+    return StructField(column.name, type_of(scan.table, column), metadata=metadata)
+
+
+def _files(scan: Scan) -> Iterator[tuple[FileTask, int]]:
+    for number in scan.files.column("schema_id").unique().to_pylist():
+        files = scan.files.filter(pc.equal(scan.files.column("schema_id"), number))
+        for rows, size in rows_of(scan, files):
+            yield (number, rows), size
+
+
+def _shape(scan: Scan, schema_id: int, columns: list[SchemaColumn]) -> FileShape:
+    """How files of a schema give the columns, which are found by their field id."""
+    in_file = {column.id: column for column in scan.file_schemas[schema_id].fields}
+    names: list[str | None] = []
+    read: dict[str, SchemaColumn] = {}
+    for column in columns:
+        old = in_file.get(column.id)
+        names.append(None if old is None else old.name)
+        if old is not None:
+            check_change(scan.table, old, column)
+            read[old.name] = old
+    if not read:  # the rows still count
+        some = next(iter(in_file.values()))
+        read[some.name] = some
+    fields = [(old.name, arrow_type(type_of(scan.table, old))) for old in read.values()]
+    return pa.schema(fields), tuple(names)

@@ -1,0 +1,110 @@
+"""What the data source runs in Spark's Python workers: files of one task, in the columns of the table.
+
+Pickled by value together with :mod:`paimon_index.spark.worker`, so that workers need pyspark and pyarrow, and
+nothing of this package. Neither does the process in which Spark plans a query, where importing it would take
+a part of each query's time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+from pyarrow import compute as pc
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from paimon_index.spark.worker import forget_zip_finders, read_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pyspark.sql.types import StructType
+
+    from paimon_index.spark.worker import FileRows
+
+FileShape: TypeAlias = "tuple[pa.Schema, tuple[str | None, ...]]"
+"""Columns that are read of a file, in the file's types; and for each column of the table its name there, or
+None where the file has none."""
+
+FileTask: TypeAlias = "tuple[int, FileRows]"
+"""Number of a shape, and the rows of a file."""
+
+
+class PlannedSource(DataSource):  # type: ignore[misc] # pyspark's types are not read
+    """A source whose plan is made; this is what Spark keeps of ``PaimonIndexSource``.
+
+    Args:
+        tasks: files of each task.
+        shapes: of files, by their number.
+        schema: columns that Spark is given.
+        char_lengths: for each column the length of its CHAR type, or None.
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[Sequence[FileTask]],
+        shapes: Mapping[int, FileShape],
+        schema: pa.Schema,
+        char_lengths: Sequence[int | None],
+    ) -> None:
+        super().__init__({})
+        self._tasks = tasks
+        self._arguments = (shapes, schema, char_lengths)
+
+    @classmethod
+    def name(cls) -> str:
+        """What stands behind USING."""
+        return "paimon_index"
+
+    def reader(self, schema: StructType) -> FilesReader:  # noqa: ARG002 - it is that of the plan
+        """What reads the files; Spark sends the source along with every task, which needs only its own."""
+        tasks, self._tasks = self._tasks, ()
+        forget_zip_finders()
+        return FilesReader(tasks, *self._arguments)
+
+
+class FilesReader(DataSourceReader):  # type: ignore[misc] # pyspark's types are not read
+    """Reads the files of a plan; the arguments are those of :class:`PlannedSource`."""
+
+    def __init__(
+        self,
+        tasks: Sequence[Sequence[FileTask]],
+        shapes: Mapping[int, FileShape],
+        schema: pa.Schema,
+        char_lengths: Sequence[int | None],
+    ) -> None:
+        self._tasks = tasks
+        self._shapes = shapes
+        self._schema = schema
+        self._char_lengths = char_lengths
+
+    def partitions(self) -> list[InputPartition]:
+        """The tasks."""
+        return [InputPartition(files) for files in self._tasks]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """The rows of one task; Spark asks for None where there are no tasks."""
+        for shape, file in partition.value if partition is not None else ():
+            in_file, names = self._shapes[shape]
+            for batch in read_file(file, in_file):
+                columns = [
+                    pa.nulls(batch.num_rows, field.type)
+                    if name is None
+                    else _converted(batch.column(name), field.type, length)
+                    for field, name, length in zip(self._schema, names, self._char_lengths, strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        forget_zip_finders()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the tasks: each is sent its own only."""
+        return {**self.__dict__, "_tasks": ()}
+
+
+def _converted(column: pa.Array, wanted: pa.DataType, char_length: int | None) -> pa.Array:
+    """Values in the table's type; only changes come here that lose nothing, or round as Java does."""
+    if column.type != wanted:
+        column = pc.cast(column, wanted, safe=False)
+    if char_length is not None:
+        column = pc.utf8_rpad(column, char_length)
+    return column
