@@ -39,12 +39,20 @@ _STATUS = re.compile(r"non-2xx status code: (\d{3})")
 _CODE = re.compile(r"<Code>([A-Za-z][A-Za-z0-9_.-]{0,63})</Code>")
 _BROKEN_OFF: Final = "HTTP error: "
 _TIMED_OUT: Final = "TimedOut"
+_CLOSED: Final = "IncompleteMessage"
+
+_TRIES: Final = 2
+"""Of a call whose connection was closed before any answer: servers close those that were idle for long just
+when they are used again. Libraries in Python ask once more without a word."""
 
 _JUDGED_ELSEWHERE: Final = frozenset({301, 307, 400})
 """A bucket of another region, or a signature that the store does not take: s3fs may know better."""
 
 _MOST_IDLE: Final = 1000
 """Connections that are kept open, more than there are threads that ask."""
+
+_IDLE_SECONDS: Final = 15
+"""How long they are, less than the 20 s after which Amazon's servers close them."""
 
 _FRESH_SECONDS: Final = 60
 """How long credentials that expire are used before botocore is asked again, which renews them."""
@@ -131,13 +139,17 @@ class ObjectReads:
         store = self._store or await self._open()
         if store is None:
             return None
-        try:
-            return memoryview(await obstore.get_range_async(store, key, start=start, end=end))
-        except ValueError:
-            # A key that obstore has no way to ask for.
-            return None
-        except BaseError as error:
-            said = str(error)
+        said = ""
+        for _ in range(_TRIES):
+            try:
+                return memoryview(await obstore.get_range_async(store, key, start=start, end=end))
+            except ValueError:
+                # A key that obstore has no way to ask for.
+                return None
+            except BaseError as error:
+                said = str(error)
+            if _CLOSED not in said:
+                break
         status = _STATUS.search(said)
         if status is not None:
             number = int(status.group(1))
@@ -178,6 +190,7 @@ class ObjectReads:
             "read_timeout": stall,
             "timeout": dt.timedelta(days=1),
             "pool_max_idle_per_host": str(_MOST_IDLE),
+            "pool_idle_timeout": dt.timedelta(seconds=_IDLE_SECONDS),
         }
         authority = self.filesystem.session.get_config_variable("ca_bundle")
         if authority:
