@@ -5,8 +5,8 @@ that decide about them, which know the partition's hash indexes: a key that is t
 rows are shuffled by bucket and sorted, and each bucket's task writes data files of level 0 and the bucket's
 hash index. The driver commits all of it (``APPEND``).
 
-Where another commit has added rows to one of these buckets meanwhile, or keys to one of these partitions, all of
-it is done again on top of that.
+Where another commit has added rows to one of these buckets meanwhile, or keys to one of these partitions,
+all of it is done again on top of that.
 """
 
 from __future__ import annotations
@@ -149,8 +149,8 @@ def rows_from_files(
         spark: the session.
         table: the table.
         paths: as Spark takes them.
-        data_format: as Spark calls it. Of formats without types, such as ``csv`` and ``json``, columns are read
-            in the table's types; a value that has not its type is an error.
+        data_format: as Spark calls it. Of formats without types, such as ``csv`` and ``json``, columns are
+            read in the table's types; a value that has not its type is an error.
         options: of Spark's reader, such as ``header``.
         row_kind_column: as of :func:`upsert`.
 
@@ -166,7 +166,7 @@ def rows_from_files(
 
 def _parallelism(spark: SparkSession) -> int:
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-    return max(spark.sparkContext.defaultParallelism, partitions)
+    return max(int(spark.sparkContext.defaultParallelism), partitions)
 
 
 @dataclass(frozen=True, slots=True)

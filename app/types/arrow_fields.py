@@ -29,8 +29,8 @@ def field_values(array: pa.Array, data_type: DataType) -> FieldValues:
     """An array as one field of rows.
 
     Args:
-        array: bool, integers, float, double, decimal128 of the type's scale, string, binary, date32, time32 or
-            timestamps, as the type needs it; with or without nulls.
+        array: bool, integers, float, double, decimal128 of the type's scale, string, binary, date32, time32
+            or timestamps, as the type needs it; with or without nulls.
         data_type: a type that has values.
     """
     return FieldValues(data_type, _values(array, data_type), np.asarray(array.is_null()))

@@ -55,6 +55,7 @@ def serve(spark: SparkSession, request: dict[str, Any]) -> dict[str, Any]:
     job = getattr(jobs, request["job"])
     try:
         arguments = request["arguments"]
+        report: Any
         if job is jobs.upsert:
             report = upsert(spark, table, **arguments)
         elif job is jobs.drop_index:

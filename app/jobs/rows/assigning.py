@@ -17,7 +17,6 @@ import pyarrow as pa
 from app.bucket_index import AssignerOptions, HashBucketAssigner, KeyBatch, PartitionIndex, hash_index
 from app.jobs.rows.preparing import BUCKET, CHANNEL, HASH, PARTITION, SLOT, values_schema
 from app.options.dynamic_buckets import DynamicBucketOptions
-from app.table.paths import TablePaths
 from app.types.index_files import HASH as HASH_INDEX
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from app.jobs.job_table import Place
     from app.jobs.rows.target import Target
     from app.table.manifests.index_manifest import IndexEntry
+    from app.table.paths import TablePaths
     from app.types.index_files import IndexFileMeta
 
 _ARITY_BYTES: Final = 4

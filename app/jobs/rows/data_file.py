@@ -25,6 +25,7 @@ from app.types.binary_row.row import serialize_row
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from app.building import BuiltIndex
     from app.file_index.table_options import FileIndexOptions
     from app.jobs.rows.target import Target
     from app.options.data_files import DataFileOptions
@@ -120,7 +121,7 @@ class DataFileWriter:
     @property
     def is_full(self) -> bool:
         """Whether the file has grown as large as the table wants files to be."""
-        return self._sink.tell() >= self.layout.options.target_bytes
+        return int(self._sink.tell()) >= self.layout.options.target_bytes
 
     def write(self, values: Sequence[pa.Array], kinds: pa.Array | None) -> None:
         """Writes rows.
@@ -168,7 +169,8 @@ class DataFileWriter:
         content = self._sink.getvalue().to_pybytes()
         written = [self.path]
         self._create(self.path, content)
-        embedded, extra_files = None, ()
+        embedded: bytes | None = None
+        extra_files: tuple[str, ...] = ()
         if self.layout.indexes.indexes:
             index = self._index()
             if index.in_manifest:
@@ -232,7 +234,7 @@ class DataFileWriter:
                 values = values_under(values, key, column=column, first_row=self.row_count)
             self._indexed.setdefault(name, []).append(values)
 
-    def _index(self):
+    def _index(self) -> BuiltIndex:
         try:
             return build(
                 {name: pa.chunked_array(parts) for name, parts in self._indexed.items()}, self.layout.indexes

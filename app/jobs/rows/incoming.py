@@ -118,8 +118,8 @@ def fitted(rows: DataFrame, target: Target, kind_column: str | None = None) -> D
         found = given[column.name]
         if not _keeps_values(found.simpleString(), wanted.dataType.simpleString()):
             raise RequestError(
-                f"column {column.name!r} is {column.type}, and {found.simpleString()} does not fit it: cast the "
-                f"rows to {wanted.dataType.simpleString()}"
+                f"column {column.name!r} is {column.type}, and {found.simpleString()} does not fit it: cast "
+                f"the rows to {wanted.dataType.simpleString()}"
             )
         value = functions.col(_quoted(column.name)).cast(wanted.dataType)
         columns.append(_padded(value, column.type).alias(f"c{at}"))
@@ -133,7 +133,7 @@ def fitted(rows: DataFrame, target: Target, kind_column: str | None = None) -> D
 
 def _keeps_values(found: str, wanted: str) -> bool:
     """Whether Spark's cast from one type to another, as Spark writes them, keeps every value."""
-    if found == wanted or found == "void":
+    if found in (wanted, "void"):
         return True
     if found in _INTEGERS and wanted in _INTEGERS:
         return _INTEGERS.index(found) <= _INTEGERS.index(wanted)

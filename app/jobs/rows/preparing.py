@@ -36,8 +36,10 @@ from app.types.data_types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from numpy.typing import NDArray
     from pyspark.sql.types import StructType
 
+    from app.bucket_index import Hashes
     from app.jobs.rows.target import Target
     from app.types import DataField
 
@@ -75,7 +77,7 @@ class Preparation:
             if batch.num_rows:
                 yield self._prepared(batch, slots)
 
-    def _prepared(self, batch: pa.RecordBatch, slots: np.ndarray) -> pa.RecordBatch:
+    def _prepared(self, batch: pa.RecordBatch, slots: NDArray[np.int32]) -> pa.RecordBatch:
         fields, count = self.target.schema.fields, batch.num_rows
         values = [self._checked(batch.column(at), column) for at, column in enumerate(fields)]
         found = {f"c{at}": array for at, array in enumerate(values)}
@@ -171,10 +173,11 @@ def slots_of(channels: int) -> list[int]:
     return [slots[channel] for channel in range(channels)]
 
 
-def _row_hashes(partitions: pa.BinaryArray) -> np.ndarray:
+def _row_hashes(partitions: pa.BinaryArray) -> Hashes:
     coded = partitions.dictionary_encode()
-    hashes = [row_hash(row.as_py()[_ARITY_BYTES:]) for row in coded.dictionary]
-    return np.array(hashes, np.int32)[np.asarray(coded.indices)]
+    distinct = [row_hash(row.as_py()[_ARITY_BYTES:]) for row in coded.dictionary]
+    hashes: Hashes = np.array(distinct, np.int32)[np.asarray(coded.indices)]
+    return hashes
 
 
 def _kinds(texts: pa.Array) -> pa.Array:

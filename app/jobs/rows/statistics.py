@@ -1,8 +1,8 @@
 """Statistics of a new data file, collected while its rows are written.
 
 Bounds of strings are cut after as many characters as the table says: a lower bound is a prefix, an upper one
-a prefix whose last character is the next one. Bounds of a column with NaN are left out. Binaries have counts of nulls
-only, nested columns nothing.
+a prefix whose last character is replaced by the one after it. A column with NaN has no bounds, nor has one of
+binaries. Nested columns have no statistics at all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table that rows are written to, as tasks know it, and whether they can be written just as the engine would.
+"""The table that rows are written to, as tasks know it, and whether the job can write it as the engine does.
 
 What is not written here is refused before any work is done, with a message that names the engine.
 """
@@ -15,7 +15,6 @@ import orjson
 from app.bucket_index import BucketFunction
 from app.errors import UnsupportedFormatError
 from app.file_index.table_options import FileIndexOptions
-from app.jobs.job_table import Place
 from app.options.data_files import DataFileOptions
 from app.options.dynamic_buckets import DynamicBucketOptions
 from app.options.reading import OptionReader
@@ -24,7 +23,7 @@ from app.table.schema.schema import BucketMode, TableSchema
 from app.types.data_types import FLOATING_ROOTS, NESTED_ROOTS, TIMESTAMP_ROOTS, DataType, TypeRoot
 
 if TYPE_CHECKING:
-    from app.jobs.job_table import JobTable
+    from app.jobs.job_table import JobTable, Place
     from app.planning.version.version import Version
     from app.types import DataField
 
@@ -131,13 +130,8 @@ def _schema(document: bytes) -> TableSchema:
 
 
 def _check(target: Target) -> None:
-    schema = target.schema
-    options = schema.options
+    options = target.schema.options
     reader = OptionReader(options.values, given=True)
-    if schema.bucket_mode is BucketMode.CROSS_PARTITION:
-        raise _refused(target, "keys may move between partitions (the primary key lacks a partition column)")
-    if schema.bucket_mode is BucketMode.POSTPONE_MODE:
-        raise _refused(target, "buckets are postponed (bucket=-2)")
     for name, why in _SWITCHES.items():
         if reader.boolean(name, default=False):
             raise _refused(target, f"{why} ({name})")
@@ -147,22 +141,35 @@ def _check(target: Target) -> None:
     written = options.values.get("file.format", "parquet").strip().lower()
     if written != "parquet":
         raise _refused(target, f"data files are {written}, and jobs write Parquet only")
-    if schema.counts_rows:
+    if target.schema.counts_rows:
         raise _refused(target, "files count equal rows (write-mode)")
-    if schema.bucket_mode is BucketMode.HASH_FIXED:
-        if options.bucket < 1:
-            raise _refused(target, f"bucket={options.bucket}")
-        if options.bucket_function not in set(BucketFunction):
-            raise _refused(target, f"the bucket function is {options.bucket_function!r}")
-    if schema.bucket_mode is BucketMode.HASH_DYNAMIC:
-        DynamicBucketOptions.parse(options.values)
-    if schema.primary_keys:
+    _check_buckets(target)
+    if target.schema.primary_keys:
         _check_keyed(target, reader)
     elif target.has_kinds:
         raise _refused(target, "it has no primary key, so that rows cannot be deleted by key")
     _check_columns(target)
     # Wrong options are found out before any work is done.
     _ = target.file_options, target.index_options
+
+
+def _check_buckets(target: Target) -> None:
+    options = target.schema.options
+    match target.schema.bucket_mode:
+        case BucketMode.CROSS_PARTITION:
+            raise _refused(
+                target, "keys may move between partitions, as the primary key lacks a partition column"
+            )
+        case BucketMode.POSTPONE_MODE:
+            raise _refused(target, "rows wait for their bucket (bucket=-2)")
+        case BucketMode.HASH_DYNAMIC:
+            DynamicBucketOptions.parse(options.values)
+        case BucketMode.HASH_FIXED if options.bucket < 1:
+            raise _refused(target, f"bucket={options.bucket}")
+        case BucketMode.HASH_FIXED if options.bucket_function not in set(BucketFunction):
+            raise _refused(target, f"the bucket function is {options.bucket_function!r}")
+        case _:
+            pass
 
 
 def _check_keyed(target: Target, reader: OptionReader) -> None:
@@ -176,7 +183,7 @@ def _check_keyed(target: Target, reader: OptionReader) -> None:
     if engine is not MergeEngine.DEDUPLICATE:
         raise _refused(target, f"rows tell what becomes of them, and its merge engine is {engine}")
     for name in values:
-        is_filter = name in ("ignore-update-before",) or name.endswith("ignore-delete")
+        is_filter = name == "ignore-update-before" or name.endswith("ignore-delete")
         if is_filter and reader.boolean(name, default=False):
             raise _refused(target, f"rows tell what becomes of them, and the table ignores some ({name})")
 

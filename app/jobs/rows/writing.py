@@ -1,9 +1,9 @@
 """Files of new rows, bucket after bucket, from rows that Spark has sorted.
 
-Each bucket is written by one task: its data files, and its hash index where keys have dynamic buckets. Rows come
-sorted by partition, bucket, key, sequence field and order, so that the rows of one key stand together, and
-the last of them wins; the first one where the merge engine is first-row. Sequence numbers go on from those of
-the bucket's files, in the order of the files' rows.
+One task writes all of a bucket: its data files, and its hash index where keys have dynamic buckets. Rows
+come sorted by partition, bucket, key, sequence field and order, so that the rows of one key stand together,
+and the last of them wins; the first one where the merge engine is first-row. Sequence numbers go on from
+those of the bucket's files, in the order of the new files' rows.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ class BucketWriting:
         wanted, found = self.target.schema.options.bucket, self.total_buckets.get(partition)
         if found not in (None, wanted):
             raise UnsupportedFormatError(
-                f"a partition of table {self.target.name} has {found} buckets, and bucket={wanted}: overwrite "
-                f"the partition with the engine first"
+                f"a partition of table {self.target.name} has {found} buckets, and bucket={wanted}: "
+                f"overwrite the partition with the engine first"
             )
         state = self.states.get((partition, bucket), BucketState())
         maintainer = None
@@ -169,8 +169,8 @@ class _Bucket:
         repeats = self._repeats(joined)
         if target.merges_rows and repeats.any():
             raise RequestError(
-                f"the rows have a key of table {target.name} more than once, and its merge engine makes one row "
-                f"of these: merge them before, or use the engine"
+                f"the rows have a key of table {target.name} more than once, and its merge engine makes one "
+                f"row of these: merge them before, or use the engine"
             )
         if target.keeps_first:
             # The held row was written when it came.
