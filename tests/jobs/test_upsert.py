@@ -204,14 +204,9 @@ def test_values_of_every_type_come_back(jobs: Jobs, tmp_path: Path, keys: tuple[
 def test_rows_tell_what_becomes_of_them_and_a_sequence_field_orders_them(jobs: Jobs, tmp_path: Path) -> None:
     columns = {"k": "STRING NOT NULL", "at": "INT", "v": "STRING"}
     make_table(tmp_path, "t", columns, keys=("k",), options={"bucket": "2", "sequence.field": "at"})
-    values = ", ".join(
-        (
-            "('a', 5, 'new', '+I')",
-            "('a', 3, 'old', '+U')",
-            "('b', 1, 'b', '+I')",
-            "('b', 2, 'b', '-D')",
-            "('c', NULL, 'c', '+I')",
-        )
+    values = (
+        "('a', 5, 'new', '+I'), ('a', 3, 'old', '+U'), ('b', 1, 'b', '+I'), ('b', 2, 'b', '-D'), "
+        "('c', NULL, 'c', '+I')"
     )
 
     report = jobs.run(
