@@ -152,15 +152,16 @@ def test_rows_are_merged_as_those_that_the_engine_wrote(jobs: Jobs, connector: S
 
 COLUMNS = (
     "k INT NOT NULL, b BOOLEAN, i8 TINYINT, i16 SMALLINT, f FLOAT, d DOUBLE, d9 DECIMAL(9, 2), "
-    "d18 DECIMAL(18, 3), d38 DECIMAL(38, 10), vc VARCHAR(40), bin BINARY, day DATE, ts TIMESTAMP_NTZ, ltz TIMESTAMP, "
-    "a ARRAY<INT>, m MAP<STRING, BIGINT>, r STRUCT<x: INT, y: STRING>"
+    "d18 DECIMAL(18, 3), d38 DECIMAL(38, 10), vc VARCHAR(40), bin BINARY, day DATE, "
+    "ts TIMESTAMP_NTZ, ltz TIMESTAMP, a ARRAY<INT>, m MAP<STRING, BIGINT>, r STRUCT<x: INT, y: STRING>"
 )
 QUERY = """
 SELECT CAST(id AS INT) k, id % 2 = 0 b, CAST(id - 5 AS TINYINT) i8, CAST(-id AS SMALLINT) i16,
-  CAST(id / 4 AS FLOAT) f, CASE WHEN id > 0 THEN id / 8D END d, CAST(id / 4 AS DECIMAL(9, 2)) d9, CAST(-id AS DECIMAL(18, 3)) d18,
-  CAST(concat('1234567890123456789', id) AS DECIMAL(38, 10)) d38,
+  CAST(id / 4 AS FLOAT) f, CASE WHEN id > 0 THEN id / 8D END d, CAST(id / 4 AS DECIMAL(9, 2)) d9,
+  CAST(-id AS DECIMAL(18, 3)) d18, CAST(concat('1234567890123456789', id) AS DECIMAL(38, 10)) d38,
   concat('a name of more than 16 characters ', id) vc, X'00ff' bin,
-  date_add(DATE '1969-12-30', CAST(id AS INT)) day, TIMESTAMP_NTZ '1969-12-31 23:59:59.999999' ts, TIMESTAMP '2026-11-01 00:00:00.123456' ltz,
+  date_add(DATE '1969-12-30', CAST(id AS INT)) day, TIMESTAMP_NTZ '1969-12-31 23:59:59.999999' ts,
+  TIMESTAMP '2026-11-01 00:00:00.123456' ltz,
   array(CAST(id AS INT), null) a, map('a', id) m, named_struct('x', CAST(id AS INT), 'y', 'two') r
 FROM range(0, 7, 1, 1)
 UNION ALL SELECT 7, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
