@@ -157,7 +157,7 @@ COLUMNS = (
 )
 QUERY = """
 SELECT CAST(id AS INT) k, id % 2 = 0 b, CAST(id - 5 AS TINYINT) i8, CAST(-id AS SMALLINT) i16,
-  CAST(id / 4 AS FLOAT) f, CASE WHEN id > 0 THEN id / 8D END d, CAST(id / 4 AS DECIMAL(9, 2)) d9,
+  CAST((id + 1) / 4 AS FLOAT) f, CASE WHEN id > 0 THEN id / 8D END d, CAST(id / 4 AS DECIMAL(9, 2)) d9,
   CAST(-id AS DECIMAL(18, 3)) d18, CAST(concat('1234567890123456789', id) AS DECIMAL(38, 10)) d38,
   concat('a name of more than 16 characters ', id) vc, X'00ff' bin,
   date_add(DATE '1969-12-30', CAST(id AS INT)) day, TIMESTAMP_NTZ '1969-12-31 23:59:59.999999' ts,
@@ -203,6 +203,9 @@ def test_files_and_what_manifests_say_of_them_are_as_the_engine_writes_them(
     )
     told += ("min_key", "max_key", "first_row_id", "write_cols")
     (our_file,), (their_file,) = ours["files"], theirs["files"]
+    # The connector's release has bounds of binaries, which 1.4 has not.
+    for each in (our_file, their_file):
+        each["value_stats"].pop("bin")
     for member in told:
         assert our_file.get(member) == their_file.get(member), member
     for member in ("schemaId", "commitKind", "totalRecordCount", "deltaRecordCount", "nextRowId"):
