@@ -34,7 +34,7 @@ INDEXED = {
     "file-index.in-manifest-threshold": "150 b",
 }
 COLUMNS = {"p": "STRING NOT NULL", "k": "BIGINT NOT NULL", "v": "INT", "s": "STRING"}
-DYNAMIC = {
+DYNAMIC: dict[str, Any] = {
     "keys": ("p", "k"),
     "partitions": ("p",),
     "options": {"dynamic-bucket.target-row-num": "40", **INDEXED},

@@ -192,7 +192,15 @@ def test_files_and_what_manifests_say_of_them_are_as_the_engine_writes_them(
     ours, theirs = found["ours"], found["theirs"]
     assert ours["rows"] == theirs["rows"]
     assert ours["rows_sha256"] == theirs["rows_sha256"]
-    told = ("partition", "bucket", "total_buckets", "level", "row_count", "delete_row_count", "schema_id")
+    told: tuple[str, ...] = (
+        "partition",
+        "bucket",
+        "total_buckets",
+        "level",
+        "row_count",
+        "delete_row_count",
+        "schema_id",
+    )
     told += (
         "min_sequence",
         "max_sequence",
