@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 ENVIRONMENT_PREFIX = "PAIMON_INDEX_"
+_SHARE_OF_DEADLINE = 2 / 3
 RESERVED_WAREHOUSES = frozenset({"config", "cache"})
 
 _WAREHOUSE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -76,6 +77,7 @@ class Settings(BaseSettings):
     filter_literals: Positive = _LIMITS.filter_literals
     files_named: Positive = _LIMITS.files_named
     max_staleness_ms: Annotated[int, Field(ge=0)] = _LIMITS.staleness_ms
+    budget_ms: Annotated[int, Field(ge=0)] | None = None
     positions: Positive = 10_000_000
     page_size: Positive = 10_000
     page_size_max: Positive = 100_000
@@ -85,7 +87,7 @@ class Settings(BaseSettings):
     log_level: LogLevel = "info"
     metrics_token_names: bool = False
 
-    read_threads: Positive = 16
+    read_threads: Positive = 64
     read_bytes: Positive | None = None
     stall_seconds: Seconds = 3.0
     disk_cache: str | None = None
@@ -196,6 +198,14 @@ class Settings(BaseSettings):
     def limits(self) -> Limits:
         """The planner's share of the limits."""
         return Limits(self.filter_depth, self.filter_literals, self.files_named, self.max_staleness_ms)
+
+    @property
+    def plan_budget_ms(self) -> int:
+        """How long a plan whose request does not say may read index files."""
+        if self.budget_ms is not None:
+            return self.budget_ms
+        # The rest is for what else the answer takes, before its deadline.
+        return int(self.deadline_seconds * 1000 * _SHARE_OF_DEADLINE)
 
     @property
     def cache_capacities(self) -> dict[str, int | None]:

@@ -62,9 +62,9 @@ def _readers(entries: Sequence[dict[str, Any]]) -> dict[str, Callable[[], object
         "polars.read_avro": lambda: pl.read_avro(io.BytesIO(plain)),
         "polars_avro.read_avro": lambda: polars_avro.read_avro(io.BytesIO(plain)),
         "polars_avro, Arrow batches (decode_blocks)": lambda: decode_blocks(blocks, schema),
-        "the stored file to columns (Manifest.parse)": lambda: Manifest.parse(stored),
-        "the same of an ORC file": lambda: Manifest.parse(stored_orc),
-        "the same of a Parquet file": lambda: Manifest.parse(stored_parquet),
+        "the stored file to columns (Manifest.read)": lambda: Manifest.read(stored),
+        "the same of an ORC file": lambda: Manifest.read(stored_orc),
+        "the same of a Parquet file": lambda: Manifest.read(stored_parquet),
     }
 
 

@@ -41,7 +41,7 @@ def _workloads(directory: Path) -> Iterator[Workload]:  # noqa: ARG001 - suites 
     entries = entries_of(ENTRIES, _INDEX_BYTES)
     files = (write_avro(entries), write_orc(entries, MANIFEST), write_parquet(entries, MANIFEST))
     for stored_as, content in zip(FORMATS, files, strict=True):
-        yield Workload(decode_name(stored_as), ENTRIES, partial(Manifest.parse, content))
+        yield Workload(decode_name(stored_as), ENTRIES, partial(Manifest.read, content))
 
 
 def write_avro(entries: Sequence[dict[str, Any]], codec: str = "zstandard") -> bytes:

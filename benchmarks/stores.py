@@ -39,8 +39,9 @@ if TYPE_CHECKING:
 
 _DELAY_SECONDS: Final = 0.02
 _FILES: Final = 10_000
-_SIDE_FILES: Final = 1_000
-"""Fewer, since the server takes them one by one."""
+_SIDE_FILES: Final = 3_000
+"""Fewer, since the server takes so long to get them; the target is its share of 3 s for 10,000."""
+_BUDGET_MS: Final = 500
 _FILES_OF_MANIFEST: Final = 100
 _WARM_RUNS: Final = 20
 _COLD_RUNS: Final = 3
@@ -50,7 +51,7 @@ _STALE: Final = SnapshotSelector(max_staleness_ms=3_600_000)
 _COLD: Final = (
     ("no index", NO_INDEX, _FILES, Target(400)),
     ("embedded bloom filters", KEYS, _FILES, Target(800)),
-    ("bloom filters in side files", KEYS_BESIDE, _SIDE_FILES, Target(300)),
+    ("bloom filters in side files", KEYS_BESIDE, _SIDE_FILES, Target(900)),
 )
 
 
@@ -70,6 +71,8 @@ def _figures(directory: Path) -> Iterator[Figure]:
             if layout is NO_INDEX:
                 yield from _warm_figures(storage, name)
             yield from _cold_figures(storage, name, layout, count, target)
+            if layout is KEYS_BESIDE:
+                yield _budget_figure(storage, name, count)
 
 
 def _warm_figures(storage: Storage, name: str) -> Iterator[Figure]:
@@ -114,6 +117,19 @@ def _cold_figures(
                 took.append(time.perf_counter() - started)
         calls = _calls(storage) - before
     yield _figure(f"S3, first plan: {name}; {calls} calls", count, took, target)
+
+
+def _budget_figure(storage: Storage, name: str, count: int) -> Figure:
+    """Plans of a service that has read nothing, asked again until one is complete."""
+    request, took, is_complete = PlanRequest(filter="id = 5", budget_ms=_BUDGET_MS), [], False
+    with _service(storage, name) as service:
+        service.databases(WAREHOUSE)
+        while not is_complete:
+            started = time.perf_counter()
+            is_complete = service.plan(EVENTS, request).summary.complete
+            took.append(time.perf_counter() - started)
+    what = f"S3, plans with budget_ms={_BUDGET_MS} until one is complete: {name}"
+    return _figure(what, count, took, Target(600))
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import threading
 from collections import Counter
 from contextlib import contextmanager
 from enum import Enum, auto
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -40,17 +41,24 @@ class Store:
     Args:
         objects: by key.
         fault: what becomes of the request for a key, if anything; called for each request, one at a time.
+        knows_ranges: whether parts of objects can be asked for; otherwise all of one is answered.
 
     Attributes:
         asked: how often each key was asked for; listings count for the prefix.
+        signed_by: with which access key each request was signed.
+        knows_ranges: see above.
         hanging: requests that hang, or did.
         hangs: is notified of each of them.
         ends: set it to end them, without an answer.
     """
 
-    def __init__(self, objects: Mapping[str, bytes], fault: Callable[[str], Fault | None]) -> None:
+    def __init__(
+        self, objects: Mapping[str, bytes], fault: Callable[[str], Fault | None], *, knows_ranges: bool = True
+    ) -> None:
         self.objects = dict(objects)
         self.asked: Counter[str] = Counter()
+        self.signed_by: list[str] = []
+        self.knows_ranges = knows_ranges
         self.hanging = 0
         self.hangs = threading.Condition()
         self._fault = fault
@@ -104,6 +112,8 @@ class _Handler(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
         key = asked.get("prefix") or unquote(parts.path).removeprefix(f"/{BUCKET}").strip("/")
+        if signed := re.search(r"Credential=([^/]+)", self.headers.get("Authorization", "")):
+            self.store.signed_by.append(signed[1])
         match self.store.ask(key):
             case Fault.RESET:
                 self._reset()
@@ -114,7 +124,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer(503, _error("SlowDown"))
             case Fault.CUT:
                 whole = self._content(key) or b""
-                self._head(200, len(whole))
+                self._head(206 if self._range() else 200, len(whole))
                 self.wfile.write(whole[: len(whole) // 2])
                 self._reset()
             case None if "list-type" in asked:
@@ -124,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
                 if content is None:
                     self._answer(404, _error("NoSuchKey"))
                 else:
-                    self._answer(206 if "Range" in self.headers else 200, content)
+                    self._answer(206 if self._range() else 200, content)
 
     do_HEAD = do_GET  # noqa: N815 - the library's name
 
@@ -148,10 +158,19 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _content(self, key: str) -> bytes | None:
         content = self.store.objects.get(key)
+        wanted = self._range()
+        return content if content is None or wanted is None else content[wanted]
+
+    def _size(self) -> int:
+        key = unquote(urlsplit(self.path).path).removeprefix(f"/{BUCKET}").strip("/")
+        return len(self.store.objects.get(key, b""))
+
+    def _range(self) -> slice | None:
+        """The bytes that were asked for, if not all."""
         wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
-        if content is None or wanted is None:
-            return content
-        return content[int(wanted[1]) : int(wanted[2]) + 1]
+        if not self.store.knows_ranges:
+            return None
+        return None if wanted is None else slice(int(wanted[1]), int(wanted[2]) + 1)
 
     def _listing(self, prefix: str) -> bytes:
         below = {key.removeprefix(prefix): key for key in self.store.objects if key.startswith(prefix)}
@@ -170,6 +189,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _head(self, status: int, length: int) -> None:
         self.send_response(status)
         self.send_header("Content-Length", str(length))
+        if (wanted := self._range()) is not None and status == HTTPStatus.PARTIAL_CONTENT:
+            last = wanted.start + length - 1
+            self.send_header("Content-Range", f"bytes {wanted.start}-{last}/{self._size()}")
         self.end_headers()
 
     def _answer(self, status: int, content: bytes) -> None:

@@ -36,7 +36,7 @@ def indexed_files(golden: GoldenWarehouse, table: str) -> Iterator[GoldenDataFil
     """Every file of a table that has an index and is still there, of whatever version."""
     directory = golden.table(table)
     schemas = {
-        int(path.name.removeprefix("schema-")): TableSchema.parse(path.read_bytes())
+        int(path.name.removeprefix("schema-")): TableSchema.read(path.read_bytes())
         for path in (directory / "schema").glob("schema-*")
     }
     paths = {
@@ -49,7 +49,7 @@ def indexed_files(golden: GoldenWarehouse, table: str) -> Iterator[GoldenDataFil
     for path in sorted((directory / "manifest").glob("manifest-*")):
         if path.name.startswith("manifest-list-"):
             continue
-        manifest = Manifest.parse(path.read_bytes())
+        manifest = Manifest.read(path.read_bytes())
         for row in range(len(manifest.kinds)):
             meta = manifest.entry(row).file
             if meta.file_name in met or meta.file_name not in paths:

@@ -181,6 +181,13 @@ class PlanBody(PagedBody):
     uris: bool = Field(
         default=False, description="Paths are absolute URIs instead of relative to the warehouse."
     )
+    budget_ms: Count | None = Field(
+        None,
+        description="How long the plan may read index files. Files whose indexes were not loaded by then are "
+        "kept, with decision_reason not_loaded, and summary.complete is false; loading goes on, so that the "
+        "same request may leave out more later. Absent: the service's default. Without effect together with "
+        "explain or top_n, and for tables with data evolution.",
+    )
 
     def to_request(self) -> PlanRequest:
         """The planner's form."""
@@ -195,6 +202,7 @@ class PlanBody(PagedBody):
             explain=self.explain,
             time_zone=self.time_zone,
             uris=self.uris,
+            budget_ms=self.budget_ms,
         )
 
 

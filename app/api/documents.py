@@ -125,6 +125,10 @@ class Summary(Document):
     rows_selected: int
     bytes_total: int
     bytes_kept: int
+    complete: bool = Field(
+        description="False if budget_ms was used up before every index was asked: a later plan may keep "
+        "fewer files."
+    )
 
 
 class PlanAnswer(Document):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -51,11 +52,17 @@ def _plan_page(
 ) -> JsonMembers:
     started = time.perf_counter()
     kept = len(plan.files)
+    # Another plan of the version may have loaded more indexes and skip more files, so pages of kept files go
+    # on with the number of a file. Plans with explanations are always complete.
+    here = window if explain else replace(window, offset=plan.files.place_from(window.offset))
     rows = chain.from_iterable(
-        each.cast(pa.large_binary()).to_pylist() for each in plan_rows(plan, form, window.offset)
+        each.cast(pa.large_binary()).to_pylist() for each in plan_rows(plan, form, here.offset)
     )
-    page = window.take(kept + len(plan.skipped_files), rows)
-    kept_here = max(0, kept - window.offset)
+    page = here.take(kept + len(plan.skipped_files), rows)
+    kept_here = max(0, kept - here.offset)
+    following = page.next_offset
+    if following is not None and not explain:
+        following = int(plan.files.numbers[following])
     answer: JsonMembers = {
         "snapshot_id": plan.snapshot_id,
         "schema_id": plan.schema_id,
@@ -69,7 +76,7 @@ def _plan_page(
         "warnings": plan.warnings,
         "unknown_files": plan.unknown_files,
         "timings_ms": rounded(timings),
-        "next_page_token": token(page.next_offset),
+        "next_page_token": token(following),
     }
 
 

@@ -8,7 +8,7 @@ offset  bytes  meaning
 0       1      version of this layout
 1       8      snapshot id, big endian; -1 for a table without snapshots
 9       8      schema id
-17      8      entries that earlier pages held
+17      8      entries that earlier pages held; of plans, number of the first file of the next page
 25      16     digest of the version's identity, see :class:`VersionKey`
 41      16     digest of all of this and of the request
 ======  =====  ==================================================================
@@ -96,7 +96,7 @@ class Window:
     """The share of an answer that goes into one page.
 
     Attributes:
-        offset: entries that earlier pages held.
+        offset: entries that earlier pages held; of plans, number of the first file that may be in this one.
         size: most entries in this page.
         max_bytes: of JSON after which the page ends early; a single larger entry still goes out.
     """

@@ -1,7 +1,7 @@
 """``POST .../plan``: which files, and which of their rows, does a query read?"""
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Depends
 from starlette.requests import Request
@@ -19,8 +19,11 @@ from app.api.plan_batches import plan_batches
 from app.api.plan_lines import plan_lines
 from app.api.runtime import Shared
 from app.api.selections import SelectionEncoding
-from app.api.versioned import Question
+from app.api.versioned import Passing, Question
+from app.planning.plan.answers import Plan
 from app.planning.version.version import Version
+
+Found = TypeVar("Found")
 
 router = APIRouter(tags=["planning"])
 
@@ -43,16 +46,21 @@ async def plan(
     wanted = body.to_request()
     form = SelectionEncoding(wanted.selection, runtime.settings.positions)
 
-    def page(version: Version, window: Window, token: NextToken) -> JsonMembers:
-        answer = runtime.service.plan_version(version, wanted)
-        return encode_plan(answer, window, form, token, explain=wanted.explain)
+    def planned(version: Version) -> Plan:
+        return runtime.service.plan_version(version, wanted, runtime.settings.plan_budget_ms)
 
-    def lines(version: Version) -> Iterator[bytes]:
-        return plan_lines(runtime.service.plan_version(version, wanted), form, explain=wanted.explain)
+    def page(version: Version, window: Window, token: NextToken) -> JsonMembers | Passing[JsonMembers]:
+        answer = planned(version)
+        return tagged(answer, encode_plan(answer, window, form, token, explain=wanted.explain))
 
-    def batches(version: Version) -> Iterator[bytes]:
-        answer = runtime.service.plan_version(version, wanted)
-        return plan_batches(answer, version.schema.partition_fields, form, explain=wanted.explain)
+    def lines(version: Version) -> Iterator[bytes] | Passing[Iterator[bytes]]:
+        answer = planned(version)
+        return tagged(answer, plan_lines(answer, form, explain=wanted.explain))
+
+    def batches(version: Version) -> Iterator[bytes] | Passing[Iterator[bytes]]:
+        answer = planned(version)
+        fields = version.schema.partition_fields
+        return tagged(answer, plan_batches(answer, fields, form, explain=wanted.explain))
 
     match preferred_format(",".join(request.headers.getlist("accept"))):
         case PlanFormat.JSON:
@@ -61,3 +69,8 @@ async def plan(
             return await runtime.run(lambda: question.stream(media_type, lines))
         case PlanFormat.ARROW as media_type:
             return await runtime.run(lambda: question.stream(media_type, batches))
+
+
+def tagged(plan: Plan, answer: Found) -> Found | Passing[Found]:
+    """The answer, which may be given again for as long as the version lasts if the plan is complete."""
+    return answer if plan.summary.complete else Passing(answer)

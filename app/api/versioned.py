@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pydantic import BaseModel
 from starlette.responses import Response
@@ -29,11 +29,20 @@ if TYPE_CHECKING:
     from app.planning.request.requests import TableRef
     from app.planning.version.version import Version
 
+Found = TypeVar("Found")
+
 _PAGE_MEMBERS = {"page_size", "page_token"}
-# Which page, and how new; neither changes what the answer about a version is.
-_BESIDE_THE_QUESTION = _PAGE_MEMBERS | {"max_staleness_ms"}
+# Which page, how new, and how long to wait; none of them changes what the answer about a version is.
+_BESIDE_THE_QUESTION = _PAGE_MEMBERS | {"max_staleness_ms", "budget_ms"}
 _TAG = re.compile(r'(?:W/)?("[^"]*")')
 _RELEASE = __version__.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Passing(Generic[Found]):
+    """An answer that may be another one in a moment, though the version is the same: it gets no tag."""
+
+    answer: Found
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +65,9 @@ class Question:
     if_none_match: Sequence[str] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
 
-    def answer(self, compute: Callable[[Version, Window, NextToken], JsonMembers]) -> Response:
+    def answer(
+        self, compute: Callable[[Version, Window, NextToken], JsonMembers | Passing[JsonMembers]]
+    ) -> Response:
         """The JSON answer: what ``compute`` gives for the version and the page, or 304 without asking it.
 
         Raises:
@@ -73,7 +84,7 @@ class Question:
             return None if offset is None else PageToken(key, offset).write(request)
 
         def write(headers: Mapping[str, str]) -> Response:
-            entry = compute(version, window, next_token)
+            headers, entry = _untagged(headers, compute(version, window, next_token))
             with during(Phase.ENCODE):
                 content = write_json(entry)
             return Response(content, headers=headers, media_type="application/json")
@@ -81,7 +92,9 @@ class Question:
         tag = digest(key.identity, request, repr(window).encode(), _RELEASE)
         return self._unless_known(version, tag, write)
 
-    def stream(self, media_type: str, compute: Callable[[Version], Iterator[bytes]]) -> Response:
+    def stream(
+        self, media_type: str, compute: Callable[[Version], Iterator[bytes] | Passing[Iterator[bytes]]]
+    ) -> Response:
         """The whole answer in pieces: what ``compute`` gives for the version, or 304 without asking it.
 
         Raises:
@@ -95,7 +108,8 @@ class Question:
         version = self._resolve(self.body.selector())
 
         def write(headers: Mapping[str, str]) -> Response:
-            return PieceStream(self.runtime, compute(version), media_type=media_type, headers=headers)
+            headers, pieces = _untagged(headers, compute(version))
+            return PieceStream(self.runtime, pieces, media_type=media_type, headers=headers)
 
         tag = digest(_key(version).identity, self._digest(), media_type.encode(), _RELEASE)
         return self._unless_known(version, tag, write)
@@ -152,6 +166,13 @@ class Question:
         if size > settings.page_size_max:
             raise RequestError(f"page_size is at most {settings.page_size_max}")
         return Window(offset, size, settings.page_bytes)
+
+
+def _untagged(headers: Mapping[str, str], found: Found | Passing[Found]) -> tuple[Mapping[str, str], Found]:
+    """Headers and answer; without a tag if the answer is a passing one."""
+    if not isinstance(found, Passing):
+        return headers, found
+    return {name: value for name, value in headers.items() if name != "ETag"}, found.answer
 
 
 def _key(version: Version) -> VersionKey:

@@ -69,7 +69,7 @@ def read_file(path: Path) -> bytes:
 
 def read_schema(path: Path | None) -> TableSchema | None:
     """The schema that an option names."""
-    return None if path is None else TableSchema.parse(read_file(path))
+    return None if path is None else TableSchema.read(read_file(path))
 
 
 def column_types(file: DataFile, schema: TableSchema | None, columns: Sequence[str] | None) -> ColumnTypes:

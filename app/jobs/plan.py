@@ -255,7 +255,7 @@ def _removals(table: JobTable, version: Version) -> list[bool]:
     return [
         record["_NUM_DELETED_FILES"] > 0
         for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list)
-        for record in ListedManifests.parse(
+        for record in ListedManifests.read(
             warehouse.read(f"{version.table.directory}/manifest/{name}")
         ).records
     ]

@@ -15,10 +15,8 @@ from app.errors import LimitExceededError, NotFoundError
 from app.observation import Phase, during
 from app.planning.deletions.deletions import answer_deletions
 from app.planning.keys.buckets import answer_assignment, answer_buckets, answer_lookup
-from app.planning.plan.plan_answer import PlanWarnings, answer_plan, plan_bytes, report_plan
-from app.planning.request.filters import read_filter, time_zone_warnings
+from app.planning.plans import Plans
 from app.planning.request.requests import SnapshotSelector
-from app.planning.scan.planner import Planner
 from app.planning.side_files.file_indexes import open_declared
 from app.planning.standalone.standalone import evaluate_files, inspect_file
 from app.planning.version.contents import ContentsCache
@@ -32,7 +30,6 @@ from app.storage.memory import give_memory_back
 from app.table.catalog import Catalog
 from app.table.listings import MOST_READS
 from app.table.metadata_files import TableReader
-from app.types.digest import request_digest
 from app.types.session_zone import session_zone
 
 if TYPE_CHECKING:
@@ -92,7 +89,7 @@ class IndexService:
             ByteCache("deletion_vectors", cache_bytes.deletion_vectors, _nbytes),
             ByteCache("hash_indexes", cache_bytes.hash_indexes, _nbytes),
         )
-        self._plans: ByteCache[Plan] = ByteCache("plans", cache_bytes.plans, plan_bytes)
+        self._plans = Plans(cache_bytes.plans, limits)
 
     def databases(self, warehouse: str) -> list[str]:
         """Names of the databases of a warehouse."""
@@ -175,18 +172,20 @@ class IndexService:
         """Which files a query reads, and which of their rows."""
         return self.plan_version(self.resolve(ref, request.selector), request)
 
-    def plan_version(self, version: Version, request: PlanRequest) -> Plan:
+    def plan_version(self, version: Version, request: PlanRequest, budget_ms: int | None = None) -> Plan:
         """The plan of a version that was resolved before, whatever the request's selector says.
 
-        Plans are remembered for a while, so that further pages of one cost nothing.
+        Plans are remembered for a while, so that further pages of one cost nothing. Index files that a plan
+        had no time to wait for are loaded in the background.
+
+        Args:
+            version: what is planned.
+            request: what is asked of it.
+            budget_ms: of requests that name none; None for as long as it takes.
         """
         self._check_named(request.files)
-        request = replace(request, selector=SnapshotSelector(), time_zone=self.time_zone(request.time_zone))
-        key = (version.identity, request_digest(request))
-        with second_look(version):
-            plan = self._plans.get_or_load(key, lambda: self._plan(version, request))
-        report_plan(plan)
-        return plan
+        request = replace(request, time_zone=self.time_zone(request.time_zone))
+        return self._plans.of(version, request, budget_ms)
 
     def deletions(self, ref: TableRef, request: DeletionsRequest) -> DeletionsAnswer:
         """Which rows are deleted."""
@@ -286,13 +285,14 @@ class IndexService:
         threading.Thread(target=give_memory_back, name="memory", daemon=True).start()
 
     def close(self) -> None:
-        """Ends the threads that read files."""
+        """Ends the threads that load and read files."""
+        self._plans.close()
         for warehouse in self.warehouses.values():
             warehouse.readers.close()
 
     def _caches(self) -> list[ByteCache[Any]]:
         indexes = [getattr(self._indexes, each.name) for each in fields(self._indexes)]
-        return [self._metadata, self._manifests, *indexes, self._plans]
+        return [self._metadata, self._manifests, *indexes, self._plans.cache]
 
     def _warehouse(self, name: str) -> Warehouse:
         found = self.warehouses.get(name)
@@ -307,28 +307,6 @@ class IndexService:
 
     def _table(self, ref: TableRef) -> Table:
         return self._catalog(ref.warehouse).table(ref.database, ref.table)
-
-    def _plan(self, version: Version, request: PlanRequest) -> Plan:
-        started = time.perf_counter()
-        with during(Phase.LOAD):
-            zone = self._zone(request.time_zone)
-            relation = version.relation(request.alias)
-            predicate = read_filter(request.filter, version.schema.fields, self._limits, relation, zone)
-            planner = Planner(version, request, predicate)
-            version.load()
-        loaded = time.perf_counter()
-        with during(Phase.EVALUATE):
-            state = planner.run()
-            version.keep_derived()
-            timings = {
-                "resolve": version.resolving_ms,
-                "load": (loaded - started) * 1000,
-                "evaluate": (time.perf_counter() - loaded) * 1000,
-            }
-            warnings = PlanWarnings(
-                (*time_zone_warnings(predicate), *planner.effort.warnings), planner.warnings
-            )
-            return answer_plan(version, request, state, warnings, timings)
 
     def _zone(self, named: str | None) -> SessionZone | None:
         name = self.time_zone(named)

@@ -176,8 +176,8 @@ class RangeReader:
         if self.disk is None:
             return
         for part, content in found.items():
-            # Less than was asked for may be all there is so far.
-            if len(content) == part.length:
+            # Less than was asked for is all there is of an object, and of a local file all there is so far.
+            if len(content) == part.length or not self.is_local:
                 self.disk.put(self._piece(part), content)
 
     def _piece(self, part: FileRange) -> Piece:

@@ -29,6 +29,9 @@ DEFAULT_BYTES = 256 << 20
 
 _CORES = threading.BoundedSemaphore(os.cpu_count() or 1)
 
+_MOST_ON_DISK = 16
+"""Threads that read from a disk for one request; only object stores answer more of them sooner."""
+
 _FEWEST_ALONE = 8
 """Loads that are judged together at least: memory for the first of them may have to come from the system."""
 
@@ -48,7 +51,7 @@ class Readers:
 
     def __init__(
         self,
-        threads: int = 16,
+        threads: int = 64,
         bytes_in_flight: int = DEFAULT_BYTES,
         decoding: DecodingMemory | None = None,
     ) -> None:
@@ -103,7 +106,8 @@ class Readers:
                 waiting.clear()
 
         def call_helpers() -> None:
-            wanted = min(self._threads - 1, len(waiting))
+            most = min(self._threads, _MOST_ON_DISK) if alone_seconds else self._threads
+            wanted = min(most - 1, len(waiting))
             helpers.extend(self._pool.submit(copy_context().run, help_out) for _ in range(wanted))
 
         started = time.perf_counter()

@@ -1,7 +1,7 @@
 """Tables on disk: which versions there are, what files a version has, and what is known of them.
 
-Decoders take bytes (``TableSchema.parse``, ``Snapshot.parse``, ``ManifestList.parse``, ``Manifest.parse``,
-``IndexManifest.parse``); only :class:`Table`, :class:`Catalog` and what they are made of read files.
+Decoders take bytes (``TableSchema.read``, ``Snapshot.read``, ``ManifestList.read``, ``Manifest.read``,
+``IndexManifest.read``); only :class:`Table`, :class:`Catalog` and what they are made of read files.
 """
 
 from app.table.catalog import Catalog

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from app.errors import CorruptMetadataError, FileMissingError, SnapshotExpiredError
 from app.storage.memory import give_memory_back
+from app.table.decoding import decode, report_undecodable
 from app.table.records.expansion import asking
-from app.table.references import decode, report_undecodable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence

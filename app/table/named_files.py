@@ -23,8 +23,8 @@ import threading
 from typing import TYPE_CHECKING, Final
 
 from app.errors import CorruptMetadataError, FileMissingError, SnapshotExpiredError
+from app.table.decoding import decode
 from app.table.manifests.index_manifest import IndexManifest
-from app.table.references import decode
 from app.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class NamedFiles:
     def _read_version(self, path: str) -> Snapshot | None:
         """A snapshot, tag or changelog; None if it is not there any more."""
         try:
-            return decode(path, self._maintenance.warehouse.read(path), Snapshot.parse)
+            return decode(path, self._maintenance.warehouse.read(path), Snapshot.read)
         except FileMissingError:
             return None
 
@@ -155,7 +155,7 @@ class NamedFiles:
                     ) from error
             return
         with self._readers.core():
-            files = [entry.file for entry in decode(path, content, IndexManifest.parse).entries]
+            files = [entry.file for entry in decode(path, content, IndexManifest.read).entries]
         with self._lock:
             self._index_files.update(file.file_name for file in files)
             self._index_files.update(

@@ -22,8 +22,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from app.errors import FileMissingError, PaimonIndexError, RequestError
+from app.table.decoding import decode
 from app.table.named_files import NamedFiles
-from app.table.references import References, decode
+from app.table.references import References
 from app.table.schema.partition import escape
 from app.table.schema.schema import TableSchema
 
@@ -193,7 +194,7 @@ class OrphanFiles:
         what = f"table {self._table.database}.{self._table.name}"
         references = References(warehouse, self._table.directory, what)
         paths = map(references.schema_path, references.schema_ids())
-        return self._readers.map(lambda path: decode(path, warehouse.read(path), TableSchema.parse), paths)
+        return self._readers.map(lambda path: decode(path, warehouse.read(path), TableSchema.read), paths)
 
 
 def _kind_of(name: str) -> OrphanKind | None:

@@ -14,7 +14,6 @@ directories are listed otherwise. Nothing here is cached, since all of it change
 from __future__ import annotations
 
 import re
-import traceback
 from bisect import bisect_right
 from typing import TYPE_CHECKING, TypeVar
 
@@ -22,17 +21,13 @@ from app.errors import (
     CorruptMetadataError,
     FileMissingError,
     NotFoundError,
-    PaimonIndexError,
     SnapshotExpiredError,
-    UnsupportedFormatError,
 )
-from app.observation import FileFormat, observer
+from app.table.decoding import decode
 from app.table.listings import Part
 from app.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from app.storage import Readers
     from app.table.storage import SmallFiles
 
@@ -41,46 +36,6 @@ Content = TypeVar("Content")
 
 _HINT = re.compile(rb"\s*(\d{1,18})\s*")
 _NUMBER = re.compile(r"\d{1,18}")
-
-
-_FORMATS = (
-    ("schema-", FileFormat.SCHEMA),
-    ("index-manifest-", FileFormat.INDEX_MANIFEST),
-    ("manifest-list-", FileFormat.MANIFEST_LIST),
-    ("manifest-", FileFormat.MANIFEST),
-)
-"""What files are by the beginnings of their names; the others are snapshots and tags."""
-
-
-def decode(path: str, data: Content, parse: Callable[[Content], Parsed]) -> Parsed:
-    """What ``parse`` makes of a file's bytes; its errors say which file it was."""
-    try:
-        return parse(data)
-    except PaimonIndexError as error:
-        _let_go(error)
-        match error:
-            case CorruptMetadataError():
-                report_undecodable(path)
-                raise error.at(path) from error
-            case UnsupportedFormatError():
-                report_undecodable(path)
-                raise UnsupportedFormatError(f"{path}: {error}") from error
-            case _:
-                raise
-
-
-def _let_go(error: BaseException | None) -> None:
-    """Drops what decoders held when they failed, which would live for as long as somebody has the error."""
-    while error is not None:
-        traceback.clear_frames(error.__traceback__)
-        error = error.__cause__ or error.__context__
-
-
-def report_undecodable(path: str) -> None:
-    """Tells the observer that a metadata file is not what its format says."""
-    name = path.rpartition("/")[2]
-    found = (kind for prefix, kind in _FORMATS if name.startswith(prefix))
-    observer().undecodable(next(found, FileFormat.SNAPSHOT))
 
 
 def snapshot_path(directory: str, snapshot_id: int) -> str:
@@ -240,7 +195,7 @@ class References:
             raise missing
         try:
             path = tag_path(self._directory, name)
-            return decode(path, self._storage.read(path), Snapshot.parse)
+            return decode(path, self._storage.read(path), Snapshot.read)
         except FileMissingError as error:
             raise missing from error
 
@@ -306,7 +261,7 @@ class References:
 
     def _read_snapshot(self, snapshot_id: int) -> Snapshot:
         path = snapshot_path(self._directory, snapshot_id)
-        snapshot = decode(path, self._storage.read(path), Snapshot.parse)
+        snapshot = decode(path, self._storage.read(path), Snapshot.read)
         if snapshot.id != snapshot_id:
             raise CorruptMetadataError(f"expected snapshot {snapshot_id}, found {snapshot.id}", path=path)
         return snapshot

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from app.errors import CorruptMetadataError, NotFoundError
+from app.table.decoding import decode
 from app.table.reading_ahead import ReadAhead, Seen, expected_files
-from app.table.references import References, decode
+from app.table.references import References
 from app.table.schema.schema import TableSchema
 from app.types.digest import content_digest
 
@@ -171,7 +172,7 @@ def read_schema(reader: TableReader, references: References, schema_id: int) -> 
     """
     path, data = references.schema_path(schema_id), references.read_schema(schema_id)
     schema: TableSchema = reader.metadata.get_or_load(
-        ("schema", content_digest(data)), lambda: decode(path, data, TableSchema.parse)
+        ("schema", content_digest(data)), lambda: decode(path, data, TableSchema.read)
     )
     if schema.id != schema_id:
         raise CorruptMetadataError(f"expected schema {schema_id}, found {schema.id}", path=path)

@@ -54,13 +54,13 @@ class Snapshot:
     digest: str
 
     @classmethod
-    def parse(cls, data: bytes) -> Self:
+    def read(cls, data: bytes) -> Self:
         """Reads a snapshot or tag file.
 
         Raises:
             CorruptMetadataError: the bytes are no snapshot.
         """
-        document = JsonObject.parse(data, "a snapshot")
+        document = JsonObject.read(data, "a snapshot")
         return cls(
             id=document.integer("id"),
             schema_id=document.integer("schemaId"),

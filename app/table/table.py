@@ -178,7 +178,7 @@ class Table:
             (snapshot.base_manifest_list, snapshot.base_manifest_list_size),
             (snapshot.delta_manifest_list, snapshot.delta_manifest_list_size),
         )
-        lists = self._files.get_all(self._reader.metadata, files, ManifestList.parse)
+        lists = self._files.get_all(self._reader.metadata, files, ManifestList.read)
         return tuple(chain.from_iterable(each.manifests for each in lists))
 
     def keeps_indexes_apart(self, resolved: ResolvedSnapshot) -> bool:
@@ -204,9 +204,9 @@ class Table:
         """
         files = self.manifest_files(resolved)
         if whole or not self.keeps_indexes_apart(resolved):
-            found = self._files.get_all(self._reader.manifests, files, Manifest.parse)
+            found = self._files.get_all(self._reader.manifests, files, Manifest.read)
         else:
-            parse = Manifest.parse_without_embedded
+            parse = Manifest.read_without_embedded
             found = self._files.get_all(self._reader.manifests, files, parse, _WITHOUT_EMBEDDED)
         manifests = tuple(found)
         # Releases that know no write mode take the option as it is, and write files without keys.
@@ -225,8 +225,8 @@ class Table:
             SnapshotExpiredError: the snapshot went away.
         """
         if whole:
-            return self._files.get(self._reader.manifests, file, Manifest.parse)
-        parse = Manifest.parse_without_embedded
+            return self._files.get(self._reader.manifests, file, Manifest.read)
+        parse = Manifest.read_without_embedded
         return self._files.get(self._reader.manifests, file, parse, _WITHOUT_EMBEDDED)
 
     def embedded_indexes(self, file: ManifestFile) -> EmbeddedIndexes:
@@ -235,7 +235,7 @@ class Table:
         Raises:
             SnapshotExpiredError: the snapshot went away.
         """
-        found = self._files.get_all(self._reader.manifests, (file,), EmbeddedIndexes.parse, _EMBEDDED)
+        found = self._files.get_all(self._reader.manifests, (file,), EmbeddedIndexes.read, _EMBEDDED)
         return found[0]
 
     def keep(self, file: ManifestFile, manifest: Manifest) -> None:
@@ -252,7 +252,7 @@ class Table:
         if resolved.snapshot is None or resolved.snapshot.index_manifest is None:
             return ()
         file = (resolved.snapshot.index_manifest, None)
-        return self._files.get(self._reader.manifests, file, IndexManifest.parse).entries
+        return self._files.get(self._reader.manifests, file, IndexManifest.read).entries
 
     def lacks(self, resolved: ResolvedSnapshot, path: str) -> bool:
         """Whether a file is missing although the snapshot or tag of a version is still what it was."""

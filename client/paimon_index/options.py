@@ -52,6 +52,7 @@ class PlanOptions(VersionOptions, total=False):
     limit: int | None
     time_zone: str | None
     uris: bool
+    budget_ms: int | None
 
 
 class DeletionsOptions(VersionOptions, total=False):

@@ -87,6 +87,7 @@ class Summary:
     rows_selected: int
     bytes_total: int
     bytes_kept: int
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)

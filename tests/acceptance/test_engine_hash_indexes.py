@@ -48,7 +48,7 @@ class Table:
         self.snapshot_path = directory / "snapshot" / f"snapshot-{latest}"
         self.snapshot: dict[str, Any] = json.loads(self.snapshot_path.read_text())
         content = (directory / "manifest" / self.snapshot["indexManifest"]).read_bytes()
-        self.manifest = IndexManifest.parse(content)
+        self.manifest = IndexManifest.read(content)
         # Manifests keep a partition with its number of fields, assigners without.
         self.serialized = {entry.partition[_ARITY_BYTES:]: entry.partition for entry in self.manifest.entries}
 

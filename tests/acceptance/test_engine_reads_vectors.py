@@ -59,7 +59,7 @@ class WritableTable:
         }
 
     def index_manifest(self) -> IndexManifest:
-        return IndexManifest.parse(
+        return IndexManifest.read(
             (self.directory / "manifest" / self.snapshot()["indexManifest"]).read_bytes()
         )
 

@@ -85,6 +85,7 @@ def planned(
     schema = TableSchema(0, tuple(fields), tuple(field.name for field in fields), options=NAMED)
     code = next(code for code in range(-len(KeepReason), len(SKIPS) + 1) if code and decision(code) is reason)
     return PlannedFiles(
+        numbers=np.arange(count),
         names=pa.array([b"data-%d.parquet" % at for at in range(count)], pa.large_binary()),
         external_paths=pa.nulls(count, pa.large_binary()),
         partitions=(serialize_row(partition, [field.type for field in fields]),),
@@ -114,6 +115,7 @@ def a_plan(files: PlannedFiles, skipped: PlannedFiles | None = None) -> Plan:
         rows_selected=1,
         bytes_total=1,
         bytes_kept=1,
+        complete=True,
     )
     warnings, unknown = ("careful",), ("data-x.parquet",)
     timings = {"load": 0.12345}

@@ -110,7 +110,7 @@ def test_new_keys_go_where_the_engine_sent_them(name: str, size: int) -> None:
 
 def index_files(table: Path, manifest: str) -> dict[tuple[bytes, int], tuple[IndexFileMeta, bytes]]:
     """The hash index of each partition and bucket of a snapshot."""
-    entries = IndexManifest.parse((table / "manifest" / manifest).read_bytes()).entries
+    entries = IndexManifest.read((table / "manifest" / manifest).read_bytes()).entries
     return {
         (entry.partition, entry.bucket): (entry.file, (table / "index" / entry.file.file_name).read_bytes())
         for entry in entries

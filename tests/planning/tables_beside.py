@@ -11,6 +11,7 @@ from app.file_index.container import FileIndex
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER
 from app.types import DataField, parse_type
 from tests.key_columns import key_column
+from tests.planning.copied_tables import open_service
 from tests.planning.counted_reads import Read, Reads, counted_service
 from tests.planning.made_tables import MadeTable, names_of, payload, statistics
 from tests.table.entries import entry
@@ -82,6 +83,10 @@ class Beside:
         made.commit(entries[:4], entries[4:])
         reads = Reads()
         return cls(made, counted_service(root, reads), reads)
+
+    def local_service(self) -> IndexService:
+        """A service that reads the same files as those of a local disk."""
+        return open_service(self.made.directory.parent.parent)
 
     def kept(self, written: str) -> list[str]:
         plan = self.made.plan(self.service, written)

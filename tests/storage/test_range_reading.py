@@ -135,8 +135,18 @@ class TestManyRanges:
         disk = DiskTier(tmp_path / "cache", 1 << 20)
         warehouse = Warehouse("w", counting, disk=disk)
         assert warehouse.read_immutable("db.db/t/file", 11) == b"0123456789"
-        assert warehouse.read_ranges([("db.db/t/file", 5, 9)], immutable=True) == [b"56789"]
         assert disk.statistics().entries == 0
+
+    def test_of_an_object_that_ends_early_what_there_is_is_kept(
+        self, root: Path, counting: str, tmp_path: Path
+    ) -> None:
+        for url, entries in ((str(root), 0), (counting, 1)):
+            disk = DiskTier(tmp_path / "cache", 1 << 20)
+            warehouse = Warehouse("w", url, disk=disk)
+            for _ in range(2):
+                assert warehouse.read_ranges([("db.db/t/file", 5, 9)], immutable=True) == [b"56789"]
+            assert disk.statistics().entries == entries
+        assert len(CountingFileSystem.reads) == 1
 
     def test_what_may_not_be_read_is_not_read_from_the_disk(self, root: Path, tmp_path: Path) -> None:
         (tmp_path / "external").mkdir()

@@ -46,7 +46,7 @@ def entry(
 
 
 def manifest(entries: Iterable[ManifestEntry]) -> Manifest:
-    return Manifest.parse(avro(map(record, entries)))
+    return Manifest.read(avro(map(record, entries)))
 
 
 def avro(records: Iterable[dict[str, Any]], schema: dict[str, Any] = MANIFEST) -> bytes:

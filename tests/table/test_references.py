@@ -55,7 +55,7 @@ def references(storage: MemoryStorage) -> References:
 
 class TestSnapshot:
     def test_members(self) -> None:
-        snapshot = Snapshot.parse(snapshot_file(7, indexManifest="index-manifest-a-0", nextRowId=3))
+        snapshot = Snapshot.read(snapshot_file(7, indexManifest="index-manifest-a-0", nextRowId=3))
         assert (snapshot.id, snapshot.schema_id, snapshot.time_millis) == (7, 1, 700)
         assert (snapshot.base_manifest_list, snapshot.delta_manifest_list) == (
             "manifest-list-a-0",
@@ -66,7 +66,7 @@ class TestSnapshot:
         assert snapshot.commit_identifier == 9223372036854775807
 
     def test_absent_members_are_null(self) -> None:
-        snapshot = Snapshot.parse(snapshot_file(7, totalRecordCount=..., indexManifest=None))
+        snapshot = Snapshot.read(snapshot_file(7, totalRecordCount=..., indexManifest=None))
         assert (snapshot.index_manifest, snapshot.total_record_count, snapshot.next_row_id) == (
             None,
             None,
@@ -74,9 +74,7 @@ class TestSnapshot:
         )
 
     def test_contents_tell_snapshots_apart(self) -> None:
-        digests = {
-            Snapshot.parse(snapshot_file(7, deltaManifestList=name)).digest for name in ("a", "b", "a")
-        }
+        digests = {Snapshot.read(snapshot_file(7, deltaManifestList=name)).digest for name in ("a", "b", "a")}
         assert len(digests) == 2
 
     @pytest.mark.parametrize(
@@ -86,7 +84,7 @@ class TestSnapshot:
         absent_or_wrong: list[Any] = [..., [], None, 1.5]
         for wrong in absent_or_wrong:
             with pytest.raises(CorruptMetadataError, match=member):
-                Snapshot.parse(snapshot_file(7, **{member: wrong}))
+                Snapshot.read(snapshot_file(7, **{member: wrong}))
 
     @settings(deadline=None, max_examples=300)
     @given(st.data())
@@ -95,7 +93,7 @@ class TestSnapshot:
         for _ in range(data.draw(st.integers(1, 3))):
             damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
         with contextlib.suppress(PaimonIndexError):
-            Snapshot.parse(bytes(damaged))
+            Snapshot.read(bytes(damaged))
 
 
 class TestLatest:

@@ -252,4 +252,4 @@ def test_damaged_manifests_raise_nothing_but_our_errors(golden: GoldenWarehouse,
     for _ in range(data.draw(st.integers(1, 4))):
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
     with contextlib.suppress(PaimonIndexError):
-        (ManifestList if "manifest-list" in path.name else Manifest).parse(bytes(damaged))
+        (ManifestList if "manifest-list" in path.name else Manifest).read(bytes(damaged))

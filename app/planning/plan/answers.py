@@ -20,6 +20,8 @@ class PlanSummary:
         files_total: files that a batch read of this snapshot could read.
         files_invisible: files that batch reads never see (level 0 of tables with deletion vectors or
             first-row, postponed buckets); not part of files_total.
+        complete: every index was asked that can leave files out; otherwise the plan's budget of time was used
+            up, and a later plan may leave out more.
     """
 
     files_total: int
@@ -31,6 +33,7 @@ class PlanSummary:
     rows_selected: int
     bytes_total: int
     bytes_kept: int
+    complete: bool
 
 
 @dataclass(frozen=True, slots=True)

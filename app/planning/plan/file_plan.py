@@ -38,6 +38,8 @@ class KeepReason(StrEnum):
     """No index of the file covers a column of the filter; statistics cannot rule it out."""
     NOT_ASKED = "not_asked"
     """Lists of the filter are so long that no index of the file was asked about them; the plan warns."""
+    NOT_LOADED = "not_loaded"
+    """The plan's budget of time was used up before the file's index was loaded; the plan is not complete."""
     INDEX_UNREADABLE = "index_unreadable"
     """An index is damaged or cannot be read: the file is kept and the plan carries a warning."""
     MERGE_REQUIRED = "merge_required"

@@ -152,4 +152,5 @@ def _summary(
         rows_selected=int(state.rows_left[kept].sum()),
         bytes_total=int(columns.file_sizes[considered].sum()),
         bytes_kept=int(columns.file_sizes[kept].sum()),
+        complete=state.is_complete,
     )

@@ -42,6 +42,7 @@ class PlannedFiles(Sequence[FilePlan]):
     """Files of a plan; every array has the shape (n,).
 
     Attributes:
+        numbers: of the files in their version, ascending.
         names: in UTF-8.
         external_paths: in UTF-8, of files that do not lie in their bucket.
         partitions: the distinct partition rows of the version.
@@ -58,6 +59,7 @@ class PlannedFiles(Sequence[FilePlan]):
         steps: what was tried for each; None where nobody asked.
     """
 
+    numbers: NDArray[np.int64]
     names: pa.LargeBinaryArray
     external_paths: pa.LargeBinaryArray
     partitions: tuple[bytes, ...]
@@ -106,6 +108,7 @@ class PlannedFiles(Sequence[FilePlan]):
         if state.steps is not None:
             steps = [tuple(state.steps[file]) for file in files.tolist()]
         return cls(
+            numbers=files,
             names=state.files.names(files),
             external_paths=state.files.external_paths(files),
             partitions=columns.partitions,
@@ -134,6 +137,10 @@ class PlannedFiles(Sequence[FilePlan]):
 
     def __len__(self) -> int:
         return len(self.residual)
+
+    def place_from(self, number: int) -> int:
+        """The position of the first file of this number or a higher one."""
+        return int(np.searchsorted(self.numbers, number))
 
     def texts(self, start: int, stop: int) -> tuple[pa.StringArray, pa.StringArray, pa.StringArray]:
         """Paths, names and formats of the files from ``start`` to ``stop``, exclusive."""

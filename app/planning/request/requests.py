@@ -83,6 +83,8 @@ class PlanRequest:
         explain: record every step that was tried, for kept and skipped files.
         time_zone: the time zone of the caller's session; None is the service's default.
         uris: paths are absolute URIs.
+        budget_ms: for so long index files are read; files whose indexes were not read by then are kept. None
+            leaves that to whoever asks the service. Without effect with ``explain`` and ``top_n``.
     """
 
     selector: SnapshotSelector = SnapshotSelector()
@@ -95,6 +97,7 @@ class PlanRequest:
     explain: bool = False
     time_zone: str | None = None
     uris: bool = False
+    budget_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

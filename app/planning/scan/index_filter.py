@@ -208,6 +208,7 @@ class IndexFilter:
             state.skip(at, SkipStep.FILE_INDEX, kind=kinds[-1] if kinds else None, predicate=predicate)
 
     def _report_failures(self, state: PlanState, files: NDArray[np.int64]) -> None:
+        state.keep(self.indexes.not_loaded(files), KeepReason.NOT_LOADED)
         for file, error in self.indexes.failures(files):
             if not isinstance(error, _UNUSABLE):
                 raise error

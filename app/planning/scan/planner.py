@@ -22,6 +22,7 @@ import numpy as np
 from app.options.table_options import MergeEngine
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
+from app.planning.request.budget import UNBOUNDED
 from app.planning.request.effort import Effort
 from app.planning.request.requests import SelectionForm
 from app.planning.scan.bucket_pruning import BucketPruning
@@ -41,6 +42,7 @@ from app.table.statistics.key_ranks import key_ranks
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from app.planning.request.budget import Budget
     from app.planning.request.requests import PlanRequest
     from app.planning.scan.merge_units import MergeUnits
     from app.planning.version.version import Version
@@ -57,6 +59,7 @@ class Planner:
         predicate: the request's filter, bound to the version's schema.
         warnings: what did not stop the plan but should be known.
         effort: what may be asked of long lists.
+        budget: when to stop reading index files.
     """
 
     version: Version
@@ -64,6 +67,7 @@ class Planner:
     predicate: BoundPredicate
     warnings: list[str] = field(default_factory=list)
     effort: Effort = field(default_factory=Effort)
+    budget: Budget = UNBOUNDED
 
     def run(self) -> PlanState:
         """Every file that was asked about, decided."""
@@ -74,7 +78,9 @@ class Planner:
         prune_partitions(state, version)
         BucketPruning(version, self.warnings).prune(state)
         values = ValueFilter.of(version)
-        file_indexes = FileIndexes(version)
+        # Where files are joined by rows, a part of the files of a row must not be kept without the others.
+        is_bounded = not (request.explain or request.top_n or version.schema.options.data_evolution)
+        file_indexes = FileIndexes(version, self.budget if is_bounded else UNBOUNDED)
         indexes = IndexFilter(version, file_indexes, self.warnings, self.effort)
         joined = None
         if version.schema.options.data_evolution:
@@ -94,8 +100,10 @@ class Planner:
         if request.top_n is not None:
             names = Names(version.schema.fields, version.relation(request.alias))
             keep_first_rows(state, request.top_n, names, values.bounds, indexes)
-        elif request.limit is not None:
+        elif request.limit is not None and file_indexes.are_complete:
+            # Pages may come from several plans, which have to leave out the same files.
             enough_for_limit(state, request.limit)
+        state.is_complete = file_indexes.are_complete
         self.warnings += file_indexes.warnings()
         return state
 
@@ -156,11 +164,12 @@ class Planner:
             units.files[merging],
             ExplainStep(SkipStep.FILE_INDEX, "keep", predicate="merges with other files of its bucket"),
         )
-        kept = state.is_left(units.files)
-        grouped = kept & ~units.raw_convertible[units.numbers]
+        merged = ~units.raw_convertible
+        grouped = state.is_left(units.files) & merged[units.numbers]
         state.raw_convertible[units.files[grouped]] = False
-        _, numbers = np.unique(units.numbers[grouped], return_inverse=True)
-        state.merge_groups[units.files[grouped]] = numbers
+        # Numbers that do not depend on which indexes were loaded: pages may come from several plans.
+        numbers = np.cumsum(merged) - 1
+        state.merge_groups[units.files[grouped]] = numbers[units.numbers[grouped]]
 
     def _ranks(self, files: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         version = self.version

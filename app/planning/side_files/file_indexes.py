@@ -2,20 +2,25 @@
 
 Embedded indexes are stacked for a whole manifest at once, over the bytes that the manifest holds anyway, and
 stay with it. Those in files of their own are fetched for the files that are asked about
-(:mod:`app.planning.side_files.indexes`).
+(:mod:`app.planning.side_files.indexes`), from object stores for many manifests at once. Once the plan's
+budget of time is used up nothing more is read: what the caches keep is asked, and the rest is told as not
+loaded.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from app.errors import CorruptIndexError
 from app.file_index.index_kinds import KINDS
 from app.file_index.stacked.index import StackedIndex
+from app.planning.request.budget import UNBOUNDED
+from app.planning.side_files.fetch import FRONT_BYTES, fetch_ahead
 from app.planning.side_files.indexes import SideIndexes
+from app.planning.side_files.segments import Passing
 from app.planning.version.file_bounds import FileBounds
 from app.storage import check_deadline
 
@@ -27,10 +32,19 @@ if TYPE_CHECKING:
     from app.errors import PaimonIndexError
     from app.file_index.container import FileIndex
     from app.file_index.index_choice import WantedIndexes
+    from app.planning.request.budget import Budget
+    from app.planning.side_files.fetch import Ahead
     from app.planning.version.version import Version
     from app.table.manifests.derived import Derived
     from app.table.manifests.manifest import Manifest
     from app.types.bytes_column import BytesColumn
+
+
+_FILES_AT_ONCE: Final = 1024
+"""Index files of an object store that are read before the next ones are: up to 64 MiB."""
+
+_FILES_OF_BUDGET: Final = 128
+"""The same for a plan with a budget of time, which ends between them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,14 +62,39 @@ class Stacked:
     places: NDArray[np.int64]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Share:
+    """Files of one manifest that are asked at one time.
+
+    Attributes:
+        number: of the manifest.
+        positions: int64, shape (k,): of the files among those that were asked about.
+        rows: int64, shape (k,): of the files in the manifest.
+        beside: bool, shape (k,): files whose index is a file.
+    """
+
+    number: int
+    positions: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    beside: NDArray[np.bool_]
+
+
 @dataclass(frozen=True, slots=True)
 class FileIndexes:
-    """The file indexes of one version."""
+    """The file indexes of one version.
+
+    Attributes:
+        version: the version.
+        budget: when to stop reading them.
+    """
 
     version: Version
+    budget: Budget = UNBOUNDED
     _beside: dict[int, SideIndexes] = field(default_factory=dict)
     _apart: set[int] = field(default_factory=set)
     """Numbers of manifests whose embedded indexes were loaded by themselves."""
+    _unloaded: set[int] = field(default_factory=set)
+    """Files whose indexes were not asked, since the budget was used up."""
 
     def has_index(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of ascending ``files`` have an index.
@@ -92,18 +131,23 @@ class FileIndexes:
         Raises:
             DeadlineExceededError: the request's time ran out.
         """
-        all_files = self.version.files()
-        for number, part, rows in all_files.by_manifest(files):
-            check_deadline()
-            manifest = all_files.manifests[number]
-            positions = np.arange(part.start, part.stop)
-            embedded = ~manifest.embedded_indexes.is_null[rows]
-            if embedded.any():
-                yield Stacked(positions[embedded], self._embedded(number, manifest), rows[embedded])
-            if not embedded.all():
-                beside = positions[~embedded]
-                for at, index, places in self._side(number).stacks(rows[~embedded], wanted):
-                    yield Stacked(beside[at], index, places)
+        for together in self._together(files):
+            may_fetch = not self.budget.is_spent
+            ahead = self._read_ahead(together) if may_fetch else {}
+            for share in together:
+                check_deadline()
+                yield from self._embedded_stacks(files, share, may_fetch=may_fetch)
+                if not share.beside.any():
+                    continue
+                positions, rows = share.positions[share.beside], share.rows[share.beside]
+                lacking = np.ones(len(rows), np.bool_)
+                side = self._side(share.number)
+                for at, index, places in side.stacks(rows, wanted, ahead, may_fetch=may_fetch):
+                    lacking[at] = False
+                    yield Stacked(positions[at], index, places)
+                if not may_fetch:
+                    lacking &= ~np.isin(rows, list(side.failures))
+                    self._unloaded.update(files[positions[lacking]].tolist())
 
     def open(
         self, files: NDArray[np.int64], wanted: WantedIndexes
@@ -118,17 +162,35 @@ class FileIndexes:
                     found = error
                 yield file, found
 
+    @property
+    def are_complete(self) -> bool:
+        """Whether no index was left unasked since the budget was used up."""
+        return not self._unloaded
+
+    def not_loaded(self, files: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of some files whose indexes were not asked, since the budget was used up."""
+        return files[np.isin(files, list(self._unloaded))] if self._unloaded else files[:0]
+
     def warnings(self) -> list[str]:
         """What the caller has to know of how indexes were loaded."""
-        if not self._apart:
-            return []
+        found = []
+        if self._unloaded:
+            found.append(
+                f"{len(self._unloaded)} files are kept without asking their indexes: these were not loaded "
+                "before the plan's budget of time (budget_ms) was used up. They are being loaded; the same "
+                "request may leave out more files later"
+            )
+        if self._apart:
+            found.append(self._apart_warning())
+        return found
+
+    def _apart_warning(self) -> str:
         size = sum(size or 0 for _, size in self.version.manifest_files())
-        told = (
+        return (
             f"indexes embedded in {len(self._apart)} manifests are read again for each plan that asks them: "
             f"the version's manifests ({size} bytes) are too large to be kept beside those of other tables, "
             "unless PAIMON_INDEX_CACHE_MANIFESTS_BYTES gets more memory"
         )
-        return [told]
 
     def failures(self, files: NDArray[np.int64]) -> Iterator[tuple[int, PaimonIndexError]]:
         """Why indexes of ascending ``files`` could not be read, as far as somebody asked for them."""
@@ -138,6 +200,67 @@ class FileIndexes:
                 failed = np.isin(rows, list(found))
                 for file, row in zip(files[part][failed].tolist(), rows[failed].tolist(), strict=True):
                     yield file, found[row]
+
+    def _together(self, files: NDArray[np.int64]) -> Iterator[list[_Share]]:
+        """Cuts ascending ``files`` up into what is asked at one time, between two looks at the budget.
+
+        Where index files have to be read from an object store, these are files of many manifests.
+        """
+        all_files = self.version.files()
+        is_local, is_bounded = self.version.source.warehouse.is_local, self.budget.ends is not None
+        most = _FILES_OF_BUDGET if is_bounded else _FILES_AT_ONCE
+        together: list[_Share] = []
+        reads = 0
+        for number, part, rows in all_files.by_manifest(files):
+            positions = np.arange(part.start, part.stop)
+            beside = all_files.manifests[number].embedded_indexes.is_null[rows]
+            lacking = 0
+            if beside.any() and (is_bounded or not is_local):
+                lacking = len(self._side(number).without_head(rows[beside]))
+            step = most if lacking else len(rows)
+            for start in range(0, len(rows), step):
+                here = slice(start, start + step)
+                together.append(_Share(number, positions[here], rows[here], beside[here]))
+                reads += lacking and len(rows[here])
+                if is_local or reads >= most:
+                    yield together
+                    together, reads = [], 0
+        if together:
+            yield together
+
+    def _read_ahead(self, together: list[_Share]) -> Ahead:
+        """The fronts of index files that nobody has read yet, if they lie in an object store."""
+        source = self.version.source
+        if source.warehouse.is_local:
+            return {}
+        paths: list[str] = []
+        for share in together:
+            if share.beside.any():
+                side = self._side(share.number)
+                paths += side.paths(side.without_head(share.rows[share.beside]))
+        if not paths:
+            return {}
+        found: Passing[Ahead] = source.caches.index_headers.get_or_load(
+            ("ahead", source.warehouse.name, *paths),
+            lambda: Passing(fetch_ahead(source.warehouse, paths)),
+            expected_bytes=FRONT_BYTES * len(paths),
+            storage=source.warehouse.name,
+        )
+        return found.item
+
+    def _embedded_stacks(
+        self, files: NDArray[np.int64], share: _Share, *, may_fetch: bool
+    ) -> Iterator[Stacked]:
+        """The embedded indexes of files of one manifest."""
+        embedded = ~share.beside
+        if not embedded.any():
+            return
+        manifest = self.version.files().manifests[share.number]
+        positions = share.positions[embedded]
+        if manifest.embedded_digests is not None and not may_fetch:
+            self._unloaded.update(files[positions].tolist())
+        else:
+            yield Stacked(positions, self._embedded(share.number, manifest), share.rows[embedded])
 
     def _embedded(self, number: int, manifest: Manifest) -> StackedIndex:
         """The indexes embedded in a manifest; positions are its rows."""

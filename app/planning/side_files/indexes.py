@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
-from app.planning.side_files.fetch import FRONT_BYTES, fetch_fronts, fetch_payloads
+from app.planning.side_files.fetch import (
+    FRONT_BYTES,
+    STORE_FRONT_BYTES,
+    fetch_ahead,
+    fetch_fronts,
+    fetch_payloads,
+    take_fronts,
+)
 from app.planning.side_files.segments import (
     FILES_OF_HEADS,
     BodySegment,
@@ -37,7 +44,7 @@ if TYPE_CHECKING:
     from app.errors import PaimonIndexError
     from app.file_index.index_choice import WantedIndexes
     from app.file_index.stacked.index import StackedIndex
-    from app.planning.side_files.fetch import Fronts
+    from app.planning.side_files.fetch import Ahead, Fronts
     from app.planning.version.index_source import IndexSource
     from app.storage import ByteCache
     from app.table.manifests.manifest import Manifest
@@ -96,8 +103,25 @@ class SideIndexes:
             self._directories[partition, bucket] = found
         return found
 
-    def stacks(self, rows: NDArray[np.int64], wanted: WantedIndexes) -> Iterator[Found]:
+    def without_head(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of ascending ``rows`` whose index files nobody has read yet, or whose heads are not kept."""
+        found = [rows[:0]]
+        for segment, start, stop in _runs(rows, FILES_OF_HEADS):
+            first = segment * FILES_OF_HEADS
+            kept, some = self._kept_heads(first), rows[start:stop]
+            found.append(some if kept is None else some[~kept.has(some - first)])
+        return np.concatenate(found)
+
+    def stacks(
+        self, rows: NDArray[np.int64], wanted: WantedIndexes, ahead: Ahead, *, may_fetch: bool = True
+    ) -> Iterator[Found]:
         """The indexes of ascending ``rows``, which have index files, segment by segment.
+
+        Args:
+            rows: which files of the manifest.
+            wanted: which of their indexes are going to be asked.
+            ahead: what was read of index files just now.
+            may_fetch: whether index files are read; otherwise it is what the caches keep.
 
         Yields:
             Positions in ``rows``, the index that stacks these files, and their places in it. Files that
@@ -108,7 +132,7 @@ class SideIndexes:
         """
         for segment, start, stop in _runs(rows, FILES_OF_HEADS):
             first = segment * FILES_OF_HEADS
-            heads = self._heads(first, rows[start:stop])
+            heads = self._heads(first, rows[start:stop] if may_fetch else rows[:0], ahead)
             at, places = np.arange(start, stop), rows[start:stop] - first
             if heads.has_whole:
                 whole = heads.whole[places]
@@ -124,24 +148,45 @@ class SideIndexes:
             for part, start_of_part, stop_of_part in _runs(places, size):
                 check_deadline()
                 some = at[start_of_part:stop_of_part]
-                body = self._body(heads, first, range(part * size, (part + 1) * size), rows[some], listed)
+                lacked = rows[some] if may_fetch else rows[:0]
+                places_of_part = range(part * size, (part + 1) * size)
+                body = self._body(heads, first, places_of_part, lacked, listed, ahead)
                 inside = places[start_of_part:stop_of_part] - part * size
                 if not body.is_complete:
                     fetched = body.fetched[inside]
                     some, inside = some[fetched], inside[fetched]
                 yield some, body.index, inside
 
-    def _heads(self, first: int, rows: NDArray[np.int64]) -> HeadSegment:
+    def _kept_heads(self, first: int) -> HeadSegment | None:
+        return self.source.caches.index_headers.get((*self.key, "heads", first))
+
+    def _heads(self, first: int, rows: NDArray[np.int64], ahead: Ahead) -> HeadSegment:
         """The heads of the segment that begins with row ``first``, those of ``rows`` among them."""
-        cache, key = self.source.caches.index_headers, (*self.key, "heads", first)
-        segment = cache.get(key) or HeadSegment.none(min(FILES_OF_HEADS, len(self.manifest.kinds) - first))
+        count = min(FILES_OF_HEADS, len(self.manifest.kinds) - first)
+        segment = self._kept_heads(first) or HeadSegment.none(count)
         if segment.is_complete:
             return segment
         missing = rows[~segment.has(rows - first)]
         if len(missing):
-            segment = segment.with_fronts(missing - first, *self._fronts(missing, key))
-            cache.put(key, segment)
+            key = (*self.key, "heads", first)
+            is_local = self.source.warehouse.is_local
+            fronts = self._fronts(missing, key) if is_local else self._taken(missing, ahead)
+            segment = segment.with_fronts(missing - first, *fronts)
+            self.source.caches.index_headers.put(key, segment)
         return segment
+
+    def _taken(self, rows: NDArray[np.int64], ahead: Ahead) -> tuple[BytesColumn, NDArray[np.int64]]:
+        """As :meth:`_fronts`, of files that were read just now."""
+        warehouse, paths, room = (
+            self.source.warehouse,
+            self.paths(rows),
+            GrowingBytes(FRONT_BYTES * len(rows)),
+        )
+        # Some were not, if their heads were dropped from the cache in between.
+        found = {**ahead, **fetch_ahead(warehouse, [path for path in paths if path not in ahead])}
+        fronts = take_fronts(warehouse, paths, [found[path] for path in paths], STORE_FRONT_BYTES, room)
+        self.failures.update({int(rows[at]): why for at, why in fronts.failures.items()})
+        return BytesColumn(room.packed(), fronts.starts, fronts.lengths), fronts.sizes
 
     def _fronts(
         self, rows: NDArray[np.int64], key: tuple[Hashable, ...]
@@ -170,7 +215,13 @@ class SideIndexes:
         return BytesColumn(room.packed(), starts, lengths), sizes
 
     def _body(
-        self, fronts: HeadSegment, first: int, part: range, rows: NDArray[np.int64], wanted: WantedIndexes
+        self,
+        fronts: HeadSegment,
+        first: int,
+        part: range,
+        rows: NDArray[np.int64],
+        wanted: WantedIndexes,
+        ahead: Ahead,
     ) -> BodySegment:
         """The asked indexes of a part of the segment that begins with row ``first``, ``rows`` among them."""
         caches = self.source.caches
@@ -189,7 +240,13 @@ class SideIndexes:
             cache,
             (*key, missing.tobytes()),
             partial(
-                fetch_payloads, self.source.warehouse, self.paths(missing), heads, missing - first, wanted
+                fetch_payloads,
+                self.source.warehouse,
+                self.paths(missing),
+                heads,
+                missing - first,
+                wanted,
+                ahead,
             ),
             body_bytes(heads, missing - first, wanted),
         )

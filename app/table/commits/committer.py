@@ -185,7 +185,7 @@ class _Attempt:
         for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list):
             path = f"{self.committer.table.directory}/manifest/{name}"
             try:
-                records += ListedManifests.parse(self._warehouse.read(path)).records
+                records += ListedManifests.read(self._warehouse.read(path)).records
             except FileMissingError as error:
                 raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired", path=path) from error
         return ListedManifests(tuple(records))

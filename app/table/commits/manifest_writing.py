@@ -55,7 +55,7 @@ class ListedManifests:
     records: tuple[dict[str, Any], ...] = ()
 
     @classmethod
-    def parse(cls, data: Buffer) -> ListedManifests:
+    def read(cls, data: Buffer) -> ListedManifests:
         """Reads a manifest list that was found sound before.
 
         Raises:

@@ -96,7 +96,7 @@ class IndexManifest:
         return sum(map(_memory, self.entries))
 
     @classmethod
-    def parse(cls, data: Buffer) -> Self:
+    def read(cls, data: Buffer) -> Self:
         """Reads an index manifest.
 
         Raises:

@@ -114,7 +114,7 @@ class Manifest:
     derived: Derived = field(default_factory=Derived)
 
     @classmethod
-    def parse(cls, data: Buffer) -> Self:
+    def read(cls, data: Buffer) -> Self:
         """Reads a manifest.
 
         Raises:
@@ -159,9 +159,9 @@ class Manifest:
         )
 
     @classmethod
-    def parse_without_embedded(cls, data: Buffer) -> Self:
+    def read_without_embedded(cls, data: Buffer) -> Self:
         """Reads a manifest, and keeps of its embedded indexes only what tells them apart; errors as above."""
-        return cls.parse(data).without_embedded()
+        return cls.read(data).without_embedded()
 
     def without_embedded(self) -> Self:
         """The same without the bytes of embedded indexes, whose entries then have none."""
@@ -253,8 +253,8 @@ class EmbeddedIndexes:
     derived: Derived = field(default_factory=Derived)
 
     @classmethod
-    def parse(cls, data: Buffer) -> Self:
-        """Reads them from a manifest; errors as of :meth:`Manifest.parse`."""
+    def read(cls, data: Buffer) -> Self:
+        """Reads them from a manifest; errors as of :meth:`Manifest.read`."""
         _, column = read_columns_apart(data, RECORD, EMBEDDED)
         return cls(column)
 

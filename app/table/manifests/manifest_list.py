@@ -68,7 +68,7 @@ class ManifestList:
         return _MEMORY_PER_MANIFEST * (1 + len(self.manifests))
 
     @classmethod
-    def parse(cls, data: Buffer) -> Self:
+    def read(cls, data: Buffer) -> Self:
         """Reads a manifest list.
 
         Raises:

@@ -36,7 +36,7 @@ class Message:
     fields: Mapping[int, Sequence[int | bytes]]
 
     @classmethod
-    def parse(cls, data: Buffer) -> Self:
+    def read(cls, data: Buffer) -> Self:
         """Reads a message.
 
         Raises:
@@ -80,7 +80,7 @@ class Message:
         Raises:
             CorruptMetadataError: one is none.
         """
-        return [Message.parse(each) for each in self.sized(field)]
+        return [Message.read(each) for each in self.sized(field)]
 
     def sized(self, field: int) -> list[bytes]:
         """Byte strings.

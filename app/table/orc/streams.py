@@ -100,22 +100,22 @@ class _Tail:
             raise CorruptMetadataError(
                 f"a postscript of {data[-1]} bytes in a file of {size}", offset=size - 1
             )
-        postscript = Message.parse(data[postscript_at : size - 1])
+        postscript = Message.read(data[postscript_at : size - 1])
         codec = ChunkCodec(postscript.number(2), postscript.number(3))
         start = postscript_at - postscript.number(1)
         if start < postscript.number(5) or postscript_at - start > _MAX_TAIL_BYTES:
             raise CorruptMetadataError(
                 f"an ORC footer of {postscript.number(1)} bytes in a file of {size}", offset=postscript_at
             )
-        footer = Message.parse(codec.expand(data[start:postscript_at], _MAX_TAIL_BYTES))
+        footer = Message.read(codec.expand(data[start:postscript_at], _MAX_TAIL_BYTES))
         types, stripes = footer.sized(4), footer.sized(3)
         if not 0 < len(types) <= _MAX_TYPES or len(stripes) > _MAX_STRIPES:
             raise CorruptMetadataError(f"an ORC file of {len(types)} types and {len(stripes)} stripes")
-        described = tuple(_type(Message.parse(each), number, len(types)) for number, each in enumerate(types))
+        described = tuple(_type(Message.read(each), number, len(types)) for number, each in enumerate(types))
         inside = [each for one in described for each in one.inner]
         if len(set(inside)) < len(inside):
             raise CorruptMetadataError("an ORC file with a type that is inside of two others")
-        return cls(codec, described, tuple(map(Message.parse, stripes)))
+        return cls(codec, described, tuple(map(Message.read, stripes)))
 
     def chosen(self, wanted: Sequence[str]) -> Iterator[tuple[int, int]]:
         """Types of the columns of these names and of what is inside, each after the one that it is in.
@@ -177,7 +177,7 @@ class _Stripe:
         end = start + stripe.number(2) + stripe.number(3)
         if end + stripe.number(4) > len(data):
             raise CorruptMetadataError(f"expected a stripe within the file, found bytes {start} to {end}")
-        footer = Message.parse(tail.codec.expand(data[end : end + stripe.number(4)], _MAX_TAIL_BYTES))
+        footer = Message.read(tail.codec.expand(data[end : end + stripe.number(4)], _MAX_TAIL_BYTES))
         self._encodings = footer.messages(2)
         if len(self._encodings) != len(tail.types):
             raise CorruptMetadataError(

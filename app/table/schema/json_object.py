@@ -26,7 +26,7 @@ class JsonObject:
         self._what = what
 
     @classmethod
-    def parse(cls, data: bytes, what: str) -> Self:
+    def read(cls, data: bytes, what: str) -> Self:
         """Reads a document; ``what`` names it in messages.
 
         Raises:

@@ -90,13 +90,13 @@ class TableSchema:
                 raise CorruptMetadataError(f"schema {self.id} has a key column {name!r} that is no column")
 
     @classmethod
-    def parse(cls, data: bytes) -> Self:
+    def read(cls, data: bytes) -> Self:
         """Reads a schema file.
 
         Raises:
             CorruptMetadataError: the bytes are no schema.
         """
-        document = JsonObject.parse(data, "a schema")
+        document = JsonObject.read(data, "a schema")
         version = document.integer("version", _VERSION_07)
         options = document.text_map("options")
         if version <= _VERSION_07:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,9 @@ from tests.planning.made_tables import names_of, payload, unreadable
 from tests.planning.tables_beside import CAT, ROWS, large
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    from app.planning.service import IndexService
     from tests.planning.counted_reads import Read
     from tests.planning.tables_beside import Beside, MakeBeside
 
@@ -67,17 +69,28 @@ DAMAGES = {
 }
 
 
+@pytest.fixture(params=["store", "local"])
+def service(beside: Beside, request: pytest.FixtureRequest) -> Iterator[IndexService]:
+    """Reads the index files as an object store's, or as a local disk's."""
+    if request.param == "store":
+        yield beside.service
+    else:
+        with closing(beside.local_service()) as service:
+            yield service
+
+
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 @pytest.mark.parametrize("explain", [False, True])
 def test_a_damaged_file_keeps_its_data_file_and_is_named(
     beside: Beside,
+    service: IndexService,
     damage: Damage,
     explain: bool,  # noqa: FBT001 - a case
 ) -> None:
     path = beside.made.side_file("3")
     path.write_bytes(damage.change(path.read_bytes()))
 
-    plan = beside.made.plan(beside.service, "cat = 1", explain=explain)
+    plan = beside.made.plan(service, "cat = 1", explain=explain)
 
     assert names_of(plan.files) == ["1", "3"]
     assert unreadable(plan) == ["3"]
@@ -142,10 +155,13 @@ def test_a_head_that_is_longer_than_a_front_is_read_as_a_whole(make_beside: Make
     lengths = [read.end - read.start for read in beside.reads.taken() if read.start == 0]
     assert len(lengths) == 2
     assert lengths[1] > lengths[0]
+    with closing(beside.local_service()) as service:
+        assert names_of(beside.made.plan(service, "place = 3 AND cat = 3").files) == ["3"]
+        assert not names_of(beside.made.plan(service, "place = 3 AND cat = 4").files)
 
 
 def _with_long_head(file: int) -> bytes:
     return container.write(
-        {f"more[{number:04}]": [("bitmap", None)] for number in range(400)}
+        {f"more[{number:04}]": [("bitmap", None)] for number in range(4000)}
         | {"cat": [("bitmap", payload(BITMAP, [file % 10] * ROWS, CAT))]}
     )

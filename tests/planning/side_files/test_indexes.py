@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from app.planning.side_files.fetch import FRONT_BYTES
+from app.planning.side_files.fetch import STORE_FRONT_BYTES
 from tests.planning.counted_reads import Read, Reads, counted_service
 from tests.planning.made_tables import MadeTable, names_of, statistics
 from tests.planning.tables_beside import CAT, DEFAULT_FILTER_BYTES, FILES, ID, PLACE, ROWS, large, small
@@ -32,7 +32,7 @@ def beside_small(make_beside: MakeBeside) -> Beside:
 
 
 def fronts(*files: int) -> list[Read]:
-    return [Read(str(file), 0, FRONT_BYTES) for file in files]
+    return [Read(str(file), 0, STORE_FRONT_BYTES) for file in files]
 
 
 def test_only_files_that_statistics_leave_are_fetched(beside_small: Beside) -> None:

@@ -35,7 +35,7 @@ AFTER_04 = {
 
 
 def entries_of(data: bytes) -> list[ManifestEntry]:
-    found = Manifest.parse(data)
+    found = Manifest.read(data)
     return [found.entry(row) for row in range(len(found.kinds))]
 
 
@@ -63,7 +63,7 @@ def test_large_embedded_indexes_go_around_the_decoder_all_the_same() -> None:
     indexes = [EMBEDDED.prefix + bytes([number]) * 3000 for number in range(20)]
     written = [entry(file_name=f"file-{number}", embedded_index=each) for number, each in enumerate(indexes)]
 
-    found = Manifest.parse(avro(map(record, written), with_unions(MANIFEST)))
+    found = Manifest.read(avro(map(record, written), with_unions(MANIFEST)))
 
     assert list(found.embedded_indexes) == indexes
 
@@ -85,10 +85,10 @@ def test_manifest_lists_and_index_manifests() -> None:
     index_schema = without_fields(INDEX_MANIFEST, {"_CARDINALITY", "_EXTERNAL_PATH"})
     old_index, new_index = (avro(indexes, schema) for schema in (with_unions(index_schema), index_schema))
 
-    assert ManifestList.parse(old_list).manifests == tuple(
+    assert ManifestList.read(old_list).manifests == tuple(
         (f"manifest-{number}", number) for number in range(3)
     )
-    assert IndexManifest.parse(old_index) == IndexManifest.parse(new_index)
+    assert IndexManifest.read(old_index) == IndexManifest.read(new_index)
 
 
 INNER = {"type": "record", "name": "i", "fields": [{"name": "flag", "type": "int"}]}

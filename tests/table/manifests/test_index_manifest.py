@@ -44,7 +44,7 @@ ENTRIES = st.builds(IndexEntry, st.sampled_from(FileKind), st.binary(max_size=20
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_entries_are_what_the_engine_wrote(name: str) -> None:
-    found = IndexManifest.parse(golden_unit.files(KIND)[name])
+    found = IndexManifest.read(golden_unit.files(KIND)[name])
 
     assert list(found.entries) == [golden_entry(entry) for entry in GOLDEN[name]["entries"]]
 
@@ -63,7 +63,7 @@ def test_entries_are_written_as_the_engine_writes_them(name: str) -> None:
 def test_snappy_has_no_one_form_but_the_same_head_and_records() -> None:
     content = golden_unit.files(KIND)["entries-snappy.avro"]
 
-    written = IndexManifest.parse(content).write("snappy")
+    written = IndexManifest.read(content).write("snappy")
 
     assert list(fastavro.reader(io.BytesIO(written))) == list(fastavro.reader(io.BytesIO(content)))
     head = content.index(content[-SYNC_BYTES:])
@@ -75,7 +75,7 @@ def test_snappy_has_no_one_form_but_the_same_head_and_records() -> None:
 def test_what_is_written_reads_back(entries: list[IndexEntry], compression: str) -> None:
     manifest = IndexManifest(tuple(entries))
 
-    assert IndexManifest.parse(manifest.write(compression)) == manifest
+    assert IndexManifest.read(manifest.write(compression)) == manifest
 
 
 def test_many_entries_make_blocks_of_64_000_bytes_and_the_rest_of_an_entry() -> None:
@@ -88,7 +88,7 @@ def test_many_entries_make_blocks_of_64_000_bytes_and_the_rest_of_an_entry() -> 
     assert len(full) > 1
     assert all(64_000 <= size < 64_100 for size in full)
     assert 0 < last < 64_000
-    assert IndexManifest.parse(content) == manifest
+    assert IndexManifest.read(content) == manifest
 
 
 def test_a_manifest_weighs_what_it_keeps() -> None:
@@ -115,7 +115,7 @@ def test_older_writers_leave_trailing_fields_out() -> None:
     }
     fastavro.writer(out, INDEX_MANIFEST, [record])
 
-    (entry,) = IndexManifest.parse(out.getvalue()).entries
+    (entry,) = IndexManifest.read(out.getvalue()).entries
 
     assert entry == IndexEntry(FileKind.ADD, b"p", 3, IndexFileMeta(HASH, "index-1", 8, 2))
 
@@ -146,4 +146,4 @@ def test_damage_raises_nothing_but_our_errors(name: str, data: st.DataObject) ->
     for _ in range(data.draw(st.integers(1, 4))):
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
     with contextlib.suppress(PaimonIndexError):
-        IndexManifest.parse(bytes(damaged))
+        IndexManifest.read(bytes(damaged))

@@ -94,14 +94,14 @@ def test_older_writers_leave_out_later_fields() -> None:
     file = schema["fields"][-1]["type"]
     file["fields"] = [each for each in file["fields"] if each["name"] not in LATER_FIELDS]
     written = entry(creation_time_millis=1, embedded_index=b"i", value_statistics_columns=("a",))
-    found = Manifest.parse(avro([record(written)], schema))
+    found = Manifest.read(avro([record(written)], schema))
     assert [found.entry(0)] == [entry()]
 
 
 def test_an_unknown_source_is_no_source() -> None:
     written = record(entry(file_source=FileSource.COMPACT))
     written["_FILE"]["_FILE_SOURCE"] = 7
-    assert Manifest.parse(avro([written])).entry(0).file.file_source is None
+    assert Manifest.read(avro([written])).entry(0).file.file_source is None
 
 
 def test_null_counts_below_zero_are_unknown() -> None:
@@ -127,12 +127,12 @@ def changed(name: str, value: object) -> dict[str, Any]:
 )
 def test_impossible_entries_are_damage(written: dict[str, Any], complaint: str) -> None:
     with pytest.raises(CorruptMetadataError, match=complaint):
-        Manifest.parse(avro([record(entry()), written]))
+        Manifest.read(avro([record(entry()), written]))
 
 
 def test_other_versions_are_refused() -> None:
     with pytest.raises(UnsupportedFormatError, match="version 3"):
-        Manifest.parse(avro([record(entry()), changed("_VERSION", 3)]))
+        Manifest.read(avro([record(entry()), changed("_VERSION", 3)]))
 
 
 def test_keys_of_append_tables_have_no_columns() -> None:

@@ -51,7 +51,7 @@ LISTED = [
 
 
 def entries_of(data: bytes) -> list[ManifestEntry]:
-    found = Manifest.parse(data)
+    found = Manifest.read(data)
     return [found.entry(row) for row in range(len(found.kinds))]
 
 
@@ -119,7 +119,7 @@ def test_fields_that_nobody_knows_yet_are_passed_over(written_as: str) -> None:
 
 @FORMATS
 def test_index_manifests(written_as: str) -> None:
-    assert IndexManifest.parse(WRITERS[written_as](INDEXES, INDEX_MANIFEST)) == IndexManifest.parse(
+    assert IndexManifest.read(WRITERS[written_as](INDEXES, INDEX_MANIFEST)) == IndexManifest.read(
         avro(INDEXES, INDEX_MANIFEST)
     )
 
@@ -127,14 +127,14 @@ def test_index_manifests(written_as: str) -> None:
 @FORMATS
 @pytest.mark.parametrize("listed", [LISTED, []])
 def test_manifest_lists(written_as: str, listed: list[dict[str, Any]]) -> None:
-    found = ManifestList.parse(WRITERS[written_as](listed, MANIFEST_LIST))
+    found = ManifestList.read(WRITERS[written_as](listed, MANIFEST_LIST))
 
     assert found.manifests == tuple((each["_FILE_NAME"], each["_FILE_SIZE"]) for each in listed)
 
 
 def test_a_file_of_no_known_format_is_damage() -> None:
     with pytest.raises(CorruptMetadataError, match="expected an Avro, ORC or Parquet file"):
-        ManifestList.parse(b"PAR2" + bytes(100))
+        ManifestList.read(b"PAR2" + bytes(100))
 
 
 @FORMATS
@@ -156,7 +156,7 @@ def test_nulls_where_none_may_be(written_as: str, changed: dict[str, Any], compl
     data = WRITERS[written_as]([written, bad], _all_nullable(MANIFEST))
 
     with pytest.raises(CorruptMetadataError, match=complaint):
-        Manifest.parse(data)
+        Manifest.read(data)
 
 
 @FORMATS
@@ -182,7 +182,7 @@ def test_columns_that_are_missing_or_of_another_type(
     records = [{key: value for key, value in each.items() if key != name} for each in LISTED]
 
     with pytest.raises(CorruptMetadataError, match=complaint):
-        ManifestList.parse(WRITERS[written_as](records, {**MANIFEST_LIST, "fields": fields}))
+        ManifestList.read(WRITERS[written_as](records, {**MANIFEST_LIST, "fields": fields}))
 
 
 def _all_nullable(kind: Any) -> Any:
@@ -219,7 +219,7 @@ WHOLE: dict[str, list[bytes]] = {
     ]
     for name, write in WRITERS.items()
 }
-PARSERS: list[Callable[[bytes], object]] = [Manifest.parse, IndexManifest.parse, ManifestList.parse]
+PARSERS: list[Callable[[bytes], object]] = [Manifest.read, IndexManifest.read, ManifestList.read]
 
 
 @FORMATS
@@ -243,7 +243,7 @@ def test_every_truncation_is_noticed(written_as: str) -> None:
     whole = WHOLE[written_as][0]
     for end in range(3, len(whole)):
         with pytest.raises(CorruptMetadataError):
-            Manifest.parse(whole[:end])
+            Manifest.read(whole[:end])
 
 
 def test_names_are_utf_8() -> None:
@@ -251,4 +251,4 @@ def test_names_are_utf_8() -> None:
     assert data.count(b"manifest-0") > 0
 
     with pytest.raises(CorruptMetadataError, match=r"UTF8|UTF-8"):
-        ManifestList.parse(data.replace(b"manifest-0", b"manifest\xff0"))
+        ManifestList.read(data.replace(b"manifest-0", b"manifest\xff0"))

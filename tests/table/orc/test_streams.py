@@ -53,24 +53,24 @@ class Dissected:
     """An ORC file without compression of one stripe, in parts that can be changed and put together again."""
 
     def __init__(self, data: bytes) -> None:
-        self.postscript = dict(Message.parse(data[-1 - data[-1] : -1]).fields)
+        self.postscript = dict(Message.read(data[-1 - data[-1] : -1]).fields)
         end = len(data) - 1 - data[-1]
         (size,) = self.postscript[1]
         assert isinstance(size, int)
-        self.footer = dict(Message.parse(data[end - size : end]).fields)
+        self.footer = dict(Message.read(data[end - size : end]).fields)
         (stripe,) = self.footer[FOOTER_STRIPES]
         assert isinstance(stripe, bytes)
-        self.stripe = dict(Message.parse(stripe).fields)
-        start, *sizes = (Message.parse(stripe).number(field) for field in range(1, 5))
+        self.stripe = dict(Message.read(stripe).fields)
+        start, *sizes = (Message.read(stripe).number(field) for field in range(1, 5))
         self.body = data[: start + sizes[0] + sizes[1]]
-        self.stripe_footer = dict(Message.parse(data[len(self.body) : len(self.body) + sizes[2]]).fields)
+        self.stripe_footer = dict(Message.read(data[len(self.body) : len(self.body) + sizes[2]]).fields)
 
     def stream(self, kind: int, column: int) -> tuple[int, int]:
         """Where a stream lies."""
         at = 3
         for each in self.stripe_footer[STREAMS]:
             assert isinstance(each, bytes)
-            found = Message.parse(each)
+            found = Message.read(each)
             if (found.number(1), found.number(2)) == (kind, column):
                 return at, at + found.number(3)
             at += found.number(3)
@@ -78,7 +78,7 @@ class Dissected:
 
     def change_encoding(self, column: int, changed: Mapping[int, Sequence[int]]) -> None:
         encodings = list(self.stripe_footer[ENCODINGS])
-        encodings[column] = message({**Message.parse(_bytes(encodings[column])).fields, **changed})
+        encodings[column] = message({**Message.read(_bytes(encodings[column])).fields, **changed})
         self.stripe_footer[ENCODINGS] = encodings
 
     def joined(self) -> bytes:
@@ -186,7 +186,7 @@ def claim_lists(dissected: Dissected) -> None:
     start, end = dissected.stream(LENGTHS, LIST_COLUMN)
     run = b"\x10\xff\xff\xff"
     streams = dissected.stripe_footer[STREAMS]
-    at = next(at for at, each in enumerate(streams) if Message.parse(_bytes(each)).number(3) == end - start)
+    at = next(at for at, each in enumerate(streams) if Message.read(_bytes(each)).number(3) == end - start)
     shorter = message({1: [LENGTHS], 2: [LIST_COLUMN], 3: [len(run)]})
     rest = message({1: [6], 2: [LIST_COLUMN], 3: [end - start - len(run)]})
     dissected.stripe_footer[STREAMS] = [*streams[:at], shorter, rest, *streams[at + 1 :]]
@@ -226,7 +226,7 @@ def forget_encodings(dissected: Dissected) -> None:
 
 def have_a_long_stream(dissected: Dissected) -> None:
     streams = dissected.stripe_footer[STREAMS]
-    longer = message({**Message.parse(_bytes(streams[0])).fields, 3: [1 << 50]})
+    longer = message({**Message.read(_bytes(streams[0])).fields, 3: [1 << 50]})
     dissected.stripe_footer[STREAMS] = [longer, *streams[1:]]
 
 

@@ -31,7 +31,7 @@ def test_a_bomb_is_corrupt_and_asks_for_little(bomb: str) -> None:
 
     assert len(data) < 50_000
     with pytest.raises(CorruptMetadataError), asking(asked.append):
-        Manifest.parse(data)
+        Manifest.read(data)
 
     assert max(asked) < 270 * MIB
 
@@ -45,7 +45,7 @@ def test_a_bomb_is_corrupt_and_asks_for_little(bomb: str) -> None:
     ids=["a long list", "nearly empty bloom filters"],
 )
 def test_what_writers_write_is_read_however_well_it_compresses(content: bytes) -> None:
-    assert len(Manifest.parse(content).kinds)
+    assert len(Manifest.read(content).kinds)
 
 
 def test_memory_is_asked_for_in_time_and_about_as_much_as_is_taken() -> None:
@@ -53,7 +53,7 @@ def test_memory_is_asked_for_in_time_and_about_as_much_as_is_taken() -> None:
     asked: list[int] = []
 
     with asking(asked.append):
-        found = Manifest.parse(content)
+        found = Manifest.read(content)
 
     assert found.decoded_bytes <= max(asked) <= 2 * found.decoded_bytes
 
@@ -63,4 +63,4 @@ def test_who_may_have_no_memory_is_told_so() -> None:
         raise MemoryShortError(f"{size} are too many")
 
     with pytest.raises(MemoryShortError), asking(refuse):
-        Manifest.parse(manifest_of(encoded()))
+        Manifest.read(manifest_of(encoded()))

@@ -33,7 +33,7 @@ DOCUMENT: dict[str, Any] = {
 
 def parse(**changes: Any) -> TableSchema:
     document = {**DOCUMENT, **changes}
-    return TableSchema.parse(json.dumps({k: v for k, v in document.items() if v is not ...}).encode())
+    return TableSchema.read(json.dumps({k: v for k, v in document.items() if v is not ...}).encode())
 
 
 def test_members() -> None:
@@ -132,7 +132,7 @@ def test_what_is_no_schema(changes: dict[str, Any], complaint: str) -> None:
 @pytest.mark.parametrize("data", [b"", b"[]", b"nonsense", b"\\xff", b"[" * 100_000])
 def test_what_is_no_json_object(data: bytes) -> None:
     with pytest.raises(CorruptMetadataError):
-        TableSchema.parse(data)
+        TableSchema.read(data)
 
 
 @settings(deadline=None, max_examples=300)
@@ -142,7 +142,7 @@ def test_damage_raises_nothing_but_our_errors(data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 3))):
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
     with contextlib.suppress(PaimonIndexError):
-        TableSchema.parse(bytes(damaged))
+        TableSchema.read(bytes(damaged))
 
 
 def test_option_defaults() -> None:

@@ -1,0 +1,100 @@
+"""Makes the plans of versions, remembers them, and finishes in the background what had no time."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from app.observation import Phase, during
+from app.planning.loading import BackgroundLoads
+from app.planning.plan.plan_answer import PlanWarnings, answer_plan, plan_bytes, report_plan
+from app.planning.request.budget import YIELDING, Budget
+from app.planning.request.filters import read_filter, time_zone_warnings
+from app.planning.request.requests import SnapshotSelector
+from app.planning.scan.planner import Planner
+from app.planning.version.second_look import second_look
+from app.storage import ByteCache
+from app.types.digest import request_digest
+from app.types.session_zone import session_zone
+
+if TYPE_CHECKING:
+    from app.planning.plan.answers import Plan
+    from app.planning.request.limits import Limits
+    from app.planning.request.requests import PlanRequest
+    from app.planning.version.version import Version
+
+
+class Plans:
+    """Plans of all versions.
+
+    Args:
+        capacity_bytes: of the plans that are remembered.
+        limits: how large filters may be.
+    """
+
+    def __init__(self, capacity_bytes: int, limits: Limits) -> None:
+        self.cache: ByteCache[Plan] = ByteCache("plans", capacity_bytes, plan_bytes)
+        self._limits = limits
+        self._loads = BackgroundLoads()
+
+    def of(self, version: Version, request: PlanRequest, budget_ms: int | None) -> Plan:
+        """The plan of a version.
+
+        Args:
+            version: what is planned.
+            request: what is asked of it, whatever its selector says; its time zone is the one that is meant.
+            budget_ms: of requests that name none; None for as long as it takes.
+        """
+        budget = Budget.begin(budget_ms if request.budget_ms is None else request.budget_ms)
+        request = replace(request, selector=SnapshotSelector())
+        with second_look(version):
+            plan = self._remembered(version, request, budget)
+        report_plan(plan)
+        return plan
+
+    def close(self) -> None:
+        """Ends what is under way in the background."""
+        self._loads.close()
+
+    def _remembered(self, version: Version, request: PlanRequest, budget: Budget) -> Plan:
+        anyone = replace(request, budget_ms=None)
+        key = (version.identity, request_digest(anyone))
+        # A request with a budget of its own does not wait for a plan with another one.
+        own = key if request == anyone else (version.identity, request_digest(request))
+        plan = None if own == key else self.cache.get(key)
+        if plan is None:
+            plan = self.cache.get_or_load(own, lambda: self._make(version, request, budget))
+            if not plan.summary.complete:
+                self._loads.begin(key, lambda: self._finish(version, anyone))
+            elif own != key:
+                self.cache.put(key, plan)
+        return plan
+
+    def _finish(self, version: Version, request: PlanRequest) -> None:
+        """Makes a plan with all the time that it takes, and remembers it."""
+        with second_look(version):
+            plan = self._make(version, request, YIELDING)
+        self.cache.put((version.identity, request_digest(request)), plan)
+
+    def _make(self, version: Version, request: PlanRequest, budget: Budget) -> Plan:
+        started = time.perf_counter()
+        with during(Phase.LOAD):
+            zone = None if request.time_zone is None else session_zone(request.time_zone)
+            relation = version.relation(request.alias)
+            predicate = read_filter(request.filter, version.schema.fields, self._limits, relation, zone)
+            planner = Planner(version, request, predicate, budget=budget)
+            version.load()
+        loaded = time.perf_counter()
+        with during(Phase.EVALUATE):
+            state = planner.run()
+            version.keep_derived()
+            timings = {
+                "resolve": version.resolving_ms,
+                "load": (loaded - started) * 1000,
+                "evaluate": (time.perf_counter() - loaded) * 1000,
+            }
+            warnings = PlanWarnings(
+                (*time_zone_warnings(predicate), *planner.effort.warnings), planner.warnings
+            )
+            return answer_plan(version, request, state, warnings, timings)
