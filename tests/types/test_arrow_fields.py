@@ -23,7 +23,7 @@ ROWS = st.lists(st.tuples(*(st.none() | values(field.type) for field in FIELDS))
 
 
 @given(ROWS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_rows_of_arrays_are_those_of_their_values(rows: list[tuple[Value | None, ...]]) -> None:
     types = [field.type for field in FIELDS]
     arrays = [arrow_array([row[at] for row in rows], each) for at, each in enumerate(types)]

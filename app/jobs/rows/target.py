@@ -126,7 +126,7 @@ class Target:
 
 @cache
 def _schema(document: bytes) -> TableSchema:
-    return TableSchema.parse(document)
+    return TableSchema.read(document)
 
 
 def _check(target: Target) -> None:

@@ -33,7 +33,7 @@ def bounds(field: DataField, array: pa.Array, mode: str) -> tuple[Value | None, 
 
 
 @given(st.data(), st.sampled_from(FIELDS), st.sampled_from(["truncate(1)", "truncate(2)", "full"]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_values_lie_within_their_bounds(data: st.DataObject, field: DataField, mode: str) -> None:
     drawn = data.draw(st.lists(st.none() | values(field.type), max_size=8))
     low, high, nulls = bounds(field, arrow_array(drawn, field.type), mode)
