@@ -102,12 +102,12 @@ def test_what_entries_say_lets_plans_leave_files_out(jobs: Jobs, tmp_path: Path)
 
     last: dict[tuple[bytes, int], int] = {}
     for entry in entries:
-        file, rows = entry.file, [row for row in stored_rows(tmp_path, "t") if row["bucket"] == entry.bucket]
+        file = entry.file
         assert (file.level, file.file_source, entry.total_buckets) == (0, FileSource.APPEND, -1)
         assert file.embedded_index is not None or file.extra_files == (f"{file.file_name}.index",)
         assert file.min_sequence_number == last.get((entry.partition, entry.bucket), -1) + 1
         last[entry.partition, entry.bucket] = file.max_sequence_number
-        assert file.max_sequence_number - file.min_sequence_number + 1 == file.row_count <= len(rows)
+        assert file.max_sequence_number - file.min_sequence_number + 1 == file.row_count
     service = open_service(tmp_path)
     for text, is_there in (
         ("k = 77", True),
@@ -268,7 +268,7 @@ def test_append_tables_take_rows_from_files(jobs: Jobs, tmp_path: Path) -> None:
     columns = {"p": "DATE", "v": "INT", "s": "STRING"}
     make_table(tmp_path, "t", columns, partitions=("p",))
     source = tmp_path / "rows.csv"
-    source.write_text("p,v,s\n2026-11-01,1,a\n,2,\n2026-11-01,3,c\n")
+    source.write_text("s,p,v\na,2026-11-01,1\n,,2\nc,2026-11-01,3\n")
 
     report = jobs.run(
         "upsert", tmp_path, table("t"), paths=[str(source)], data_format="csv", options={"header": "true"}

@@ -44,7 +44,8 @@ def read_rows(
     """Rows from files, read by Spark.
 
     Files that tell no types, such as CSV and JSON, are read in the table's; a value that is none of its type
-    ends the job.
+    ends the job. Columns of CSV are found by the header, which all files must have alike, or without one
+    by their place.
 
     Args:
         spark: the session.
@@ -60,17 +61,27 @@ def read_rows(
     from pyspark.errors import PySparkException  # noqa: PLC0415 - comes with the extra jobs
     from pyspark.sql.types import StringType, StructField, StructType  # noqa: PLC0415 - as above
 
-    given = {"mode": "FAILFAST", **(options or {})}
+    # Spark would go by the places of CSV columns even where a header tells their names.
+    given = {"mode": "FAILFAST", "enforceSchema": "false", **(options or {})}
     reader = spark.read.format(data_format).options(**given)
-    if data_format.lower() not in _TYPED_FORMATS:
-        fields = list(spark_schema(target).fields)
-        if kind_column is not None:
-            fields.append(StructField(kind_column, StringType()))
-        reader = reader.schema(StructType(fields))
     try:
+        if data_format.lower() not in _TYPED_FORMATS:
+            fields = {field.name: field for field in spark_schema(target)}
+            if kind_column is not None:
+                fields[kind_column] = StructField(kind_column, StringType())
+            names = list(fields)
+            if data_format.lower() == "csv" and _has_header(given):
+                names = reader.load(list(paths)).columns
+            reader = reader.schema(
+                StructType([fields.get(name, StructField(name, StringType())) for name in names])
+            )
         return reader.load(list(paths))
     except PySparkException as error:
         raise RequestError(f"Spark does not read the rows: {str(error).partition(chr(10))[0]}") from error
+
+
+def _has_header(options: Mapping[str, str]) -> bool:
+    return any(name.lower() == "header" and value.lower() == "true" for name, value in options.items())
 
 
 def spark_schema(target: Target) -> StructType:
