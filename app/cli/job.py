@@ -27,17 +27,17 @@ from app.cli.options import (
 )
 from app.cli.output import print_json, print_line, print_table
 from app.errors import RequestError, SettingsError
-from app.jobs import JobTable, audit, build_index, delete, drop_index, plan
+from app.jobs import JobTable, audit, build_index, delete, drop_index, plan, rows_from_files, upsert
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
-    from app.jobs import AuditReport, DeleteReport, IndexReport, PlanReport
+    from app.jobs import AuditReport, DeleteReport, IndexReport, PlanReport, UpsertReport
 
 program = typer.Typer(
-    help="Run a Spark job over a table: build-index, delete, audit, plan.",
+    help="Run a Spark job over a table: build-index, upsert, delete, audit, plan.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -120,6 +120,75 @@ def build_index_command(  # noqa: PLR0913 - one parameter per option
         print_json(asdict(report))
     else:
         _print_indexes(report)
+
+
+@program.command("upsert")
+def upsert_command(  # noqa: PLR0913 - one parameter per option
+    table: TableArgument,
+    *,
+    paths: Annotated[
+        list[str],
+        typer.Option(
+            "--from", metavar="PATH", help="A file or directory of rows, as Spark takes it; repeatable."
+        ),
+    ],
+    data_format: Annotated[
+        str,
+        typer.Option("--format", help="Format of these files, as Spark calls it: parquet, orc, csv, json."),
+    ] = "parquet",
+    read_options: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--read-option",
+            metavar="NAME=VALUE",
+            help="An option of Spark's reader, such as header=true; repeatable.",
+        ),
+    ] = None,
+    row_kind_column: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="A further column of the rows that says +I or +U for rows to write, -D for keys to delete.",
+        ),
+    ] = None,
+    parallelism: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Assigners of dynamic buckets, unless the table says. Default: as the engine in Spark.",
+        ),
+    ] = None,
+    warehouse: WarehouseOption = None,
+    allow_external: AllowExternal = None,
+    time_zone: TimeZoneOption = None,
+    master: MasterOption = None,
+    conf: ConfOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write rows to a table, in place of those that have the same primary key."""
+    opened = _open(table, warehouse, allow_external)
+    given = _pairs("--read-option", read_options)
+    with _spark(master, conf, _zone(time_zone)) as spark, progress("writing", None) as advance:
+        rows = rows_from_files(
+            spark,
+            opened,
+            paths,
+            data_format=data_format,
+            options=given,
+            row_kind_column=row_kind_column,
+        )
+        report = upsert(
+            spark,
+            opened,
+            rows,
+            row_kind_column=row_kind_column,
+            parallelism=parallelism,
+            advance=advance,
+        )
+    if as_json:
+        print_json(asdict(report))
+    else:
+        _print_upsert(report)
 
 
 @program.command("delete")
@@ -271,6 +340,18 @@ def _print_indexes(report: IndexReport) -> None:
         print_line(f"{report.overtaken} files were removed by other commits meanwhile")
     for name, value in (report.options or {}).items():
         print_line(f"{name}={value}")
+
+
+def _print_upsert(report: UpsertReport) -> None:
+    what = "there were no rows" if report.snapshot_id is None else f"snapshot {report.snapshot_id}"
+    keys = "" if report.keys_added is None else f", {report.keys_added:,} of new keys"
+    print_line(
+        f"{what}: {report.rows_written:,} rows{keys}, of {report.rows_read:,} that were read; "
+        f"{report.files:,} files with {report.data_bytes:,} bytes in {report.buckets:,} buckets, "
+        f"{report.buckets_added:,} of them new"
+    )
+    if report.waits_for_compaction and report.snapshot_id is not None:
+        print_line("batch reads see them once the table is compacted")
 
 
 def _print_deletion(report: DeleteReport) -> None:

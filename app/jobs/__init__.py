@@ -9,6 +9,7 @@ from app.jobs.build_index import IndexReport, build_index, drop_index
 from app.jobs.delete import DeleteReport, delete
 from app.jobs.job_table import JobTable
 from app.jobs.plan import PlanReport, plan
+from app.jobs.upsert import UpsertReport, rows_from_files, upsert
 
 __all__ = [
     "AuditReport",
@@ -16,9 +17,12 @@ __all__ = [
     "IndexReport",
     "JobTable",
     "PlanReport",
+    "UpsertReport",
     "audit",
     "build_index",
     "delete",
     "drop_index",
     "plan",
+    "rows_from_files",
+    "upsert",
 ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 from app.errors import StorageError, UncertainCommitError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Iterable
 
     from app.storage.writing import Writing
 
@@ -30,7 +30,7 @@ class WrittenFiles:
     """
 
     writing: Writing
-    paths: Collection[str]
+    paths: Iterable[str]
     are_committed: bool = False
 
     def __enter__(self) -> Self:

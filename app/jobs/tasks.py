@@ -87,9 +87,11 @@ def run_tasks(
 
 
 def spark_failed(what: str, error: Exception) -> JobError:
-    """What to tell of an exception of Spark: its first line that says something."""
+    """What to tell of an exception of Spark: its first line that says something, and what caused that."""
     reasons = [line.strip() for line in str(error).splitlines() if "Exception:" in line or "Error:" in line]
     said = next(iter(reasons), "") or str(error).partition("\n")[0]
+    causes = [line for line in reasons[1:] if line.startswith("Caused by:") and "Traceback" not in line]
+    said = "; ".join([said.removeprefix(": "), *causes])
     return JobError(f"{what}: Spark gave up: {said:.500}")
 
 

@@ -54,14 +54,35 @@ def serve(spark: SparkSession, request: dict[str, Any]) -> dict[str, Any]:
     table = jobs.JobTable.open(request["warehouse"], request["table"])
     job = getattr(jobs, request["job"])
     try:
-        with_spark = () if job is jobs.drop_index else (spark,)
-        report = job(*with_spark, table, **request["arguments"])
+        arguments = request["arguments"]
+        report: Any
+        if job is jobs.upsert:
+            report = upsert(spark, table, **arguments)
+        elif job is jobs.drop_index:
+            report = job(table, **arguments)
+        else:
+            report = job(spark, table, **arguments)
     except PaimonIndexError as error:
         return {"error": str(error), "kind": type(error).__name__}
     answer = {each.name: getattr(report, each.name) for each in dataclasses.fields(report)}
     if isinstance(report, jobs.PlanReport):
         return answer | {"files": report.files.to_pylist()}
     return dataclasses.asdict(report)
+
+
+def upsert(
+    spark: SparkSession, table: jobs.JobTable, paths: list[str], **arguments: Any
+) -> jobs.UpsertReport:
+    """Upserts the rows of files, or of a query if there are none."""
+    reading = {name: arguments.pop(name) for name in ("data_format", "options") if name in arguments}
+    kinds = arguments.get("row_kind_column")
+    query = arguments.pop("query", None)
+    rows = (
+        jobs.rows_from_files(spark, table, paths, row_kind_column=kinds, **reading)
+        if query is None
+        else spark.sql(query)
+    )
+    return jobs.upsert(spark, table, rows, **arguments)
 
 
 if __name__ == "__main__":

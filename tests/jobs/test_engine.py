@@ -12,10 +12,9 @@ import pytest
 
 from app.jobs.build_index import commit_replacements
 from app.table.commits import Changes, CommitKind
-from app.table.paths import TablePaths
 from tests import golden_tables
 from tests.acceptance.java_engine import JavaEngine
-from tests.golden_tables import DATABASE
+from tests.jobs.engine_tables import EngineTable
 from tests.jobs.tables import table
 from tests.spark.sessions import Spark
 from tests.writable_tables import copy_table, open_table
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
     from tests.golden_tables import GoldenWarehouse
     from tests.jobs.running_jobs import Jobs
-    from tests.spark.sessions import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.shared, pytest.mark.engine, pytest.mark.xdist_group("jobs")]
 
@@ -92,40 +90,10 @@ def test_the_engine_prunes_by_our_indexes_as_by_its_own(
         assert found["pushdown_consistent"], query["name"]
 
 
-class EngineTable:
-    """A copy of a golden table in the connector's warehouse."""
-
-    def __init__(self, connector: Spark, golden: GoldenWarehouse, name: str) -> None:
-        self.root = connector.warehouse
-        self.directory = self.root / f"{DATABASE}.db" / name
-        shutil.rmtree(self.directory, ignore_errors=True)
-        copy_table(golden, name, self.root)
-        self.name = table(name)
-        self.session: SparkSession = connector.session()
-        self.opened = open_table(self.root, name)
-
-    def rows(self) -> int:
-        (row,) = self.session.sql(f"SELECT count(*) AS n FROM {self.name}")  # noqa: S608 - fixed words
-        return int(row["n"])
-
-    def call(self, procedure: str) -> None:
-        self.session.sql(f"CALL paimon.sys.{procedure}")
-
-    def missing_files(self) -> list[str]:
-        """Data files and index files that the latest snapshot names, and that are not there."""
-        resolved = self.opened.table.resolve()
-        paths = TablePaths(self.opened.table.directory, resolved.schema)
-        named = [paths.index_file(entry) for entry in self.opened.table.index_entries(resolved)]
-        for entry in self.opened.entries():
-            path = paths.data_file(entry)
-            named += [path, *(f"{path.rpartition('/')[0]}/{name}" for name in entry.file.extra_files)]
-        return [path for path in named if not (self.root / path).is_file()]
-
-
 def test_the_engine_goes_on_with_what_jobs_committed(
     jobs: Jobs, connector: Spark, golden: GoldenWarehouse
 ) -> None:
-    found = EngineTable(connector, golden, "append_dv32")
+    found = EngineTable.copy(connector, golden, "append_dv32")
     root, name = found.root, found.name
     rows = found.rows()
 
@@ -160,7 +128,7 @@ def test_the_engine_goes_on_with_what_jobs_committed(
 
 
 def test_side_files_survive_expiration(jobs: Jobs, connector: Spark, golden: GoldenWarehouse) -> None:
-    found = EngineTable(connector, golden, "append_sidecar")
+    found = EngineTable.copy(connector, golden, "append_sidecar")
     rows = found.rows()
     for _ in range(2):
         jobs.run("drop_index", found.root, found.name)
@@ -177,7 +145,7 @@ def test_two_committers_and_the_engine_at_once_lose_nothing(
     connector: Spark, golden: GoldenWarehouse
 ) -> None:
     """Every round one commits a new file, one changes an index, and the engine inserts a row."""
-    found = EngineTable(connector, golden, "codec_null")
+    found = EngineTable.copy(connector, golden, "codec_null")
     like, changing = found.opened.entries()[:2]
     files, before = len(found.opened.entries()), found.opened.snapshot()
     first = before["id"]

@@ -6,5 +6,6 @@ the way.
 
 from app.table.commits.changes import Changes, CommitKind
 from app.table.commits.committer import Committer
+from app.table.commits.expectations import Expectations
 
-__all__ = ["Changes", "CommitKind", "Committer"]
+__all__ = ["Changes", "CommitKind", "Committer", "Expectations"]

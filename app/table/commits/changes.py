@@ -8,7 +8,8 @@ A commit is made of what somebody read some time ago. It fits the latest snapsho
 * a partition keeps its number of buckets, unless the commit overwrites;
 * every index file that it removes is there, and where it adds one that takes the place of another (see
   :mod:`app.table.manifests.index_manifest_changes`), it removes just that one;
-* every deletion vector that it adds is about a data file that is there.
+* every deletion vector that it adds is about a data file that is there;
+* what else it was worked out from is still so (:mod:`app.table.commits.expectations`).
 
 The engine asks the same, but for index files of tables with buckets: it takes the place of whatever is there,
 since it relies on one writer for each bucket.
@@ -19,13 +20,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.errors import CommitConflictError
+from app.table.commits.expectations import Expectations
 from app.table.manifests.live_files import live_rows
 from app.table.manifests.manifest_entry import FileKind
 from app.table.schema.schema import BucketMode
@@ -42,6 +44,9 @@ if TYPE_CHECKING:
 
 Identity: TypeAlias = "tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str | None]"
 """What tells a file from all others: partition, bucket, level, name, extra files, index, external path."""
+
+
+_NOTHING_EXPECTED: Final = Expectations()
 
 
 class CommitKind(StrEnum):
@@ -63,11 +68,13 @@ class Changes:
         kind: what it does.
         files: data files; a file whose metadata changes is removed and added.
         index_files: deletion vector files and hash indexes.
+        expected: what else the changes were worked out from.
     """
 
     kind: CommitKind
     files: tuple[ManifestEntry, ...] = ()
     index_files: tuple[IndexEntry, ...] = ()
+    expected: Expectations = _NOTHING_EXPECTED
 
     def files_of(self, kind: FileKind) -> list[ManifestEntry]:
         """The data files that are added, or those that are removed."""
@@ -107,6 +114,7 @@ class Changes:
         if self.kind is not CommitKind.OVERWRITE:
             self._check_buckets(manifests)
         self._check_index_files(index_entries, mode)
+        self.expected.check(manifests, index_entries)
         left = live.keys() - {identity(entry) for entry in self.files_of(FileKind.DELETE)}
         left |= {identity(entry) for entry in self.files_of(FileKind.ADD)}
         there = {(partition, bucket, name) for partition, bucket, _, name, *_ in left}

@@ -1,0 +1,142 @@
+"""Dynamic buckets of rows, decided in tasks: known keys keep theirs, new ones fill buckets.
+
+Each task does what the engine's assigners of its channels do. It takes rows in their order, so that a task
+that Spark repeats decides the same.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from app.bucket_index import AssignerOptions, HashBucketAssigner, KeyBatch, PartitionIndex, hash_index
+from app.jobs.rows.preparing import BUCKET, CHANNEL, HASH, PARTITION, SLOT, values_schema
+from app.options.dynamic_buckets import DynamicBucketOptions
+from app.types.index_files import HASH as HASH_INDEX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pyspark.sql.types import StructType
+
+    from app.jobs.job_table import Place
+    from app.jobs.rows.target import Target
+    from app.table.manifests.index_manifest import IndexEntry
+    from app.table.paths import TablePaths
+    from app.types.index_files import IndexFileMeta
+
+_ARITY_BYTES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class HashFile:
+    """A hash index file of a snapshot.
+
+    Attributes:
+        bucket: whose keys it lists.
+        path: where it is.
+        meta: what the index manifest says of it.
+    """
+
+    bucket: int
+    path: str
+    meta: IndexFileMeta
+
+    def read(self, place: Place) -> bytes:
+        """The file.
+
+        Raises:
+            PaimonIndexError: it cannot be read.
+        """
+        return bytes(place.open().read(self.path))
+
+
+@dataclass(frozen=True, slots=True)
+class BucketAssignment:
+    """Gives rows their buckets; a class, since Spark's workers find it by its name.
+
+    Attributes:
+        target: the table.
+        assigners: what each is told, by channel.
+        files: the hash indexes of each partition, by serialized row, in the order of the index manifest.
+    """
+
+    target: Target
+    assigners: Sequence[AssignerOptions]
+    files: Mapping[bytes, Sequence[HashFile]]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """For ``mapInArrow``: prepared rows in; out come their values, partitions and buckets."""
+        assigners: dict[int, HashBucketAssigner] = {}
+        for batch in batches:
+            channels = np.asarray(batch.column(CHANNEL))
+            buckets = np.empty(batch.num_rows, np.int32)
+            for channel in np.unique(channels).tolist():
+                if channel not in assigners:
+                    assigners[channel] = self._assigner(channel)
+                places = np.flatnonzero(channels == channel)
+                keys = _keys(batch.take(pa.array(places)))
+                buckets[places] = assigners[channel].assign_batch(keys).buckets
+            kept = [name for name in batch.schema.names if name not in (HASH, CHANNEL, SLOT)]
+            columns = [batch.column(name) for name in kept]
+            yield pa.RecordBatch.from_arrays([*columns, pa.array(buckets)], [*kept, BUCKET])
+
+    def _assigner(self, channel: int) -> HashBucketAssigner:
+        seed = [uuid.UUID(self.target.run).int, channel]
+        return HashBucketAssigner(self.assigners[channel], self._load, np.random.default_rng(seed))
+
+    def _load(self, partition: bytes) -> PartitionIndex:
+        arity = len(self.target.schema.partition_keys).to_bytes(_ARITY_BYTES, "big")
+        listed = self.files.get(arity + partition, ())
+        return PartitionIndex.merge(
+            [(file.bucket, hash_index.read_whole(file.read(self.target.place), file.meta)) for file in listed]
+        )
+
+
+def assigned_schema(target: Target) -> StructType:
+    """What :class:`BucketAssignment` gives, in Spark's types."""
+    from pyspark.sql import types  # noqa: PLC0415 - comes with the extra jobs
+
+    return types.StructType(
+        [
+            *values_schema(target),
+            types.StructField(PARTITION, types.BinaryType()),
+            types.StructField(BUCKET, types.IntegerType()),
+        ]
+    )
+
+
+def assigners_for(target: Target, parallelism: int) -> tuple[AssignerOptions, ...]:
+    """The assigners of a table, by channel.
+
+    Args:
+        target: a table with dynamic buckets.
+        parallelism: how many channels there are, unless the table says; never more than it may have buckets.
+    """
+    options = DynamicBucketOptions.parse(target.schema.options.values)
+    channels = options.assigner_parallelism or parallelism
+    if options.max_buckets > 0:
+        channels = min(channels, options.max_buckets)
+    return DynamicBucketOptions(
+        options.target_rows, options.max_buckets, options.initial_buckets, channels
+    ).assigners(channels)
+
+
+def hash_files(paths: TablePaths, entries: Iterable[IndexEntry]) -> dict[bytes, list[HashFile]]:
+    """The hash indexes among index files, by serialized row of the partition."""
+    found: dict[bytes, list[HashFile]] = defaultdict(list)
+    for entry in entries:
+        if entry.file.index_type == HASH_INDEX:
+            found[entry.partition].append(HashFile(entry.bucket, paths.index_file(entry), entry.file))
+    return dict(found)
+
+
+def _keys(batch: pa.RecordBatch) -> KeyBatch:
+    coded = batch.column(PARTITION).dictionary_encode()
+    partitions = [row.as_py()[_ARITY_BYTES:] for row in coded.dictionary]
+    return KeyBatch.of(partitions, np.asarray(coded.indices), np.asarray(batch.column(HASH)))

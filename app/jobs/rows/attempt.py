@@ -1,0 +1,196 @@
+"""New rows on top of one version: what Spark is to do with them, and what their commit changes."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from app.errors import JobError, PaimonIndexError
+from app.jobs.rows.assigning import BucketAssignment, assigned_schema, assigners_for, hash_files
+from app.jobs.rows.incoming import ORDER
+from app.jobs.rows.preparing import BUCKET, CHANNEL, PARTITION, SLOT, Preparation, prepared_schema
+from app.jobs.rows.writing import RESULTS, BucketState, BucketWriting
+from app.jobs.tasks import Progress, spark_failed
+from app.storage import Maintenance
+from app.table.commits import Changes, CommitKind, Expectations
+from app.table.commits.expectations import hash_index_names, highest_sequences
+from app.table.manifests.index_manifest import IndexEntry
+from app.table.manifests.live_files import live_rows
+from app.table.manifests.manifest_entry import FileKind, ManifestEntry
+from app.table.schema.schema import BucketMode
+from app.types.index_files import HASH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from app.building.columns import Advance
+    from app.jobs.rows.target import Target
+    from app.jobs.rows.writing import WrittenBucket
+    from app.planning.version.version import Version
+
+_log = logging.getLogger("paimon_index.jobs")
+
+_OURS: Final = re.compile(r"app\.errors\.\w+: (.*)")
+"""How Python tells one of our exceptions at the end of a stack."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilesOfRun:
+    """Paths of what tasks have written, looked for where it is needed: when they failed."""
+
+    target: Target
+
+    def __iter__(self) -> Iterator[str]:
+        target = self.target
+        try:
+            found = Maintenance(target.place.open()).walk(target.directory)
+        except PaimonIndexError as error:
+            _log.warning("files named %s may stay, which nothing refers to: %s", target.run, error)
+            return
+        yield from (path for path in found if target.run in path)
+
+
+@dataclass(slots=True)
+class Attempt:
+    """Rows written on top of one version.
+
+    Attributes:
+        target: the table.
+        version: the version.
+        parallelism: channels of assigners, unless the table says.
+    """
+
+    target: Target
+    version: Version
+    parallelism: int
+    _known_states: dict[tuple[bytes, int], BucketState] | None = None
+
+    def write(self, spark: SparkSession, rows: DataFrame, advance: Advance) -> list[WrittenBucket]:
+        """Writes the files of all buckets.
+
+        Raises:
+            JobError: a value does not fit, or Spark gave up.
+        """
+        what = f"upsert {self.target.name}"
+        try:
+            with Progress(spark.sparkContext, what, 1, advance):
+                collected = self._plan(rows).collect()
+        except Exception as error:
+            ours = _OURS.findall(str(error))
+            raise (JobError(f"{what}: {ours[-1]}") if ours else spark_failed(what, error)) from error
+        # They come from our own tasks.
+        return [pickle.loads(bytes(row[0])) for row in collected]  # noqa: S301
+
+    def changes(self, written: Sequence[WrittenBucket]) -> Changes:
+        """What the files change."""
+        mode = self.target.schema.bucket_mode
+        total = self.target.schema.options.bucket if mode is BucketMode.HASH_FIXED else -1
+        files = tuple(
+            ManifestEntry(FileKind.ADD, each.partition, each.bucket, total, file)
+            for each in written
+            for file in each.files
+        )
+        replaced = {
+            (entry.partition, entry.bucket): entry
+            for entry in self._index_entries()
+            if entry.file.index_type == HASH
+        }
+        index_files = []
+        for each in written:
+            if each.hash_index is not None:
+                old = replaced.get((each.partition, each.bucket))
+                if old is not None:
+                    index_files.append(IndexEntry(FileKind.DELETE, each.partition, each.bucket, old.file))
+                index_files.append(IndexEntry(FileKind.ADD, each.partition, each.bucket, each.hash_index))
+        return Changes(CommitKind.APPEND, files, tuple(index_files), self._expected(written))
+
+    def _plan(self, rows: DataFrame) -> DataFrame:
+        schema, target = self.target.schema, self.target
+        mode = schema.bucket_mode
+        if mode is BucketMode.HASH_DYNAMIC:
+            assigners = assigners_for(target, self.parallelism)
+            first = Preparation(target, assigners[0].channels, assigners[0].assigners)
+            prepared = rows.mapInArrow(first, prepared_schema(target))
+            routed = prepared.repartition(len(assigners), SLOT).sortWithinPartitions(CHANNEL, ORDER)
+            files = hash_files(self.version.source.paths, self._index_entries())
+            placed = routed.mapInArrow(BucketAssignment(target, assigners, files), assigned_schema(target))
+        else:
+            placed = rows.mapInArrow(Preparation(target), prepared_schema(target))
+        if mode is not BucketMode.BUCKET_UNAWARE:
+            placed = placed.repartition(PARTITION, BUCKET)
+        if mode is not BucketMode.BUCKET_UNAWARE or schema.partition_keys:
+            placed = placed.sortWithinPartitions(PARTITION, BUCKET, *self._order())
+        return placed.mapInArrow(BucketWriting(target, self.states(), self._total_buckets()), RESULTS)
+
+    def _order(self) -> list[Column]:
+        """Of the rows in a bucket."""
+        from pyspark.sql import functions  # noqa: PLC0415 - comes with the extra jobs
+
+        schema, options = self.target.schema, self.target.file_options
+        places = {column.name: f"c{at}" for at, column in enumerate(schema.fields)}
+        columns = []
+        if schema.primary_keys:
+            columns = [functions.col(places[key.name]) for key in schema.trimmed_primary_keys]
+            for name in options.sequence_fields:
+                # The engine takes null for the lowest either way.
+                column = functions.col(places[name])
+                columns.append(column.desc_nulls_first() if options.descending else column.asc_nulls_first())
+        return [*columns, functions.col(ORDER)]
+
+    def states(self) -> dict[tuple[bytes, int], BucketState]:
+        """What is in each bucket; in tables without buckets every file is on its own."""
+        if self._known_states is None:
+            self._known_states = self._read_states()
+        return self._known_states
+
+    def _read_states(self) -> dict[tuple[bytes, int], BucketState]:
+        if self.target.schema.bucket_mode is BucketMode.BUCKET_UNAWARE:
+            return {}
+        sequences = highest_sequences(self.version.manifests())
+        hashes = {
+            (partition, file.bucket): file
+            for partition, files in hash_files(self.version.source.paths, self._index_entries()).items()
+            for file in files
+        }
+        return {
+            key: BucketState(sequences.get(key, -1), hashes.get(key))
+            for key in sequences.keys() | hashes.keys()
+        }
+
+    def _total_buckets(self) -> dict[bytes, int]:
+        """How many buckets each partition has, where that is fixed."""
+        if self.target.schema.bucket_mode is not BucketMode.HASH_FIXED:
+            return {}
+        manifests = self.version.manifests()
+        return {
+            manifest.partitions[code]: total
+            for manifest, some in zip(manifests, live_rows(manifests), strict=True)
+            for code, total in set(
+                zip(
+                    manifest.partition_codes[some].tolist(),
+                    manifest.total_buckets[some].tolist(),
+                    strict=True,
+                )
+            )
+        }
+
+    def _expected(self, written: Iterable[WrittenBucket]) -> Expectations:
+        mode, states = self.target.schema.bucket_mode, self.states()
+        if mode is BucketMode.BUCKET_UNAWARE:
+            return Expectations()
+        keys = {(each.partition, each.bucket) for each in written}
+        names = hash_index_names(self._index_entries())
+        return Expectations(
+            {key: states.get(key, BucketState()).sequence for key in keys},
+            {partition: names.get(partition, frozenset()) for partition, _ in keys}
+            if mode is BucketMode.HASH_DYNAMIC
+            else {},
+        )
+
+    def _index_entries(self) -> tuple[IndexEntry, ...]:
+        return self.version.table.index_entries(self.version.resolved)

@@ -1,0 +1,247 @@
+"""One new data file: a Parquet file with its statistics and its file index."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet as pq
+
+from app.building import build
+from app.building.columns import values_under
+from app.errors import CorruptIndexError, IndexWriteError
+from app.jobs.rows.arrow_schema import file_schema
+from app.jobs.rows.statistics import ColumnStatistics, collectors, row_statistics
+from app.options.map_keys import split_map_key
+from app.storage.writing import Writing
+from app.table.manifests.manifest_entry import FILE_INDEX_SUFFIX, DataFileMeta, FileSource
+from app.table.manifests.row_statistics import RowStatistics
+from app.types.arrow_fields import field_values
+from app.types.binary_row.row import serialize_row
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from app.building import BuiltIndex
+    from app.file_index.table_options import FileIndexOptions
+    from app.jobs.rows.target import Target
+    from app.options.data_files import DataFileOptions
+    from app.types import DataField
+
+_EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - the engine stores local time, as it reads it back
+_MILLISECOND: Final = dt.timedelta(milliseconds=1)
+_ROW_GROUP_BYTES: Final = 64 << 20
+"""Of Arrow memory: what is held before it is written."""
+_LEVEL: Final = 0
+_RETRACTIONS: Final = (1, 3)
+"""Numbers of -U and -D."""
+_NO_STATISTICS: Final = RowStatistics(b"", b"", ())
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What all new files of a table have in common.
+
+    Attributes:
+        target: the table.
+        schema: of the files.
+        options: how they are written.
+        indexes: which file indexes they get.
+        columns: of the table.
+        keys: the trimmed primary key; nothing in append tables.
+    """
+
+    target: Target
+    schema: pa.Schema
+    options: DataFileOptions
+    indexes: FileIndexOptions
+    columns: tuple[DataField, ...]
+    keys: tuple[DataField, ...]
+
+    @classmethod
+    def of(cls, target: Target) -> Layout:
+        """That of a table."""
+        schema = target.schema
+        keys = schema.trimmed_primary_keys if schema.primary_keys else ()
+        return cls(
+            target,
+            file_schema(schema),
+            target.file_options,
+            target.index_options,
+            schema.fields,
+            keys,
+        )
+
+
+@dataclass(slots=True)
+class DataFileWriter:
+    """Writes a data file; it is there once :meth:`close` has returned.
+
+    Attributes:
+        layout: of the table's files.
+        path: of the file.
+        first_sequence: number of its first row.
+        row_count: rows so far.
+        deletions: of these, rows that retract their key.
+    """
+
+    layout: Layout
+    path: str
+    first_sequence: int
+    row_count: int = 0
+    deletions: int = 0
+    _sink: pa.BufferOutputStream = field(default_factory=pa.BufferOutputStream)
+    _writer: pq.ParquetWriter | None = None
+    _held: list[pa.Table] = field(default_factory=list)
+    _held_bytes: int = 0
+    _indexed: dict[str, list[pa.Array]] = field(default_factory=dict)
+    _statistics: list[ColumnStatistics] = field(default_factory=list)
+    _key_statistics: list[ColumnStatistics] = field(default_factory=list)
+    _min_key: bytes = b""
+    _max_key: bytes = b""
+
+    def __post_init__(self) -> None:
+        options = self.layout.options
+        self._statistics = collectors(self.layout.columns, options)
+        mode = options.statistics
+        self._key_statistics = [ColumnStatistics(column, mode) for column in self.layout.keys if mode.nulls]
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            self.layout.schema,
+            compression=options.compression,
+            compression_level=options.compression_level if options.compression == "zstd" else None,
+            store_decimal_as_integer=True,
+            store_schema=False,
+            write_page_index=True,
+        )
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the file has grown as large as the table wants files to be."""
+        return int(self._sink.tell()) >= self.layout.options.target_bytes
+
+    def write(self, values: Sequence[pa.Array], kinds: pa.Array | None) -> None:
+        """Writes rows.
+
+        Args:
+            values: of each column of the table, sorted by the key if there is one.
+            kinds: what becomes of each row, as the engine numbers it; None for additions.
+        """
+        schema, count, keys = self.layout.schema, len(values[0]), self.layout.keys
+        by_name = {column.name: array for column, array in zip(self.layout.columns, values, strict=True)}
+        arrays = list(values)
+        if keys:
+            first = self.first_sequence + self.row_count
+            kinds = pa.repeat(pa.scalar(0, pa.int8()), count) if kinds is None else kinds
+            self.deletions += int(np.isin(np.asarray(kinds), _RETRACTIONS).sum())
+            system = [pa.array(np.arange(first, first + count, dtype=np.int64)), kinds]
+            arrays = [*(by_name[key.name] for key in keys), *system, *values]
+            self._note_keys([by_name[key.name] for key in keys])
+        columns = [array.cast(each.type) for array, each in zip(arrays, schema, strict=True)]
+        table = pa.Table.from_arrays(columns, schema=schema)
+        stored = dict(zip(by_name, columns[len(schema) - len(values) :], strict=True))
+        for each in self._statistics:
+            each.add(stored[each.column.name])
+        for each in self._key_statistics:
+            each.add(stored[each.column.name])
+        self._note_indexed(stored)
+        self.row_count += count
+        self._held.append(table)
+        self._held_bytes += table.nbytes
+        if self._held_bytes >= min(_ROW_GROUP_BYTES, self.layout.options.target_bytes):
+            self._flush()
+
+    def close(self) -> tuple[DataFileMeta, list[str]]:
+        """Puts the file into its place.
+
+        Returns:
+            What its manifest entry says, and the paths of what was written.
+
+        Raises:
+            PaimonIndexError: it cannot be written.
+        """
+        self._flush()
+        if self._writer is not None:
+            self._writer.close()
+        content = self._sink.getvalue().to_pybytes()
+        written = [self.path]
+        self._create(self.path, content)
+        embedded: bytes | None = None
+        extra_files: tuple[str, ...] = ()
+        if self.layout.indexes.indexes:
+            index = self._index()
+            if index.in_manifest:
+                embedded = index.content
+            else:
+                written.append(f"{self.path}{FILE_INDEX_SUFFIX}")
+                self._create(written[-1], index.content)
+                extra_files = (written[-1].rpartition("/")[2],)
+        return self._meta(len(content), embedded, extra_files), written
+
+    def _meta(self, size: int, embedded: bytes | None, extra_files: tuple[str, ...]) -> DataFileMeta:
+        layout, no_key = self.layout, serialize_row((), ())
+        counted = [each.column for each in self._statistics]
+        names = tuple(column.name for column in counted)
+        is_dense = layout.options.dense and len(counted) < len(layout.columns)
+        return DataFileMeta(
+            file_name=self.path.rpartition("/")[2],
+            file_size=size,
+            row_count=self.row_count,
+            min_key=self._min_key or no_key,
+            max_key=self._max_key or no_key,
+            key_statistics=row_statistics(self._key_statistics, layout.keys)
+            if layout.keys
+            else _NO_STATISTICS,
+            value_statistics=row_statistics(self._statistics, counted if is_dense else layout.columns),
+            min_sequence_number=self.first_sequence,
+            max_sequence_number=self.first_sequence + self.row_count - 1,
+            schema_id=layout.target.schema.id,
+            level=_LEVEL,
+            extra_files=extra_files,
+            creation_time_millis=(dt.datetime.now() - _EPOCH) // _MILLISECOND,  # noqa: DTZ005 - as above
+            delete_row_count=self.deletions,
+            embedded_index=embedded,
+            file_source=FileSource.APPEND,
+            value_statistics_columns=names if is_dense else None,
+        )
+
+    def _flush(self) -> None:
+        if self._held and self._writer is not None:
+            rows = pa.concat_tables(self._held)
+            self._writer.write_table(rows, row_group_size=len(rows))
+            self._held, self._held_bytes = [], 0
+
+    def _note_keys(self, arrays: Sequence[pa.Array]) -> None:
+        types = [key.type for key in self.layout.keys]
+        for at in (0, -1):
+            values = [
+                field_values(array[at:] if at else array[:1], each).tolist()[0]
+                for array, each in zip(arrays, types, strict=True)
+            ]
+            if at:
+                self._max_key = serialize_row(values, types)
+            elif not self._min_key:
+                self._min_key = serialize_row(values, types)
+
+    def _note_indexed(self, stored: dict[str, pa.Array]) -> None:
+        for name in {index.column for index in self.layout.indexes.indexes}:
+            column, key = split_map_key(name)
+            values = stored[column]
+            if key is not None:
+                values = values_under(values, key, column=column, first_row=self.row_count)
+            self._indexed.setdefault(name, []).append(values)
+
+    def _index(self) -> BuiltIndex:
+        try:
+            return build(
+                {name: pa.chunked_array(parts) for name, parts in self._indexed.items()}, self.layout.indexes
+            )
+        except IndexWriteError as error:
+            raise IndexWriteError(f"{self.path}: {error}", column=error.column, row=error.row) from error
+
+    def _create(self, path: str, content: bytes) -> None:
+        if not Writing(self.layout.target.place.open()).create(path, content):
+            raise CorruptIndexError("another file has the name of a new one", path=path)

@@ -1,0 +1,178 @@
+"""The rows that are to be written: read from files, and fitted to the columns of a table.
+
+Spark casts each column to the table's type where that keeps every value: numbers and decimals to wider ones,
+nothing else. CHAR values are padded with blanks to their length, as Spark and Flink pad what they write.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from app.errors import RequestError
+from app.types.data_types import DataType, TypeRoot
+from app.types.type_json import type_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from app.jobs.rows.target import Target
+
+ORDER: Final = "place"
+"""Column that tells the order of rows, int64."""
+KIND: Final = "kind"
+"""Column that tells what becomes of a row, as :data:`KINDS` numbers it."""
+KINDS: Final = {"+I": 0, "-U": 1, "+U": 2, "-D": 3}
+"""Texts for what becomes of a row, and the engine's numbers for them."""
+
+_TYPED_FORMATS: Final = ("parquet", "orc", "avro")
+_INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
+_DIGITS: Final = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
+
+
+def read_rows(
+    spark: SparkSession,
+    target: Target,
+    paths: Sequence[str],
+    *,
+    data_format: str = "parquet",
+    options: Mapping[str, str] | None = None,
+    kind_column: str | None = None,
+) -> DataFrame:
+    """Rows from files, read by Spark.
+
+    Files that tell no types, such as CSV and JSON, are read in the table's; a value that is none of its type
+    ends the job. Columns of CSV are found by the header, which all files must have alike, or without one
+    by their place.
+
+    Args:
+        spark: the session.
+        target: the table.
+        paths: as Spark takes them.
+        data_format: as Spark calls it.
+        options: of Spark's reader for that format.
+        kind_column: as of :func:`fitted`.
+
+    Raises:
+        RequestError: Spark does not read the files.
+    """
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - comes with the extra jobs
+    from pyspark.sql.types import StringType, StructField, StructType  # noqa: PLC0415 - as above
+
+    # Spark would go by the places of CSV columns even where a header tells their names.
+    given = {"mode": "FAILFAST", "enforceSchema": "false", **(options or {})}
+    reader = spark.read.format(data_format).options(**given)
+    try:
+        if data_format.lower() not in _TYPED_FORMATS:
+            fields = {field.name: field for field in spark_schema(target)}
+            if kind_column is not None:
+                fields[kind_column] = StructField(kind_column, StringType())
+            names = list(fields)
+            if data_format.lower() == "csv" and _has_header(given):
+                names = reader.load(list(paths)).columns
+            reader = reader.schema(
+                StructType([fields.get(name, StructField(name, StringType())) for name in names])
+            )
+        return reader.load(list(paths))
+    except PySparkException as error:
+        raise RequestError(f"Spark does not read the rows: {str(error).partition(chr(10))[0]}") from error
+
+
+def _has_header(options: Mapping[str, str]) -> bool:
+    return any(name.lower() == "header" and value.lower() == "true" for name, value in options.items())
+
+
+def spark_schema(target: Target) -> StructType:
+    """The columns of the table in Spark's types."""
+    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - as above
+
+    from paimon_index.spark.column_types import spark_type  # noqa: PLC0415 - comes with the extra jobs
+
+    columns = target.schema.fields
+    # The client takes types as JSON, and does not declare which.
+    written: list[Any] = [type_json(column.type) for column in columns]
+    return StructType(
+        [StructField(column.name, spark_type(each)) for column, each in zip(columns, written, strict=True)]
+    )
+
+
+def fitted(rows: DataFrame, target: Target, kind_column: str | None = None) -> DataFrame:
+    """Rows in the table's columns and types, named by their places: ``c0``, ``c1``, ...
+
+    Args:
+        rows: with all columns of the table, in any order, and no others.
+        target: the table.
+        kind_column: a further column of strings, ``+I``, ``-U``, ``+U`` or ``-D``.
+
+    Returns:
+        The columns, :data:`ORDER`, and :data:`KIND` if rows tell it.
+
+    Raises:
+        RequestError: a column is missing or unknown, or its values do not fit its type.
+    """
+    from pyspark.sql import functions  # noqa: PLC0415 - as above
+    from pyspark.sql.types import StringType  # noqa: PLC0415 - as above
+
+    given = {field.name: field.dataType for field in rows.schema}
+    if len(given) < len(rows.columns):
+        raise RequestError(f"two columns of the rows have one name: {', '.join(rows.columns)}")
+    names = [column.name for column in target.schema.fields]
+    extra = [] if kind_column is None else [kind_column]
+    if missing := [name for name in (*names, *extra) if name not in given]:
+        raise RequestError(f"the rows lack column {missing[0]!r}: they have {', '.join(given)}")
+    if unknown := [name for name in given if name not in (*names, *extra)]:
+        raise RequestError(f"table {target.name} has no column {unknown[0]!r}: it has {', '.join(names)}")
+    columns: list[Column] = []
+    for at, (column, wanted) in enumerate(zip(target.schema.fields, spark_schema(target), strict=True)):
+        found = given[column.name]
+        if not _keeps_values(found.simpleString(), wanted.dataType.simpleString()):
+            raise RequestError(
+                f"column {column.name!r} is {column.type}, and {found.simpleString()} does not fit it: cast "
+                f"the rows to {wanted.dataType.simpleString()}"
+            )
+        value = functions.col(_quoted(column.name)).cast(wanted.dataType)
+        columns.append(_padded(value, column.type).alias(f"c{at}"))
+    columns.append(functions.monotonically_increasing_id().alias(ORDER))
+    if kind_column is not None:
+        if not isinstance(given[kind_column], StringType):
+            raise RequestError(f"column {kind_column!r} is to tell +I, -U, +U or -D, as strings")
+        columns.append(functions.col(_quoted(kind_column)).alias(KIND))
+    return rows.select(*columns)
+
+
+def _keeps_values(found: str, wanted: str) -> bool:
+    """Whether Spark's cast from one type to another, as Spark writes them, keeps every value."""
+    if found in (wanted, "void"):
+        return True
+    if found in _INTEGERS and wanted in _INTEGERS:
+        return _INTEGERS.index(found) <= _INTEGERS.index(wanted)
+    if wanted.startswith("decimal("):
+        digits, scale = _decimal(wanted)
+        if found in _DIGITS:
+            return digits - scale >= _DIGITS[found]
+        if found.startswith("decimal("):
+            had, had_scale = _decimal(found)
+            return scale >= had_scale and digits - scale >= had - had_scale
+    return (found, wanted) == ("float", "double")
+
+
+def _decimal(text: str) -> tuple[int, int]:
+    digits, _, scale = text.removeprefix("decimal(").removesuffix(")").partition(",")
+    return int(digits), int(scale)
+
+
+def _padded(value: Column, data_type: DataType) -> Column:
+    from pyspark.sql import functions  # noqa: PLC0415 - as above
+
+    if data_type.root is not TypeRoot.CHAR:
+        return value
+    length = data_type.precision
+    return functions.when(functions.length(value) < length, functions.rpad(value, length, " ")).otherwise(
+        value
+    )
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

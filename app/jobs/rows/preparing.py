@@ -1,0 +1,188 @@
+"""The first thing that tasks do with rows: check values, and find out where each row belongs.
+
+=================  ==============  ======================================================================
+column             type            of
+=================  ==============  ======================================================================
+``c0``, ``c1`` …   the table's     every table; the values
+``place``          int64           every table; the order of the rows
+``kind``           int8            tables whose rows tell what becomes of them
+``partition``      binary          every table; serialized row of the partition columns
+``bucket``         int32           every table but those below
+``hash``           int32           tables with dynamic buckets; of the trimmed primary key
+``channel``        int32           the same; the assigner that decides about the row
+``slot``           int32           the same; what Spark shuffles by so that each assigner is one task
+=================  ==============  ======================================================================
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import mmh3
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from app.bucket_index import BucketFunction, assigners_of, buckets_of, key_hashes
+from app.errors import RequestError
+from app.jobs.rows.incoming import KIND, KINDS, ORDER, spark_schema
+from app.table.schema.schema import BucketMode
+from app.types.arrow_fields import field_values, serialized_rows
+from app.types.binary_row.row import row_hash
+from app.types.data_types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+    from pyspark.sql.types import StructType
+
+    from app.bucket_index import Hashes
+    from app.jobs.rows.target import Target
+    from app.types import DataField
+
+PARTITION: Final = "partition"
+BUCKET: Final = "bucket"
+HASH: Final = "hash"
+CHANNEL: Final = "channel"
+SLOT: Final = "slot"
+
+_ARITY_BYTES: Final = 4
+_INT: Final = struct.Struct("<i")
+_SPARK_SEED: Final = 42
+_MICROS_PER_MILLI: Final = 1000
+_ONLY_BUCKET: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """Checks rows and routes them; a class, since Spark's workers find it by its name.
+
+    Attributes:
+        target: the table.
+        channels: of assigners.
+        assigners: of each partition.
+    """
+
+    target: Target
+    channels: int = 1
+    assigners: int = 1
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """For ``mapInArrow``; columns as the table of the module says."""
+        slots = np.array(slots_of(self.channels), np.int32)
+        for batch in batches:
+            if batch.num_rows:
+                yield self._prepared(batch, slots)
+
+    def _prepared(self, batch: pa.RecordBatch, slots: NDArray[np.int32]) -> pa.RecordBatch:
+        fields, count = self.target.schema.fields, batch.num_rows
+        values = [self._checked(batch.column(at), column) for at, column in enumerate(fields)]
+        found = {f"c{at}": array for at, array in enumerate(values)}
+        found[ORDER] = batch.column(len(fields))
+        if self.target.has_kinds:
+            found[KIND] = _kinds(batch.column(len(fields) + 1))
+        by_name = {column.name: array for column, array in zip(fields, values, strict=True)}
+        schema = self.target.schema
+        partition = [field_values(by_name[each.name], each.type) for each in schema.partition_fields]
+        found[PARTITION] = serialized_rows(partition, count)
+        hashed = [field_values(by_name[each.name], each.type) for each in self.target.hash_fields]
+        match schema.bucket_mode:
+            case BucketMode.HASH_DYNAMIC:
+                hashes = key_hashes(hashed, count)
+                of_partition = _row_hashes(found[PARTITION])
+                channels = assigners_of(of_partition, hashes, self.channels, self.assigners)
+                found[HASH] = pa.array(hashes)
+                found[CHANNEL] = pa.array(channels.astype(np.int32))
+                found[SLOT] = pa.array(slots[channels])
+            case BucketMode.HASH_FIXED:
+                function = BucketFunction(schema.options.bucket_function)
+                buckets = buckets_of(function, hashed, count, schema.options.bucket)
+                found[BUCKET] = pa.array(buckets.astype(np.int32))
+            case _:
+                found[BUCKET] = pa.array(np.full(count, _ONLY_BUCKET, np.int32))
+        return pa.RecordBatch.from_arrays(list(found.values()), list(found))
+
+    def _checked(self, array: pa.Array, column: DataField) -> pa.Array:
+        """The values of a column as they are stored.
+
+        Raises:
+            RequestError: one of them does not fit.
+        """
+        is_key = column.name in self.target.schema.primary_keys
+        if array.null_count and (is_key or not column.type.nullable):
+            what = "a column of the primary key" if is_key else "NOT NULL"
+            raise RequestError(f"column {column.name!r} is {what}, and {array.null_count} rows have no value")
+        root = column.type.root
+        if root in STRING_ROOTS | BINARY_ROOTS:
+            measure = pc.utf8_length if root in STRING_ROOTS else pc.binary_length
+            longest = pc.max(measure(array)).as_py() or 0
+            if longest > column.type.precision:
+                raise RequestError(
+                    f"column {column.name!r} is {column.type}, and a value has length {longest}"
+                )
+        if root in TIMESTAMP_ROOTS and column.type.is_compact_timestamp:
+            # The engine stores milliseconds, and keys are hashed of what is stored.
+            micros = np.asarray(array.cast(pa.int64()).fill_null(0))
+            cut = pa.array(micros - micros % _MICROS_PER_MILLI, pa.int64(), mask=np.asarray(array.is_null()))
+            return cut.cast(array.type)
+        return array
+
+
+def prepared_schema(target: Target) -> StructType:
+    """What :class:`Preparation` gives, in Spark's types."""
+    from pyspark.sql import types  # noqa: PLC0415 - comes with the extra jobs
+
+    dynamic = target.schema.bucket_mode is BucketMode.HASH_DYNAMIC
+    numbers = (HASH, CHANNEL, SLOT) if dynamic else (BUCKET,)
+    return types.StructType(
+        [
+            *values_schema(target),
+            types.StructField(PARTITION, types.BinaryType()),
+            *(types.StructField(name, types.IntegerType()) for name in numbers),
+        ]
+    )
+
+
+def values_schema(target: Target) -> StructType:
+    """The values of rows, their order, and what becomes of them, in Spark's types."""
+    from pyspark.sql import types  # noqa: PLC0415 - as above
+
+    fields = [
+        types.StructField(f"c{at}", field.dataType) for at, field in enumerate(spark_schema(target).fields)
+    ]
+    fields.append(types.StructField(ORDER, types.LongType()))
+    if target.has_kinds:
+        fields.append(types.StructField(KIND, types.ByteType()))
+    return types.StructType(fields)
+
+
+def slots_of(channels: int) -> list[int]:
+    """For each channel a number that Spark's hash puts into the partition of that number.
+
+    ``repartition(channels, column)`` takes Murmur3 of the column modulo the partitions; numbers of channels
+    themselves would leave some tasks without work and give others twice as much.
+    """
+    slots: dict[int, int] = {}
+    number = 0
+    while len(slots) < channels:
+        slots.setdefault(mmh3.hash(_INT.pack(number), _SPARK_SEED, signed=True) % channels, number)
+        number += 1
+    return [slots[channel] for channel in range(channels)]
+
+
+def _row_hashes(partitions: pa.BinaryArray) -> Hashes:
+    coded = partitions.dictionary_encode()
+    distinct = [row_hash(row.as_py()[_ARITY_BYTES:]) for row in coded.dictionary]
+    hashes: Hashes = np.array(distinct, np.int32)[np.asarray(coded.indices)]
+    return hashes
+
+
+def _kinds(texts: pa.Array) -> pa.Array:
+    found = pc.index_in(texts, pa.array(list(KINDS), texts.type))
+    if found.null_count:
+        wrong = texts.filter(found.is_null())[0].as_py()
+        raise RequestError(f"what becomes of a row is +I, -U, +U or -D, found {wrong!r:.50}")
+    return found.cast(pa.int8())

@@ -1,0 +1,138 @@
+"""Statistics of a new data file, collected while its rows are written.
+
+Bounds of strings are cut after as many characters as the table says: a lower bound is a prefix, an upper one
+a prefix whose last character is replaced by the one after it. A column with NaN has no bounds, nor has one of
+binaries. Nested columns have no statistics at all.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from app.options.data_files import ALL
+from app.table.manifests.row_statistics import RowStatistics
+from app.types.arrow_fields import field_values
+from app.types.binary_row.row import serialize_row
+from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, NESTED_ROOTS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from app.options.data_files import DataFileOptions, StatisticsMode
+    from app.types import DataField, Value
+
+_LAST_CHARACTER: Final = 0x10FFFF
+_SURROGATES: Final = (0xD800, 0xDFFF)
+
+
+@dataclass(slots=True)
+class ColumnStatistics:
+    """Statistics of one column.
+
+    Attributes:
+        column: the column.
+        mode: what is told of it.
+        nulls: rows without a value, so far.
+        bounds: one-element arrays whose smallest and largest values are those of the column.
+        is_bounded: whether bounds are known.
+    """
+
+    column: DataField
+    mode: StatisticsMode
+    nulls: int = 0
+    bounds: list[pa.Array] = field(default_factory=list)
+    is_bounded: bool = True
+
+    def add(self, array: pa.Array) -> None:
+        """Takes further values in."""
+        self.nulls += array.null_count
+        root = self.column.type.root
+        if self.mode.characters is None or root in BINARY_ROOTS or not self.is_bounded:
+            return
+        if root in FLOATING_ROOTS and pc.any(pc.is_nan(array)).as_py():
+            self.is_bounded = False
+            return
+        if array.null_count < len(array):
+            found = pc.min_max(array)
+            self.bounds += [_single(found[which]) for which in ("min", "max")]
+
+    def lower(self) -> Value | None:
+        """The lower bound, None if it is not known."""
+        value = self._bound("min")
+        if isinstance(value, float) and value == 0:
+            return -0.0
+        if isinstance(value, bytes) and self._cuts(value):
+            return value.decode()[: self.mode.characters].encode()
+        return value
+
+    def upper(self) -> Value | None:
+        """The upper bound, None if it is not known."""
+        value = self._bound("max")
+        if isinstance(value, float) and value == 0:
+            return 0.0
+        if isinstance(value, bytes) and self._cuts(value):
+            return _next_prefix(value.decode()[: self.mode.characters])
+        return value
+
+    def _cuts(self, value: bytes) -> bool:
+        return self.mode.characters not in (None, ALL) and len(value.decode()) > (self.mode.characters or 0)
+
+    def _bound(self, which: str) -> Value | None:
+        if not self.bounds or not self.is_bounded:
+            return None
+        found = pc.min_max(pa.concat_arrays(self.bounds))[which]
+        (value,) = field_values(_single(found), self.column.type).tolist()
+        return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def collectors(columns: Sequence[DataField], options: DataFileOptions) -> list[ColumnStatistics]:
+    """Statistics of columns without any rows yet; of those columns only that get some.
+
+    Args:
+        columns: of the files, in their order.
+        options: of the table.
+    """
+    modes = [options.mode(column.name, at) for at, column in enumerate(columns)]
+    return [
+        ColumnStatistics(column, mode)
+        for column, mode in zip(columns, modes, strict=True)
+        if mode.nulls and column.type.root not in NESTED_ROOTS
+    ]
+
+
+def row_statistics(collected: Sequence[ColumnStatistics], columns: Sequence[DataField]) -> RowStatistics:
+    """Statistics with a slot for each of some columns; those without statistics are unknown.
+
+    Args:
+        collected: of columns.
+        columns: that have slots.
+    """
+    known = {each.column.id: each for each in collected}
+    found = [known.get(column.id) for column in columns]
+    types = [column.type for column in columns]
+    return RowStatistics(
+        serialize_row([None if each is None else each.lower() for each in found], types),
+        serialize_row([None if each is None else each.upper() for each in found], types),
+        tuple(None if each is None else each.nulls for each in found),
+    )
+
+
+def _single(scalar: pa.Scalar) -> pa.Array:
+    return pa.repeat(scalar, 1)
+
+
+def _next_prefix(prefix: str) -> bytes | None:
+    """The smallest string above all that begin with a prefix; None if there is none."""
+    for at in range(len(prefix) - 1, -1, -1):
+        code = ord(prefix[at]) + 1
+        if code > _LAST_CHARACTER:
+            continue
+        if _SURROGATES[0] <= code <= _SURROGATES[1]:
+            code = _SURROGATES[1] + 1
+        return (prefix[:at] + chr(code)).encode()
+    return None

@@ -1,0 +1,226 @@
+"""The table that rows are written to, as tasks know it, and whether the job can write it as the engine does.
+
+What is not written here is refused before any work is done, with a message that names the engine.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+import orjson
+
+from app.bucket_index import BucketFunction
+from app.errors import UnsupportedFormatError
+from app.file_index.table_options import FileIndexOptions
+from app.options.data_files import DataFileOptions
+from app.options.dynamic_buckets import DynamicBucketOptions
+from app.options.reading import OptionReader
+from app.options.table_options import MergeEngine
+from app.table.schema.schema import BucketMode, TableSchema
+from app.types.data_types import FLOATING_ROOTS, NESTED_ROOTS, TIMESTAMP_ROOTS, DataType, TypeRoot
+
+if TYPE_CHECKING:
+    from app.jobs.job_table import JobTable, Place
+    from app.planning.version.version import Version
+    from app.types import DataField
+
+_MICROSECOND_DIGITS: Final = 6
+_SWITCHES: Final = {
+    "data-evolution.enabled": "one row may be spread over several files",
+    "row-tracking.enabled": "rows are numbered",
+    "data-file.thin-mode": "files leave out key columns",
+    "chain-table.enabled": "partitions build on each other",
+    "pk-clustering-override": "files are not sorted by key",
+}
+_SETTINGS: Final = {
+    "data-file.external-paths": "files lie outside of the table",
+    "rowkind.field": "a column tells what becomes of a row",
+    "file.format.per.level": "formats differ by level",
+    "file.compression.per.level": "compressions differ by level",
+    "metadata.stats-mode.per.level": "statistics differ by level",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A table that rows are written to.
+
+    Attributes:
+        place: of its warehouse.
+        name: of the table, for messages.
+        directory: of the table.
+        schema_document: its newest schema, as it is stored.
+        has_kinds: whether rows tell what becomes of them.
+        run: part of the name of every file that this run writes.
+    """
+
+    place: Place
+    name: str
+    directory: str
+    schema_document: bytes
+    has_kinds: bool = False
+    run: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    @classmethod
+    def of(cls, table: JobTable, version: Version, *, has_kinds: bool) -> Target:
+        """The latest version of a table, if rows can be written to it.
+
+        Raises:
+            UnsupportedFormatError: they cannot; the message says why.
+            RequestError: an option of the table is wrong.
+        """
+        directory = version.table.directory
+        document = table.place.open().read(f"{directory}/schema/schema-{version.schema_id}")
+        target = cls(table.place, table.name, directory, bytes(document), has_kinds)
+        _check(target)
+        return target
+
+    @property
+    def schema(self) -> TableSchema:
+        """The schema, decoded once in each process."""
+        return _schema(self.schema_document)
+
+    @property
+    def file_options(self) -> DataFileOptions:
+        """How data files are written."""
+        return DataFileOptions.parse(self.schema.options.values, has_key=bool(self.schema.primary_keys))
+
+    @property
+    def index_options(self) -> FileIndexOptions:
+        """Which file indexes data files get."""
+        types = {column.name: column.type for column in self.schema.fields}
+        return FileIndexOptions.parse(self.schema.options.values, types)
+
+    @property
+    def hash_fields(self) -> tuple[DataField, ...]:
+        """The columns whose hash decides about buckets."""
+        schema = self.schema
+        match schema.bucket_mode:
+            case BucketMode.HASH_FIXED:
+                return schema.bucket_key
+            case BucketMode.HASH_DYNAMIC:
+                return schema.trimmed_primary_keys
+            case _:
+                return ()
+
+    @property
+    def keeps_first(self) -> bool:
+        """Whether the first row of a key wins, not the last one."""
+        return self.schema.merge_engine is MergeEngine.FIRST_ROW
+
+    @property
+    def merges_rows(self) -> bool:
+        """Whether rows of one key make up another row."""
+        return self.schema.merge_engine in (MergeEngine.AGGREGATION, MergeEngine.PARTIAL_UPDATE)
+
+    @property
+    def waits_for_compaction(self) -> bool:
+        """Whether batch reads see new rows only after a compaction."""
+        return bool(self.schema.primary_keys) and (
+            self.schema.options.deletion_vectors or self.schema.merge_engine is MergeEngine.FIRST_ROW
+        )
+
+
+@cache
+def _schema(document: bytes) -> TableSchema:
+    return TableSchema.read(document)
+
+
+def _check(target: Target) -> None:
+    options = target.schema.options
+    reader = OptionReader(options.values, given=True)
+    for name, why in _SWITCHES.items():
+        if reader.boolean(name, default=False):
+            raise _refused(target, f"{why} ({name})")
+    for name, why in _SETTINGS.items():
+        if options.values.get(name, "").strip():
+            raise _refused(target, f"{why} ({name})")
+    written = options.values.get("file.format", "parquet").strip().lower()
+    if written != "parquet":
+        raise _refused(target, f"data files are {written}, and jobs write Parquet only")
+    if target.schema.counts_rows:
+        raise _refused(target, "files count equal rows (write-mode)")
+    _check_buckets(target)
+    if target.schema.primary_keys:
+        _check_keyed(target, reader)
+    elif target.has_kinds:
+        raise _refused(target, "it has no primary key, so that rows cannot be deleted by key")
+    _check_columns(target)
+    # Wrong options are found out before any work is done.
+    _ = target.file_options, target.index_options
+
+
+def _check_buckets(target: Target) -> None:
+    options = target.schema.options
+    match target.schema.bucket_mode:
+        case BucketMode.CROSS_PARTITION:
+            raise _refused(
+                target, "keys may move between partitions, as the primary key lacks a partition column"
+            )
+        case BucketMode.POSTPONE_MODE:
+            raise _refused(target, "rows wait for their bucket (bucket=-2)")
+        case BucketMode.HASH_DYNAMIC:
+            DynamicBucketOptions.parse(options.values)
+        case BucketMode.HASH_FIXED if options.bucket < 1:
+            raise _refused(target, f"bucket={options.bucket}")
+        case BucketMode.HASH_FIXED if options.bucket_function not in set(BucketFunction):
+            raise _refused(target, f"the bucket function is {options.bucket_function!r}")
+        case _:
+            pass
+
+
+def _check_keyed(target: Target, reader: OptionReader) -> None:
+    schema = target.schema
+    engine, values = schema.options.merge_engine, schema.options.values
+    producer = values.get("changelog-producer", "none").strip().lower()
+    if producer != "none":
+        raise _refused(target, f"each change is to be recorded (changelog-producer={producer})")
+    if not target.has_kinds:
+        return
+    if engine is not MergeEngine.DEDUPLICATE:
+        raise _refused(target, f"rows tell what becomes of them, and its merge engine is {engine}")
+    for name in values:
+        is_filter = name == "ignore-update-before" or name.endswith("ignore-delete")
+        if is_filter and reader.boolean(name, default=False):
+            raise _refused(target, f"rows tell what becomes of them, and the table ignores some ({name})")
+
+
+def _check_columns(target: Target) -> None:
+    schema = target.schema
+    for column in orjson.loads(target.schema_document)["fields"]:
+        if column.get("defaultValue") is not None:
+            raise _refused(target, f"column {column['name']!r} has a default value")
+    for column in schema.fields:
+        _check_type(target, column.name, column.type)
+    keyed = {*schema.primary_keys, *schema.partition_keys, *(each.name for each in target.hash_fields)}
+    for name in sorted(keyed):
+        if schema.by_name[name].type.root is TypeRoot.CHAR:
+            raise _refused(
+                target, f"key column {name!r} is CHAR, which some writers pad with blanks and others do not"
+            )
+    ordered = (*(each.name for each in schema.trimmed_primary_keys), *target.file_options.sequence_fields)
+    for name in ordered:
+        column_type = schema.by_name[name].type if name in schema.by_name else None
+        if column_type is None or column_type.root in NESTED_ROOTS | FLOATING_ROOTS:
+            raise _refused(target, f"it is ordered by column {name!r} of type {column_type}")
+
+
+def _check_type(target: Target, name: str, data_type: DataType) -> None:
+    """Checks that Spark has the values of a type, and that they can be written."""
+    root = data_type.root
+    is_fine = root not in (TypeRoot.TIME, TypeRoot.MULTISET, TypeRoot.OTHER)
+    if root in TIMESTAMP_ROOTS and data_type.precision > _MICROSECOND_DIGITS:
+        is_fine = False
+    if root is TypeRoot.ROW and not data_type.fields:
+        is_fine = False
+    if not is_fine:
+        raise _refused(target, f"column {name!r} has type {data_type}, which Spark has no values of")
+    for part in (*data_type.children, *(each.type for each in data_type.fields)):
+        _check_type(target, name, part)
+
+
+def _refused(target: Target, why: str) -> UnsupportedFormatError:
+    return UnsupportedFormatError(f"table {target.name} cannot be written by this job: {why}. Use the engine")

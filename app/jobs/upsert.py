@@ -1,0 +1,173 @@
+"""``upsert``: rows written to a table, one for each key where it has a primary key.
+
+Tasks check the rows and hash their keys. Where keys have dynamic buckets, rows are shuffled to the assigners
+that decide about them, which know the partition's hash indexes: a key that is there keeps its bucket. Then
+rows are shuffled by bucket and sorted, and each bucket's task writes data files of level 0 and the bucket's
+hash index. The driver commits all of it (``APPEND``).
+
+Where another commit has added rows to one of these buckets meanwhile, or keys to one of these partitions,
+all of it is done again on top of that.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from app.building.columns import ignore_progress
+from app.errors import CommitConflictError
+from app.jobs.cleaning import WrittenFiles
+from app.jobs.rows.attempt import Attempt, FilesOfRun
+from app.jobs.rows.incoming import fitted, read_rows
+from app.jobs.rows.target import Target
+from app.table.schema.schema import BucketMode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from app.building.columns import Advance
+    from app.jobs.job_table import JobTable
+    from app.jobs.rows.writing import WrittenBucket
+
+_log = logging.getLogger("paimon_index.jobs")
+
+_ATTEMPTS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class UpsertReport:
+    """What a job did.
+
+    Attributes:
+        snapshot_id: the new snapshot; None if there were no rows.
+        rows_read: rows that came.
+        rows_written: of these, rows that are in the new files: one for each key.
+        keys_added: of these, rows of keys with a new hash; None where buckets are not dynamic.
+        buckets: that rows were written to.
+        buckets_added: of these, buckets that had neither files nor keys.
+        files: new data files.
+        data_bytes: of these.
+        index_bytes: of new hash indexes.
+        waits_for_compaction: whether batch reads see the rows only after a compaction.
+    """
+
+    snapshot_id: int | None
+    rows_read: int
+    rows_written: int
+    keys_added: int | None
+    buckets: int
+    buckets_added: int
+    files: int
+    data_bytes: int
+    index_bytes: int
+    waits_for_compaction: bool
+
+
+def upsert(
+    spark: SparkSession,
+    table: JobTable,
+    rows: DataFrame,
+    *,
+    row_kind_column: str | None = None,
+    parallelism: int | None = None,
+    advance: Advance = ignore_progress,
+) -> UpsertReport:
+    """Writes rows to a table.
+
+    Args:
+        spark: the session.
+        table: the table.
+        rows: with all columns of the table, in any order. Of rows with one key the last one wins, unless
+            the table has a sequence field; the order is that of Spark's partitions and of the rows in them.
+        row_kind_column: a further column, which tells by ``+I``, ``+U``, ``-U`` or ``-D`` what becomes of a
+            row: the last two delete their key.
+        parallelism: channels of assigners of dynamic buckets, unless the table says; by default as many as
+            the engine has in Spark, the larger one of ``spark.default.parallelism`` and
+            ``spark.sql.shuffle.partitions``.
+        advance: told of tasks.
+
+    Raises:
+        UnsupportedFormatError: such a table is not written here.
+        RequestError: the rows' columns do not fit the table.
+        CommitConflictError: other commits came in between again and again.
+        JobError: a value does not fit, or Spark gave up. In every case the table is as it was.
+        PaimonIndexError: the table cannot be read.
+    """
+    version = table.latest()
+    fitted(rows, Target.of(table, version, has_kinds=row_kind_column is not None), row_kind_column)
+    committer = table.committer()
+    for attempt in range(1, _ATTEMPTS + 1):
+        version = table.latest()
+        target = Target.of(table, version, has_kinds=row_kind_column is not None)
+        made = Attempt(target, version, parallelism or _parallelism(spark))
+        try:
+            with WrittenFiles(table.writing, FilesOfRun(target)) as cleaned:
+                written = made.write(spark, fitted(rows, target, row_kind_column), advance)
+                cleaned.paths = [path for each in written for path in each.paths]
+                changes = made.changes(written)
+                cleaned.are_committed = True
+                snapshot_id = committer.commit(changes) if changes.files else None
+        except CommitConflictError as error:
+            if attempt == _ATTEMPTS:
+                raise
+            _log.info("upsert into %s: once more, since %s", table.name, error)
+            continue
+        return _report(made, snapshot_id, written)
+    raise AssertionError("the last attempt raises")
+
+
+def rows_from_files(
+    spark: SparkSession,
+    table: JobTable,
+    paths: Sequence[str],
+    *,
+    data_format: str = "parquet",
+    options: Mapping[str, str] | None = None,
+    row_kind_column: str | None = None,
+) -> DataFrame:
+    """Rows for :func:`upsert` from files.
+
+    Args:
+        spark: the session.
+        table: the table.
+        paths: as Spark takes them.
+        data_format: as Spark calls it. Of formats without types, such as ``csv`` and ``json``, columns are
+            read in the table's types; a value that has not its type is an error.
+        options: of Spark's reader, such as ``header``.
+        row_kind_column: as of :func:`upsert`.
+
+    Raises:
+        UnsupportedFormatError: such a table is not written here.
+        RequestError: Spark does not read the files.
+    """
+    target = Target.of(table, table.latest(), has_kinds=row_kind_column is not None)
+    return read_rows(
+        spark, target, paths, data_format=data_format, options=options, kind_column=row_kind_column
+    )
+
+
+def _parallelism(spark: SparkSession) -> int:
+    partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    return max(int(spark.sparkContext.defaultParallelism), partitions)
+
+
+def _report(made: Attempt, snapshot_id: int | None, written: Sequence[WrittenBucket]) -> UpsertReport:
+    there, target = made.states(), made.target
+    files = [file for each in written for file in each.files]
+    buckets = {(each.partition, each.bucket) for each in written}
+    dynamic = target.schema.bucket_mode is BucketMode.HASH_DYNAMIC
+    return UpsertReport(
+        snapshot_id,
+        rows_read=sum(each.rows_read for each in written),
+        rows_written=sum(file.row_count for file in files),
+        keys_added=sum(each.keys_added for each in written) if dynamic else None,
+        buckets=len(buckets),
+        buckets_added=len(buckets - there.keys()),
+        files=len(files),
+        data_bytes=sum(file.file_size for file in files),
+        index_bytes=sum(each.hash_index.file_size for each in written if each.hash_index is not None),
+        waits_for_compaction=target.waits_for_compaction,
+    )

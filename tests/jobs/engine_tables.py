@@ -1,0 +1,50 @@
+"""Tables that our jobs and the engine's connector write to in turn."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Self
+
+from app.table.paths import TablePaths
+from tests.golden_tables import DATABASE
+from tests.jobs.tables import table
+from tests.writable_tables import copy_table, open_table
+
+if TYPE_CHECKING:
+    from tests.golden_tables import GoldenWarehouse
+    from tests.spark.sessions import Spark, SparkSession
+
+
+class EngineTable:
+    """A table in the connector's warehouse."""
+
+    def __init__(self, connector: Spark, name: str) -> None:
+        self.root = connector.warehouse
+        self.directory = self.root / f"{DATABASE}.db" / name
+        self.name = table(name)
+        self.session: SparkSession = connector.session()
+        self.opened = open_table(self.root, name)
+
+    @classmethod
+    def copy(cls, connector: Spark, golden: GoldenWarehouse, name: str) -> Self:
+        """A copy of a golden table."""
+        shutil.rmtree(connector.warehouse / f"{DATABASE}.db" / name, ignore_errors=True)
+        copy_table(golden, name, connector.warehouse)
+        return cls(connector, name)
+
+    def rows(self) -> int:
+        (row,) = self.session.sql(f"SELECT count(*) AS n FROM {self.name}")  # noqa: S608 - fixed words
+        return int(row["n"])
+
+    def call(self, procedure: str) -> None:
+        self.session.sql(f"CALL paimon.sys.{procedure}")
+
+    def missing_files(self) -> list[str]:
+        """Data files and index files that the latest snapshot names, and that are not there."""
+        resolved = self.opened.table.resolve()
+        paths = TablePaths(self.opened.table.directory, resolved.schema)
+        named = [paths.index_file(entry) for entry in self.opened.table.index_entries(resolved)]
+        for entry in self.opened.entries():
+            path = paths.data_file(entry)
+            named += [path, *(f"{path.rpartition('/')[0]}/{name}" for name in entry.file.extra_files)]
+        return [path for path in named if not (self.root / path).is_file()]
