@@ -8,12 +8,13 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import pyarrow.parquet as pq
 import typer
 
 from app.cli.data_files import progress
+from app.cli.job_reports import print_audit, print_deletion, print_indexes, print_plan, print_upsert
 from app.cli.options import (
     AllowExternal,
     FilterOption,
@@ -25,7 +26,7 @@ from app.cli.options import (
     json_option,
     parse_filter,
 )
-from app.cli.output import print_json, print_line, print_table
+from app.cli.output import print_json
 from app.errors import RequestError, SettingsError
 from app.jobs import JobTable, audit, build_index, delete, drop_index, plan, rows_from_files, upsert
 
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pyspark.sql import SparkSession
-
-    from app.jobs import AuditReport, DeleteReport, IndexReport, PlanReport, UpsertReport
 
 program = typer.Typer(
     help="Run a Spark job over a table: build-index, upsert, delete, audit, plan.",
@@ -119,7 +118,7 @@ def build_index_command(  # noqa: PLR0913 - one parameter per option
     if as_json:
         print_json(asdict(report))
     else:
-        _print_indexes(report)
+        print_indexes(report)
 
 
 @program.command("upsert")
@@ -188,7 +187,7 @@ def upsert_command(  # noqa: PLR0913 - one parameter per option
     if as_json:
         print_json(asdict(report))
     else:
-        _print_upsert(report)
+        print_upsert(report)
 
 
 @program.command("delete")
@@ -213,7 +212,7 @@ def delete_command(  # noqa: PLR0913 - one parameter per option
     if as_json:
         print_json(asdict(report))
     else:
-        _print_deletion(report)
+        print_deletion(report)
 
 
 @program.command("audit")
@@ -239,7 +238,7 @@ def audit_command(  # noqa: PLR0913 - one parameter per option
     if as_json:
         print_json(asdict(report) | {"passed": report.passed})
     else:
-        _print_audit(report)
+        print_audit(report)
     if not report.passed:
         for problem in report.problems:
             which = (
@@ -274,7 +273,7 @@ def plan_command(  # noqa: PLR0913 - one parameter per option
         told = {each.name: getattr(report, each.name) for each in fields(report)}
         print_json(told | {"files": report.files.to_pylist()})
     else:
-        _print_plan(report)
+        print_plan(report)
 
 
 def _zone(time_zone: str | None) -> dict[str, str]:
@@ -320,80 +319,3 @@ def _pairs(option: str, written: Sequence[str] | None) -> dict[str, str]:
     if not all(name and sign for name, sign, _ in pairs):
         raise RequestError(f"{option} takes NAME=VALUE")
     return {name: value for name, _, value in pairs}
-
-
-def _print_indexes(report: IndexReport) -> None:
-    if report.snapshot_id is None:
-        print_line(f"nothing to commit: {report.unchanged} files have what is wanted")
-    else:
-        print_line(f"snapshot {report.snapshot_id}")
-    if report.built:
-        print_line(
-            f"built the indexes of {report.built} files with {report.row_count:,} rows: "
-            f"{report.index_bytes:,} bytes, {report.embedded} of them in manifests"
-        )
-    if report.dropped:
-        print_line(f"took the indexes off {report.dropped} files")
-    if report.skipped:
-        print_line(f"{report.skipped} files have none of the indexed columns")
-    if report.overtaken:
-        print_line(f"{report.overtaken} files were removed by other commits meanwhile")
-    for name, value in (report.options or {}).items():
-        print_line(f"{name}={value}")
-
-
-def _print_upsert(report: UpsertReport) -> None:
-    what = "there were no rows" if report.snapshot_id is None else f"snapshot {report.snapshot_id}"
-    keys = "" if report.keys_added is None else f", {report.keys_added:,} of new keys"
-    print_line(
-        f"{what}: {report.rows_written:,} rows{keys}, of {report.rows_read:,} that were read; "
-        f"{report.files:,} files with {report.data_bytes:,} bytes in {report.buckets:,} buckets, "
-        f"{report.buckets_added:,} of them new"
-    )
-    if report.waits_for_compaction and report.snapshot_id is not None:
-        print_line("batch reads see them once the table is compacted")
-
-
-def _print_deletion(report: DeleteReport) -> None:
-    what = "nothing was deleted" if report.snapshot_id is None else f"snapshot {report.snapshot_id}"
-    print_line(
-        f"{what}: {report.rows_deleted:,} rows of {report.files_changed} files; read {report.files_read} of "
-        f"{report.files_total} files"
-    )
-
-
-def _print_plan(report: PlanReport) -> None:
-    print_line(
-        f"snapshot {report.snapshot_id}: {report.files.num_rows:,} of {report.files_total:,} files in "
-        f"{report.manifests:,} manifests, {report.rows_selected:,} of {report.rows_total:,} rows"
-    )
-    for step, count in report.skipped_by.items():
-        print_line(f"{step}: {count:,} files left out")
-    for warning in report.warnings:
-        print_line(f"warning: {warning}")
-
-
-def _print_audit(report: AuditReport) -> None:
-    def rate(rates: Sequence[float]) -> str | None:
-        return f"{sum(rates) / len(rates):.2%}" if rates else None
-
-    rows: list[Sequence[Any]] = [
-        (
-            column.column,
-            column.kind,
-            f"{column.files:,}",
-            f"{column.size_bytes:,}",
-            f"{column.checked:,}",
-            "right" if not column.wrong else f"{column.wrong} wrong, {column.lost} hide rows",
-            rate(column.false_positive_rates),
-            rate(column.expected_rates),
-        )
-        for column in report.columns
-    ]
-    print_table(
-        ("column", "index", "files", "bytes", "values checked", "result", "false positives", "expected"), rows
-    )
-    print_line(
-        f"snapshot {report.snapshot_id}: {report.indexed} of {report.files} files have an index, "
-        f"{report.row_count:,} rows"
-    )
