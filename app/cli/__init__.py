@@ -49,7 +49,7 @@ _COMMANDS: Final = {
     "advise": _Command(
         "advise", "Propose indexes, and sizes of bloom filters, from the values that a data file has."
     ),
-    "job": _Command("job", "Run a Spark job over a table: build-index, delete, audit, plan."),
+    "job": _Command("job", "Run a Spark job over a table: build-index, upsert, delete, audit, plan."),
     "orphans": _Command(
         "orphans", "List index files and index manifests that no snapshot, tag or branch refers to."
     ),

@@ -94,6 +94,7 @@ def test_keys_keep_their_dynamic_buckets(jobs: Jobs, tmp_path: Path) -> None:
     assert jobs.run("audit", tmp_path, table("t"))["problems"] == []
 
 
+@pytest.mark.long
 def test_what_entries_say_lets_plans_leave_files_out(jobs: Jobs, tmp_path: Path) -> None:
     make_table(tmp_path, "t", COLUMNS, **DYNAMIC)
     jobs.run("upsert", tmp_path, table("t"), paths=[], query=query(0, 200, 1))
@@ -162,6 +163,7 @@ UNION ALL SELECT 3Y, null, null, null, null, 0.0D, null, null, null, null, null,
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("keys", [(), ("k",)])
 def test_values_of_every_type_come_back(jobs: Jobs, tmp_path: Path, keys: tuple[str, ...]) -> None:
     options = {"bucket": "1", "bucket-key": "k", "file-index.range-bitmap.columns": "ts3,d9,ltz6"}
@@ -201,6 +203,7 @@ def test_values_of_every_type_come_back(jobs: Jobs, tmp_path: Path, keys: tuple[
     service.close()
 
 
+@pytest.mark.long
 def test_rows_tell_what_becomes_of_them_and_a_sequence_field_orders_them(jobs: Jobs, tmp_path: Path) -> None:
     columns = {"k": "STRING NOT NULL", "at": "INT", "v": "STRING"}
     make_table(tmp_path, "t", columns, keys=("k",), options={"bucket": "2", "sequence.field": "at"})
@@ -223,6 +226,7 @@ def test_rows_tell_what_becomes_of_them_and_a_sequence_field_orders_them(jobs: J
     assert sum(entry.file.delete_row_count or 0 for entry in open_table(tmp_path, "t").entries()) == 1
 
 
+@pytest.mark.long
 def test_the_first_row_of_a_key_wins_under_first_row(jobs: Jobs, tmp_path: Path) -> None:
     options = {"bucket": "1", "merge-engine": "first-row"}
     make_table(tmp_path, "t", {"k": "INT NOT NULL", "v": "INT"}, keys=("k",), options=options)
@@ -237,6 +241,7 @@ def test_the_first_row_of_a_key_wins_under_first_row(jobs: Jobs, tmp_path: Path)
     assert report["waits_for_compaction"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("keys", [(), ("k",)])
 @pytest.mark.parametrize("function", ["default", "mod"])
 def test_fixed_buckets_are_those_of_the_bucket_function(
@@ -291,6 +296,7 @@ def test_append_tables_take_rows_from_files(jobs: Jobs, tmp_path: Path) -> None:
     assert (again["snapshot_id"], again["files"]) == (None, 0)
 
 
+@pytest.mark.long
 def test_what_does_not_fit_leaves_the_table_as_it_is(jobs: Jobs, tmp_path: Path) -> None:
     columns = {"k": "INT NOT NULL", "v": "VARCHAR(3)", "w": "INT NOT NULL"}
     directory = make_table(tmp_path, "t", columns, keys=("k",), options={"bucket": "-1"})
@@ -351,6 +357,7 @@ def test_tables_that_are_not_written_here_are_refused(jobs: Jobs, tmp_path: Path
         jobs.run("upsert", tmp_path, table("sum"), paths=[], query="SELECT 1 k, int(id) v FROM range(2)")
 
 
+@pytest.mark.long
 def test_two_jobs_at_once_lose_no_row_and_give_no_key_two_buckets(
     jobs: Jobs, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
 ) -> None:
