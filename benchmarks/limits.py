@@ -41,7 +41,7 @@ _LIMITS: Final = {
         "proxy, which has the same cores."
     ),
     "S3, plans with budget_ms=*": (
-        "the service looks at its budget after every 128 files, and a plan that is finished in the background "
+        "the service looks at its budget after 128 files each, and a plan that is finished in the background "
         "has the cores as well."
     ),
     "growth by 10 x size: deleted positions as *": (
