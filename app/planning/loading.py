@@ -29,16 +29,17 @@ class BackgroundLoads:
         self._lock = threading.Lock()
 
     def begin(self, key: Hashable, load: Callable[[], object]) -> None:
-        """Has a thread load something, unless it is doing so or is about to."""
+        """Has a thread load something, unless it is doing so or is about to, or nothing is loaded any more."""
         with self._lock:
-            if key in self._known:
+            if key in self._known or self._end.event.is_set():
                 return
             self._known.add(key)
-        self._pool.submit(self._load, key, load)
+            self._pool.submit(self._load, key, load)
 
     def close(self) -> None:
         """Ends the load under way; those that have not begun never do."""
-        self._end.cancel()
+        with self._lock:
+            self._end.cancel()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _load(self, key: Hashable, load: Callable[[], object]) -> None:
