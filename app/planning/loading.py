@@ -29,7 +29,7 @@ class BackgroundLoads:
         self._lock = threading.Lock()
 
     def begin(self, key: Hashable, load: Callable[[], object]) -> None:
-        """Has a thread load something, unless it is doing so or is about to, or nothing is loaded any more."""
+        """Has a thread load something, unless it does so or is about to; after :meth:`close` none does."""
         with self._lock:
             if key in self._known or self._end.event.is_set():
                 return

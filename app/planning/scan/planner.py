@@ -170,9 +170,10 @@ class Planner:
         merged = ~units.raw_convertible
         grouped = state.is_left(units.files) & merged[units.numbers]
         state.raw_convertible[units.files[grouped]] = False
-        # Numbers that do not depend on which indexes were loaded: pages may come from several plans.
-        numbers = np.cumsum(merged) - 1
-        state.merge_groups[units.files[grouped]] = numbers[units.numbers[grouped]]
+        if len(units.files):
+            # Named by their first file, so that pages that come from several plans call them alike.
+            first = np.minimum.reduceat(units.files, units.starts)
+            state.merge_groups[units.files[grouped]] = first[units.numbers[grouped]]
 
     def _ranks(self, files: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         version = self.version
