@@ -38,6 +38,8 @@ _AMAZON = re.compile(r"[a-z0-9.-]+\.amazonaws\.com(\.cn)?")
 _STATUS = re.compile(r"non-2xx status code: (\d{3})")
 _CODE = re.compile(r"<Code>([A-Za-z][A-Za-z0-9_.-]{0,63})</Code>")
 _BROKEN_OFF: Final = "HTTP error: "
+_MISSING: Final = "non-2xx status code: 404"
+"""Other files may be missing, too, such as one with a token to sign with; that says nothing of the object."""
 _TIMED_OUT: Final = "TimedOut"
 _CLOSED: Final = "IncompleteMessage"
 
@@ -146,10 +148,22 @@ class ObjectReads:
             except ValueError:
                 # A key that obstore has no way to ask for.
                 return None
-            except BaseError as error:
+            except (BaseError, FileNotFoundError) as error:
                 said = str(error)
+                if isinstance(error, FileNotFoundError) and _MISSING in said:
+                    raise
             if _CLOSED not in said:
                 break
+        self._judge(said)
+        return None
+
+    def _judge(self, said: str) -> None:
+        """Raises what obstore's message says, or gives obstore up where that is left to s3fs.
+
+        Raises:
+            StoreAnswerError: the store refused.
+            OSError: it was silent, or broke off.
+        """
         status = _STATUS.search(said)
         if status is not None:
             number = int(status.group(1))
@@ -163,7 +177,6 @@ class ObjectReads:
             raise ConnectionError("the store broke off")
         else:
             self._give_up("the store's answers are not understood")
-        return None
 
     async def _open(self) -> S3Store | None:
         """Sets obstore up as botocore is, once."""
@@ -175,7 +188,11 @@ class ObjectReads:
                 if client.meta.config.proxies or (is_signed and credentials is None):
                     self._give_up("it goes through a proxy or has no credentials")
                 else:
-                    self._store = self._store_of(client, credentials if is_signed else None)
+                    try:
+                        self._store = self._store_of(client, credentials if is_signed else None)
+                    except (OSError, ValueError) as error:
+                        # A file of certificates that is missing is no missing object.
+                        self._give_up(f"it cannot be set up ({type(error).__name__})")
         return self._store
 
     def _store_of(self, client: Any, credentials: Any | None) -> S3Store:  # noqa: ANN401 - aiobotocore's

@@ -18,6 +18,7 @@ from tests.faulty_store import BUCKET, Fault, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
 CONTENT = bytes(range(256)) * 8
 
@@ -158,3 +159,16 @@ def test_credentials_that_expire_are_renewed(store: tuple[Store, dict[str, Any]]
     assert warehouse.read("a") == CONTENT
     assert renewed == 1
     assert served.signed_by[-1] == "key-1"
+
+
+def test_a_missing_file_of_certificates_is_no_missing_object(
+    store: tuple[Store, dict[str, Any]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A table would look as if it had no snapshot."""
+    served, options = store
+    served.objects["w/a"] = CONTENT
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "none.pem"))
+    try:
+        assert open_warehouse(options, retry=RetryPolicy(attempts=1)).read("a") == CONTENT
+    except StorageError as error:
+        assert not isinstance(error, FileMissingError)  # noqa: PT017 - s3fs may or may not need the file
