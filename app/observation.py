@@ -110,6 +110,7 @@ class Observer:
         skipped: Mapping[tuple[str, str], int],
         warnings: int,
         is_complete: bool,
+        fits_caches: bool,
     ) -> None:
         """A plan was made, or remembered.
 
@@ -120,6 +121,7 @@ class Observer:
             skipped: files left out, by step and kind of index; the latter is empty for other steps.
             warnings: what did not stop the plan.
             is_complete: no index was left unasked for want of time.
+            fits_caches: what it asks can be kept for the next one.
         """
 
 

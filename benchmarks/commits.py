@@ -63,7 +63,8 @@ def _prepare(manifests: int, directory: Path) -> None:
     for number in _ADDED:
         start = files + number * FILES_PER_MANIFEST
         added = write_manifest(warehouse, NO_INDEX, start, start + FILES_PER_MANIFEST)
-        write_snapshot(table_directory(warehouse), number, there, [added])
+        rows = (start + FILES_PER_MANIFEST) * NO_INDEX.rows
+        write_snapshot(table_directory(warehouse), number, there, [added], rows=rows)
         there.append(added)
 
 

@@ -79,7 +79,7 @@ def _prepare(keys: int, directory: Path) -> None:
             }
         )
     write_records(table / "manifest" / "index-manifest-1", INDEX_MANIFEST, entries)
-    write_snapshot(table, 1, [], [], index_manifest="index-manifest-1")
+    write_snapshot(table, 1, [], [], index_manifest="index-manifest-1", rows=0)
 
 
 def _workloads(keys: int, directory: Path) -> Iterator[Workload | Figure]:

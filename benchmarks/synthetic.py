@@ -49,7 +49,7 @@ def write_table(warehouse: Path, layout: Layout, files: int, manifests: int = MA
     make_table(table, schema_json(layout.columns, [DAY], options=_index_options(layout)))
     bounds = [files * number // manifests for number in range(manifests + 1)]
     written = [write_manifest(warehouse, layout, start, stop) for start, stop in pairwise(bounds)]
-    write_snapshot(table, 1, [], written)
+    write_snapshot(table, 1, [], written, rows=files * layout.rows)
     return written
 
 
@@ -124,6 +124,8 @@ def write_snapshot(
     base: Sequence[Manifest],
     delta: Sequence[Manifest],
     index_manifest: str | None = None,
+    *,
+    rows: int,
 ) -> None:
     """Makes a version of the table the newest.
 
@@ -133,6 +135,7 @@ def write_snapshot(
         base: records of the manifests of the version before.
         delta: records of the manifests that this version adds.
         index_manifest: the name of the file that lists hash indexes and deletion vectors.
+        rows: of all its files.
     """
     lists = {"base": base, "delta": delta}
     for name, manifests in lists.items():
@@ -148,7 +151,7 @@ def write_snapshot(
         "commitIdentifier": number,
         "commitKind": "APPEND",
         "timeMillis": WRITTEN_MILLIS + number,
-        "totalRecordCount": 0,
+        "totalRecordCount": rows,
         "deltaRecordCount": 0,
     }
     present = {name: value for name, value in snapshot.items() if value is not None}

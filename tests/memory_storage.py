@@ -15,6 +15,7 @@ class MemoryStorage:
     """Files by path; ``reads`` lists what was read, in order."""
 
     is_local = True
+    arrays_capacity = 0
 
     def __init__(self, files: dict[str, bytes] | None = None, name: str = "memory") -> None:
         self.files = dict(files or {})
@@ -28,9 +29,12 @@ class MemoryStorage:
         return self.files[path]
 
     @contextmanager
-    def reading(self, path: str, size: int | None) -> Iterator[bytes]:
-        del size  # nothing is kept
+    def reading(self, path: str, size: int | None, *, is_kept: bool = True) -> Iterator[bytes]:
+        del size, is_kept  # nothing is kept
         yield self.read(path)
+
+    def arrays_of(self, path: str, size: int | None, form: str) -> None:
+        """Nothing is kept."""
 
     def list_names(self, directory: str) -> list[str]:
         prefix = f"{directory}/" if directory else ""

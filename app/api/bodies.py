@@ -188,6 +188,11 @@ class PlanBody(PagedBody):
         "same request may leave out more later. Absent: the service's default. Without effect together with "
         "explain or top_n, and for tables with data evolution.",
     )
+    totals: bool = Field(
+        default=False,
+        description="Read every manifest, so that bytes_total and files_invisible cover the whole table. "
+        "Otherwise manifests whose partitions the filter rules out are not read.",
+    )
 
     def to_request(self) -> PlanRequest:
         """The planner's form."""
@@ -203,6 +208,7 @@ class PlanBody(PagedBody):
             time_zone=self.time_zone,
             uris=self.uris,
             budget_ms=self.budget_ms,
+            totals=self.totals,
         )
 
 

@@ -119,11 +119,18 @@ class Summary(Document):
     files_total: int
     files_kept: int
     files_skipped: int
-    files_invisible: int = Field(description="Files that batch reads never see; not in files_total.")
+    files_invisible: int = Field(
+        description="Files that batch reads never see; not in files_total. Of the manifests that were read."
+    )
     skipped_by: dict[str, int] = Field(description="Skipped files by the step that decided.")
+    manifests_total: int
+    manifests_skipped: int = Field(
+        description="Manifests that were not read, since the filter rules all of their partitions out. Their "
+        "files count as skipped by partition."
+    )
     rows_total: int
     rows_selected: int
-    bytes_total: int
+    bytes_total: int = Field(description="Of the manifests that were read.")
     bytes_kept: int
     complete: bool = Field(
         description="False if budget_ms was used up before every index was asked: a later plan may keep "

@@ -13,6 +13,7 @@ from app.planning.request.budget import YIELDING, Budget
 from app.planning.request.filters import read_filter, time_zone_warnings
 from app.planning.request.requests import SnapshotSelector
 from app.planning.scan.planner import Planner
+from app.planning.version.needed_manifests import needed_manifests
 from app.planning.version.second_look import second_look
 from app.storage import ByteCache
 from app.types.digest import request_digest
@@ -83,7 +84,11 @@ class Plans:
             zone = None if request.time_zone is None else session_zone(request.time_zone)
             relation = version.relation(request.alias)
             predicate = read_filter(request.filter, version.schema.fields, self._limits, relation, zone)
-            planner = Planner(version, request, predicate, budget=budget)
+            doubts: list[str] = []
+            if not (request.totals or request.explain or request.files is not None):
+                needed = needed_manifests(version, predicate, doubts)
+                version = version if needed is None else version.with_manifests(needed)
+            planner = Planner(version, request, predicate, lasting_warnings=doubts, budget=budget)
             version.load()
         loaded = time.perf_counter()
         with during(Phase.EVALUATE):

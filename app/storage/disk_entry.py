@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 import xxhash
 
@@ -46,7 +46,8 @@ class Piece:
     def key(self) -> bytes:
         """The same in bytes."""
         # Not by a faster library: they refuse text that is not Unicode, and a caller's path may be that.
-        return json.dumps(astuple(self)).encode("ascii")
+        members = (self.warehouse, self.path, self.size, self.offset, self.length)
+        return json.dumps(members).encode("ascii")
 
 
 def entry_name(key: bytes) -> str:

@@ -1,4 +1,4 @@
-"""A directory that keeps pieces of immutable files, for the time after a restart.
+"""A directory that keeps pieces of immutable files, and what was decoded of them, for all processes.
 
 Entries appear under their names only when they are whole, and are verified when they are read, so any number
 of processes may share a directory, and each may end at any time. An entry was last used at its file's
@@ -19,10 +19,11 @@ from pathlib import Path
 from stat import S_ISDIR
 from typing import TYPE_CHECKING, NamedTuple
 
+from app.storage.array_file import ArrayFile, DamagedArraysError
 from app.storage.disk_entry import entry_head, entry_name, read_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from app.storage.disk_entry import Piece
 
@@ -87,6 +88,11 @@ class DiskTier:
             self._sweep(0)
             self._usable = True
 
+    @property
+    def capacity(self) -> int:
+        """Bytes that it may take of the disk; 0 if it cannot be used."""
+        return self._capacity if self._usable else 0
+
     def get(self, piece: Piece) -> bytes | None:
         """The piece, if it was put before and came back unharmed."""
         key = piece.key
@@ -94,27 +100,44 @@ class DiskTier:
         if self._usable:
             with self._tolerance(), suppress(FileNotFoundError):
                 content = self._read(key)
-        with self._lock:
-            if content is None:
-                self._misses += 1
-            else:
-                self._hits += 1
+        self._count_answer(is_hit=content is not None)
         return content
 
     def put(self, piece: Piece, content: bytes) -> None:
         """Keeps a piece, if the directory can take it."""
-        key = piece.key
-        head = entry_head(key, content)
-        size = _occupied(len(head) + len(content))
+        self.put_parts(piece.key, (entry_head(piece.key, content), content))
+
+    def map(self, key: bytes) -> ArrayFile | None:
+        """The file of arrays that was put under a key, if it is there."""
+        found = None
+        if self._usable:
+            with self._tolerance(), suppress(FileNotFoundError):
+                found = self._map(key)
+        self._count_answer(is_hit=found is not None)
+        return found
+
+    def put_parts(self, key: bytes, parts: Sequence[bytes | memoryview]) -> None:
+        """Keeps an entry, if the directory can take it.
+
+        Args:
+            key: what tells it from all others, which stands in it.
+            parts: its bytes.
+        """
+        size = _occupied(sum(map(len, parts)))
         if not self._usable or size > self._capacity:
             return
         with self._tolerance():
             if self._takes(size):
                 try:
-                    self._write(self._path(key), head, content)
+                    self._write(self._path(key), parts)
                 except OSError:
                     self._count(-1, -size)
                     raise
+
+    def drop(self, key: bytes) -> None:
+        """Removes an entry that was found to be damaged."""
+        with self._tolerance(), suppress(FileNotFoundError):
+            self._drop(self._path(key))
 
     def statistics(self) -> DiskTierStatistics:
         """The counters, all of one moment."""
@@ -152,20 +175,34 @@ class DiskTier:
             used = os.fstat(file.fileno()).st_mtime
         content = read_entry(entry, key)
         if content is None:
-            Path(path).unlink()
-            self._count(-1, -_occupied(len(entry)))
-            with self._lock:
-                self._corrupt += 1
-        elif abs(time.time() - used) > _USE_RECORDED_EVERY_SECONDS:
-            os.utime(path)
+            self._drop(path)
+        else:
+            _record_use(path, used)
         return content
 
-    def _write(self, path: str, head: bytes, content: bytes) -> None:
+    def _map(self, key: bytes) -> ArrayFile | None:
+        path = self._path(key)
+        try:
+            found, status = ArrayFile.map(path, key)
+        except DamagedArraysError:
+            self._drop(path)
+            return None
+        _record_use(path, status.st_mtime)
+        return found
+
+    def _drop(self, path: str) -> None:
+        """Removes an entry that is not what was written."""
+        size = Path(path).stat().st_size
+        Path(path).unlink()
+        self._count(-1, -_occupied(size))
+        with self._lock:
+            self._corrupt += 1
+
+    def _write(self, path: str, parts: Sequence[bytes | memoryview]) -> None:
         temporary = f"{self._temporary}{next(self._written)}"
         try:
             with open(temporary, "xb") as file:  # noqa: PTH123 - as above
-                file.write(head)
-                file.write(content)
+                file.writelines(parts)
             try:
                 os.replace(temporary, path)  # noqa: PTH105 - as above
             except FileNotFoundError:
@@ -175,6 +212,11 @@ class DiskTier:
             with suppress(OSError):
                 Path(temporary).unlink()
             raise
+
+    def _count_answer(self, *, is_hit: bool) -> None:
+        with self._lock:
+            self._hits += is_hit
+            self._misses += not is_hit
 
     def _count(self, entries: int, size: int) -> None:
         with self._lock:
@@ -243,6 +285,11 @@ class _Entry(NamedTuple):
     used: float
     size: int
     path: str
+
+
+def _record_use(path: str, used: float) -> None:
+    if abs(time.time() - used) > _USE_RECORDED_EVERY_SECONDS:
+        os.utime(path)
 
 
 def _occupied(size: int) -> int:

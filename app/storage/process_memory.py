@@ -1,7 +1,8 @@
 """The memory of this process against its limit: who gives way when it becomes short, and who is refused.
 
 What counts is resident memory as the system sees it, whoever holds it: caches, work under way, bodies and
-answers on their way, and what the allocator has not returned.
+answers on their way, and what the allocator has not returned. Files that are mapped do not count, since the
+system takes their pages back when it needs memory.
 
 ============================ =============================================================================
 resident memory              what happens
@@ -57,11 +58,15 @@ class Shrinkable(Protocol):
 
 
 def resident_bytes() -> int:
-    """Memory of this process that is in the machine's memory; 0 where the system does not tell."""
+    """Memory that this process alone holds in the machine's memory; 0 where the system does not tell.
+
+    Pages of mapped files do not count: the system takes them back when it needs memory.
+    """
     try:
-        return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        _, resident, of_files, *_ = map(int, _STATM.read_text().split())
     except (OSError, ValueError):
         return 0
+    return (resident - of_files) * os.sysconf("SC_PAGE_SIZE")
 
 
 class ProcessMemory:

@@ -12,6 +12,7 @@ from app.errors import (
 )
 from app.observation import StorageOperation
 from app.storage.disk_entry import Piece
+from app.storage.kept_arrays import KeptArrays
 from app.storage.libraries import STALL_SECONDS
 from app.storage.locations import Root, check_segments, is_absolute_uri, normal_uri
 from app.storage.memory import Scratch
@@ -144,23 +145,50 @@ class Warehouse:
         return content
 
     @contextmanager
-    def reading(self, path: str, size: int | None) -> Iterator[bytes | memoryview]:
+    def reading(self, path: str, size: int | None, *, is_kept: bool = True) -> Iterator[bytes | memoryview]:
         """As :meth:`read_immutable`, for content that nobody looks at after the block.
 
         Large local files share buffers.
+
+        Args:
+            path: the file.
+            size: its bytes, if metadata tells.
+            is_kept: whether the disk tier keeps the file; it need not, where it keeps what is made of it.
 
         Raises:
             PaimonIndexError: as :meth:`read`.
         """
         root, place = self.locate(path)
         is_large = size is not None and _LARGE_BYTES <= size < self._max_file_bytes
-        if size is None or not is_large or self._disk is not None or not root.uri_is_local:
-            yield self.read_immutable(path, size)
+        may_keep = is_kept and self._disk is not None
+        if size is None or not is_large or may_keep or not root.uri_is_local:
+            yield self.read_immutable(path, size) if may_keep else self.read(path)
             return
         # One byte more tells a file that is longer than its metadata says.
         with self._scratch.buffer(size + 1) as buffer:
             count = self.retry.call(path, lambda: root.read_into(place, buffer))
             yield buffer[:count]
+
+    @property
+    def arrays_capacity(self) -> int:
+        """Bytes of the disk that there are for what is made of files; 0 without a disk tier."""
+        return 0 if self._disk is None else self._disk.capacity
+
+    def arrays_of(self, path: str, size: int | None, form: str) -> KeptArrays | None:
+        """Where the disk tier keeps what is made of a file that never changes; None without a tier.
+
+        Args:
+            path: the file.
+            size: its bytes, if metadata tells.
+            form: what is made of it.
+
+        Raises:
+            PathNotAllowedError: the path leaves the warehouse and the allowed external roots.
+        """
+        if self._disk is None:
+            return None
+        self.locate(path)
+        return KeptArrays(self._disk, Piece(self._identity, path, size, 0, None), form)
 
     def read_ranges(
         self, ranges: Sequence[tuple[str, int, int]], *, immutable: bool = False

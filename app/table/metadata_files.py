@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 from app.errors import CorruptMetadataError, FileMissingError, SnapshotExpiredError
 from app.storage.memory import give_memory_back
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
     from app.storage import ByteCache, Readers
+    from app.storage.kept_arrays import KeptArrays
     from app.table.storage import Storage
     from app.types.roaring import Buffer
 
@@ -27,6 +28,21 @@ _QUICK_SECONDS: Final = 0.005
 
 MetadataFile: TypeAlias = "tuple[str, int | None]"
 """Name of a file in the table's manifest directory, and its bytes where they are recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptForm(Generic[Parsed]):
+    """How files of one kind are kept decoded on a disk.
+
+    Attributes:
+        name: of the form.
+        keep: puts what was decoded there.
+        open: gives what was put there, if it is there; is told what decodes the original.
+    """
+
+    name: str
+    keep: Callable[[KeptArrays, Parsed], None]
+    open: Callable[[KeptArrays, Callable[[], Parsed]], Parsed | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +79,21 @@ class MetadataFiles:
         name, size = file
         return self.reader.storage.name, self.directory, name, size, part
 
+    def place(self, file: MetadataFile, what: str) -> KeptArrays | None:
+        """Where the disk keeps what was made of a file; None without a disk."""
+        name, size = file
+        return self.reader.storage.arrays_of(self._path(name), size, what)
+
+    def _path(self, name: str) -> str:
+        return f"{self.directory}/manifest/{name}"
+
     def get(
-        self, cache: ByteCache[Any], file: MetadataFile, parse: Callable[[Buffer], Parsed], part: str = ""
+        self,
+        cache: ByteCache[Any],
+        file: MetadataFile,
+        parse: Callable[[Buffer], Parsed],
+        part: str = "",
+        kept: KeptForm[Parsed] | None = None,
     ) -> Parsed:
         """A file that is written once under a name of its own, decoded.
 
@@ -73,20 +102,34 @@ class MetadataFiles:
             file: which one.
             parse: decodes it.
             part: which part that gives, if not all of it.
+            kept: how it is kept decoded on a disk, if it is.
 
         Raises:
             SnapshotExpiredError: it is not there any more.
             CorruptMetadataError: it is damaged, or has not as many bytes as are recorded.
         """
         name, size = file
-        path = f"{self.directory}/manifest/{name}"
+        path = self._path(name)
+        place = None if kept is None else self.place(file, f"{kept.name} {part}")
 
         def load() -> Parsed:
+            if kept is None or place is None:
+                return read()
+            found = kept.open(place, read)
+            if found is None:
+                decoded = read()
+                kept.keep(place, decoded)
+                # What is mapped takes less memory than what was decoded.
+                found = kept.open(place, read)
+                return decoded if found is None else found
+            return found
+
+        def read() -> Parsed:
             try:
                 # Its writer named it after a random UUID, so that it is no other file's name even where the
                 # table was dropped and made anew.
                 with (
-                    self.reader.storage.reading(path, size) as data,
+                    self.reader.storage.reading(path, size, is_kept=place is None) as data,
                     self.reader.readers.decoding() as claim,
                     asking(claim.grow_to),
                 ):
@@ -108,6 +151,7 @@ class MetadataFiles:
         files: Sequence[MetadataFile],
         parse: Callable[[Buffer], Parsed],
         part: str = "",
+        kept: KeptForm[Parsed] | None = None,
     ) -> list[Parsed]:
         """Several files at once; what is cached already keeps no thread busy.
 
@@ -123,7 +167,7 @@ class MetadataFiles:
         is_quick = self.reader.storage.is_local and total <= _SMALL_BYTES
         read = iter(
             self.reader.readers.map(
-                lambda file: self.get(cache, file, parse, part),
+                lambda file: self.get(cache, file, parse, part, kept),
                 missing,
                 size_of=lambda file: file[1] or 0,
                 alone_seconds=_QUICK_SECONDS if is_quick else 0,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from app.storage.kept_arrays import KeptArrays
     from app.types.roaring import Buffer
 
 
@@ -39,7 +40,7 @@ class Storage(SmallFiles, Protocol):
     def is_local(self) -> bool:
         """Whether all files lie on this machine, so that it takes no time to ask for one."""
 
-    def reading(self, path: str, size: int | None) -> AbstractContextManager[Buffer]:
+    def reading(self, path: str, size: int | None, *, is_kept: bool = True) -> AbstractContextManager[Buffer]:
         """The whole of a file that never changes, perhaps from a copy that was kept, for the time of a block.
 
         Only for files under names that no other file ever has, before or after.
@@ -47,11 +48,19 @@ class Storage(SmallFiles, Protocol):
         Args:
             path: the file.
             size: its bytes, if metadata tells.
+            is_kept: whether a copy may be kept.
 
         Raises:
             FileMissingError: there is none.
             StorageError: it cannot be read.
         """
+
+    @property
+    def arrays_capacity(self) -> int:
+        """Bytes of the disk that there are for what is made of files; 0 if nothing of it is kept."""
+
+    def arrays_of(self, path: str, size: int | None, form: str) -> KeptArrays | None:
+        """Where what is made of a file that never changes is kept as arrays, if that is done."""
 
     def exists(self, path: str) -> bool:
         """Whether there is such a file or directory."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from app.errors import (
     NotFoundError,
@@ -12,14 +12,18 @@ from app.errors import (
     UnsupportedFormatError,
 )
 from app.table.manifests.index_manifest import IndexManifest
+from app.table.manifests.kept_manifest import keep_manifest, open_manifest
+from app.table.manifests.kept_values import made_once
 from app.table.manifests.manifest import EmbeddedIndexes, Manifest
 from app.table.manifests.manifest_list import ManifestList
-from app.table.metadata_files import MetadataFiles
+from app.table.metadata_files import KeptForm, MetadataFiles
 from app.table.paths import TablePaths
 from app.table.references import References
 from app.table.resolution import Versions, Wanted, read_schema
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from app.table.listings import Part
     from app.table.manifests.index_manifest import IndexEntry
     from app.table.manifests.manifest_list import ManifestFile
@@ -28,10 +32,15 @@ if TYPE_CHECKING:
     from app.table.schema.schema import TableSchema
     from app.table.snapshot import Snapshot
 
+Made = TypeVar("Made")
+
 MAIN_BRANCH = "main"
 
 _WITHOUT_EMBEDDED = "without embedded indexes"
 _EMBEDDED = "embedded indexes"
+_EXPANSION = 8
+"""Manifests without embedded indexes take so many times their bytes once they are decoded."""
+_KEPT = KeptForm("manifest 1", keep_manifest, open_manifest)
 
 
 class Table:
@@ -171,6 +180,14 @@ class Table:
         Raises:
             SnapshotExpiredError: the snapshot went away.
         """
+        return tuple(chain.from_iterable(each.manifests for each in self.manifest_lists(resolved)))
+
+    def manifest_lists(self, resolved: ResolvedSnapshot) -> Sequence[ManifestList]:
+        """The lists of the manifests of a version, in the order of :meth:`manifest_files`.
+
+        Raises:
+            SnapshotExpiredError: the snapshot went away.
+        """
         snapshot = resolved.snapshot
         if snapshot is None:
             return ()
@@ -178,8 +195,7 @@ class Table:
             (snapshot.base_manifest_list, snapshot.base_manifest_list_size),
             (snapshot.delta_manifest_list, snapshot.delta_manifest_list_size),
         )
-        lists = self._files.get_all(self._reader.metadata, files, ManifestList.read)
-        return tuple(chain.from_iterable(each.manifests for each in lists))
+        return self._files.get_all(self._reader.metadata, files, ManifestList.read)
 
     def keeps_indexes_apart(self, resolved: ResolvedSnapshot) -> bool:
         """Whether manifests of a version may be too large for the cache with the indexes embedded in them.
@@ -188,26 +204,33 @@ class Table:
             SnapshotExpiredError: the snapshot went away.
         """
         capacity = self._reader.manifests.capacity
+        size = sum(size or 0 for _, size in self.manifest_files(resolved))
+        if _EXPANSION * size <= self._storage.arrays_capacity:
+            # They are mapped, and take next to no memory.
+            return False
         # They take more memory than bytes on disk, and what is nearly too large is evicted by others.
-        return 2 * sum(size or 0 for _, size in self.manifest_files(resolved)) > capacity > 0
+        return 2 * size > capacity > 0
 
-    def manifests(self, resolved: ResolvedSnapshot, *, whole: bool = True) -> tuple[Manifest, ...]:
-        """The decoded manifests of a version, in the order of :meth:`manifest_files`.
+    def manifests(
+        self, resolved: ResolvedSnapshot, files: Sequence[ManifestFile] | None = None, *, whole: bool = True
+    ) -> tuple[Manifest, ...]:
+        """Decoded manifests of a version, in their order.
 
         Args:
             resolved: the version.
+            files: which of :meth:`manifest_files`; None for all.
             whole: with the indexes embedded in them, even where :meth:`keeps_indexes_apart`.
 
         Raises:
             SnapshotExpiredError: the snapshot went away.
             UnsupportedFormatError: the table's files count equal rows.
         """
-        files = self.manifest_files(resolved)
+        files = self.manifest_files(resolved) if files is None else files
         if whole or not self.keeps_indexes_apart(resolved):
-            found = self._files.get_all(self._reader.manifests, files, Manifest.read)
+            found = self._files.get_all(self._reader.manifests, files, Manifest.read, kept=_KEPT)
         else:
             parse = Manifest.read_without_embedded
-            found = self._files.get_all(self._reader.manifests, files, parse, _WITHOUT_EMBEDDED)
+            found = self._files.get_all(self._reader.manifests, files, parse, _WITHOUT_EMBEDDED, _KEPT)
         manifests = tuple(found)
         # Releases that know no write mode take the option as it is, and write files without keys.
         if resolved.schema.counts_rows and any(each.has_keys for each in manifests):
@@ -225,9 +248,9 @@ class Table:
             SnapshotExpiredError: the snapshot went away.
         """
         if whole:
-            return self._files.get(self._reader.manifests, file, Manifest.read)
+            return self._files.get(self._reader.manifests, file, Manifest.read, kept=_KEPT)
         parse = Manifest.read_without_embedded
-        return self._files.get(self._reader.manifests, file, parse, _WITHOUT_EMBEDDED)
+        return self._files.get(self._reader.manifests, file, parse, _WITHOUT_EMBEDDED, _KEPT)
 
     def embedded_indexes(self, file: ManifestFile) -> EmbeddedIndexes:
         """The indexes embedded in one manifest.
@@ -242,6 +265,16 @@ class Table:
         """Weighs a manifest anew, of which more is known than when it was loaded."""
         part = "" if manifest.embedded_digests is None else _WITHOUT_EMBEDDED
         self._reader.manifests.put(self._files.key(file, part), manifest)
+
+    def made_of(self, file: ManifestFile, what: str, make: Callable[[], Made]) -> Made:
+        """What ``make`` makes of a manifest alone, from the disk if it was made before.
+
+        Args:
+            file: the manifest.
+            what: tells it from all else that is made of the manifest.
+            make: makes it.
+        """
+        return made_once(self._files.place(file, what), make)
 
     def index_entries(self, resolved: ResolvedSnapshot) -> tuple[IndexEntry, ...]:
         """The hash indexes, deletion vector files and other index files of a version.

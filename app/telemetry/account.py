@@ -100,6 +100,7 @@ class Account(Background):
         self.plan: tuple[int, int, int] | None = None
         self.warnings = 0
         self._plan_is_complete = True
+        self._plan_fits_caches = True
         self._skipped: Mapping[tuple[str, str], int] = {}
         self._under_way: list[Phase] = []
         self._since = 0.0
@@ -167,11 +168,13 @@ class Account(Background):
         skipped: Mapping[tuple[str, str], int],
         warnings: int,
         is_complete: bool,
+        fits_caches: bool,
     ) -> None:
         """Takes note of the plan."""
         self.plan = (files, kept, rows)
         self.warnings = warnings
         self._plan_is_complete = is_complete
+        self._plan_fits_caches = fits_caches
         self._skipped = skipped
 
     def close(self) -> float:
@@ -200,6 +203,8 @@ class Account(Background):
                 metrics.plan_warnings.add((), self.warnings)
                 if not self._plan_is_complete:
                     metrics.plans_incomplete.add(())
+                if not self._plan_fits_caches:
+                    metrics.plans_beyond_caches.add(())
                 for (step, index), count in self._skipped.items():
                     metrics.files_skipped.add((str(step), str(index)), count)
         return seconds

@@ -56,6 +56,9 @@ class Metrics:
         self.plans_incomplete = Counts(
             PREFIX + "plans_incomplete", "Plans that had no time to ask every index."
         )
+        self.plans_beyond_caches = Counts(
+            PREFIX + "plans_beyond_caches", "Plans that asked for more than the caches can keep."
+        )
         self.files_considered = Counts(PREFIX + "plan_files_considered", "Data files that plans considered.")
         self.files_kept = Counts(PREFIX + "plan_files_kept", "Data files that plans kept.")
         self.files_skipped = Counts(

@@ -83,7 +83,9 @@ def process_families(memory_limit: int | None) -> list[Metric]:
     used = os.times()
     return [
         GaugeMetricFamily(
-            PREFIX + "memory_resident_bytes", "Resident memory of the service.", PROCESS_MEMORY.resident
+            PREFIX + "memory_resident_bytes",
+            "Resident memory of the service, without the pages of mapped files.",
+            PROCESS_MEMORY.resident,
         ),
         limit,
         CounterMetricFamily(

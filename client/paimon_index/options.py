@@ -41,7 +41,11 @@ class TopN(TypedDict):
 
 
 class PlanOptions(VersionOptions, total=False):
-    """What a plan is asked: ``files`` decides only these, ``uris`` makes paths absolute."""
+    """What a plan is asked.
+
+    ``files`` decides only these, ``uris`` makes paths absolute, ``totals`` reads every manifest, even those
+    whose partitions the filter rules out.
+    """
 
     filter: Filter | None
     alias: str | None
@@ -53,6 +57,7 @@ class PlanOptions(VersionOptions, total=False):
     time_zone: str | None
     uris: bool
     budget_ms: int | None
+    totals: bool
 
 
 class DeletionsOptions(VersionOptions, total=False):

@@ -76,7 +76,10 @@ class PlannedFile:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Totals of a plan; ``skipped_by`` has skipped files by the step that decided."""
+    """Totals of a plan; ``skipped_by`` has skipped files by the step that decided.
+
+    ``bytes_total`` and ``files_invisible`` do not cover the files of manifests that were skipped.
+    """
 
     files_total: int
     files_kept: int
@@ -88,6 +91,8 @@ class Summary:
     bytes_total: int
     bytes_kept: int
     complete: bool = True
+    manifests_total: int = 0
+    manifests_skipped: int = 0
 
 
 @dataclass(frozen=True, slots=True)

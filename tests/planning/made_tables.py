@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
 from app.file_index.bitmap import bitmap
@@ -15,13 +16,14 @@ from app.planning.request.effort import Effort
 from app.planning.request.requests import PlanRequest, SnapshotSelector
 from app.planning.scan.planner import Planner
 from app.table.manifests.index_manifest import IndexManifest
+from app.table.manifests.manifest_entry import FileKind
 from app.table.manifests.row_statistics import RowStatistics
-from app.types.binary_row.row import serialize_row
+from app.types.binary_row.row import read_row, serialize_row
 from benchmarks.avro_schemas import MANIFEST_LIST
 from benchmarks.synthetic import make_table, schema_json, table_directory, write_snapshot
 from tests.key_columns import key_column
 from tests.planning.copied_tables import golden_ref
-from tests.table.entries import EMPTY_ROW, NO_STATISTICS, avro, record
+from tests.table.entries import NO_STATISTICS, avro, record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,10 +48,12 @@ class MadeTable:
     Attributes:
         directory: the table's directory.
         ref: its name in a service of the warehouse.
+        partitioned_by: its partition columns.
     """
 
     directory: Path
     ref: TableRef
+    partitioned_by: Sequence[DataField] = ()
 
     @classmethod
     def make(
@@ -65,7 +69,7 @@ class MadeTable:
         """A table without any file; caches know tables of one warehouse by their names."""
         directory = table_directory(warehouse, name)
         make_table(directory, schema_json(columns, partitioned_by, primary_key, options))
-        return cls(directory, golden_ref(name))
+        return cls(directory, golden_ref(name), partitioned_by)
 
     def commit(
         self, *manifests: Sequence[ManifestEntry] | bytes, index_entries: Sequence[IndexEntry] = ()
@@ -85,7 +89,9 @@ class MadeTable:
             index_manifest = f"index-manifest-{number}"
             content = IndexManifest(tuple(index_entries)).write()
             (self.directory / "manifest" / index_manifest).write_bytes(content)
-        write_snapshot(self.directory, number, [], listed, index_manifest)
+        read = [entries for entries in manifests if not isinstance(entries, bytes)]
+        rows = sum(entry.file.row_count * (1 if entry.kind is FileKind.ADD else -1) for entry in chain(*read))
+        write_snapshot(self.directory, number, [], listed, index_manifest, rows=rows)
 
     def side_file(self, data_file: str) -> Path:
         """Where the index beside a data file lies, in a table without partitions."""
@@ -122,16 +128,29 @@ class MadeTable:
         )
 
     def _write_manifest(self, name: str, entries: Sequence[ManifestEntry] | bytes) -> dict[str, Any]:
-        content = entries if isinstance(entries, bytes) else avro(map(record, entries))
+        written, content = (
+            ([], entries) if isinstance(entries, bytes) else (entries, avro(map(record, entries)))
+        )
         (self.directory / "manifest" / name).write_bytes(content)
+        added = sum(entry.kind is FileKind.ADD for entry in written)
         return dict.fromkeys((field["name"] for field in MANIFEST_LIST["fields"]), None) | {
             "_VERSION": 2,
             "_FILE_NAME": name,
             "_FILE_SIZE": len(content),
-            "_NUM_ADDED_FILES": len(entries),
-            "_NUM_DELETED_FILES": 0,
-            "_PARTITION_STATS": {"_MIN_VALUES": EMPTY_ROW, "_MAX_VALUES": EMPTY_ROW, "_NULL_COUNTS": []},
+            "_NUM_ADDED_FILES": added,
+            "_NUM_DELETED_FILES": len(written) - added,
+            "_PARTITION_STATS": self._partition_bounds([entry.partition for entry in written]),
             "_SCHEMA_ID": 0,
+        }
+
+    def _partition_bounds(self, rows: Sequence[bytes]) -> dict[str, Any]:
+        types = [field.type for field in self.partitioned_by]
+        columns = list(zip(*(read_row(row, types) for row in rows), strict=True)) or [()] * len(types)
+        present = [[value for value in values if value is not None] for values in columns]
+        return {
+            "_MIN_VALUES": serialize_row([min(values, default=None) for values in present], types),
+            "_MAX_VALUES": serialize_row([max(values, default=None) for values in present], types),
+            "_NULL_COUNTS": [values.count(None) for values in columns],
         }
 
 

@@ -19,7 +19,12 @@ class PlanSummary:
     Attributes:
         files_total: files that a batch read of this snapshot could read.
         files_invisible: files that batch reads never see (level 0 of tables with deletion vectors or
-            first-row, postponed buckets); not part of files_total.
+            first-row, postponed buckets); not part of files_total. Of the manifests that were read.
+        manifests_total: manifests of the version.
+        manifests_skipped: those that were not read, since the filter rules all of their partitions out. Their
+            files are skipped by ``partition``. If there are any, ``files_total`` is what manifest lists
+            count, and ``rows_total`` what the snapshot states.
+        bytes_total: of the manifests that were read.
         complete: every index was asked that can leave files out; otherwise the plan's budget of time was used
             up, and a later plan may leave out more.
     """
@@ -29,6 +34,8 @@ class PlanSummary:
     files_skipped: int
     files_invisible: int
     skipped_by: Mapping[SkipStep, int]
+    manifests_total: int
+    manifests_skipped: int
     rows_total: int
     rows_selected: int
     bytes_total: int
@@ -47,6 +54,7 @@ class Plan:
         timings_ms: milliseconds of ``resolve``, ``load`` and ``evaluate``.
         nbytes: about how much memory the plan takes.
         may_be_remembered: its warnings hold for every plan of the same request.
+        fits_caches: what it asks can be kept for the next one.
         skipped_by_index: of the files that indexes left out, how many each kind did.
     """
 
@@ -60,4 +68,5 @@ class Plan:
     timings_ms: Mapping[str, float]
     nbytes: int
     may_be_remembered: bool
+    fits_caches: bool = True
     skipped_by_index: Mapping[str, int] = field(default_factory=dict)

@@ -56,7 +56,7 @@ def answer_plan(
         timings_ms: how long the steps took.
     """
     kept = state.left()
-    left_out_by = _skipped(state)
+    left_out_by = _skipped(version, state)
     skipped = state.considered[~state.is_left(state.considered)] if request.explain else kept[:0]
     with_selections = request.selection not in (SelectionForm.NONE, SelectionForm.COUNT)
     uris = request.uris
@@ -78,6 +78,7 @@ def answer_plan(
         timings_ms=timings_ms,
         nbytes=_MEMORY_PER_PLAN + planned.nbytes + left_out.nbytes,
         may_be_remembered=not warnings.passing,
+        fits_caches=state.fits_caches,
     )
 
 
@@ -104,6 +105,7 @@ def report_plan(plan: Plan) -> None:
         skipped=skipped | by_index,
         warnings=len(plan.warnings),
         is_complete=summary.complete,
+        fits_caches=plan.fits_caches,
     )
 
 
@@ -127,10 +129,33 @@ def _considered(state: PlanState) -> slice | NDArray[np.int64]:
     return slice(None) if len(state.considered) == len(state.files.columns) else state.considered
 
 
-def _skipped(state: PlanState) -> Mapping[tuple[SkipStep, str | None], int]:
+def _skipped(version: Version, state: PlanState) -> Mapping[tuple[SkipStep, str | None], int]:
     """How many files were left out by each step and kind of index."""
-    counts = np.bincount(state.skips[_considered(state)], minlength=len(SKIPS) + 1)[1:].tolist()
-    return {skip: count for skip, count in zip(SKIPS, counts, strict=True) if count}
+    counts = np.bincount(state.skips[_considered(state)], minlength=len(SKIPS) + 1).tolist()
+    by_skip = dict(zip(SKIPS, counts[1:], strict=True))
+    # Files of other partitions may be counted twice here, added where their removal was not looked at.
+    others = sum(counts) - by_skip[SkipStep.PARTITION, None]
+    by_skip[SkipStep.PARTITION, None] = _files_total(version, state) - others
+    return {skip: count for skip, count in by_skip.items() if count}
+
+
+def _files_total(version: Version, state: PlanState) -> int:
+    """How many files there are to decide about, those of manifests that were not read included."""
+    if version.needed is None:
+        return len(state.considered)
+    # Files of partitions that the filter allows are all known, whatever lists count.
+    allowed = len(state.considered) - int(
+        np.count_nonzero(state.is_skipped_by(state.considered, SkipStep.PARTITION))
+    )
+    return max(version.needed.files - len(version.hidden_files() or ()), allowed)
+
+
+def _rows_total(version: Version, state: PlanState) -> int:
+    """How many rows these have."""
+    if version.needed is None:
+        return int(state.files.columns.row_counts[_considered(state)].sum())
+    hidden = version.hidden_files()
+    return version.needed.rows - (0 if hidden is None else int(hidden.columns.row_counts.sum()))
 
 
 def _summary(
@@ -139,7 +164,9 @@ def _summary(
     kept: NDArray[np.int64],
     skipped: Mapping[tuple[SkipStep, str | None], int],
 ) -> PlanSummary:
-    columns, count, considered = state.files.columns, len(state.considered), _considered(state)
+    columns, count, considered = state.files.columns, _files_total(version, state), _considered(state)
+    read, needed = len(version.manifest_files()), version.needed
+    manifests = read if needed is None else len(needed.are_needed)
     skipped_by: dict[SkipStep, int] = {}
     for (step, _), files in skipped.items():
         skipped_by[step] = skipped_by.get(step, 0) + files
@@ -149,7 +176,9 @@ def _summary(
         files_skipped=count - len(kept),
         files_invisible=len(version.hidden_files() or ()),
         skipped_by=skipped_by,
-        rows_total=int(columns.row_counts[considered].sum()),
+        manifests_total=manifests,
+        manifests_skipped=manifests - read,
+        rows_total=_rows_total(version, state),
         rows_selected=int(state.rows_left[kept].sum()),
         bytes_total=int(columns.file_sizes[considered].sum()),
         bytes_kept=int(columns.file_sizes[kept].sum()),

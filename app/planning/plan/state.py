@@ -50,6 +50,7 @@ class PlanState:
         positions: the rows that are left, of files where these are not all rows and somebody needs them.
         steps: what was tried for each file, where the request wants it explained.
         is_complete: no index was left unasked for want of time.
+        fits_caches: what the plan asks can be kept for the next one.
     """
 
     files: Files
@@ -65,6 +66,7 @@ class PlanState:
     positions: dict[int, Positions] = field(default_factory=dict)
     steps: dict[int, list[ExplainStep]] | None = None
     is_complete: bool = True
+    fits_caches: bool = True
     _narrowed: NDArray[np.int64] | None = None
 
     @classmethod

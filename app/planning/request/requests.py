@@ -85,6 +85,8 @@ class PlanRequest:
         uris: paths are absolute URIs.
         budget_ms: for so long index files are read; files whose indexes were not read by then are kept. None
             leaves that to whoever asks the service. Without effect with ``explain`` and ``top_n``.
+        totals: read every manifest, so that totals cover all files. Otherwise manifests are left out whose
+            partitions the filter rules out; never with ``explain`` or ``files``.
     """
 
     selector: SnapshotSelector = SnapshotSelector()
@@ -98,6 +100,7 @@ class PlanRequest:
     time_zone: str | None = None
     uris: bool = False
     budget_ms: int | None = None
+    totals: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,10 @@ class Planner:
             enough_for_limit(state, request.limit)
         state.is_complete = file_indexes.are_complete
         self.warnings += file_indexes.passing_warnings()
-        self.lasting_warnings += file_indexes.lasting_warnings()
+        beyond_memory = version.contents_cache.warnings(version.contents())
+        beyond_memory += file_indexes.lasting_warnings()
+        state.fits_caches = not beyond_memory
+        self.lasting_warnings += beyond_memory
         return state
 
     @property

@@ -6,10 +6,13 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from app.options.table_options import MergeEngine
-from app.planning.version.files import Files
+from app.planning.version.files import FileColumns, Files
 from app.planning.version.live_files import LiveFiles
 from app.planning.version.vector_places import VectorPlaces
+from app.table.manifests.live_files import live_rows
 from app.table.paths import POSTPONED_BUCKET
 from app.types.bytes_column import BytesColumn
 from app.types.index_files import HASH
@@ -17,10 +20,9 @@ from app.types.index_files import HASH
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
-    from app.planning.version.files import FileColumns
+    from app.planning.version.needed_manifests import NeededManifests
     from app.storage import ByteCache
     from app.table.manifests.index_manifest import IndexEntry
     from app.table.manifests.manifest import Manifest
@@ -42,6 +44,7 @@ class VersionContents:
             buckets), in manifest order; None where it sees all.
         vectors: where the deletion vectors of these files lie.
         hash_indexes: hash index files by partition.
+        decoded_bytes: memory that the manifests take at least, if they are kept.
     """
 
     columns: FileColumns
@@ -49,6 +52,7 @@ class VersionContents:
     hidden: FileColumns | None
     vectors: VectorPlaces
     hash_indexes: Mapping[bytes, Sequence[IndexEntry]]
+    decoded_bytes: int
 
     @classmethod
     def read(
@@ -79,6 +83,7 @@ class VersionContents:
             None if sees_all else live.select(~visible),
             VectorPlaces.find(index_entries, Files(columns, tuple(manifests))),
             dict(hash_indexes),
+            sum(manifest.decoded_bytes for manifest in manifests),
         )
 
     @property
@@ -118,10 +123,32 @@ class ContentsCache:
     cache: ByteCache[Any]
     warehouse: str
 
+    def warnings(self, contents: VersionContents) -> list[str]:
+        """What a caller has to know of every plan of a version, whatever the filter."""
+        capacity = self.cache.capacity
+        if not 0 < capacity < contents.decoded_bytes:
+            return []
+        told = (
+            f"the version's manifests take {contents.decoded_bytes} bytes of memory, and the cache for them "
+            f"has {capacity}: most of them are read again for each plan, unless "
+            "PAIMON_INDEX_CACHE_MANIFESTS_BYTES gets more memory, or PAIMON_INDEX_DISK_CACHE a directory"
+        )
+        return [told]
+
     def read(
-        self, table: Table, resolved: ResolvedSnapshot, manifests: Sequence[Manifest]
+        self,
+        table: Table,
+        resolved: ResolvedSnapshot,
+        manifests: Sequence[Manifest],
+        needed: NeededManifests | None = None,
     ) -> VersionContents:
-        """The contents of a version, given all of its manifests.
+        """The contents of a version, or what some of its manifests tell of them.
+
+        Args:
+            table: the table.
+            resolved: the version.
+            manifests: all of its manifests, or those that are needed.
+            needed: which these are; None for all.
 
         Raises:
             SnapshotExpiredError: the version went away.
@@ -131,12 +158,18 @@ class ContentsCache:
         def read() -> VersionContents:
             keys = table.manifest_files(resolved)
             newest = ("files", self.warehouse, resolved.directory)
-            # Mostly the version before is known, and this one has some files more.
-            live = LiveFiles.of(keys, manifests, self.cache.get(newest))
-            self.cache.put(newest, live)
-            return VersionContents.read(
-                live.columns, manifests, table.index_entries(resolved), resolved.schema
-            )
+            known: LiveFiles | None = self.cache.get(newest)
+            if needed is None:
+                # Mostly the version before is known, and this one has some files more.
+                known = LiveFiles.of(keys, manifests, known)
+                self.cache.put(newest, known)
+                columns = known.columns
+            elif known is not None and not known.removing and known.is_of(keys):
+                columns = known.columns.of_manifests(np.flatnonzero(needed.are_needed))
+            else:
+                columns = FileColumns.of(manifests, live_rows(manifests))
+            return VersionContents.read(columns, manifests, table.index_entries(resolved), resolved.schema)
 
-        contents: VersionContents = self.cache.get_or_load(("contents", resolved.identity), read)
+        part = None if needed is None else needed.digest
+        contents: VersionContents = self.cache.get_or_load(("contents", resolved.identity, part), read)
         return contents

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
     from app.planning.version.version import Version
     from app.types import DataField
+
+
+_WORTH_KEEPING: Final = 500
+"""The bounds of so many files take longer to be read out of statistics than from a file of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +62,11 @@ class FileBounds:
         for number, _, rows in all_files.by_manifest(files):
             manifest = all_files.manifests[number]
             every_row = np.arange(len(manifest.kinds))
-            whole = manifest.derived.get_or_make(
-                (read.__name__, column.id, version.schema.digest),
-                partial(read, manifest, every_row, column, version.file_schema),
-                lambda bounds: bounds.nbytes,
-            )
+            key = (read.__name__, column.id, version.schema.digest)
+            make = partial(read, manifest, every_row, column, version.file_schema)
+            if len(every_row) >= _WORTH_KEEPING:
+                file = version.manifest_files()[number]
+                make = partial(version.table.made_of, file, f"bounds 1 {' '.join(map(str, key))}", make)
+            whole = manifest.derived.get_or_make(key, make, lambda bounds: bounds.nbytes)
             pieces.append(whole if len(rows) == len(every_row) else whole.take(rows))
         return ColumnBounds.concat(pieces) if pieces else None

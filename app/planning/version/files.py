@@ -8,6 +8,7 @@ manifests, which :class:`Files` brings together with the columns for the time of
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from itertools import compress
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
@@ -119,6 +120,22 @@ class FileColumns:
             growing=growing,
             **growing.first(len(self) + len(others)),
         )
+
+    def of_manifests(self, manifests: NDArray[np.int64]) -> Self:
+        """The columns of the files in some manifests, given by their ascending numbers."""
+        # Manifests that follow each other are one piece.
+        runs = np.split(manifests, np.flatnonzero(np.diff(manifests) != 1) + 1) if len(manifests) else []
+        bounds = [(int(self.starts[run[0]]), int(self.starts[run[-1] + 1])) for run in runs]
+        arrays = {
+            name: np.concatenate([array[:0], *(array[start:end] for start, end in bounds)])
+            for name, array in self.arrays.items()
+        }
+        used = np.zeros(len(self.partitions), np.bool_)
+        used[arrays["partition_codes"]] = True
+        arrays["partition_codes"] = (np.cumsum(used, dtype=np.int32) - np.int32(1))[arrays["partition_codes"]]
+        rows = tuple(map(self.rows.__getitem__, manifests.tolist()))
+        partitions = tuple(compress(self.partitions, used))
+        return replace(self, rows=rows, starts=_starts(rows), partitions=partitions, growing=None, **arrays)
 
     def select(self, chosen: NDArray[np.bool_]) -> Self:
         """The columns of some of the files."""

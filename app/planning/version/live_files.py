@@ -56,6 +56,10 @@ class LiveFiles:
         rows = live_rows([*(manifests[at] for at in other.removing), *added])[len(other.removing) :]
         return cls(keys, other.columns.first(same).followed_by(FileColumns.of(added, rows)), other.removing)
 
+    def is_of(self, keys: Sequence[Hashable]) -> bool:
+        """Whether these are the files of the version whose manifests have these keys."""
+        return len(keys) == len(self.keys) == _common(keys, self.keys)
+
     @property
     def nbytes(self) -> int:
         """About how much memory the object takes."""

@@ -1,8 +1,12 @@
-"""A resolved snapshot of a table with its schema; its files are read when somebody asks for them."""
+"""A resolved snapshot of a table with its schema; its files are read when somebody asks for them.
+
+A filter on partitions may need some of the version's manifests only. :meth:`Version.with_manifests` is the
+version as far as these tell: its files are those of these manifests, and count from 0 among them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
 
     from app.planning.version.contents import ContentsCache, VersionContents
     from app.planning.version.index_source import IndexSource
+    from app.planning.version.needed_manifests import NeededManifests
     from app.table.manifests.manifest import Manifest
     from app.table.manifests.manifest_list import ManifestFile
     from app.table.resolution import ResolvedSnapshot
@@ -34,6 +39,7 @@ class Version:
         source: loads its index files.
         contents_cache: remembers which files it has.
         resolving_ms: how long it took to find out which version is meant.
+        needed: which of its manifests are looked at; None for all of them.
         partitions: values of its partitions.
     """
 
@@ -42,11 +48,12 @@ class Version:
     source: IndexSource
     contents_cache: ContentsCache
     resolving_ms: float = 0.0
+    needed: NeededManifests | None = None
     partitions: Partitions = field(init=False)
-    _schemas: dict[int, TableSchema] = field(default_factory=dict)
-    _manifest_files: tuple[ManifestFile, ...] | None = None
-    _manifests: tuple[Manifest, ...] | None = None
-    _contents: VersionContents | None = None
+    _schemas: dict[int, TableSchema] = field(init=False, default_factory=dict)
+    _manifest_files: tuple[ManifestFile, ...] | None = field(init=False, default=None)
+    _manifests: tuple[Manifest, ...] | None = field(init=False, default=None)
+    _contents: VersionContents | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.partitions = Partitions(self.schema)
@@ -63,6 +70,10 @@ class Version:
         part._manifest_files, part._manifests, part._contents = (file,), (manifest,), contents
         return part
 
+    def with_manifests(self, needed: NeededManifests) -> Version:
+        """The version as far as some of its manifests tell."""
+        return replace(self, needed=needed)
+
     def load(self) -> None:
         """Reads the version's manifests, and finds out which files it has; what is known is not read again.
 
@@ -73,7 +84,7 @@ class Version:
         self.contents()
 
     def manifests(self) -> tuple[Manifest, ...]:
-        """The version's manifests, read at the first call; they stay for the request.
+        """The manifests that are looked at, read at the first call; they stay for the request.
 
         Those of a table that is too large for the cache lack the indexes embedded in them.
 
@@ -82,17 +93,18 @@ class Version:
             CorruptMetadataError: one of its manifests is damaged.
         """
         if self._manifests is None:
-            self._manifests = self.table.manifests(self.resolved, whole=False)
+            self._manifests = self.table.manifests(self.resolved, self.manifest_files(), whole=False)
         return self._manifests
 
     def manifest_files(self) -> tuple[ManifestFile, ...]:
-        """The version's manifests as their lists name them, read at the first call.
+        """The manifests that are looked at, as their lists name them, read at the first call.
 
         Raises:
             SnapshotExpiredError: the version went away.
         """
         if self._manifest_files is None:
-            self._manifest_files = self.table.manifest_files(self.resolved)
+            files = self.table.manifest_files(self.resolved)
+            self._manifest_files = files if self.needed is None else self.needed.of(files)
         return self._manifest_files
 
     def keep_derived(self) -> None:
@@ -110,7 +122,8 @@ class Version:
         """
         if self._contents is None:
             with during(Phase.LOAD):
-                self._contents = self.contents_cache.read(self.table, self.resolved, self.manifests())
+                manifests = self.manifests()
+                self._contents = self.contents_cache.read(self.table, self.resolved, manifests, self.needed)
         return self._contents
 
     def files(self) -> Files:

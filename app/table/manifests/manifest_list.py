@@ -13,8 +13,8 @@ _MAX_LEVEL
 _MIN_ROW_ID, _MAX_ROW_ID              nullable long: bounds over row ids, where all files have some
 ====================================  ============================================================
 
-Only names and sizes are kept. The counts and bounds could tell which manifests a filter needs, but a plan
-also says how many files and rows there are in all, which stands in the manifests themselves.
+Names, sizes, counts and the bounds of partitions are kept. The bounds enclose the partitions of entries of
+both kinds, so a filter that rules them out rules out every file that the manifest adds or removes.
 """
 
 from __future__ import annotations
@@ -26,10 +26,13 @@ import numpy as np
 
 from app.errors import CorruptMetadataError
 from app.table.manifests.record_files import check_version, read_columns
-from app.table.manifests.row_statistics import STATISTICS
+from app.table.manifests.row_statistics import STATISTICS, StatisticsColumns
 from app.table.records.expected import Nullable, RecordOf
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from app.table.records.columns import RecordColumns
     from app.types.roaring import Buffer
 
 _VERSION = 2
@@ -50,22 +53,33 @@ RECORD = RecordOf(
         "_MAX_ROW_ID": Nullable("long"),
     }
 )
-_MEMORY_PER_MANIFEST = 250
+_MEMORY_PER_MANIFEST = 300
 
 ManifestFile: TypeAlias = tuple[str, int]
 """One manifest as its list names it: the name of its file, and how many bytes that has."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ManifestList:
-    """The manifests of one list, in order."""
+    """The manifests of one list, in order.
+
+    Attributes:
+        manifests: as they are named.
+        added: int64, shape (n,): entries that add a file.
+        deleted: int64, shape (n,): entries that remove a file.
+        partition_bounds: of the partition columns, over entries of both kinds.
+    """
 
     manifests: tuple[ManifestFile, ...]
+    added: NDArray[np.int64]
+    deleted: NDArray[np.int64]
+    partition_bounds: StatisticsColumns
 
     @property
     def nbytes(self) -> int:
         """About how much memory the object takes."""
-        return _MEMORY_PER_MANIFEST * (1 + len(self.manifests))
+        bounds = self.partition_bounds.min_values.nbytes + self.partition_bounds.max_values.nbytes
+        return _MEMORY_PER_MANIFEST * (1 + len(self.manifests)) + bounds
 
     @classmethod
     def read(cls, data: Buffer) -> Self:
@@ -77,7 +91,17 @@ class ManifestList:
         """
         records = read_columns(data, RECORD)
         check_version(records, _VERSION, "manifest lists")
-        sizes = records.integers("_FILE_SIZE", np.int64).tolist()
-        if min(sizes, default=0) < 0:
-            raise CorruptMetadataError(f"a manifest of {min(sizes)} bytes")
-        return cls(tuple(zip(records.objects("_FILE_NAME"), sizes, strict=True)))
+        sizes = _counts(records, "_FILE_SIZE")
+        return cls(
+            tuple(zip(records.objects("_FILE_NAME"), sizes.tolist(), strict=True)),
+            _counts(records, "_NUM_ADDED_FILES"),
+            _counts(records, "_NUM_DELETED_FILES"),
+            StatisticsColumns.of(records.records("_PARTITION_STATS")),
+        )
+
+
+def _counts(records: RecordColumns, name: str) -> NDArray[np.int64]:
+    found = records.integers(name, np.int64)
+    for row in np.flatnonzero(found < 0)[:1]:
+        raise CorruptMetadataError(f"expected no negative {name} in a manifest list, found {found[row]}")
+    return found

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from app.table.manifests.manifest import Manifest
+    from app.table.manifests.manifest_list import ManifestList
     from app.table.manifests.row_statistics import StatisticsColumns
     from app.table.schema.schema import TableSchema
 
@@ -89,6 +90,33 @@ def key_bounds(
 
     stored = manifest.key_statistics
     return _read_alike(manifest, rows, (manifest.schema_ids, stored.say_nothing), column, read)
+
+
+def partition_bounds(
+    manifests: ManifestList, rows: NDArray[np.int64], data_type: DataType, slot: int, columns: int
+) -> ColumnBounds:
+    """What a manifest list says of a partition column in some of its manifests, each entry being a row.
+
+    Args:
+        manifests: the list.
+        rows: which of its manifests, shape (n,).
+        data_type: of the column.
+        slot: which of the partition columns it is.
+        columns: how many partition columns there are.
+
+    Raises:
+        CorruptMetadataError: the bounds do not have the partition columns.
+    """
+    stored, entries = manifests.partition_bounds, (manifests.added + manifests.deleted)[rows]
+
+    def name_of(at: int) -> str:
+        return f"partition bounds of {manifests.manifests[int(rows[at])][0]}"
+
+    null_count = _null_counts(stored, rows, slot, columns, name_of)
+    null_count = np.where((null_count >= 0) & (null_count <= entries), null_count, UNKNOWN_COUNT)
+    low, has_low = RowColumns(stored.min_values.take(rows), columns, name_of).read(slot, data_type)
+    high, has_high = RowColumns(stored.max_values.take(rows), columns, name_of).read(slot, data_type)
+    return ColumnBounds(low, high, has_low, has_high, null_count, entries, np.zeros(len(rows), np.bool_))
 
 
 def _read_alike(

@@ -1,0 +1,213 @@
+"""Files of arrays that are mapped into memory, not read: what was decoded once, for all processes.
+
+=================  ==============  ===================================================================
+offset             type            meaning
+=================  ==============  ===================================================================
+0                  4 bytes         ``ARR1``
+4                  u32, little     *h*, length of the header
+8                  u64, little     xxh3_64 of the header
+16                 JSON, UTF-8     the header: ``key`` of the file, ``size`` of all blocks, and
+                                   ``blocks``: offset behind the header, bytes, xxh3_64 and contents of
+                                   each by its name. The contents are JSON again, which is read when
+                                   somebody asks for the block: its ``facts`` (any JSON), and dtype,
+                                   length and offset of its ``arrays`` by their names.
+16 + *h*, padded   bytes           the blocks; offsets of blocks and arrays are multiples of 64
+=================  ==============  ===================================================================
+
+Arrays that are used together lie in one block. The header is verified when a file is mapped, a block when one
+of its arrays is first asked for: a file may have many arrays of which nobody asks but a few, and pages that
+nobody touches take no memory. A large block is verified once for all processes until the machine is started
+again: the first one notes it in an extended attribute of the file.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+from contextlib import suppress
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+
+import numpy as np
+import xxhash
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from numpy.typing import NDArray
+
+_MAGIC: Final = b"ARR1"
+_HEAD: Final = struct.Struct("<4sIQ")
+_ALIGNMENT: Final = 64
+_DTYPES: Final = {"|u1", "|i1", "|b1", "<i4", "<i8", "<f8"}
+_LARGE_BYTES: Final = 1 << 20
+_MARK: Final = "user.paimon-index.verified."
+_BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
+
+
+class DamagedArraysError(Exception):
+    """A file of arrays is not what was written; whoever holds it reads the original instead."""
+
+
+class Block(NamedTuple):
+    """Arrays that are used together.
+
+    Attributes:
+        arrays: by name, of shape (n,); of a file, arrays that nobody can write to.
+        facts: what is kept beside them, as JSON.
+    """
+
+    arrays: Mapping[str, NDArray[Any]]
+    facts: Any
+
+
+class ArrayFile:
+    """A file of arrays, mapped.
+
+    Args:
+        mapped: the whole file.
+        start: where its blocks begin.
+        header: what stands before them.
+        path: of the file.
+        inode: of the file, and its device.
+        verified: marks of the blocks that somebody has verified since the machine was started.
+    """
+
+    def __init__(
+        self,
+        mapped: mmap.mmap,
+        start: int,
+        header: Mapping[str, Any],
+        path: str,
+        inode: tuple[int, int],
+        verified: Collection[str],
+    ) -> None:
+        self._mapped = mapped
+        self._start = start
+        self._blocks: dict[str, tuple[int, int, int, str]] = header["blocks"]
+        self._path = path
+        self._inode = inode
+        self._verified = verified
+
+    @classmethod
+    def map(cls, path: str, key: bytes) -> tuple[Self, os.stat_result]:
+        """Maps a file.
+
+        Returns:
+            The file, and what the system says of it.
+
+        Raises:
+            OSError: there is none, or it cannot be mapped.
+            DamagedArraysError: it is not what was written under this key.
+        """
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - a Path takes longer than the mapping
+            status = os.fstat(file.fileno())
+            verified = _marks(file.fileno()) if status.st_size >= _LARGE_BYTES else ()
+            try:
+                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                magic, length, checksum = _HEAD.unpack_from(mapped)
+                written = mapped[_HEAD.size : _HEAD.size + length]
+                if magic != _MAGIC or xxhash.xxh3_64_intdigest(written) != checksum:
+                    raise DamagedArraysError("the header is damaged")
+                header = json.loads(written)
+                start = _padded(_HEAD.size + length)
+                if header["key"] != key.decode("ascii") or header["size"] != len(mapped) - start:
+                    raise DamagedArraysError("another file, or a part of it")
+            except (ValueError, struct.error) as error:
+                raise DamagedArraysError(str(error)) from error
+        return cls(mapped, start, header, path, (status.st_ino, status.st_dev), verified), status
+
+    def block(self, name: str) -> Block:
+        """A block of the file.
+
+        Raises:
+            DamagedArraysError: its bytes are not those that were written.
+        """
+        offset, size, checksum, contents = self._blocks[name]
+        first = self._start + offset
+        is_large = size >= _LARGE_BYTES
+        if not is_large or _mark(name) not in self._verified:
+            with memoryview(self._mapped) as whole, whole[first : first + size] as content:
+                if xxhash.xxh3_64_intdigest(content) != checksum:
+                    raise DamagedArraysError(f"block {name!r} is damaged")
+            if is_large:
+                self._note_verified(name)
+        found = _contents(contents)
+        arrays: dict[str, NDArray[Any]] = {
+            array: np.ndarray((count,), dtype, self._mapped, first + at)
+            for array, (dtype, count, at) in found["arrays"].items()
+        }
+        return Block(arrays, found["facts"])
+
+    def _note_verified(self, name: str) -> None:
+        with suppress(OSError):
+            found = os.stat(self._path)  # noqa: PTH116 - as above
+            # Another file may lie there by now, which nobody has verified.
+            if (found.st_ino, found.st_dev) == self._inode and _boot():
+                os.setxattr(self._path, _mark(name), b"")
+
+
+def array_file_parts(key: bytes, blocks: Mapping[str, Block]) -> list[bytes | memoryview]:
+    """The bytes of a file of arrays, piece by piece.
+
+    Args:
+        key: what tells the file from others, in ASCII.
+        blocks: by name; their arrays are of booleans, bytes, or numbers of a width that the format has.
+
+    Raises:
+        ValueError: an array is of another type.
+    """
+    parts: list[bytes | memoryview] = []
+    listed: dict[str, tuple[int, int, int, str]] = {}
+    size = 0
+    for name, block in blocks.items():
+        checksum, arrays, at = xxhash.xxh3_64(), {}, 0
+        for array_name, array in block.arrays.items():
+            if array.dtype.str not in _DTYPES:
+                raise ValueError(f"array {array_name!r} is of {array.dtype}")
+            arrays[array_name] = (array.dtype.str, len(array), at)
+            padding = bytes(_padded(array.nbytes) - array.nbytes)
+            for part in (np.ascontiguousarray(array).view(np.uint8).data, padding):
+                checksum.update(part)
+                parts.append(part)
+            at += _padded(array.nbytes)
+        contents = json.dumps({"facts": block.facts, "arrays": arrays}, separators=(",", ":"))
+        listed[name] = (size, at, checksum.intdigest(), contents)
+        size += at
+    header = {"key": key.decode("ascii"), "size": size, "blocks": listed}
+    written = json.dumps(header, separators=(",", ":")).encode()
+    head = _HEAD.pack(_MAGIC, len(written), xxhash.xxh3_64_intdigest(written)) + written
+    return [head.ljust(_padded(len(head)), b"\0"), *parts]
+
+
+def _padded(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
+
+
+def _mark(block: str) -> str:
+    return f"{_MARK}{_boot()}.{block}"
+
+
+def _marks(descriptor: int) -> Collection[str]:
+    try:
+        return os.listxattr(descriptor)
+    except OSError:
+        return ()
+
+
+@lru_cache(1 << 10)
+def _contents(written: str) -> Any:  # noqa: ANN401 - JSON, which nobody changes
+    """What stands in a block; blocks of manifests with the same number of files are alike."""
+    return json.loads(written)
+
+
+@cache
+def _boot() -> str:
+    """Tells this start of the machine from others; nothing where the system does not say."""
+    try:
+        return _BOOT.read_text().strip()
+    except OSError:
+        return ""

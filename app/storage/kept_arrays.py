@@ -1,0 +1,55 @@
+"""What is made of a file that never changes, kept as arrays in the disk tier."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from app.storage.array_file import array_file_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from app.storage.array_file import ArrayFile, Block
+    from app.storage.disk_entry import Piece
+    from app.storage.disk_tier import DiskTier
+
+
+@dataclass(frozen=True, slots=True)
+class KeptArrays:
+    """A place for one thing that is made of one file.
+
+    Attributes:
+        tier: where it lies.
+        piece: the file.
+        form: what is made of it.
+    """
+
+    tier: DiskTier
+    piece: Piece
+    form: str
+
+    @property
+    def key(self) -> bytes:
+        """What tells it from all others, and from what other versions of the program make."""
+        return self.piece.key + json.dumps([self.form, _version()]).encode("ascii")
+
+    def get(self) -> ArrayFile | None:
+        """The arrays, mapped, if they are there."""
+        return self.tier.map(self.key)
+
+    def put(self, blocks: Mapping[str, Block]) -> None:
+        """Keeps arrays, those of one block used together, if the tier can take them."""
+        self.tier.put_parts(self.key, array_file_parts(self.key, blocks))
+
+    def drop(self) -> None:
+        """Forgets them, since they are damaged."""
+        self.tier.drop(self.key)
+
+
+@cache
+def _version() -> str:
+    return version("paimon-index")
