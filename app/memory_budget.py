@@ -16,7 +16,7 @@ What an operator sets wins over the default of its part, and leaves less to the 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from app.errors import SettingsError
@@ -94,7 +94,7 @@ class MemoryBudget:
                 f"PAIMON_INDEX_MEMORY_BYTES: {detected.bytes} bytes ({detected.source}) are too little for "
                 f"{settings.workers} worker(s): give at least {least} bytes, or fewer workers"
             )
-        caches = _caches(settings.cache_capacities, room)
+        caches = _caches(settings.cache_capacities, settings.cache_bytes, room)
         bodies = settings.bodies_bytes or min(max(room // 8, 2 * settings.body_bytes), room // 4)
         reads = settings.read_bytes or min(room // 8, _MOST_READ_BYTES)
         left = room - caches.total - bodies - reads
@@ -121,17 +121,25 @@ class MemoryBudget:
             "limit_bytes": self.limit,
             "source": self.source,
             "process_bytes": PROCESS_BYTES,
-            "caches": asdict(self.caches),
+            "caches": self.caches.by_name,
+            "caches_sharing": sorted(self.caches.sharing),
             "bodies_bytes": self.bodies,
             "read_bytes": self.reads,
             "decoding_bytes": self.decoding,
         }
 
 
-def _caches(given: Mapping[str, int | None], room: int) -> CacheBytes:
-    """Capacities: what was set, and for the others their shares of what that leaves of half of the room."""
+def _caches(given: Mapping[str, int | None], together: int | None, room: int) -> CacheBytes:
+    """What was set, and for the others their shares of what that leaves of all caches.
+
+    Args:
+        given: the capacity of each cache, where it was set.
+        together: of all caches; half of the room where it was not set.
+        room: of the process beside itself.
+    """
     fixed = {name: capacity for name, capacity in given.items() if capacity is not None}
-    left = max(room // 2 - sum(fixed.values()), room // 32)
+    left = max((together or room // 2) - sum(fixed.values()), room // 32)
     shares = {name: share for name, share in CACHE_SHARES.items() if name not in fixed}
     whole = sum(shares.values())
-    return CacheBytes(**fixed, **{name: int(left * share / whole) for name, share in shares.items()})
+    capacities = {name: int(left * share / whole) for name, share in shares.items()}
+    return CacheBytes(**fixed, **capacities, sharing=frozenset(shares))

@@ -94,6 +94,7 @@ class Settings(BaseSettings):
     disk_cache_bytes: Positive = 10 << 30
 
     memory_bytes: Positive | None = None
+    cache_bytes: Positive | None = None
     cache_metadata_bytes: Bytes | None = None
     cache_manifests_bytes: Bytes | None = None
     cache_file_indexes_bytes: Bytes | None = None

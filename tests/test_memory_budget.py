@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,7 +29,7 @@ def test_all_parts_fit_whatever_there_is(mebibytes: int, workers: int) -> None:
     assert found.limit <= (mebibytes * workers + 160) * MIB // workers
     assert found.parts + found.decoding + PROCESS_BYTES <= found.limit
     assert found.decoding > 0
-    assert min(asdict(found.caches).values()) > 0
+    assert min(found.caches.by_name.values()) > 0
 
 
 def test_what_is_set_wins_and_leaves_less_to_the_others() -> None:
@@ -40,6 +38,14 @@ def test_what_is_set_wins_and_leaves_less_to_the_others() -> None:
     assert found.caches.manifests == 700 * MIB
     assert found.caches.file_indexes < others.caches.file_indexes
     assert found.caches.total <= others.caches.total
+
+
+def test_caches_share_what_is_not_set() -> None:
+    found = budget(2048, cache_bytes=400 * MIB, cache_plans_bytes=100 * MIB).caches
+
+    assert found.total == pytest.approx(400 * MIB, abs=10)
+    assert found.plans == 100 * MIB
+    assert found.sharing == {*found.by_name} - {"plans"}
 
 
 def test_the_operator_may_say_how_much_there_is() -> None:
@@ -54,6 +60,7 @@ def test_the_operator_may_say_how_much_there_is() -> None:
         (200, {}),
         (2048, {"workers": 8}),
         (1024, {"cache_manifests_bytes": 900 * MIB}),
+        (1024, {"cache_bytes": 900 * MIB}),
         (1024, {"bodies_bytes": 900 * MIB}),
         (1024, {"read_bytes": 900 * MIB}),
     ],

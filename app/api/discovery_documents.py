@@ -32,7 +32,8 @@ class MemoryUse(Document):
     limit_bytes: int = Field(description="What the process may take.")
     source: str = Field(description="Where the bound of all processes together comes from.")
     process_bytes: int = Field(description="What is left for the process beside the parts below.")
-    caches: dict[str, int] = Field(description="Capacity of each cache.")
+    caches: dict[str, int] = Field(description="Capacity of each cache, or its share of shared room.")
+    caches_sharing: list[str] = Field(description="Caches that may hold what others of them leave empty.")
     bodies_bytes: int = Field(description="For bodies that are being received, all together.")
     read_bytes: int = Field(description="For reads under way, all together.")
     decoding_bytes: int = Field(description="For files that are being decoded, all together.")
@@ -278,7 +279,9 @@ class CacheState(Document):
     entries: int
     bytes: int
     in_flight: int = Field(description="Bytes that loads under way have claimed.")
-    capacity: int = Field(description="What `bytes` and `in_flight` together never exceed.")
+    capacity: int = Field(
+        description="What `bytes` and `in_flight` together can be, as long as other caches hold what they do."
+    )
     hits: int
     misses: int
     evictions: int

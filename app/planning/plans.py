@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from app.observation import Phase, during
 from app.planning.loading import BackgroundLoads
-from app.planning.plan.plan_answer import PlanWarnings, answer_plan, plan_bytes, report_plan
+from app.planning.plan.plan_answer import PlanWarnings, answer_plan, report_plan
 from app.planning.request.budget import YIELDING, Budget
 from app.planning.request.filters import read_filter, time_zone_warnings
 from app.planning.request.requests import SnapshotSelector
 from app.planning.scan.planner import Planner
 from app.planning.version.needed_manifests import needed_manifests
 from app.planning.version.second_look import second_look
-from app.storage import ByteCache
 from app.types.digest import request_digest
 from app.types.session_zone import session_zone
 
@@ -24,18 +23,19 @@ if TYPE_CHECKING:
     from app.planning.request.limits import Limits
     from app.planning.request.requests import PlanRequest
     from app.planning.version.version import Version
+    from app.storage import ByteCache
 
 
 class Plans:
     """Plans of all versions.
 
     Args:
-        capacity_bytes: of the plans that are remembered.
+        cache: remembers plans.
         limits: how large filters may be.
     """
 
-    def __init__(self, capacity_bytes: int, limits: Limits) -> None:
-        self.cache: ByteCache[Plan] = ByteCache("plans", capacity_bytes, plan_bytes)
+    def __init__(self, cache: ByteCache[Plan], limits: Limits) -> None:
+        self.cache = cache
         self._limits = limits
         self._loads = BackgroundLoads()
 

@@ -15,6 +15,7 @@ from app.errors import LimitExceededError, NotFoundError
 from app.observation import Phase, during
 from app.planning.deletions.deletions import answer_deletions
 from app.planning.keys.buckets import answer_assignment, answer_buckets, answer_lookup
+from app.planning.plan.plan_answer import plan_bytes
 from app.planning.plans import Plans
 from app.planning.request.requests import SnapshotSelector
 from app.planning.side_files.file_indexes import open_declared
@@ -27,13 +28,14 @@ from app.planning.version.second_look import second_look
 from app.planning.version.version import Version
 from app.storage import ByteCache
 from app.storage.memory import give_memory_back
+from app.storage.shared_room import SharedRoom
 from app.table.catalog import Catalog
 from app.table.listings import MOST_READS
 from app.table.metadata_files import TableReader
 from app.types.session_zone import session_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from app.planning.deletions.deletions import DeletionsAnswer
     from app.planning.keys.answers import AssignAnswer, BucketsAnswer, LookupAnswer
@@ -80,14 +82,15 @@ class IndexService:
         self._limits = limits
         self._time_zone = time_zone
         self._disk = disk
-        self._metadata: ByteCache[Any] = ByteCache("metadata", cache_bytes.metadata, _nbytes)
-        self._manifests: ByteCache[Any] = ByteCache("manifests", cache_bytes.manifests, _nbytes)
-        self._indexes = IndexCaches(
-            ByteCache("file_indexes", cache_bytes.file_indexes, _nbytes),
-            ByteCache("deletion_vectors", cache_bytes.deletion_vectors, _nbytes),
-            ByteCache("hash_indexes", cache_bytes.hash_indexes, _nbytes),
-        )
-        self._plans = Plans(cache_bytes.plans, limits)
+        capacities = cache_bytes.by_name
+        shared = SharedRoom({name: capacities[name] for name in cache_bytes.sharing})
+
+        def cache(name: str, weigh: Callable[[Any], int] = _nbytes) -> ByteCache[Any]:
+            return ByteCache(name, capacities[name], weigh, shared if name in cache_bytes.sharing else None)
+
+        self._metadata, self._manifests = cache("metadata"), cache("manifests")
+        self._indexes = IndexCaches(cache("file_indexes"), cache("deletion_vectors"), cache("hash_indexes"))
+        self._plans = Plans(cache("plans", plan_bytes), limits)
 
     def databases(self, warehouse: str) -> list[str]:
         """Names of the databases of a warehouse."""

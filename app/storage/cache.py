@@ -22,6 +22,8 @@ from app.storage.turns import Line
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
+    from app.storage.shared_room import SharedRoom
+
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound="Hashable")
 _Flight: TypeAlias = "Future[Mapping[Any, Item]]"
@@ -36,7 +38,8 @@ class CacheStatistics:
         entries: objects kept.
         bytes: their weight together.
         in_flight: bytes that loads under way have claimed.
-        capacity: what ``bytes`` and ``in_flight`` together never exceed.
+        capacity: what ``bytes`` and ``in_flight`` together do not exceed; of a cache that shares its room,
+            what it can hold as long as the others hold what they do.
         hits: questions answered from the cache, or by a load that another asker had under way.
         misses: questions that found nothing.
         evictions: objects dropped for others that are asked for more.
@@ -70,10 +73,21 @@ class ByteCache(Generic[Item]):
         name: what :meth:`statistics` calls it.
         capacity_bytes: weight of all objects together; 0 keeps nothing, and still loads once for many.
         weigh: bytes of memory that an object takes.
+        room: shared with other caches, of which this one has a share; its capacity is that of the room then.
     """
 
-    def __init__(self, name: str, capacity_bytes: int, weigh: Callable[[Item], int]) -> None:
+    def __init__(
+        self,
+        name: str,
+        capacity_bytes: int,
+        weigh: Callable[[Item], int],
+        room: SharedRoom | None = None,
+    ) -> None:
         self.name = name
+        self._shared = room
+        if room is not None:
+            capacity_bytes = room.capacity
+            room.add(name, self)
         self._weigh = weigh
         self._lock = threading.Lock()
         self._lines: defaultdict[str, Line] = defaultdict(lambda: Line(self._lock))
@@ -108,6 +122,7 @@ class ByteCache(Generic[Item]):
         weighed = Weighed(item, self._weigh(item))
         with self._lock:
             self._kept.keep(key, weighed, self._room)
+        self._settle()
 
     def get_or_load(
         self, key: Hashable, load: Callable[[], Item], *, expected_bytes: int = 0, storage: str = ""
@@ -178,6 +193,17 @@ class ByteCache(Generic[Item]):
         return self._kept.capacity
 
     @property
+    def taken(self) -> int:
+        """Bytes of the objects that are kept, and of loads under way."""
+        with self._lock:
+            return self._kept.weight + self._claimed
+
+    def give_back(self, size: int) -> None:
+        """Lets go of objects of at least so many bytes together, since others need the room."""
+        with self._lock:
+            self._kept.shrink(self._kept.weight - size)
+
+    @property
     def weight(self) -> int:
         """Bytes of all objects that are kept."""
         with self._lock:
@@ -190,19 +216,24 @@ class ByteCache(Generic[Item]):
 
     def statistics(self) -> CacheStatistics:
         """The counters, all of one moment."""
+        capacity = self._kept.capacity if self._shared is None else self._shared.reach(self.name)
         with self._lock:
             return CacheStatistics(
                 name=self.name,
                 entries=len(self._kept),
                 bytes=self._kept.weight,
                 in_flight=self._claimed,
-                capacity=self._kept.capacity,
+                capacity=capacity,
                 hits=self._hits,
                 misses=self._misses,
                 evictions=self._kept.evictions,
                 rejected=self._kept.rejected,
                 waits=self._waits,
             )
+
+    def _settle(self) -> None:
+        if self._shared is not None:
+            self._shared.settle()
 
     @property
     def _room(self) -> int:
@@ -275,6 +306,7 @@ class ByteCache(Generic[Item]):
                         self._kept.keep(key, loaded[key], self._room)
                 for line in self._lines.values():
                     line.changed()
+            self._settle()
         return {key: weighed.item for key, weighed in loaded.items()}
 
     def _claim(self, expected: int, storage: str) -> int | None:

@@ -26,7 +26,7 @@ _DISK: Final = "disk"
 _GAUGES: Final = {
     "bytes": ("bytes", "Bytes of decoded objects kept."),
     "in_flight": ("loading_bytes", "Bytes that loads under way have claimed."),
-    "capacity": ("capacity_bytes", "What kept objects and loads under way never exceed together."),
+    "capacity": ("capacity_bytes", "What kept objects and loads under way can be together."),
     "entries": ("entries", "Objects kept."),
 }
 _COUNTERS: Final = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, fields
 
 _MIB = 1 << 20
 
@@ -26,7 +26,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class CacheBytes:
-    """Capacity in bytes of each cache of decoded objects.
+    """Capacity in bytes of each cache of decoded objects, or its share of the room that some caches share.
 
     Attributes:
         metadata: snapshots, schemas and manifest lists.
@@ -35,6 +35,7 @@ class CacheBytes:
         deletion_vectors: roaring bitmaps of deleted positions.
         hash_indexes: key hashes of dynamic buckets.
         plans: recent plans, so that the further pages of one are not planned again.
+        sharing: names of the caches that share their room, so that one may hold what others leave empty.
     """
 
     metadata: int = 64 * _MIB
@@ -43,8 +44,14 @@ class CacheBytes:
     deletion_vectors: int = 256 * _MIB
     hash_indexes: int = 256 * _MIB
     plans: int = 64 * _MIB
+    sharing: frozenset[str] = frozenset()
+
+    @property
+    def by_name(self) -> dict[str, int]:
+        """Of each cache."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "sharing"}
 
     @property
     def total(self) -> int:
         """Of all caches."""
-        return sum(astuple(self))
+        return sum(self.by_name.values())

@@ -106,7 +106,7 @@ def test_index_files_are_told_apart_by_what_they_are() -> None:
     assert contents.vectors.numbers.tolist() == [0, -1]
 
 
-def open_service(root: Path, **capacities: int) -> IndexService:
+def open_service(root: Path, **capacities: Any) -> IndexService:
     warehouse = Warehouse("golden", root.as_uri())
     return IndexService({"golden": warehouse}, cache_bytes=CacheBytes(**capacities), limits=Limits())
 
