@@ -29,6 +29,7 @@ from benchmarks import (
     memory,
     peers,
     plans,
+    restarts,
     stores,
 )
 from benchmarks.events import FILES_PER_DAY
@@ -149,6 +150,8 @@ def _suites(arguments: argparse.Namespace, engine_directory: Path | None) -> Ite
     yield from memory.suites(sizes[0] if arguments.quick else _MEMORY_FILES)
     for files in sizes:
         yield from plans.suites(files)
+    if not arguments.quick:
+        yield from restarts.suites(with_huge=arguments.files is None)
     yield from peers.suites(max(sizes))
     if engine_directory is not None:
         yield engine.plan_suite(engine_directory, max(sizes))

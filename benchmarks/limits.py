@@ -12,9 +12,8 @@ COSTS_EXPLAINED: Final = (
 
 _LIMITS: Final = {
     "pypaimon-rust in a new process, no index: * / cold plan*": (
-        "an answer states the rows and bytes of all files, which stand in the manifests only, so a cold plan "
-        "decodes all of them; the peer skips manifests by the bounds of partitions in their list, and states "
-        "no totals. Without a filter on partitions both decode everything."
+        "both skip manifests by the bounds of partitions in their list; of what is read, we decode all, "
+        "statistics of all columns included, and the peer what it is asked."
     ),
     "pypaimon-rust in a new process, * / cold plan*": (
         "blocks have to be expanded, and what is decoded stays in memory that the process never had before, "
@@ -31,6 +30,10 @@ _LIMITS: Final = {
     ),
     "planner of a warm plan, bloom filters*": (
         "a probe is a read of memory far from the last one, and 100,000 files are at least two probes each."
+    ),
+    "memory of 4 processes / of one, no index": (
+        "what is mapped is shared, but each process has columns of its own over all files of a version, "
+        "about 100 bytes for each file; without indexes there is hardly more to map."
     ),
     "S3, first plan: bloom filters in side files*": (
         "each of 3,000 files is one call, and the service, the proxy and the client of the store share two "

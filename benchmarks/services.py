@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from app.planning.plan.answers import Plan
+    from app.storage import DiskTier
     from benchmarks.questions import Question
 
 WAREHOUSE: Final = "main"
@@ -58,11 +59,12 @@ def read_manifests(warehouse: Path) -> None:
                 pass
 
 
-def open_service(warehouse: Path, cache_bytes: CacheBytes = _ROOM) -> IndexService:
-    """A service over one warehouse that has nothing in its caches."""
-    return IndexService(
-        {WAREHOUSE: Warehouse(WAREHOUSE, str(warehouse))}, cache_bytes=cache_bytes, limits=Limits()
-    )
+def open_service(
+    warehouse: Path, cache_bytes: CacheBytes = _ROOM, *, disk: DiskTier | None = None
+) -> IndexService:
+    """A service over one warehouse that has nothing in its caches, but perhaps on a disk."""
+    opened = Warehouse(WAREHOUSE, str(warehouse), disk=disk)
+    return IndexService({WAREHOUSE: opened}, cache_bytes=cache_bytes, limits=Limits(), disk=disk)
 
 
 def ask(service: IndexService, question: Question, random: Random) -> Plan:

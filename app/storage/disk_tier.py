@@ -107,6 +107,10 @@ class DiskTier:
         """Keeps a piece, if the directory can take it."""
         self.put_parts(piece.key, (entry_head(piece.key, content), content))
 
+    def has(self, key: bytes) -> bool:
+        """Whether there is an entry of a key, whatever is in it."""
+        return self._usable and os.path.exists(self._path(key))  # noqa: PTH110 - as below
+
     def map(self, key: bytes) -> ArrayFile | None:
         """The file of arrays that was put under a key, if it is there."""
         found = None

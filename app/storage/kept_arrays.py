@@ -37,6 +37,11 @@ class KeptArrays:
         """What tells it from all others, and from what other versions of the program make."""
         return self.piece.key + json.dumps([self.form, _version()]).encode("ascii")
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether something was put there."""
+        return self.tier.has(self.key)
+
     def get(self) -> ArrayFile | None:
         """The arrays, mapped, if they are there."""
         return self.tier.map(self.key)

@@ -84,6 +84,10 @@ class MetadataFiles:
         name, size = file
         return self.reader.storage.arrays_of(self._path(name), size, what)
 
+    def _is_kept(self, file: MetadataFile, part: str, kept: KeptForm[Any]) -> bool:
+        place = self.place(file, _form(kept, part))
+        return place is not None and place.is_kept
+
     def _path(self, name: str) -> str:
         return f"{self.directory}/manifest/{name}"
 
@@ -110,7 +114,7 @@ class MetadataFiles:
         """
         name, size = file
         path = self._path(name)
-        place = None if kept is None else self.place(file, f"{kept.name} {part}")
+        place = None if kept is None else self.place(file, _form(kept, part))
 
         def load() -> Parsed:
             if kept is None or place is None:
@@ -162,6 +166,11 @@ class MetadataFiles:
         found: dict[Any, Parsed] = cache.get_many(keys)
         if len(found) == len(keys):
             return [found[key] for key in keys]
+        if kept is not None:
+            for file, key in zip(files, keys, strict=True):
+                # What is mapped is there before threads have handed over to each other.
+                if key not in found and self._is_kept(file, part, kept):
+                    found[key] = self.get(cache, file, parse, part, kept)
         missing = [file for file, key in zip(files, keys, strict=True) if key not in found]
         total = sum(size or 0 for _, size in missing)
         is_quick = self.reader.storage.is_local and total <= _SMALL_BYTES
@@ -176,3 +185,8 @@ class MetadataFiles:
         if total > _LARGE_BYTES:
             self.reader.readers.later(give_memory_back)
         return [found[key] if key in found else next(read) for key in keys]
+
+
+def _form(kept: KeptForm[Any], part: str) -> str:
+    """What tells a part of a file, in its form, from others."""
+    return f"{kept.name} {part}"

@@ -38,8 +38,8 @@ MAIN_BRANCH = "main"
 
 _WITHOUT_EMBEDDED = "without embedded indexes"
 _EMBEDDED = "embedded indexes"
-_EXPANSION = 8
-"""Manifests without embedded indexes take so many times their bytes once they are decoded."""
+_EXPANSION = 2
+"""Manifests that are large since they embed indexes take so many times their bytes once they are decoded."""
 _KEPT = KeptForm("manifest 1", keep_manifest, open_manifest)
 
 

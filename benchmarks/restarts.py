@@ -1,0 +1,169 @@
+"""Processes that start while the disk cache has what they need, and the memory that they share."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, closing
+from functools import partial
+from itertools import count
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from app.planning.request.limits import CacheBytes
+from app.planning.request.requests import PlanRequest, SelectionForm
+from app.storage import DiskTier
+from benchmarks.plans import FIRST, LARGEST
+from benchmarks.runner import in_process, measured, resident_bytes
+from benchmarks.services import EVENTS, KEYS, NO_INDEX, open_service, prepare, warehouse_of
+from benchmarks.synthetic import write_table
+from benchmarks.workload import Figure, Note, Suite, Target, Unit, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from app.planning.service import IndexService
+    from benchmarks.events import Layout
+    from benchmarks.workload import Measured
+
+HUGE: Final = 1_000_000
+"""Files of the table that does not fit into memory decoded."""
+
+_MANIFESTS: Final = 100
+_DISK_BYTES: Final = 16 << 30
+_COLUMN: Final = {NO_INDEX: "c0", KEYS: "id"}
+_FIRST_PLAN: Final = {
+    (NO_INDEX, LARGEST): Target(50),
+    (KEYS, LARGEST): Target(150),
+    (NO_INDEX, HUGE): Target(300),
+}
+_WARM_PLAN: Final = Target(60)
+_RESIDENT: Final = Target(400)
+_WORKERS: Final = 4
+_TOGETHER: Final = Target(1.3)
+_RUNS: Final = 5
+
+
+def suites(*, with_huge: bool) -> Iterator[Suite]:
+    """First plans of processes; of a huge table as well, which takes minutes to prepare."""
+    for (layout, files), target in _FIRST_PLAN.items():
+        if files == HUGE and not with_huge:
+            continue
+        yield Suite(
+            f"restart, {layout.title}, {files} files",
+            partial(_items, layout, files, target),
+            partial(_prepare, layout, files),
+        )
+
+
+def first_plan_name(layout: Layout) -> str:
+    """What results call the first plan of a process that has a disk cache."""
+    return f"first plan after a restart, {layout.title}"
+
+
+def _prepare(layout: Layout, files: int, directory: Path) -> None:
+    """Writes the tables, and has a process fill the disk cache."""
+    prepare(layout, FIRST, directory)
+    warehouse = _warehouse(directory, layout, files)
+    if not warehouse.exists():
+        write_table(warehouse, layout, files, _MANIFESTS)
+    for size in (FIRST, files):
+        in_process(_plan, layout, size, directory, 0)
+
+
+def _items(layout: Layout, files: int, target: Target, directory: Path) -> Iterator[Workload | Figure | Note]:
+    first = partial(in_process, partial(_first_plan, layout, files, directory))
+    yield Workload(first_plan_name(layout), files, first, is_cold=True, runs=_RUNS, target=target)
+    if files == HUGE:
+        with closing(_open(directory, layout, files)) as service:
+            literals = count()
+            yield Workload(
+                "warm plan of mapped manifests",
+                files,
+                lambda: _ask(service, layout, next(literals)),
+                target=_WARM_PLAN,
+            )
+            yield Figure(
+                "resident memory of a process / files",
+                files,
+                Unit.BYTES_EACH,
+                resident_bytes() / files,
+                target=_RESIDENT,
+            )
+    alone, together = (_proportional_bytes(layout, files, directory, each) for each in (1, _WORKERS))
+    if not alone:
+        yield Note("memory of processes that share mapped files: this system does not tell")
+        return
+    yield Figure(
+        f"memory of {_WORKERS} processes / of one, {layout.title}",
+        files,
+        Unit.TIMES,
+        together / alone,
+        peak_bytes=together,
+        target=_TOGETHER,
+    )
+
+
+def _proportional_bytes(layout: Layout, files: int, directory: Path, processes: int) -> int:
+    """What processes that have planned the table take together, beyond what they took before."""
+    with ExitStack() as opened:
+        pools = [
+            opened.enter_context(ProcessPoolExecutor(1, mp_context=get_context("spawn")))
+            for _ in range(processes)
+        ]
+        before = [pool.submit(_keep, layout, FIRST, directory).result() for pool in pools]
+        for pool in pools:
+            pool.submit(_keep, layout, files, directory).result()
+        after = [pool.submit(_own_bytes).result() for pool in pools]
+    return sum(after) - max(before) * processes
+
+
+_kept: Final[list[object]] = []
+
+
+def _keep(layout: Layout, files: int, directory: Path) -> int:
+    """Has this process plan a table, and keep what it has; returns the memory that it has then."""
+    service = _open(directory, layout, files)
+    for number in range(2):
+        _ask(service, layout, number)
+    _kept.append(service)
+    return _own_bytes()
+
+
+def _own_bytes() -> int:
+    """This process's memory, with its part of what others have as well; 0 where the system does not tell."""
+    try:
+        told = Path(f"/proc/{os.getpid()}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) << 10 for line in told if line.startswith("Pss:"))
+
+
+def _first_plan(layout: Layout, files: int, directory: Path) -> Measured:
+    """The first plan of a table; what is imported and set up once in a process is no part of it."""
+    _plan(layout, FIRST, directory, files)
+    with closing(_open(directory, layout, files)) as service:
+        return measured(partial(_ask, service, layout, os.getpid()), files)
+
+
+def _plan(layout: Layout, files: int, directory: Path, literal: int) -> None:
+    with closing(_open(directory, layout, files)) as service:
+        _ask(service, layout, literal)
+
+
+def _open(directory: Path, layout: Layout, files: int) -> IndexService:
+    disk = DiskTier(directory / "disk-cache", _DISK_BYTES)
+    return open_service(_warehouse(directory, layout, files), CacheBytes(plans=0), disk=disk)
+
+
+def _warehouse(directory: Path, layout: Layout, files: int) -> Path:
+    if files == FIRST:
+        return warehouse_of(directory, layout, files)
+    return directory / f"restart-{layout.indexed.name.lower()}-{files}"
+
+
+def _ask(service: IndexService, layout: Layout, literal: int) -> int:
+    """Plans every file by one column; returns how many are kept."""
+    request = PlanRequest(filter=f"{_COLUMN[layout]} = {literal}", selection=SelectionForm.NONE)
+    return service.plan(EVENTS, request).summary.files_kept
