@@ -10,14 +10,14 @@ import pytest
 
 from app.table.manifests.live_files import live_rows
 from app.table.schema.partition import partition_path, partition_values
-from app.table.statistics.statistics import value_bounds
+from app.table.statistics.statistics import partition_bounds, value_bounds
 from app.types import Value, parse_json, to_json
 from app.types.binary_row.row import read_row
-from app.types.data_types import TIMESTAMP_ROOTS
+from app.types.data_types import FLOATING_ROOTS, TIMESTAMP_ROOTS
 from app.types.index_files import DELETION_VECTORS
 from app.types.time_units import NANOS_PER_MILLI
 from tests import golden_tables
-from tests.file_bounds import by_file
+from tests.file_bounds import FileBounds, by_file
 from tests.sessions import UTC
 from tests.table.entries import manifest
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from app.table.catalog import Catalog
     from app.table.manifests.index_manifest import IndexEntry
     from app.table.manifests.manifest_entry import ManifestEntry
+    from app.table.manifests.manifest_list import ManifestList
     from app.table.resolution import ResolvedSnapshot
     from app.table.schema.schema import TableSchema
     from app.table.table import Table
@@ -292,3 +293,40 @@ def test_listings(golden_catalog: Catalog, name: str) -> None:
 def test_databases_and_tables(golden_catalog: Catalog) -> None:
     assert golden_catalog.databases() == [golden_tables.DATABASE]
     assert golden_catalog.tables(golden_tables.DATABASE) == sorted(golden_tables.tables())
+
+
+@pytest.mark.parametrize(("name", "version"), VERSIONS)
+def test_manifest_lists_count_files_and_bound_partitions(
+    golden_catalog: Catalog, name: str, version: dict[str, Any]
+) -> None:
+    """What plans rely on that leave manifests of other partitions unread."""
+    decoded = Version(golden_catalog, name, version["at"])
+    lists = decoded.table.manifest_lists(decoded.resolved)
+    manifests = decoded.table.manifests(decoded.resolved)
+
+    counted = sum(int(each.added.sum() - each.deleted.sum()) for each in lists)
+    assert counted == sum(map(len, live_rows(manifests)))
+    found = iter(manifests)
+    for listed in lists:
+        for row in range(len(listed.manifests)):
+            rows = next(found).partitions
+            for slot, column in enumerate(decoded.resolved.schema.partition_fields):
+                values = [partition_values(each, decoded.resolved.schema)[slot] for each in rows]
+                assert _enclose(_partition_bounds(decoded, listed, row, slot), values, column)
+
+
+def _partition_bounds(decoded: Version, listed: ManifestList, row: int, slot: int) -> FileBounds:
+    fields = decoded.resolved.schema.partition_fields
+    (known,) = by_file(partition_bounds(listed, np.array([row]), fields[slot].type, slot, len(fields)))
+    return known
+
+
+def _enclose(known: FileBounds, values: Sequence[Value | None], column: DataField) -> bool:
+    present = [value for value in values if value is not None]
+    if len(present) < len(values) and known.null_count == 0:
+        return False
+    if column.type.root in FLOATING_ROOTS:
+        # These bounds are not relied on.
+        return True
+    low_enough = all(known.low is None or known.low <= value for value in present)  # type: ignore[operator]
+    return low_enough and all(known.high is None or value <= known.high for value in present)  # type: ignore[operator]
