@@ -21,6 +21,7 @@ from paimon_index.errors import (
     UnavailableError,
     UndecidedConditionError,
     UnsupportedTableError,
+    WarehouseWriteError,
 )
 from paimon_index.options import IndexFile
 from paimon_index.plans import AsyncPlan, Plan, PlanProgress
@@ -45,4 +46,5 @@ __all__ = [
     "UnavailableError",
     "UndecidedConditionError",
     "UnsupportedTableError",
+    "WarehouseWriteError",
 ]

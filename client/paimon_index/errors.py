@@ -9,7 +9,8 @@
     │   └── DeadlineError               the time for an answer is used up (is a TimeoutError, too)
     ├── IncompleteAnswerError           an answer ended early, or is none of this service
     ├── UnsupportedTableError           paimon_index.spark cannot read this table exactly
-    └── UndecidedConditionError         the data source cannot tell which rows meet its option where
+    ├── UndecidedConditionError         the data source cannot tell which rows meet its option where
+    └── WarehouseWriteError             paimon_index.spark.pruned cannot write or remove its files
 """
 
 from __future__ import annotations
@@ -90,6 +91,10 @@ class UnsupportedTableError(PaimonIndexError):
 
 class UndecidedConditionError(PaimonIndexError):
     """Indexes and statistics leave rows of which they cannot tell whether they meet a condition."""
+
+
+class WarehouseWriteError(PaimonIndexError):
+    """Files of a pruned tag cannot be written, found or removed."""
 
 
 def service_error(status: int, body: bytes) -> ServiceError:
