@@ -20,6 +20,7 @@ from paimon_index.errors import (
     ServiceUnavailableError,
     UnavailableError,
     UndecidedConditionError,
+    UnsupportedSessionError,
     UnsupportedTableError,
     WarehouseWriteError,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "ServiceUnavailableError",
     "UnavailableError",
     "UndecidedConditionError",
+    "UnsupportedSessionError",
     "UnsupportedTableError",
     "WarehouseWriteError",
 ]

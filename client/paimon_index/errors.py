@@ -9,6 +9,7 @@
     │   └── DeadlineError               the time for an answer is used up (is a TimeoutError, too)
     ├── IncompleteAnswerError           an answer ended early, or is none of this service
     ├── UnsupportedTableError           paimon_index.spark cannot read this table exactly
+    ├── UnsupportedSessionError         paimon_index.spark needs a classic session of Spark
     ├── UndecidedConditionError         the data source cannot tell which rows meet its option where
     └── WarehouseWriteError             paimon_index.spark.pruned cannot write or remove its files
 """
@@ -87,6 +88,10 @@ class IncompleteAnswerError(PaimonIndexError):
 
 class UnsupportedTableError(PaimonIndexError):
     """A table, column or file that ``paimon_index.spark`` would not read exactly as the engine does."""
+
+
+class UnsupportedSessionError(PaimonIndexError):
+    """A session of Spark Connect, whose client has neither Spark's virtual machine nor its storage."""
 
 
 class UndecidedConditionError(PaimonIndexError):

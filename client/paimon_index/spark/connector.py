@@ -15,6 +15,7 @@ from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from paimon_index.errors import UnsupportedTableError, WarehouseWriteError
+from paimon_index.spark.refusals import check_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,8 +44,10 @@ class ConnectorTable:
         """The table of a catalog of the session.
 
         Raises:
+            UnsupportedSessionError: the session is one of Spark Connect.
             UnsupportedTableError: the session has no such catalog or table of the engine.
         """
+        check_session(spark)
         gateway = spark._jvm._gateway_client  # noqa: SLF001 - as pyspark does
         parts = (catalog, table.database, table.table)
         name = ".".join("`" + part.replace("`", "``") + "`" for part in parts)
