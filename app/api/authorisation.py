@@ -61,6 +61,7 @@ ACCESS: Final[Mapping[str, Access]] = {
     f"GET {TABLE}/branches": Access.DATA,
     f"GET {TABLE}/index-files": Access.DATA,
     f"POST {TABLE}/plan": Access.DATA,
+    f"POST {TABLE}/pruned-snapshot": Access.DATA,
     f"POST {TABLE}/deletions": Access.DATA,
     f"GET {TABLE}/buckets": Access.DATA,
     f"POST {TABLE}/buckets/lookup": Access.DATA,

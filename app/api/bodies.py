@@ -212,6 +212,26 @@ class PlanBody(PagedBody):
         )
 
 
+class PrunedSnapshotBody(VersionedBody):
+    """Which snapshot has only the files that a query reads?"""
+
+    filter: Filter | None = None
+    alias: Alias | None = None
+    time_zone: TimeZone | None = None
+    budget_ms: Count | None = Field(None, description="As of a plan.")
+
+    def to_request(self) -> PlanRequest:
+        """The planner's form."""
+        return PlanRequest(
+            selector=self.selector(),
+            filter=self.filter,
+            alias=self.alias,
+            selection=SelectionForm.NONE,
+            time_zone=self.time_zone,
+            budget_ms=self.budget_ms,
+        )
+
+
 class DeletionsBody(PagedBody):
     """Which rows of which files are deleted?"""
 

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pybase64
 from pyroaring import BitMap
 
 from app.api.plan_rows import plan_rows
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from app.planning.deletions.deletions import DeletionsAnswer, FileDeletions
     from app.planning.keys.answers import AssignAnswer, BucketsAnswer, LookupAnswer
     from app.planning.plan.answers import Plan, PlanSummary
+    from app.planning.pruned import PrunedSnapshot
     from app.planning.standalone.answers import EvaluateAnswer, EvaluatedFile
     from app.types import Json
 
@@ -77,6 +79,24 @@ def _plan_page(
         "unknown_files": plan.unknown_files,
         "timings_ms": rounded(timings),
         "next_page_token": token(following),
+    }
+
+
+def encode_pruned_snapshot(pruned: PrunedSnapshot) -> JsonMembers:
+    """A snapshot of the files of a plan."""
+    return {
+        "snapshot_id": pruned.plan.snapshot_id,
+        "schema_id": pruned.plan.schema_id,
+        "name": pruned.name,
+        "document": pruned.document,
+        "metadata_files": [
+            {"name": file.name, "content": pybase64.b64encode(file.content).decode()}
+            for file in pruned.metadata_files
+        ],
+        "delta_manifest_list": pruned.delta_manifest_list,
+        "files_named": pruned.files_named,
+        "summary": plan_summary(pruned.plan.summary),
+        "warnings": pruned.plan.warnings,
     }
 
 

@@ -21,6 +21,7 @@ from app.api.bodies import (
     InspectBody,
     LookupBody,
     PlanBody,
+    PrunedSnapshotBody,
 )
 from app.api.documents import ProblemDetails
 from app.api.problems import MEDIA_TYPE, problem_of, problem_of_status
@@ -35,6 +36,7 @@ _REFERENCE = "#/components/schemas/{model}"
 
 _BODIES: dict[type[BaseModel], dict[str, Any]] = {
     PlanBody: {"filter": "dt = '2025-08-01' AND score BETWEEN 60 AND 80", "selection": "ranges"},
+    PrunedSnapshotBody: {"filter": "dt = '2025-08-01' AND score BETWEEN 60 AND 80"},
     DeletionsBody: {"partition": {"dt": "2025-08-01"}, "encoding": "positions"},
     LookupBody: {"partition": {"dt": "2025-08-01"}, "keys": [{"id": 1}, {"id": 2}]},
     AssignBody: {

@@ -1,4 +1,7 @@
-"""``POST .../plan``: which files, and which of their rows, does a query read?"""
+"""``POST .../plan``: which files, and which of their rows, does a query read?
+
+``POST .../pruned-snapshot`` answers the same to the engine's own readers, as a snapshot.
+"""
 
 from collections.abc import Iterator
 from typing import Annotated, TypeVar
@@ -7,9 +10,9 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.bodies import PlanBody
-from app.api.documents import PlanAnswer
-from app.api.encoding import JsonMembers, NextToken, encode_plan
+from app.api.bodies import PlanBody, PrunedSnapshotBody
+from app.api.documents import PlanAnswer, PrunedSnapshot
+from app.api.encoding import JsonMembers, NextToken, encode_plan, encode_pruned_snapshot
 from app.api.json_body import JsonBody
 from app.api.negotiation import PlanFormat, preferred_format
 from app.api.openapi import operation
@@ -69,6 +72,17 @@ async def plan(
             return await runtime.run(lambda: question.stream(media_type, lines))
         case PlanFormat.ARROW as media_type:
             return await runtime.run(lambda: question.stream(media_type, batches))
+
+
+@router.post(TABLE + "/pruned-snapshot", **operation(PrunedSnapshot, PrunedSnapshotBody))
+async def pruned_snapshot(
+    table: Table, body: Annotated[PrunedSnapshotBody, Depends(JsonBody(PrunedSnapshotBody))], runtime: Shared
+) -> Response:
+    """Make a snapshot that names only the files that a query reads; nothing is written."""
+    wanted, budget_ms = body.to_request(), runtime.settings.plan_budget_ms
+    return await runtime.answer(
+        lambda: encode_pruned_snapshot(runtime.service.pruned_snapshot(table, wanted, budget_ms))
+    )
 
 
 def tagged(plan: Plan, answer: Found) -> Found | Passing[Found]:

@@ -17,6 +17,7 @@ from app.planning.deletions.deletions import answer_deletions
 from app.planning.keys.buckets import answer_assignment, answer_buckets, answer_lookup
 from app.planning.plan.plan_answer import plan_bytes
 from app.planning.plans import Plans
+from app.planning.pruned import prune
 from app.planning.request.requests import SnapshotSelector
 from app.planning.side_files.file_indexes import open_declared
 from app.planning.standalone.standalone import evaluate_files, inspect_file
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from app.planning.deletions.deletions import DeletionsAnswer
     from app.planning.keys.answers import AssignAnswer, BucketsAnswer, LookupAnswer
     from app.planning.plan.answers import Plan
+    from app.planning.pruned import PrunedSnapshot
     from app.planning.request.limits import CacheBytes, Limits
     from app.planning.request.requests import (
         AssignRequest,
@@ -187,6 +189,21 @@ class IndexService:
         self._check_named(request.files)
         request = replace(request, time_zone=self.time_zone(request.time_zone))
         return self._plans.of(version, request, budget_ms)
+
+    def pruned_snapshot(
+        self, ref: TableRef, request: PlanRequest, budget_ms: int | None = None
+    ) -> PrunedSnapshot:
+        """A snapshot that names only the files that a query reads; nothing is written.
+
+        Args:
+            ref: the table.
+            request: what is asked of it.
+            budget_ms: of requests that name none; None for as long as it takes.
+        """
+        version = self.resolve(ref, request.selector)
+        plan = self.plan_version(version, request, budget_ms)
+        with second_look(version), during(Phase.EVALUATE):
+            return prune(version, plan)
 
     def deletions(self, ref: TableRef, request: DeletionsRequest) -> DeletionsAnswer:
         """Which rows are deleted."""

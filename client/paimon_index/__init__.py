@@ -20,7 +20,9 @@ from paimon_index.errors import (
     ServiceUnavailableError,
     UnavailableError,
     UndecidedConditionError,
+    UnsupportedSessionError,
     UnsupportedTableError,
+    WarehouseWriteError,
 )
 from paimon_index.options import IndexFile
 from paimon_index.plans import AsyncPlan, Plan, PlanProgress
@@ -44,5 +46,7 @@ __all__ = [
     "ServiceUnavailableError",
     "UnavailableError",
     "UndecidedConditionError",
+    "UnsupportedSessionError",
     "UnsupportedTableError",
+    "WarehouseWriteError",
 ]

@@ -9,7 +9,9 @@
     │   └── DeadlineError               the time for an answer is used up (is a TimeoutError, too)
     ├── IncompleteAnswerError           an answer ended early, or is none of this service
     ├── UnsupportedTableError           paimon_index.spark cannot read this table exactly
-    └── UndecidedConditionError         the data source cannot tell which rows meet its option where
+    ├── UnsupportedSessionError         paimon_index.spark needs a classic session of Spark
+    ├── UndecidedConditionError         the data source cannot tell which rows meet its option where
+    └── WarehouseWriteError             paimon_index.spark.pruned cannot write or remove its files
 """
 
 from __future__ import annotations
@@ -88,8 +90,16 @@ class UnsupportedTableError(PaimonIndexError):
     """A table, column or file that ``paimon_index.spark`` would not read exactly as the engine does."""
 
 
+class UnsupportedSessionError(PaimonIndexError):
+    """A session of Spark Connect, whose client has neither Spark's virtual machine nor its storage."""
+
+
 class UndecidedConditionError(PaimonIndexError):
     """Indexes and statistics leave rows of which they cannot tell whether they meet a condition."""
+
+
+class WarehouseWriteError(PaimonIndexError):
+    """Files of a pruned tag cannot be written, found or removed."""
 
 
 def service_error(status: int, body: bytes) -> ServiceError:

@@ -82,6 +82,7 @@ ENDPOINTS: tuple[tuple[str, str, Any, tuple[int, ...]], ...] = (
     ("GET", f"{TABLE}/index-files", None, DATABASE),
     ("GET", f"{TABLE}/buckets", None, DATABASE),
     ("POST", f"{TABLE}/plan", {}, DATABASE),
+    ("POST", f"{TABLE}/pruned-snapshot", {}, DATABASE),
     ("POST", f"{TABLE}/deletions", {}, DATABASE),
     ("POST", f"{TABLE}/buckets/lookup", KEYS, DATABASE),
     ("POST", f"{TABLE}/buckets/assign", KEYS, DATABASE),

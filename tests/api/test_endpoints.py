@@ -347,6 +347,22 @@ def test_buckets_are_listed_with_their_index(client: httpx.Client) -> None:
     assert {bucket["partition"]["dte"] for bucket in one["buckets"]} == {"2024-01-02"}
 
 
+def test_a_pruned_snapshot_names_its_metadata_files(client: httpx.Client) -> None:
+    body = {"filter": "session_no = 'customer-reference-cedar-2462'"}
+
+    answer = post(client, f"{TABLES}/append_dv32/pruned-snapshot", documents.PrunedSnapshot, body)
+
+    plan = post(client, f"{TABLES}/append_dv32/plan", documents.PlanAnswer, body)
+    assert answer["files_named"] == len(plan["files"]) < plan["summary"]["files_total"]
+    document, sizes = (
+        answer["document"],
+        {file["name"]: len(base64.b64decode(file["content"])) for file in answer["metadata_files"]},
+    )
+    assert sizes[document["baseManifestList"]] == document["baseManifestListSize"]
+    assert sizes[document["deltaManifestList"]] == document["deltaManifestListSize"]
+    assert all(answer["name"] in name for name in sizes)
+
+
 def test_new_keys_are_assigned_as_the_engine_does(client: httpx.Client) -> None:
     settings = golden_tables.expected("dyn_bucket")["dynamic_bucket"]
     new = [key for key in settings["new_keys"] if key["partition"] == {"dte": "2024-01-01"}]

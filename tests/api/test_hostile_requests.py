@@ -35,6 +35,7 @@ POSTS = {
         "page_token",
     ),
     f"{TABLES}/pk_merge/plan": ("filter", "alias", "files", "top_n", "limit", "explain"),
+    f"{TABLES}/pk_merge/pruned-snapshot": ("filter", "alias", "snapshot_id", "time_zone", "budget_ms"),
     f"{TABLES}/append_dv32/deletions": (
         "snapshot_id",
         "partition",

@@ -139,6 +139,15 @@ def test_deleted_rows(client: Client, encoding: Any) -> None:
     assert counted.deletions[0].rows is None
 
 
+def test_a_pruned_snapshot(client: Client) -> None:
+    found = client.pruned_snapshot("main.golden.append_dv32", filter="session_no = 1")
+
+    plan = client.plan("main.golden.append_dv32", filter="session_no = 1").to_arrow()
+    assert found.files_named == plan.num_rows
+    # Avro files.
+    assert {file.data[:4] for file in found.metadata_files} == {b"Obj\x01"}
+
+
 def test_buckets_of_keys(client: Client) -> None:
     known = golden_tables.expected("dyn_bucket")["dynamic_bucket"]["keys"][:20]
 

@@ -1,5 +1,7 @@
 """Runs Spark for tests of jobs: reads one JSON request a line from standard input, answers each with a line.
 
+Arguments: a directory for Spark's own files, and where Spark runs.
+
 A request ``{"job": name, "warehouse": url, "table": name, "arguments": {...}}`` is answered with the job's
 report as JSON. ``{"conf": {...}}`` in it sets what the session goes by.
 What a job refuses is answered with ``{"error": message, "kind": name of the exception}``.
@@ -19,7 +21,7 @@ from app import jobs
 from app.errors import PaimonIndexError
 
 
-def main(scratch: str) -> None:
+def main(scratch: str, master: str) -> None:
     """Serves until standard input ends."""
     # Spark and its virtual machine print as they like, which must not mix with the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -34,7 +36,7 @@ def main(scratch: str) -> None:
         "spark.driver.memory": "1g",
         "spark.ui.enabled": "false",
     }
-    builder = SparkSession.builder.master("local[2]").appName("paimon-index tests")
+    builder = SparkSession.builder.master(master).appName("paimon-index tests")
     for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
@@ -86,4 +88,4 @@ def upsert(
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

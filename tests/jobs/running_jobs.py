@@ -38,10 +38,10 @@ class Jobs:
         self._process = process
 
     @classmethod
-    def start(cls, scratch: Path) -> Self:
-        """Starts Spark with a directory for its own files."""
+    def start(cls, scratch: Path, master: str = "local[2]") -> Self:
+        """Starts Spark with a directory for its own files, and says where it runs."""
         process = subprocess.Popen(  # noqa: S603 - fixed words
-            [str(spark_python()), str(_PROGRAM), str(scratch)],
+            [str(spark_python()), str(_PROGRAM), str(scratch), master],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL if "PAIMON_INDEX_JOB_LOG" not in os.environ else None,
@@ -77,6 +77,11 @@ class Jobs:
         assert line, f"Spark ended with code {self._process.wait()} at {request}"
         answer: dict[str, Any] = json.loads(line)
         return answer
+
+    @property
+    def pid(self) -> int:
+        """Of the process, whose children are Spark's."""
+        return self._process.pid
 
     def stop(self) -> None:
         """Ends the process and waits for it."""

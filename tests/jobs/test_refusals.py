@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from app.errors import FilterError, JobError, RequestError, UnsupportedFormatError
+from tests.jobs.processes import holders, writing_end
 from tests.jobs.tables import table
 from tests.writable_tables import copy_table, files_below, open_table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.golden_tables import GoldenWarehouse
     from tests.jobs.running_jobs import Jobs
 
@@ -95,23 +95,3 @@ def test_a_worker_that_is_killed_leaves_the_table_as_it_is(
             running.result()
 
     assert files_below(directory) == before
-
-
-def writing_end(pipe: Path) -> int:
-    """Opens a pipe once somebody reads it."""
-    while True:
-        try:
-            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
-        except OSError as error:
-            if error.errno != errno.ENXIO:
-                raise
-
-
-def holders(path: Path) -> set[int]:
-    """Processes that have a file open."""
-    found = set()
-    for descriptor in Path("/proc").glob("[0-9]*/fd/*"):
-        with contextlib.suppress(OSError):
-            if descriptor.readlink() == path:
-                found.add(int(descriptor.parts[2]))
-    return found

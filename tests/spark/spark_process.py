@@ -13,7 +13,11 @@ request                                  answer
 ``{"in": number, "load": [{...}]}``      the same of the data source: ``table``, its ``options``, and a
                                          condition ``where`` of the query, or null
 ``{"in": number, "view": arguments}``    ``{"rows": []}``; what ``read_table`` gives is the view ``read``
-``{"in": number, "explain": arguments}`` ``{"rows": [line, ...]}``, what ``paimon_index.spark.explain`` prints
+``{"in": number, "explain": arguments}`` ``{"rows": [line, ...]}``, as ``paimon_index.spark.explain`` prints
+``{"in": number, "prune": arguments}``   ``{"rows": [tag]}`` of ``paimon_index.spark.pruned``, which lasts
+``{"in": number, "end": tag}``           until this is asked
+``{"in": number, "sweep": arguments}``   ``{"rows": [count]}`` of ``paimon_index.spark.sweep_pruned``
+``{"in": number, "files": statement}``   ``{"rows": [count]}``, files that the connector plans for a query
 ======================================== ==================================================================
 
 What Spark or the reader refuses is answered with ``{"error": message}``, the exception's name in front.
@@ -28,11 +32,14 @@ import io
 import json
 import os
 import sys
+from contextlib import AbstractContextManager
 from typing import Any, TextIO
 
 from pyspark.sql import DataFrame, SparkSession, functions
 
-from paimon_index.spark import explain, read_table, register
+from paimon_index.spark import explain, pruned, read_table, register, sweep_pruned
+
+_PRUNED: dict[str, AbstractContextManager[str]] = {}
 
 
 def main() -> None:
@@ -92,7 +99,7 @@ def _serve(
     answers.flush()
 
 
-def _rows(session: SparkSession, request: dict[str, Any]) -> list[Any]:
+def _rows(session: SparkSession, request: dict[str, Any]) -> list[Any]:  # noqa: C901 - a case each
     match request:
         case {"sql": statement}:
             return list(session.sql(statement).toJSON().collect())
@@ -110,7 +117,35 @@ def _rows(session: SparkSession, request: dict[str, Any]) -> list[Any]:
             with contextlib.redirect_stdout(printed):
                 explain(session, **arguments)
             return printed.getvalue().splitlines()
+        case {"prune": arguments}:
+            lasting = pruned(session, **arguments)
+            tag = lasting.__enter__()
+            _PRUNED[tag] = lasting
+            return [tag]
+        case {"end": tag}:
+            _PRUNED.pop(tag).__exit__(None, None, None)
+            return []
+        case {"sweep": arguments}:
+            return [sweep_pruned(session, **arguments)]
+        case {"files": statement}:
+            return [_planned_files(session.sql(statement))]
     raise ValueError(f"unknown request {request}")
+
+
+def _planned_files(rows: DataFrame) -> int:
+    """What the connector's metrics tell once the query has run."""
+    rows.collect()
+    left, found = [rows._jdf.queryExecution().executedPlan()], 0  # noqa: SLF001 - no other door
+    while left:
+        node = left.pop()
+        metric = node.metrics().get("resultedTableFiles")
+        found += metric.get().value() if metric.isDefined() else 0
+        children = node.children().iterator()
+        while children.hasNext():
+            left.append(children.next())
+        if node.getClass().getSimpleName() == "AdaptiveSparkPlanExec":
+            left.append(node.executedPlan())
+    return int(found)
 
 
 def _loaded(session: SparkSession, table: str, options: dict[str, str], where: str | None) -> DataFrame:

@@ -22,12 +22,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from app.planning.version.contents import keeps_one_version
+from app.table.statistics.key_ranks import key_ranks
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
     from app.planning.version.files import FileColumns
+    from app.planning.version.version import Version
 
     Ranks = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -52,6 +56,22 @@ class MergeUnits:
     def sizes(self) -> NDArray[np.int64]:
         """Files in each unit, shape (units,)."""
         return np.diff(self.starts, append=len(self.files))
+
+
+def units_of_version(version: Version, files: NDArray[np.int64]) -> MergeUnits:
+    """Partitions files of a version of a primary key table into units.
+
+    Args:
+        version: what is planned.
+        files: those that a read still has to see, ascending.
+    """
+    all_files = version.files()
+
+    def ranks(some: NDArray[np.int64]) -> Ranks:
+        parts = [(all_files.manifests[number], rows) for number, _, rows in all_files.by_manifest(some)]
+        return key_ranks(parts, version.file_schema, version.schema)
+
+    return merge_units(files, all_files.columns, ranks, one_version=keeps_one_version(version.schema))
 
 
 def merge_units(

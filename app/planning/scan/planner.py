@@ -30,14 +30,13 @@ from app.planning.scan.data_evolution import judge_groups, keep_deleted_together
 from app.planning.scan.first_rows import enough_for_limit, keep_first_rows
 from app.planning.scan.index_filter import IndexFilter
 from app.planning.scan.live_rows import LiveRows
-from app.planning.scan.merge_units import merge_units
+from app.planning.scan.merge_units import units_of_version
 from app.planning.scan.partition_filters import only_on
 from app.planning.scan.partition_pruning import prune_partitions
 from app.planning.scan.value_filter import ValueFilter
 from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.version.contents import keeps_one_version
 from app.predicates.binding.names import Names
-from app.table.statistics.key_ranks import key_ranks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -138,12 +137,7 @@ class Planner:
         schema = self.version.schema
         keys = frozenset(each.id for each in schema.trimmed_primary_keys)
         values.test_keys(state, state.left(), partial(only_on, field_ids=keys))
-        units = merge_units(
-            state.left(),
-            state.files.columns,
-            self._ranks,
-            one_version=keeps_one_version(schema),
-        )
+        units = units_of_version(self.version, state.left())
         if keeps_one_version(schema):
             alone = np.ones(len(units.files), np.bool_)
         else:
@@ -177,9 +171,3 @@ class Planner:
             # Named by their first file, so that pages that come from several plans call them alike.
             first = np.minimum.reduceat(units.files, units.starts)
             state.merge_groups[units.files[grouped]] = first[units.numbers[grouped]]
-
-    def _ranks(self, files: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        version = self.version
-        all_files = version.files()
-        parts = [(all_files.manifests[number], rows) for number, _, rows in all_files.by_manifest(files)]
-        return key_ranks(parts, version.file_schema, version.schema)

@@ -30,10 +30,15 @@ from app.errors import (
     SnapshotExpiredError,
     StorageError,
     UncertainCommitError,
-    UnsupportedFormatError,
 )
-from app.options.memory_size import memory_size
-from app.table.commits.manifest_writing import ListedManifests, listed, manifests_of, write_manifest
+from app.table.commits.manifest_writing import (
+    ListedManifests,
+    listed,
+    manifest_compression,
+    manifest_target_bytes,
+    manifests_of,
+    write_manifest,
+)
 from app.table.manifests.index_manifest import IndexManifest
 from app.table.manifests.index_manifest_changes import combine
 from app.types.digest import content_digest
@@ -55,7 +60,6 @@ _BATCH_IDENTIFIER: Final = (1 << 63) - 1
 _ATTEMPTS: Final = 30
 _FIRST_WAIT_SECONDS: Final = 0.01
 _MAX_WAIT_SECONDS: Final = 2.0
-_DEFAULT_MANIFEST_BYTES: Final = 8 << 20
 _INHERITED: Final = ("watermark", "nextRowId")
 
 
@@ -83,15 +87,7 @@ class Committer:
         Raises:
             UnsupportedFormatError: its metadata is of a form that is not written.
         """
-        options = self.table.resolve().schema.options.values
-        # An unknown compression is found out before any work is done.
-        ListedManifests().write(_compression(options))
-        manifest_format = options.get("manifest.format", "avro").strip().lower()
-        if manifest_format != "avro":
-            raise UnsupportedFormatError(
-                f"table {self.table.name} has manifest.format={manifest_format}, and jobs write Avro only: "
-                f"commit to it with the engine"
-            )
+        manifest_compression(self.table.name, self.table.resolve().schema.options.values)
 
     def commit(self, changes: Changes) -> int:
         """Makes a snapshot with changes.
@@ -114,10 +110,6 @@ class Committer:
         )
         snapshot_id: int = retrying(lambda: _Attempt(self, changes).make())
         return snapshot_id
-
-
-def _compression(options: Mapping[str, str]) -> str:
-    return options.get("manifest.compression", "zstd").strip().lower()
 
 
 @dataclass(slots=True)
@@ -148,19 +140,15 @@ class _Attempt:
         table = self.committer.table
         resolved = table.resolve()
         options = resolved.schema.options.values
-        compression = _compression(options)
+        compression = manifest_compression(table.name, options)
         index_entries, mode = table.index_entries(resolved), resolved.schema.bucket_mode
         self.changes.check(table.manifests(resolved), index_entries, mode)
         index_manifest = None if resolved.snapshot is None else resolved.snapshot.index_manifest
         if self.changes.index_files:
             combined = combine(IndexManifest(index_entries), self.changes.index_files, mode)
             index_manifest = self._write("index-manifest", combined.write(compression))[0]
-        target_bytes = memory_size(
-            "manifest.target-file-size",
-            options.get("manifest.target-file-size", f"{_DEFAULT_MANIFEST_BYTES} b"),
-        )
         own = []
-        for entries in manifests_of(self.changes.files, target_bytes):
+        for entries in manifests_of(self.changes.files, manifest_target_bytes(options)):
             manifest = self._write("manifest", write_manifest(entries, compression))
             own.append(listed(*manifest, entries, resolved.schema))
         base = self._write("manifest-list", self._base(resolved).write(compression))

@@ -12,6 +12,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from app.errors import UnsupportedFormatError
+from app.options.memory_size import memory_size
 from app.table.avro.writing import write_avro
 from app.table.manifests.manifest_entry import FileKind
 from app.table.manifests.manifest_list import RECORD as RECORD_OF_LIST
@@ -23,7 +25,7 @@ from app.types import sql_key
 from app.types.binary_row.row import read_row, serialize_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from app.table.manifests.manifest_entry import DataFileMeta, ManifestEntry
     from app.table.schema.schema import TableSchema
@@ -40,8 +42,41 @@ MANIFEST: Final = RecordOf(
 """The record of a manifest as the engine wants it written."""
 
 _EMPTY_ROW: Final = serialize_row((), ())
+_DEFAULT_MANIFEST_BYTES: Final = 8 << 20
 _ENTRY_BYTES: Final = 200
 """Of an entry's numbers and names, beside what it has of any length."""
+
+
+def manifest_compression(table: str, options: Mapping[str, str]) -> str:
+    """How the metadata of a table is compressed.
+
+    Args:
+        table: its name.
+        options: of it.
+
+    Raises:
+        UnsupportedFormatError: its metadata is of a form that is not written.
+    """
+    manifest_format = options.get("manifest.format", "avro").strip().lower()
+    if manifest_format != "avro":
+        raise UnsupportedFormatError(
+            f"table {table} has manifest.format={manifest_format}, and only Avro is written here: use the "
+            f"engine instead"
+        )
+    compression = options.get("manifest.compression", "zstd").strip().lower()
+    # An unknown compression is found out before any work is done.
+    ListedManifests().write(compression)
+    return compression
+
+
+def manifest_target_bytes(options: Mapping[str, str]) -> int:
+    """How large a manifest grows before another one is begun.
+
+    Raises:
+        RequestError: the table's option is no size.
+    """
+    name = "manifest.target-file-size"
+    return memory_size(name, options.get(name, f"{_DEFAULT_MANIFEST_BYTES} b"))
 
 
 @dataclass(frozen=True, slots=True)

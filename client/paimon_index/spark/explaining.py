@@ -12,6 +12,7 @@ from paimon_index.client import Client
 from paimon_index.errors import UnsupportedTableError
 from paimon_index.spark.frames import Frames
 from paimon_index.spark.questions import ask, condition_of
+from paimon_index.spark.refusals import check_session
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,8 +52,9 @@ def explain(
     """Prints what ``read_table`` with these arguments would read: the funnel of files, and who reads them.
 
     Raises:
-        ServiceError, UnavailableError: as ``read_table``.
+        ServiceError, UnavailableError, UnsupportedSessionError: as ``read_table``.
     """
+    check_session(spark)
     condition, time_zone = condition_of(spark, where), spark.conf.get("spark.sql.session.timeZone")
     with Client(url, token=token) as client:
         scan = ask(client, table, condition, time_zone=time_zone, snapshot_id=snapshot_id, reader=reader)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import ByteType, LongType, StructField, StructType
 
@@ -84,10 +85,24 @@ class Frames:
             reader: Reader = "rows" if group["by_rows"] else "vectorised"
             yield reader, group["schema_id"], group["format"], group["raw_convertible"], keyed.filter(mask)
 
-    def _reader(self, name: str, schema_id: int, file_format: str) -> Reader:
+    def _reader(self, name: str, uri: str, schema_id: int, file_format: str) -> Reader:
         if not self._scan.are_deleted or name in self._scan.rows or name[:1] in ("_", "."):
             return "rows"  # Spark hides files of such names
-        return "vectorised" if self._spark_reads(schema_id, file_format) else "rows"
+        scheme = self._hadoop_uri(uri).partition(":")[0]
+        is_readable = self._spark_reads(schema_id, file_format) and self._spark_opens(scheme)
+        return "vectorised" if is_readable else "rows"
+
+    @cache  # noqa: B019 - as below
+    def _spark_opens(self, scheme: str) -> bool:
+        """Whether Hadoop has the classes of a store: for S3 only with hadoop-aws; pyarrow has its own."""
+        try:
+            self._spark._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(  # noqa: SLF001
+                scheme,
+                self._spark._jsc.hadoopConfiguration(),  # noqa: SLF001
+            )
+        except Py4JJavaError:
+            return False
+        return True
 
     @cache  # noqa: B019 - lives as long as one call of read_table
     def _spark_reads(self, schema_id: int, file_format: str) -> bool:
@@ -158,15 +173,18 @@ class Frames:
 
     def _hadoop_uri(self, uri: str) -> str:
         """Hadoop's name for S3, unless the session has a filesystem of that name."""
-        if not uri.startswith("s3:"):
+        if not uri.startswith("s3:") or self._has_own_s3():
             return uri
-        configured = self._spark._jsc.hadoopConfiguration().get("fs.s3.impl")  # noqa: SLF001
-        return uri if configured else "s3a:" + uri.removeprefix("s3:")
+        return "s3a:" + uri.removeprefix("s3:")
+
+    @cache  # noqa: B019 - as above
+    def _has_own_s3(self) -> bool:
+        return bool(self._spark._jsc.hadoopConfiguration().get("fs.s3.impl"))  # noqa: SLF001
 
 
 _MICROSECONDS: Final = 6
 _CHOSEN: Final = "_chosen"
-_DECIDING: Final = ("file_name", "schema_id", "format")
+_DECIDING: Final = ("file_name", "path", "schema_id", "format")
 
 
 def _padded(field: SchemaColumn) -> Column:

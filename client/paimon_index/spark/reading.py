@@ -8,6 +8,7 @@ from paimon_index.client import Client
 from paimon_index.errors import UnavailableError
 from paimon_index.spark.frames import Frames
 from paimon_index.spark.questions import ask, condition_of, needed, resolved
+from paimon_index.spark.refusals import check_session
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,9 +49,11 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
     Raises:
         ServiceError: the service answers with a problem, for instance about the condition.
         UnavailableError: it does not answer.
+        UnsupportedSessionError: the session is one of Spark Connect.
         UnsupportedTableError: the rows might not be those that the engine reads; nothing is read.
         ValueError: a column is unknown.
     """
+    check_session(spark)
     try:
         with Client(url, token=token) as client:
             scan = ask(

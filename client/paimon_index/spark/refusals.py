@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import pyarrow.compute as pc
 
-from paimon_index.errors import UnsupportedTableError
+from paimon_index.errors import UnsupportedSessionError, UnsupportedTableError
 from paimon_index.spark.column_types import SimpleType, is_readable_as, spark_type, timestamp_digits
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType
 
     from paimon_index.catalog import SchemaColumn
@@ -25,6 +26,21 @@ _NEVER: Final = {
 }
 
 
+def check_session(spark: SparkSession) -> None:
+    """States that a session has its virtual machine in this process' reach.
+
+    Raises:
+        UnsupportedSessionError: it is one of Spark Connect.
+    """
+    # Spark Connect raises AttributeError here.
+    if getattr(spark, "_jsparkSession", None) is None:
+        raise UnsupportedSessionError(
+            "paimon_index.spark needs a classic session, and this is none: Spark Connect does not give its "
+            "clients what files are read with. Run the driver beside the cluster (spark-submit), or read the "
+            "table with the engine's connector, as spark.table(...)"
+        )
+
+
 def refuse(table: TableName, reason: str) -> NoReturn:
     """Names the way that is left.
 
@@ -33,7 +49,8 @@ def refuse(table: TableName, reason: str) -> NoReturn:
     """
     raise UnsupportedTableError(
         f"{table.database}.{table.table} is not read here: {reason}. Read it with the engine's connector "
-        f"(org.apache.paimon:paimon-spark), as spark.table(...) of a Paimon catalog"
+        f"(org.apache.paimon:paimon-spark): as spark.table(...) of a Paimon catalog, or only the files that "
+        f"a condition needs, by paimon_index.spark.pruned"
     )
 
 

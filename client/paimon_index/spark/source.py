@@ -22,7 +22,7 @@ from paimon_index.errors import PaimonIndexError, UndecidedConditionError
 from paimon_index.spark import source_tasks, worker
 from paimon_index.spark.column_types import char_length
 from paimon_index.spark.questions import ask, needed, resolved
-from paimon_index.spark.refusals import check_change, check_scan, refuse, type_of
+from paimon_index.spark.refusals import check_change, check_scan, check_session, refuse, type_of
 from paimon_index.spark.row_tasks import arrow_type, bytes_of_task, dealt, rows_of, task_sizes
 from paimon_index.spark.source_options import SourceOptions, may_need_zone
 from paimon_index.spark.source_tasks import PlannedSource
@@ -42,7 +42,11 @@ def register(spark: SparkSession) -> None:
 
     Args:
         spark: a classic session (not Spark Connect) of Spark 4.
+
+    Raises:
+        UnsupportedSessionError: it is one of Spark Connect.
     """
+    check_session(spark)
     sizes = {"task_sizes": task_sizes(spark)}
     spark.dataSource.register(type(PaimonIndexSource.__name__, (PaimonIndexSource,), sizes))
 

@@ -84,9 +84,10 @@ class FilesReader(DataSourceReader):  # type: ignore[misc] # pyspark's types are
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """The rows of one task; Spark asks for None where there are no tasks."""
+        filesystems: dict[str, Any] = {}
         for shape, file in partition.value if partition is not None else ():
             in_file, names = self._shapes[shape]
-            for batch in read_file(file, in_file):
+            for batch in read_file(file, in_file, filesystems):
                 columns = [
                     pa.nulls(batch.num_rows, field.type)
                     if name is None

@@ -7,6 +7,7 @@ pickles what it broadcasts by reference.
 
 from __future__ import annotations
 
+import os
 import sys
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -39,10 +40,11 @@ def reader_of(
     """
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        filesystems: dict[str, Any] = {}
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for file in tasks.value[number]:
-                    yield from read_file(file, schema)
+                    yield from read_file(file, schema, filesystems)
         forget_zip_finders()
 
     return read
@@ -60,15 +62,20 @@ def forget_zip_finders() -> None:
             del sys.path_importer_cache[path]
 
 
-def read_file(file: FileRows, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def read_file(file: FileRows, schema: pa.Schema, filesystems: dict[str, Any]) -> Iterator[pa.RecordBatch]:
     """The rows of one file.
+
+    Args:
+        file: which rows of which file.
+        schema: columns of the file.
+        filesystems: those that were opened before, by what URIs begin with; more are added.
 
     Raises:
         ValueError: pyarrow has no filesystem for the URI, or a position lies behind the file's end.
     """
     uri, file_format, packed, is_deleted = file
     positions = None if packed is None else memoryview(packed).cast("q")
-    filesystem, path = _filesystem(uri)
+    filesystem, path = _opened(uri, filesystems)
     with filesystem.open_input_file(path) as source:
         start = 0
         for row_count, load in (_row_groups if file_format == "parquet" else _stripes)(source, schema.names):
@@ -141,13 +148,28 @@ def _shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _filesystem(uri: str) -> tuple[Any, str]:
-    """Where a URI is opened; its path is not percent-decoded, as the engine does not."""
+def _opened(uri: str, filesystems: dict[str, Any]) -> tuple[Any, str]:
+    """Filesystem and path of a URI; the path is not percent-decoded, as the engine does not."""
     scheme, _, rest = uri.partition(":")
+    authority, _, path = rest.removeprefix("//").partition("/")
     if scheme == "file":
         return fs.LocalFileSystem(), "/" + rest.lstrip("/")
-    authority, _, path = rest.removeprefix("//").partition("/")
-    filesystem, root = fs.FileSystem.from_uri(
-        f"{'s3' if scheme in ('s3a', 's3n') else scheme}://{authority}/"
-    )
+    place = f"{scheme}://{authority}/"
+    if place not in filesystems:
+        filesystems[place] = _filesystem(scheme, authority)
+    filesystem, root = filesystems[place]
     return filesystem, f"{root.rstrip('/')}/{path}"
+
+
+def _filesystem(scheme: str, authority: str) -> tuple[Any, str]:
+    """A filesystem and its root; for S3 by AWS's environment variables, which pyarrow knows in part."""
+    is_s3 = scheme in ("s3", "s3a", "s3n")
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    if is_s3 and endpoint:
+        # Asked by its URI, pyarrow would look for the bucket's region at AWS.
+        protocol, _, host = endpoint.rpartition("://")
+        region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+        store = fs.S3FileSystem(endpoint_override=host.rstrip("/"), scheme=protocol or "https", region=region)
+        return store, authority
+    found: tuple[Any, str] = fs.FileSystem.from_uri(f"{'s3' if is_s3 else scheme}://{authority}/")
+    return found

@@ -169,7 +169,7 @@ def test_metadata_that_is_not_written_is_refused_before_any_work(
         schema.write_text(
             schema.read_text().replace('"options" : {', '"options" : {"manifest.format": "orc",')
         )
-    with pytest.raises(UnsupportedFormatError, match="commit to it with the engine"):
+    with pytest.raises(UnsupportedFormatError, match="use the engine instead"):
         open_table(tmp_path, "append_embedded").committer.check()
 
 

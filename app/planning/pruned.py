@@ -1,0 +1,155 @@
+"""A snapshot that names only the files that a plan keeps, so that the engine's own readers read just these.
+
+Nothing is written here. Whoever may write to the warehouse puts the metadata files below ``manifest/`` and
+the document at the place of a tag; ``docs/decisions/pruned-tags.md`` tells which place is safe.
+
+Of a primary key table the files of a merge unit stay together: a query of the engine may have another
+condition than the plan, and must not see an older version of a row because a newer one was left out. Files
+of tables with data evolution hold columns of each other's rows, and are refused.
+
+The embedded indexes of files are left out where the manifests in memory lack them. Readers then read more
+rows, and no others.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from app.errors import LimitExceededError, UnsupportedFormatError
+from app.planning.scan.merge_units import units_of_version
+from app.storage import check_deadline
+from app.table.commits.manifest_writing import (
+    ListedManifests,
+    listed,
+    manifest_compression,
+    manifest_target_bytes,
+    manifests_of,
+    write_manifest,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from app.planning.plan.answers import Plan
+    from app.planning.version.version import Version
+    from app.types import Json
+
+MOST_FILES: Final = 10_000
+"""A plan that keeps more files gains little by naming them again."""
+
+NO_SNAPSHOT: Final = 0
+"""The number that the document has. The engine numbers snapshots from 1 on, and deletes the data files of a
+tag by comparing its number with those of snapshots and other tags; with this one it finds none to compare."""
+
+_VERSION: Final = 3
+_USER: Final = "paimon-index"
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataFile:
+    """A manifest or manifest list; its place is ``manifest/<name>`` below the table."""
+
+    name: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PrunedSnapshot:
+    """A snapshot in which the plan's files alone are there.
+
+    Attributes:
+        name: stands in the names of all its files.
+        plan: which files are kept, and why.
+        files_named: how many are in it: those of the plan, and those that merge with them.
+        document: what the snapshot's file holds.
+        metadata_files: manifests first, then their lists.
+        delta_manifest_list: of the planned snapshot, a name that no other table has; None for a table that
+            was never written to.
+    """
+
+    name: str
+    plan: Plan
+    files_named: int
+    document: Mapping[str, Json]
+    metadata_files: tuple[MetadataFile, ...]
+    delta_manifest_list: str | None
+
+
+def prune(version: Version, plan: Plan) -> PrunedSnapshot:
+    """The snapshot of the files that a plan of a version keeps.
+
+    Raises:
+        UnsupportedFormatError: the table's files cannot be told apart, or its metadata is not in Avro.
+        LimitExceededError: these are more than :data:`MOST_FILES`.
+        PaimonIndexError: the version cannot be read.
+    """
+    table, schema = version.table, version.schema
+    options = schema.options.values
+    compression = manifest_compression(table.name, options)
+    if schema.options.data_evolution:
+        raise UnsupportedFormatError(
+            f"table {table.name} has data evolution: its rows lie in several files each, and no snapshot of "
+            f"some of the files is made. Read it by plans, or with the engine"
+        )
+    files = version.files()
+    numbers = _whole_units(version, plan.files.numbers)
+    if len(numbers) > MOST_FILES:
+        raise LimitExceededError(
+            f"{len(numbers)} files of table {table.name} are kept, and a pruned snapshot names at most "
+            f"{MOST_FILES}: read the table itself",
+            limit=MOST_FILES,
+        )
+    name = str(uuid.uuid4())
+    made: list[MetadataFile] = []
+    records = []
+    for entries in manifests_of(map(files.entry, numbers.tolist()), manifest_target_bytes(options)):
+        check_deadline()
+        manifest = MetadataFile(f"manifest-{name}-{len(made)}", write_manifest(entries, compression))
+        made.append(manifest)
+        records.append(listed(manifest.name, len(manifest.content), entries, schema))
+    base = MetadataFile(f"manifest-list-{name}-0", ListedManifests(tuple(records)).write(compression))
+    delta = MetadataFile(f"manifest-list-{name}-1", ListedManifests().write(compression))
+    snapshot = version.resolved.snapshot
+    document: dict[str, Json] = {
+        "version": _VERSION,
+        "id": NO_SNAPSHOT,
+        # The plan's condition is about this schema, so the files are read by it.
+        "schemaId": schema.id,
+        "baseManifestList": base.name,
+        "baseManifestListSize": len(base.content),
+        "deltaManifestList": delta.name,
+        "deltaManifestListSize": len(delta.content),
+        "indexManifest": None if snapshot is None else snapshot.index_manifest,
+        "commitUser": _USER,
+        "commitIdentifier": 0,
+        "commitKind": "COMPACT",
+        "timeMillis": 0 if snapshot is None else snapshot.time_millis,
+        "totalRecordCount": int(files.columns.row_counts[numbers].sum()),
+        "deltaRecordCount": 0,
+        "nextRowId": None if snapshot is None else snapshot.next_row_id,
+    }
+    return PrunedSnapshot(
+        name,
+        plan,
+        len(numbers),
+        {member: value for member, value in document.items() if value is not None},
+        (*made, base, delta),
+        None if snapshot is None else snapshot.delta_manifest_list,
+    )
+
+
+def _whole_units(version: Version, kept: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Some files, and those that merge with them, ascending."""
+    if not version.schema.primary_keys:
+        return kept
+    keys = version.files().columns.bucket_keys
+    units = units_of_version(version, np.flatnonzero(np.isin(keys, keys[kept])))
+    wanted = np.zeros(len(units.starts), np.bool_)
+    wanted[units.numbers[np.isin(units.files, kept)]] = True
+    return np.sort(units.files[wanted[units.numbers]])

@@ -1,0 +1,135 @@
+"""Workers and executors that are killed amid a job: it fails and changes nothing, or Spark repeats tasks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from app.errors import JobError
+from tests.jobs.new_tables import make_table, merged_rows
+from tests.jobs.processes import ancestors, command, descendants, holders, parent, writing_end
+from tests.jobs.running_jobs import Jobs
+from tests.jobs.tables import live_names, table
+from tests.writable_tables import copy_table, files_below, open_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from concurrent.futures import Future
+    from pathlib import Path
+    from typing import Any
+
+    from tests.golden_tables import GoldenWarehouse
+
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.xdist_group("jobs")]
+
+COLUMNS = {"k": "BIGINT NOT NULL", "s": "STRING"}
+BUCKETS = 40
+ROWS = 200_000
+"""So many that all buckets together are written for seconds."""
+QUERY = f"SELECT id k, concat('s', id) s FROM range({ROWS})"  # noqa: S608 - a number
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
+    """A Spark with two executors, each a process of its own."""
+    running = Jobs.start(tmp_path_factory.mktemp("cluster"), "local-cluster[2,1,1024]")
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def keyed(tmp_path: Path) -> Path:
+    """A table with fixed buckets; its directory."""
+    return make_table(
+        tmp_path, "t", COLUMNS, keys=["k"], options={"bucket": str(BUCKETS), "file.format": "parquet"}
+    )
+
+
+def test_an_upsert_whose_workers_are_killed_changes_nothing(jobs: Jobs, keyed: Path) -> None:
+    root = keyed.parents[1]
+    before = files_below(keyed)
+
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(jobs.run, "upsert", root, table("t"), paths=[], query=QUERY)
+        first_new_file(keyed, running)
+        kill(worker for worker in descendants(jobs.pid) if is_worker(worker))
+        with pytest.raises(JobError, match=r"upsert golden\.t: Spark gave up"):
+            running.result()
+
+    assert files_below(keyed) == before
+    # The same Spark does it again.
+    assert jobs.run("upsert", root, table("t"), paths=[], query=QUERY)["rows_written"] == ROWS
+
+
+def test_an_upsert_goes_on_without_an_executor(cluster: Jobs, keyed: Path) -> None:
+    root = keyed.parents[1]
+
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(cluster.run, "upsert", root, table("t"), paths=[], query=QUERY)
+        first_new_file(keyed, running)
+        executors = [each for each in descendants(cluster.pid) if is_executor(each)]
+        kill(executors[:1])
+        report = running.result()
+
+    assert executors
+    assert report["rows_written"] == ROWS
+    assert {row["k"] for row in merged_rows(root, "t")} == set(range(ROWS))
+    # Files of the tasks that were killed may be left; no snapshot names them, and each has another name.
+    assert len(live_names(root, "t")) == BUCKETS
+
+
+def test_build_index_goes_on_without_an_executor(
+    cluster: Jobs, golden: GoldenWarehouse, tmp_path: Path
+) -> None:
+    """A data file that does not answer keeps a task busy, whose executor is then killed."""
+    name = "append_sidecar"
+    directory = copy_table(golden, name, tmp_path)
+    entries = open_table(tmp_path, name).entries()
+    (path,) = directory.rglob(entries[0].file.file_name)
+    content = path.read_bytes()
+    path.unlink()
+    os.mkfifo(path)
+
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(cluster.run, "build_index", tmp_path, table(name), rebuild=True)
+        end = writing_end(path)
+        (reader,) = holders(path) - {os.getpid()}
+        # The task is repeated, and finds the file whole.
+        path.unlink()
+        path.write_bytes(content)
+        kill([each for each in ancestors(reader) if is_executor(each)])
+        report = running.result()
+        os.close(end)
+
+    assert report["built"] == len(entries)
+    assert cluster.run("audit", tmp_path, table(name))["problems"] == []
+    names = {side for entry in open_table(tmp_path, name).entries() for side in entry.file.extra_files}
+    assert names == {file.name for file in directory.rglob("*-1.index")}
+    assert not list(directory.rglob("*.tmp"))
+
+
+def first_new_file(directory: Path, running: Future[Any]) -> None:
+    """Waits until a data file is there, and states that the job is not over by then."""
+    pause = threading.Event()
+    while not any(directory.glob("bucket-*/*.parquet")) and not running.done():
+        pause.wait(0.01)
+    assert not running.done()
+
+
+def kill(processes: Any) -> None:
+    for process in processes:
+        os.kill(process, signal.SIGKILL)
+
+
+def is_executor(process: int) -> bool:
+    return b"CoarseGrainedExecutorBackend" in command(process)
+
+
+def is_worker(process: int) -> bool:
+    """Whether a process is a Python worker, and not the one that they are forked from."""
+    return b"pyspark.daemon" in command(process) and b"pyspark.daemon" in command(parent(process))

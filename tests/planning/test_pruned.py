@@ -1,0 +1,124 @@
+"""Snapshots of the files that a plan keeps: written as a tag, they are what a plan of that tag finds."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from app.errors import LimitExceededError, UnsupportedFormatError
+from app.planning import pruned
+from app.planning.request.requests import PlanRequest, SnapshotSelector
+from tests import golden_tables
+from tests.planning.copied_tables import CopiedTable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from app.planning.pruned import PrunedSnapshot
+    from tests.golden_tables import GoldenWarehouse
+
+TAG = "paimon-index-7/pruned"
+APPENDED = ["append_sidecar", "append_embedded", "append_dv32", "append_partitioned", "evolve_append"]
+PRUNED = [*APPENDED, "pk_merge"]
+KEYED = ["pk_merge", "pk_dv", "pk_aggregation", "pk_partial_update", "dyn_bucket"]
+
+
+def write_tag(table: CopiedTable, snapshot: PrunedSnapshot) -> None:
+    for file in snapshot.metadata_files:
+        (table.directory / "manifest" / file.name).write_bytes(file.content)
+    path = table.directory / "tag" / f"tag-{TAG}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(snapshot.document))
+
+
+def conditions(name: str) -> list[Any]:
+    queries = golden_tables.expected(name)["queries"]
+    latest = [
+        query["filter_sql"] or query["predicate"]
+        for query in queries
+        if not (query["tag"] or query["branch"] or query["topn"] or query["limit"] or query["snapshot_id"])
+    ]
+    return latest[:: max(1, len(latest) // 6)]
+
+
+@pytest.mark.parametrize("name", [*APPENDED, *KEYED])
+def test_the_tag_has_the_files_of_the_plan(golden: GoldenWarehouse, tmp_path: Path, name: str) -> None:
+    table = CopiedTable.copy(golden, name, tmp_path)
+    skipped = 0
+    for condition in conditions(name):
+        asked = PlanRequest(filter=condition)
+        plan = table.service.plan(table.ref, asked)
+
+        snapshot = table.service.pruned_snapshot(table.ref, asked)
+        write_tag(table, snapshot)
+
+        found = table.service.plan(table.ref, PlanRequest(SnapshotSelector(tag=TAG)))
+        again = table.service.plan(table.ref, PlanRequest(SnapshotSelector(tag=TAG), filter=condition))
+        table.service.clear_caches()
+        kept = {file.path for file in plan.files}
+        named = {file.path for file in found.files}
+        assert found.schema_id == plan.schema_id
+        assert snapshot.files_named == len(found.files)
+        assert named >= kept
+        assert name in KEYED or named == kept
+        assert {file.path for file in again.files} == kept
+        assert again.summary.rows_selected == plan.summary.rows_selected
+        skipped += found.summary.files_total < plan.summary.files_total
+    assert skipped or name not in PRUNED
+
+
+def test_files_that_merge_stay_together(golden: GoldenWarehouse, tmp_path: Path) -> None:
+    """A plan leaves out files of a unit that lack the keys that are asked for; another query needs them."""
+    table = CopiedTable.copy(golden, "pk_merge", tmp_path)
+    units: dict[int | None, set[str]] = {}
+    for file in table.service.plan(table.ref, PlanRequest()).files:
+        units.setdefault(file.merge_group, set()).add(file.path)
+    units.pop(None, None)
+    grown = 0
+
+    for condition in conditions("pk_merge"):
+        snapshot = table.service.pruned_snapshot(table.ref, PlanRequest(filter=condition))
+        write_tag(table, snapshot)
+
+        found = table.service.plan(table.ref, PlanRequest(SnapshotSelector(tag=TAG)))
+        table.service.clear_caches()
+        named = {file.path for file in found.files}
+        assert all(unit <= named or not unit & named for unit in units.values())
+        grown += snapshot.files_named > len(snapshot.plan.files)
+    assert grown
+
+
+def test_too_many_files_are_refused(
+    golden: GoldenWarehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = CopiedTable.copy(golden, "append_sidecar", tmp_path)
+    monkeypatch.setattr(pruned, "MOST_FILES", 3)
+
+    with pytest.raises(LimitExceededError, match="at most 3: read the table itself"):
+        table.service.pruned_snapshot(table.ref, PlanRequest())
+
+
+def test_tables_whose_rows_lie_in_several_files_are_refused(golden: GoldenWarehouse, tmp_path: Path) -> None:
+    table = CopiedTable.copy(golden, "data_evolution", tmp_path)
+
+    with pytest.raises(UnsupportedFormatError, match="has data evolution"):
+        table.service.pruned_snapshot(table.ref, PlanRequest())
+
+
+def test_tables_with_other_manifests_are_refused(golden: GoldenWarehouse, tmp_path: Path) -> None:
+    table = CopiedTable.copy(golden, "append_sidecar", tmp_path)
+    table.change_schema(lambda schema: schema["options"].update({"manifest.format": "orc"}))
+
+    with pytest.raises(UnsupportedFormatError, match=r"manifest\.format=orc"):
+        table.service.pruned_snapshot(table.ref, PlanRequest())
+
+
+def test_a_table_that_was_never_written_to_has_no_files(golden: GoldenWarehouse, tmp_path: Path) -> None:
+    table = CopiedTable.copy(golden, "empty", tmp_path)
+
+    snapshot = table.service.pruned_snapshot(table.ref, PlanRequest())
+
+    assert (snapshot.files_named, snapshot.delta_manifest_list) == (0, None)
+    assert len(snapshot.metadata_files) == 2
