@@ -20,14 +20,13 @@ from typing import TYPE_CHECKING, Final
 
 from app.errors import FilterError
 from app.predicates.limits import DEFAULT_LIMITS, FilterLimits, LiteralCount
+from app.predicates.literal_lists import json_literals
 from app.predicates.model import Operator
 from app.predicates.unbound import (
     And,
     Column,
     Constant,
     Leaf,
-    Literal,
-    LiteralKind,
     Not,
     Or,
     Unknown,
@@ -37,7 +36,7 @@ from app.predicates.unbound import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from app.predicates.unbound import Predicate
+    from app.predicates.unbound import Literal, Predicate
 
 _ANY_NUMBER: Final = -1
 _NOT_BETWEEN: Final = "NOT_BETWEEN"
@@ -147,7 +146,7 @@ def _leaf(written: Mapping[object, object], count: LiteralCount) -> Predicate:
     return Leaf(Operator(function), column, literals, text)
 
 
-def _literals(function: str, written: object, count: LiteralCount) -> tuple[Literal, ...]:
+def _literals(function: str, written: object, count: LiteralCount) -> Sequence[Literal]:
     if written is None:
         written = []
     if not isinstance(written, list):
@@ -156,7 +155,7 @@ def _literals(function: str, written: object, count: LiteralCount) -> tuple[Lite
     if wanted not in (_ANY_NUMBER, len(written)):
         raise FilterError(f"{function} takes {wanted} literals, found {len(written)}")
     count.add(len(written))
-    return tuple(Literal(LiteralKind.JSON, value) for value in written)
+    return json_literals(written)
 
 
 def _column(written: object) -> Column:

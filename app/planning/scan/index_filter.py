@@ -159,10 +159,15 @@ class IndexFilter:
                 if kind in KINDS
             )
             affordable = self.effort.of_files(predicate, len(some), with_bloom_filters=probed)
-            found = decide_files(affordable, stacked.index, stacked.places, row_counts[some])
+            found = decide_files(
+                affordable, stacked.index, stacked.places, row_counts[some], allowance=self.effort
+            )
             state.keep(some[found.answered], KeepReason.MATCHED)
             if affordable is not predicate:
                 state.keep(some, KeepReason.NOT_ASKED)
+            if found.unasked.any():
+                state.keep(some[found.unasked], KeepReason.NOT_ASKED)
+                self.effort.leave_out(int(found.unasked.sum()))
             for kind, skipped in found.skipped_by():
                 state.skip(some[skipped], SkipStep.FILE_INDEX, kind=kind)
             by_place = dict(zip(stacked.places.tolist(), some.tolist(), strict=True)) if found.errors else {}
