@@ -82,7 +82,9 @@ class Plans:
         with during(Phase.LOAD):
             zone = None if request.time_zone is None else session_zone(request.time_zone)
             relation = version.relation(request.alias)
-            predicate = read_filter(request.filter, version.schema.fields, self._limits, relation, zone)
+            predicate = read_filter(
+                request.filter, version.schema.fields, self._limits, relation, zone, request.in_lists
+            )
             planner = Planner(version, request, predicate, budget=budget)
             version.load()
         loaded = time.perf_counter()

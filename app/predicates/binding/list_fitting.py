@@ -54,8 +54,8 @@ class FittedList(NamedTuple):
 
 
 def fit_list(literals: Sequence[Literal], data_type: DataType) -> FittedList | None:
-    """The values that literals are; None if they have to be fitted one by one."""
-    if not isinstance(literals, LiteralList) or data_type.root not in _ROOTS[literals.kind]:
+    """The values that one or more literals are; None if they have to be fitted one by one."""
+    if not isinstance(literals, LiteralList) or not literals or data_type.root not in _ROOTS[literals.kind]:
         return None
     values: Sequence[Any] = literals.values
     match literals.kind:
