@@ -6,6 +6,7 @@ rows.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final, Protocol, assert_never
 
 from app.file_index.answers.allowance import SHORT_LIST
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
+    from pyroaring import BitMap
 
     from app.file_index.answers.allowance import Allowance
     from app.file_index.answers.conditions import Condition
@@ -68,6 +70,25 @@ class AnsweringRows:
         if keys > SHORT_LIST and not allowance.take(keys * _QUESTIONS_OF_LOOKUP):
             return everywhere(Answer.UNASKED, len(files))
         return select(self, condition)[files]
+
+
+class SelectingRows(ABC):
+    """A stack that also knows the rows."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def rows(self, condition: Condition, files: NDArray[np.int64]) -> list[BitMap | None]:
+        """The rows of files that meet a condition, which the kind can answer.
+
+        Args:
+            condition: what is asked.
+            files: shape (k,): positions of files whose indexes are there and not broken.
+
+        Returns:
+            A set of the caller's own for each file: what the file's own reader selects. None where that
+            reader has to be asked, since something is wrong or out of the ordinary.
+        """
 
 
 def select(stack: RowStack, condition: Condition) -> Answers:

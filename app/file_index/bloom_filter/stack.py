@@ -46,6 +46,7 @@ _PAIRS_AT_ONCE = 1 << 15
 _DENSE_PROBES = 2
 """So many bits are probed of all pairs before those are told apart that are left."""
 _HASHES = "hashes of bloom filters"
+_LARGEST = 1 << 63
 _MASKS = np.left_shift(1, np.arange(_BITS_OF_BYTE)).astype(np.uint8)
 
 
@@ -121,7 +122,7 @@ class BloomStack:
         """The hashes of the keys, computed once for all stacks that are asked for them."""
         found = points.derived.get(_HASHES)
         if found is None:
-            found = points.derived[_HASHES] = np.concatenate([*hash_keys(_column(points.keys), self.space)])
+            found = points.derived[_HASHES] = _hashed(points.keys, self.space)
         hashes: NDArray[np.uint64] = found
         return hashes
 
@@ -233,8 +234,14 @@ class _Places:
         return set_
 
 
-def _column(keys: Sequence[Key]) -> Keys:
-    """The same keys as a column."""
+def _hashed(keys: Sequence[Key], space: KeySpace) -> NDArray[np.uint64]:
+    """The hashes of one or more ascending keys."""
+    column: Keys
     if isinstance(keys[0], bytes):
-        return BytesColumn.of(key for key in keys if isinstance(key, bytes))
-    return np.array(keys, np.int64)
+        column = BytesColumn.of(key for key in keys if isinstance(key, bytes))
+    elif int(keys[0]) >= -_LARGEST and int(keys[-1]) < _LARGEST:
+        column = np.array(keys, np.int64)
+    else:
+        # Timestamps of years that no file can have.
+        return np.array([hash_key(key, space) for key in keys], np.uint64)
+    return np.concatenate([*hash_keys(column, space)])
