@@ -102,6 +102,38 @@ class Body(BaseModel):
         return {name: value for name, value in members.items() if value is not None}
 
 
+class ArrowList(Body):
+    """Values as an Arrow IPC stream of one column."""
+
+    content: str = Field(
+        alias="$arrow",
+        description="The stream in base64, without compression and dictionaries. Each value means what the "
+        "JSON literal does by which answers write it.",
+        json_schema_extra={"contentEncoding": "base64"},
+    )
+
+
+InLists = Annotated[
+    dict[str, list[Any] | ArrowList],
+    Field(
+        description="Lists of values by column: a row of the answer satisfies the filter, and has one of the "
+        "values of each list in the list's column, as by IN. For lists that are long, such as the keys of a "
+        "join's small side.",
+        examples=[{"id": [1, 2, 3]}],
+    ),
+]
+
+
+def _written_lists(lists: Mapping[str, list[Any] | ArrowList] | None) -> dict[str, Any] | None:
+    """The lists as literals of a predicate's JSON."""
+    if lists is None:
+        return None
+    return {
+        name: {"$arrow": each.content} if isinstance(each, ArrowList) else each
+        for name, each in lists.items()
+    }
+
+
 class VersionedBody(Body):
     """A body about one version of a table: at most one of the first three; none of them is the latest."""
 
@@ -171,6 +203,7 @@ class PlanBody(PagedBody):
     """Which files does a query read?"""
 
     filter: Filter | None = None
+    in_lists: InLists | None = None
     alias: Alias | None = None
     selection: SelectionName = "bitmap"
     explain: bool = False
@@ -199,6 +232,7 @@ class PlanBody(PagedBody):
         return PlanRequest(
             selector=self.selector(),
             filter=self.filter,
+            in_lists=_written_lists(self.in_lists),
             alias=self.alias,
             files=None if self.files is None else tuple(self.files),
             top_n=None if self.top_n is None else self.top_n.to_request(),
@@ -328,6 +362,7 @@ class EvaluateBody(Body):
     files: Annotated[list[IndexFileBody], Field(fail_fast=True)]
     row_count: Count | None = None
     filter: Filter | None = None
+    in_lists: InLists | None = None
     alias: Alias | None = None
     top_n: TopNBody | None = None
     selection: SelectionName = "bitmap"
@@ -345,6 +380,7 @@ class EvaluateBody(Body):
             files=tuple(file.to_request() for file in self.files),
             row_count=self.row_count,
             filter=self.filter,
+            in_lists=_written_lists(self.in_lists),
             alias=self.alias,
             top_n=None if self.top_n is None else self.top_n.to_request(),
             explain=self.explain,

@@ -151,9 +151,7 @@ class Question:
 
     def _digest(self) -> bytes:
         members: dict[str, object] = {
-            name: value.model_dump() if isinstance(value, BaseModel) else value
-            for name, value in self.body
-            if name not in _BESIDE_THE_QUESTION
+            name: _plain(value) for name, value in self.body if name not in _BESIDE_THE_QUESTION
         }
         # Replicas may have other defaults.
         members["time_zone"] = self.runtime.service.time_zone(getattr(self.body, "time_zone", None))
@@ -166,6 +164,17 @@ class Question:
         if size > settings.page_size_max:
             raise RequestError(f"page_size is at most {settings.page_size_max}")
         return Window(offset, size, settings.page_bytes)
+
+
+def _plain(value: object) -> object:
+    """A member of a body as what JSON can hold."""
+    match value:
+        case BaseModel():
+            return value.model_dump()
+        case dict():
+            return {name: _plain(each) for name, each in value.items()}
+        case _:
+            return value
 
 
 def _untagged(headers: Mapping[str, str], found: Found | Passing[Found]) -> tuple[Mapping[str, str], Found]:

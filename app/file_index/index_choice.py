@@ -7,7 +7,7 @@ file than is going to be asked.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from app.file_index.answers.conditions import condition
 from app.file_index.index_kinds import KINDS
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 WantedIndexes: TypeAlias = "frozenset[tuple[str, IndexKind]]"
 """Columns, each with a kind of index on it."""
 
+_CONDITION: Final = "condition on index keys"
 _FALSE_WITHOUT_VALUES = frozenset(
     {
         Operator.EQUAL,
@@ -42,8 +43,11 @@ file there, and an entry that should not be empty must not cost more rows here t
 
 def condition_of(leaf: BoundLeaf) -> Condition | None:
     """The leaf as a condition on keys; None if no index can tell."""
-    space = key_space(leaf.field.type)
-    return None if space is None else condition(leaf, space)
+    if _CONDITION not in leaf.derived:
+        space = key_space(leaf.field.type)
+        leaf.derived[_CONDITION] = None if space is None else condition(leaf, space)
+    found: Condition | None = leaf.derived[_CONDITION]
+    return found
 
 
 def is_false_without_values(leaf: BoundLeaf) -> bool:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from app.file_index.answers.allowance import Allowance
     from app.file_index.answers.conditions import Condition
     from app.file_index.answers.file_answers import Answers
     from app.file_index.answers.result import Result
@@ -76,15 +77,16 @@ class FileStack(Protocol):
     def row_counts(self) -> NDArray[np.int64] | None:
         """Rows of each file, shape (m,); None if the indexes do not tell."""
 
-    def answers(self, condition: Condition, files: NDArray[np.int64]) -> Answers:
+    def answers(self, condition: Condition, files: NDArray[np.int64], allowance: Allowance) -> Answers:
         """Whether files can have rows that meet a condition, which the kind can answer.
 
         Args:
             condition: what is asked.
             files: shape (k,): positions of files whose indexes are there and not broken.
+            allowance: is asked for the work that a list of more than ``SHORT_LIST`` keys takes.
 
         Returns:
-            Shape (k,).
+            Shape (k,); UNASKED where the allowance did not suffice.
         """
 
 

@@ -83,7 +83,9 @@ class Plans:
         with during(Phase.LOAD):
             zone = None if request.time_zone is None else session_zone(request.time_zone)
             relation = version.relation(request.alias)
-            predicate = read_filter(request.filter, version.schema.fields, self._limits, relation, zone)
+            predicate = read_filter(
+                request.filter, version.schema.fields, self._limits, relation, zone, request.in_lists
+            )
             doubts: list[str] = []
             if not (request.totals or request.explain or request.files is not None):
                 needed = needed_manifests(version, predicate, doubts)

@@ -201,7 +201,8 @@ class IndexService:
             budget_ms: of requests that name none; None for as long as it takes.
         """
         version = self.resolve(ref, request.selector)
-        plan = self.plan_version(version, request, budget_ms)
+        # Files count among the manifests that a plan reads: here among all.
+        plan = self.plan_version(version, replace(request, totals=True), budget_ms)
         with second_look(version), during(Phase.EVALUATE):
             return prune(version, plan)
 

@@ -7,7 +7,8 @@ member                   meaning
 ``function`` (leaf)      the test, see ``_LITERALS``; any other function is unknown
 ``transform`` (leaf)     ``{"name": "FIELD_REF", "fieldRef": {"index", "name", "type"}}``: the column, found
                          by name alone; any other transform makes the leaf unknown
-``literals`` (leaf)      JSON values; may be absent where the function takes none
+``literals`` (leaf)      JSON values, or ``{"$arrow": ".."}`` (:mod:`app.predicates.arrow_literals`); may be
+                         absent where the function takes none
 ``function`` (compound)  ``"AND"`` or ``"OR"``; any other function is unknown
 ``children`` (compound)  one or more predicates
 =======================  =====================================================================================
@@ -19,15 +20,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from app.errors import FilterError
+from app.predicates.arrow_literals import arrow_literals
 from app.predicates.limits import DEFAULT_LIMITS, FilterLimits, LiteralCount
+from app.predicates.literal_lists import json_literals
 from app.predicates.model import Operator
 from app.predicates.unbound import (
     And,
     Column,
     Constant,
     Leaf,
-    Literal,
-    LiteralKind,
     Not,
     Or,
     Unknown,
@@ -37,7 +38,7 @@ from app.predicates.unbound import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from app.predicates.unbound import Predicate
+    from app.predicates.unbound import Literal, Predicate
 
 _ANY_NUMBER: Final = -1
 _NOT_BETWEEN: Final = "NOT_BETWEEN"
@@ -74,6 +75,27 @@ def read_json_filter(written: object, limits: FilterLimits = DEFAULT_LIMITS) -> 
         LimitExceededError: it is nested too deeply or has too many literals.
     """
     return _predicate(written, 0, LiteralCount(limits))
+
+
+def read_lists(lists: Mapping[str, object], limits: FilterLimits = DEFAULT_LIMITS) -> And:
+    """Reads lists of values, of which each row has to have one in each column.
+
+    Args:
+        lists: by column (one or more) the literals, as those of a predicate.
+        limits: how many literals there may be in all.
+
+    Raises:
+        FilterError: a list does not have the shape of literals.
+        LimitExceededError: there are too many literals.
+    """
+    count = LiteralCount(limits)
+    return And(tuple(_one_of(name, written, count) for name, written in lists.items()))
+
+
+def _one_of(name: str, written: object, count: LiteralCount) -> Leaf:
+    column = Column((name,))
+    literals = _literals(Operator.IN, written, count)
+    return Leaf(Operator.IN, column, literals, shorten(f"{Operator.IN} of {column}"))
 
 
 def _predicate(written: object, depth: int, count: LiteralCount) -> Predicate:
@@ -147,16 +169,21 @@ def _leaf(written: Mapping[object, object], count: LiteralCount) -> Predicate:
     return Leaf(Operator(function), column, literals, text)
 
 
-def _literals(function: str, written: object, count: LiteralCount) -> tuple[Literal, ...]:
+def _literals(function: str, written: object, count: LiteralCount) -> Sequence[Literal]:
     if written is None:
         written = []
-    if not isinstance(written, list):
-        raise FilterError(f"the literals of {shorten(function)} are an array, not {_sketch(written)}")
+    match written:
+        case {"$arrow": str(encoded), **others} if not others:
+            read: Sequence[Literal] = arrow_literals(encoded, count)
+        case list():
+            count.add(len(written))
+            read = json_literals(written)
+        case _:
+            raise FilterError(f"the literals of {shorten(function)} are an array, not {_sketch(written)}")
     wanted = _LITERALS.get(Operator.BETWEEN if function == _NOT_BETWEEN else function, _ANY_NUMBER)  # type: ignore[call-overload]
-    if wanted not in (_ANY_NUMBER, len(written)):
-        raise FilterError(f"{function} takes {wanted} literals, found {len(written)}")
-    count.add(len(written))
-    return tuple(Literal(LiteralKind.JSON, value) for value in written)
+    if wanted not in (_ANY_NUMBER, len(read)):
+        raise FilterError(f"{function} takes {wanted} literals, found {len(read)}")
+    return read
 
 
 def _column(written: object) -> Column:

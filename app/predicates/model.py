@@ -16,9 +16,10 @@ STARTS_WITH, ENDS_WITH, CONTAINS and LIKE.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from app.types import TypeRoot, to_json
 
@@ -73,11 +74,13 @@ class BoundLeaf:
             predicate is bound to.
         literals: none for the NULL tests, two for BETWEEN, two or more for IN and NOT_IN, else one. The
             literal of LIKE is the SQL pattern, with backslash as its escape.
+        derived: what was computed of the leaf, by its name, so that it is computed once for all files.
     """
 
     operator: Operator
     field: DataField
     literals: tuple[Value, ...] = ()
+    derived: dict[str, Any] = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     def __str__(self) -> str:
         literals = self.literals[:_SHOWN_LITERALS]

@@ -6,6 +6,7 @@ one field in an OR become one IN (``<>`` in an AND one NOT_IN): an index answers
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from app.predicates.model import (
@@ -19,6 +20,7 @@ from app.predicates.model import (
     Operator,
 )
 from app.types import sql_key
+from app.types.data_types import FLOATING_ROOTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -67,6 +69,8 @@ def value_list(one: Operator, several: Operator, field: DataField, values: Itera
 
 
 def _distinct(field: DataField, values: Iterable[Value]) -> tuple[Value, ...]:
+    if field.type.root not in FLOATING_ROOTS:
+        return tuple(sorted(set(values)))
     key = sql_key(field.type)
     by_key = {key(value): value for value in values}
     return tuple(by_key[each] for each in sorted(by_key))
@@ -74,23 +78,29 @@ def _distinct(field: DataField, values: Iterable[Value]) -> tuple[Value, ...]:
 
 def _merge_lists(parts: Sequence[BoundPredicate], one: Operator, several: Operator) -> list[BoundPredicate]:
     """Joins the value lists of each field where its first one stands, and drops repeated leaves."""
-    values: dict[DataField, list[Value]] = {}
+    lists: dict[DataField, list[BoundLeaf]] = {}
     for part in parts:
         if isinstance(part, BoundLeaf) and part.operator in (one, several):
-            values.setdefault(part.field, []).extend(part.literals)
-    return list(_without_repeats(parts, values, one, several))
+            lists.setdefault(part.field, []).append(part)
+    merged = {
+        field: leaves[0]
+        if len(leaves) == 1
+        else value_list(one, several, field, chain.from_iterable(leaf.literals for leaf in leaves))
+        for field, leaves in lists.items()
+    }
+    return list(_without_repeats(parts, merged, one, several))
 
 
 def _without_repeats(
-    parts: Sequence[BoundPredicate], values: dict[DataField, list[Value]], one: Operator, several: Operator
+    parts: Sequence[BoundPredicate], lists: dict[DataField, BoundLeaf], one: Operator, several: Operator
 ) -> Iterator[BoundPredicate]:
     seen: set[object] = set()
     for part in parts:
         if not isinstance(part, BoundLeaf):
             yield part
         elif part.operator in (one, several):
-            if part.field in values:
-                yield value_list(one, several, part.field, values.pop(part.field))
+            if part.field in lists:
+                yield lists.pop(part.field)
         else:
             # To Python NaN differs from itself.
             test = part.operator, part.field, tuple(map(sql_key(part.field.type), part.literals))

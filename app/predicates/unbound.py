@@ -12,6 +12,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from app.predicates.model import Operator
 
 _SHOWN_CHARACTERS: Final = 200
@@ -88,14 +90,15 @@ class Leaf:
     Attributes:
         operator: the test.
         column: what is tested.
-        literals: none for the NULL tests, two for BETWEEN, any number for IN and NOT_IN, else one.
+        literals: none for the NULL tests, two for BETWEEN, any number for IN and NOT_IN, else one; long lists
+            are no tuples (:mod:`app.predicates.literal_lists`).
         text: the test as written.
         null_safe: EQUAL is SQL's ``<=>``, which is false, not NULL, where the column is NULL.
     """
 
     operator: Operator
     column: Column
-    literals: tuple[Literal, ...]
+    literals: Sequence[Literal]
     text: str
     null_safe: bool = False
 

@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import pyarrow as pa
+
 Filter: TypeAlias = "str | Mapping[str, Any]"
 """Spark SQL as after WHERE, or the JSON form of a Paimon predicate."""
+
+
+InLists: TypeAlias = "Mapping[str, Sequence[Any] | pa.Array | pa.ChunkedArray]"
+"""Values by column; Arrow arrays are sent as such, and pandas' and NumPy's after ``pa.array``."""
 
 
 class VersionOptions(TypedDict, total=False):
@@ -44,10 +50,12 @@ class PlanOptions(VersionOptions, total=False):
     """What a plan is asked.
 
     ``files`` decides only these, ``uris`` makes paths absolute, ``totals`` reads every manifest, even those
-    whose partitions the filter rules out.
+    whose partitions the filter rules out. With ``in_lists`` a row has to have one of the values of each list
+    in the list's column, too.
     """
 
     filter: Filter | None
+    in_lists: InLists | None
     alias: str | None
     selection: Literal["none", "count", "bitmap", "ranges", "positions"]
     explain: bool
@@ -105,6 +113,7 @@ class EvaluateOptions(TypedDict, total=False):
 
     row_count: int | None
     filter: Filter | None
+    in_lists: InLists | None
     alias: str | None
     top_n: TopN | None
     selection: Literal["none", "count", "bitmap", "ranges", "positions"]

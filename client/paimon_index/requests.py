@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from urllib.parse import quote
 
+import pyarrow as pa
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -128,4 +130,18 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a column can hold
             return format(value, "f")
         case dt.date() | dt.time():  # a datetime is a date
             return value.isoformat()
+        case pa.Array() | pa.ChunkedArray():
+            return {"$arrow": base64.b64encode(_stream(value)).decode()}
     return value
+
+
+def _stream(values: pa.Array | pa.ChunkedArray) -> pa.Buffer:
+    """An Arrow IPC stream of one column, without dictionaries and compression."""
+    column = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    table = pa.table({"values": column})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return sink.getvalue()

@@ -22,6 +22,7 @@ TABLES = "/v1/main/databases/golden/tables"
 POSTS = {
     f"{TABLES}/append_sidecar/plan": (
         "filter",
+        "in_lists",
         "snapshot_id",
         "tag",
         "timestamp_millis",
@@ -58,6 +59,7 @@ POSTS = {
         "files",
         "row_count",
         "filter",
+        "in_lists",
         "alias",
         "top_n",
         "selection",
@@ -110,6 +112,8 @@ NAMES = st.sampled_from(
         "dte",
         "$ms",
         "$hex",
+        "$arrow",
+        "grade",
         "a",
     ]
 )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import datetime as dt
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from paimon_index import AsyncClient, Client, PlanProgress
@@ -135,3 +137,35 @@ def test_a_plan_that_is_left_gives_its_connection_back(client: Client) -> None:
             next(iter(plan))
 
     assert "36 of 36 files" in repr(plan)
+
+
+LISTS: list[tuple[str, list[Any], pa.DataType]] = [
+    ("multi", [1, 5, None, 1 << 40], pa.int64()),
+    ("city", ["city-1", "nowhere", None], pa.string()),
+    ("city", ["city-1", "nowhere", None], pa.dictionary(pa.int8(), pa.string())),
+    ("ship_day", [dt.date(2023, 9, 1), dt.date(2024, 2, 29)], pa.date32()),
+]
+
+
+@pytest.mark.parametrize(("column", "values", "data_type"), LISTS)
+def test_lists_of_values_are_those_of_sql(
+    client: Client, column: str, values: list[Any], data_type: pa.DataType
+) -> None:
+    table = "main.golden.append_dv32"
+    written = ", ".join(
+        "NULL" if each is None else f"DATE '{each}'" if isinstance(each, dt.date) else repr(each)
+        for each in values
+    )
+    one = pa.array(values, data_type)
+
+    expected = [told(file) for file in client.plan(table, filter=f"score > 1 AND {column} IN ({written})")]
+
+    for listed in (values, one, pa.chunked_array([one[:1], one[1:]])):
+        plan = client.plan(table, filter="score > 1", in_lists={column: listed})
+        assert [told(file) for file in plan] == expected
+
+
+def test_an_empty_list_is_had_by_no_row(client: Client) -> None:
+    plan = client.plan("main.golden.append_dv32", in_lists={"multi": pa.array([], pa.int32())})
+
+    assert plan.facts.summary.files_kept == 0

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from app.file_index.answers.allowance import Allowance
     from app.file_index.answers.conditions import Condition
     from app.file_index.answers.file_answers import Answers
     from app.file_index.answers.result import Result
@@ -129,7 +130,7 @@ class RemaindersOfFiles:
     @property
     def row_counts(self) -> None: ...
 
-    def answers(self, condition: Condition, files: NDArray[np.int64]) -> Answers:
+    def answers(self, condition: Condition, files: NDArray[np.int64], _: Allowance) -> Answers:
         kept = [
             index is not None and self.kind.select(index, condition) is KEEP
             for index in map(self.indexes.__getitem__, files)

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import FilterError, LimitExceededError
+from app.predicates.binding.binding import bind
+from app.predicates.json_reader import read_json_filter
 from app.predicates.limits import FilterLimits
 from app.predicates.sql.reader import read_sql
-from app.predicates.unbound import Leaf
+from app.predicates.unbound import Leaf, Not
+from app.types import DataField, parse_type
+
+if TYPE_CHECKING:
+    from app.predicates.unbound import Predicate
 
 NUMBERS = st.one_of(
     st.integers(-(10**20), 10**20).map(str),
+    st.integers(-200, 200).map(str),
     st.decimals(-(10**6), 10**6, allow_nan=False, places=3).map(str),
     st.sampled_from(["-0", "007", "- 7", "5L", "1e3", ".5", "5."]),
 )
@@ -63,3 +73,71 @@ def test_a_list_keeps_values_and_positions() -> None:
 def test_a_list_counts_its_values() -> None:
     with pytest.raises(LimitExceededError, match="more than 2000 literals"):
         read_sql("x IN (" + ", ".join(map(str, range(2_001))) + ")", FilterLimits(literals=2_000))
+
+
+COLUMNS = [
+    DataField(number, name, parse_type(text))
+    for number, (name, text) in enumerate(
+        {
+            "t": "TINYINT",
+            "i": "INT",
+            "l": "BIGINT",
+            "s": "STRING",
+            "c": "CHAR(3)",
+            "d": "DECIMAL(4, 1)",
+            "f": "FLOAT",
+            "w": "DOUBLE",
+            "b": "BOOLEAN",
+            "day": "DATE",
+            "at": "TIMESTAMP(6)",
+            "x": "BYTES",
+        }.items()
+    )
+]
+PLAIN_LISTS = st.one_of(
+    st.lists(st.integers(-(1 << 70), 1 << 70) | st.integers(-200, 200), min_size=8, max_size=20),
+    st.lists(st.text(st.characters(exclude_characters="\\'"), max_size=4), min_size=8, max_size=20),
+    st.lists(st.sampled_from(["1", "0", "12", "2025-01-02", "true", " 5 ", "x"]), min_size=8, max_size=12),
+)
+
+
+def bound(predicate: Predicate, field: DataField) -> object:
+    try:
+        return bind(predicate, [field])
+    except FilterError as error:
+        return f"{error} at {error.position}"
+
+
+@given(PLAIN_LISTS, st.sampled_from(COLUMNS), st.booleans())
+def test_a_list_is_bound_as_its_literals_one_by_one(
+    values: list[int] | list[str],
+    field: DataField,
+    negated: bool,  # noqa: FBT001 - drawn
+) -> None:
+    listed = ", ".join(str(each) if isinstance(each, int) else f"'{each}'" for each in values)
+    column = {"name": "FIELD_REF", "fieldRef": {"name": field.name}}
+    leaf = {"kind": "LEAF", "transform": column, "function": "NOT_IN" if negated else "IN"}
+
+    for found in (
+        read_sql(f"{field.name} {'NOT ' if negated else ''}IN ({listed})"),
+        read_json_filter({**leaf, "literals": values}),
+    ):
+        assert bound(found, field) == bound(one_by_one(found), field)
+
+
+def one_by_one(predicate: Predicate) -> Predicate:
+    """The same with a tuple of literals."""
+    if isinstance(predicate, Not):
+        return Not(one_by_one(predicate.child))
+    assert isinstance(predicate, Leaf)
+    assert not isinstance(predicate.literals, tuple)
+    return replace(predicate, literals=tuple(predicate.literals))
+
+
+def test_an_error_in_a_list_tells_where() -> None:
+    text = "day IN (" + ", ".join(["'2025-01-01'"] * 10) + ", '2025-13-01')"
+
+    with pytest.raises(FilterError) as caught:
+        bind(read_sql(text), COLUMNS)
+
+    assert caught.value.position == text.index("'2025-13-01'")

@@ -7,8 +7,8 @@ where values share a key (timestamps above microseconds).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, assert_never
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
 from app.errors import FilterError
 from app.file_index.keys.keys import after
@@ -16,11 +16,8 @@ from app.predicates.like import literal_prefix
 from app.predicates.model import Operator
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from app.file_index.keys.keys import Key, KeySpace
     from app.predicates.model import BoundLeaf
-    from app.types import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +30,16 @@ class NullTest:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """The row's key is one of ``keys`` (distinct, ascending); with ``negated`` it has a key that is not."""
+    """The row's key is one of ``keys`` (distinct, ascending); with ``negated`` it has a key that is not.
+
+    Attributes:
+        derived: what was computed of the keys, by its name, so that it is computed once for all files.
+    """
 
     keys: tuple[Key, ...]
     negated: bool = False
     exact: bool = True
+    derived: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +60,12 @@ def condition(leaf: BoundLeaf, space: KeySpace) -> Condition | None:  # noqa: C9
         case Operator.IS_NULL | Operator.IS_NOT_NULL:
             return NullTest(null=leaf.operator is Operator.IS_NULL)
         case Operator.EQUAL | Operator.IN:
-            return Points(_keys(leaf.literals, space), exact=not space.lossy)
+            return Points(space.keys_of(leaf.literals), exact=not space.lossy)
         case Operator.NOT_EQUAL | Operator.NOT_IN if space.lossy:
             # A row may share its key with a literal and still differ from it.
             return NullTest(null=False, exact=False)
         case Operator.NOT_EQUAL | Operator.NOT_IN:
-            return Points(_keys(leaf.literals, space), negated=True)
+            return Points(space.keys_of(leaf.literals), negated=True)
         case Operator.LESS_THAN:
             return _span(None, space.edge(leaf.literals[0], behind=False))
         case Operator.LESS_OR_EQUAL:
@@ -88,10 +90,6 @@ def condition(leaf: BoundLeaf, space: KeySpace) -> Condition | None:  # noqa: C9
             return None
         case _:
             assert_never(leaf.operator)
-
-
-def _keys(literals: Sequence[Value], space: KeySpace) -> tuple[Key, ...]:
-    return tuple(sorted({key for literal in literals for key in space.equal_keys(literal)}))
 
 
 def _span(low: tuple[Key, Key] | None, high: tuple[Key, Key] | None) -> Span:

@@ -12,6 +12,8 @@ DOUBT  rows, or ``SKIP`` where there turn out to be none          DOUBT
 ROWS   rows                                                       DOUBT
 KEEP   ``KEEP``                                                   ROWS
 =====  =========================================================  ==================
+
+A stack also says UNASKED of files that there was no allowance to ask; they are as good as kept.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ class Answer:
     DOUBT: Final = np.int8(1)
     ROWS: Final = np.int8(2)
     KEEP: Final = np.int8(3)
+    UNASKED: Final = np.int8(4)
 
 
 Answers: TypeAlias = "NDArray[np.int8]"

@@ -6,19 +6,28 @@ rows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, assert_never
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Final, Protocol, assert_never
 
+from app.file_index.answers.allowance import SHORT_LIST
 from app.file_index.answers.conditions import NullTest, Points, Span
+from app.file_index.answers.file_answers import Answer, everywhere
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import NDArray
+    from pyroaring import BitMap
 
+    from app.file_index.answers.allowance import Allowance
     from app.file_index.answers.conditions import Condition
     from app.file_index.answers.file_answers import Answers
     from app.file_index.keys.keys import Key
+
+
+_QUESTIONS_OF_LOOKUP: Final = 1_000
+"""A look-up in the merged keys of all files takes as long as so many probes of bloom filters."""
 
 
 class RowStack(Protocol):
@@ -53,9 +62,33 @@ class AnsweringRows:
 
     __slots__ = ()
 
-    def answers(self: RowStack, condition: Condition, files: NDArray[np.int64]) -> Answers:
+    def answers(
+        self: RowStack, condition: Condition, files: NDArray[np.int64], allowance: Allowance
+    ) -> Answers:
         """Whether ``files`` can have rows that meet a condition, in the order of ``files``."""
+        keys = len(condition.keys) if isinstance(condition, Points) else 0
+        if keys > SHORT_LIST and not allowance.take(keys * _QUESTIONS_OF_LOOKUP):
+            return everywhere(Answer.UNASKED, len(files))
         return select(self, condition)[files]
+
+
+class SelectingRows(ABC):
+    """A stack that also knows the rows."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def rows(self, condition: Condition, files: NDArray[np.int64]) -> list[BitMap | None]:
+        """The rows of files that meet a condition, which the kind can answer.
+
+        Args:
+            condition: what is asked.
+            files: shape (k,): positions of files whose indexes are there and not broken.
+
+        Returns:
+            A set of the caller's own for each file: what the file's own reader selects. None where that
+            reader has to be asked, since something is wrong or out of the ordinary.
+        """
 
 
 def select(stack: RowStack, condition: Condition) -> Answers:

@@ -4,7 +4,9 @@ A key is hashed once for all of them. Its bits are probed one hash function at a
 files left: a filter without the key is ruled out after two probes on average, so that asking costs a few
 reads of memory for each file however large the filters are. Nothing is copied.
 
-Many keys are probed together, some keys in all files at a time; a file that may hold one is asked no further.
+Many keys are probed together, in portions: of some files at a time whose filters then are in the processor's
+caches, the first bits of all keys, and the further bits of those keys that are left. A file that may hold one
+is asked no further portions.
 """
 
 from __future__ import annotations
@@ -14,8 +16,9 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from app.file_index.answers.allowance import SHORT_LIST, UNLIMITED
 from app.file_index.answers.conditions import Points
-from app.file_index.answers.file_answers import Answer, where
+from app.file_index.answers.file_answers import Answer, everywhere
 from app.file_index.bloom_filter.bloom_filter import MAX_HASH_FUNCTIONS, spots
 from app.file_index.bloom_filter.fast_hash import hash_key, hash_keys
 from app.file_index.payloads.cursors import Cursors
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from app.file_index.answers.allowance import Allowance
     from app.file_index.answers.conditions import Condition
     from app.file_index.answers.file_answers import Answers
     from app.file_index.keys.arrow_keys import Keys
@@ -34,8 +38,15 @@ if TYPE_CHECKING:
 _BITS_OF_BYTE = 8
 _MANY_KEYS = 32
 """So many are looked for together; fewer are faster one by one."""
+_PORTION = SHORT_LIST
+"""Keys of the first portion; each further one has as many as all before it, up to the largest."""
+_LARGEST_PORTION = 1 << 10
 _PAIRS_AT_ONCE = 1 << 15
 """Files times keys that are probed together: so many stay in the processor's caches."""
+_DENSE_PROBES = 2
+"""So many bits are probed of all pairs before those are told apart that are left."""
+_HASHES = "hashes of bloom filters"
+_LARGEST = 1 << 63
 _MASKS = np.left_shift(1, np.arange(_BITS_OF_BYTE)).astype(np.uint8)
 
 
@@ -82,10 +93,21 @@ class BloomStack:
     def row_counts(self) -> None:
         """Bloom filters do not tell."""
 
-    def answers(self, condition: Condition, files: NDArray[np.int64]) -> Answers:
+    def answers(
+        self, condition: Condition, files: NDArray[np.int64], allowance: Allowance = UNLIMITED
+    ) -> Answers:
         """As :meth:`app.file_index.kind.FileStack.answers`."""
-        keys = condition.keys if isinstance(condition, Points) else ()
-        return where(self.may_hold(keys, files), Answer.KEEP)
+        if not isinstance(condition, Points):
+            return everywhere(Answer.KEEP, len(files))
+        answers = everywhere(Answer.SKIP, len(self.starts))
+        if len(condition.keys) < _MANY_KEYS:
+            left = files
+            for key in condition.keys:
+                self._find(hash_key(key, self.space), left, answers)
+                left = files.take(np.flatnonzero(answers.take(files) == Answer.SKIP))
+        else:
+            self._find_many(self._hashes(condition), files, answers, allowance)
+        return answers.take(files)
 
     def may_hold(self, keys: Sequence[Key], files: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether each of ``files`` may have a row with one of the keys, shape (len(files),).
@@ -94,52 +116,63 @@ class BloomStack:
             keys: what is looked for.
             files: positions of files whose filters are there and not broken.
         """
-        found = np.zeros(len(self.starts), bool)
-        if len(keys) < _MANY_KEYS:
-            left = files
-            for key in keys:
-                self._find(hash_key(key, self.space), left, found)
-                left = files.take(np.flatnonzero(~found.take(files)))
-        else:
-            hashes = np.concatenate([*hash_keys(_column(keys), self.space)])
-            self._find_many(hashes, files, found)
-        return found.take(files)
+        return np.equal(self.answers(Points(tuple(keys)), files), Answer.KEEP)
+
+    def _hashes(self, points: Points) -> NDArray[np.uint64]:
+        """The hashes of the keys, computed once for all stacks that are asked for them."""
+        found = points.derived.get(_HASHES)
+        if found is None:
+            found = points.derived[_HASHES] = _hashed(points.keys, self.space)
+        hashes: NDArray[np.uint64] = found
+        return hashes
 
     def _find_many(
-        self, hashes: NDArray[np.uint64], files: NDArray[np.int64], found: NDArray[np.bool_]
+        self, hashes: NDArray[np.uint64], files: NDArray[np.int64], answers: Answers, allowance: Allowance
     ) -> None:
         """Notes which of the files may hold one of many hashes; a file that does is asked no further."""
-        left, start = files, 0
+        left, start, size = files, 0, _PORTION
         while start < len(hashes) and len(left):
-            some = hashes[start : start + max(1, _PAIRS_AT_ONCE // len(left))]
-            start += len(some)
-            hit = self._hits(some, left)
-            found[left[hit]] = True
+            some = hashes[start : start + size]
+            # Portions end at the same keys whatever files are asked together, and so questions count alike.
+            if start and not allowance.take(len(some) * len(left)):
+                answers[left] = Answer.UNASKED
+                return
+            hit = self._holding(some, left)
+            answers[left[hit]] = Answer.KEEP
             left = left[~hit]
+            start += len(some)
+            size = min(start, _LARGEST_PORTION)
 
-    def _hits(self, hashes: NDArray[np.uint64], files: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of the files may hold one of the hashes; every hash is probed in every file."""
-        starts, hit = self.starts.take(files), np.zeros(len(files), bool)
-        bits, counts = (
-            np.broadcast_to(each, len(files)) if len(each) == 1 else each.take(files)
-            for each in (self.bits, self.hash_functions)
-        )
-        # All pairs are probed for the first bit, as a table of files and hashes; then those that are left.
+    def _holding(self, hashes: NDArray[np.uint64], files: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of the files may hold one of the hashes, shape (len(files),)."""
+        hit = np.zeros(len(files), bool)
+        together = max(1, _PAIRS_AT_ONCE // len(hashes))
+        places = _Places.of(hashes, self) if len(self.bits) == 1 else None
+        for start in range(0, len(files), together):
+            some = files[start : start + together]
+            if places is None:
+                of_file = self._hits(hashes, some)
+            else:
+                of_file = places.hits(self.data, self.starts.take(some))
+            hit[start + of_file] = True
+        return hit
+
+    def _hits(self, hashes: NDArray[np.uint64], files: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Which of the files may hold one of the hashes, some more than once; filters may differ in size."""
+        starts, bits, counts = (each.take(files) for each in (self.starts, self.bits, self.hash_functions))
         first, *others = (spot.astype(np.int64) for spot in spots(hashes, int(counts.max())))
-        at = first % self.bits if len(self.bits) == 1 else first % bits[:, None]
+        at = first % bits[:, None]
         of_file, of_hash = (self.data.take(starts[:, None] + (at >> 3)) & _MASKS.take(at & 7)).nonzero()
-        hit[of_file[counts.take(of_file) == 1]] = True
+        found = [of_file[counts.take(of_file) == 1]]
         for number, spot in enumerate(others, start=2):
-            unsure = (~hit.take(of_file)).nonzero()[0]
-            of_file, of_hash = of_file.take(unsure), of_hash.take(unsure)
             at = spot.take(of_hash) % bits.take(of_file)
             probed = self.data.take(starts.take(of_file) + (at >> 3)) & _MASKS.take(at & 7)
             passed = probed.nonzero()[0]
             of_file, of_hash = of_file.take(passed), of_hash.take(passed)
-            hit[of_file[counts.take(of_file) == number]] = True
-        return hit
+            found.append(of_file[counts.take(of_file) == number])
+        return np.concatenate(found)
 
-    def _find(self, hashed: int, left: NDArray[np.int64], found: NDArray[np.bool_]) -> None:
+    def _find(self, hashed: int, left: NDArray[np.int64], answers: Answers) -> None:
         """Notes which of the files ``left`` may hold a hash."""
         numbered = enumerate(spots(hashed, int(self.hash_functions.max(initial=0))), start=1)
         if len(self.bits) == 1:
@@ -156,13 +189,59 @@ class BloomStack:
                 probed = self.data.take(self.starts.take(left) + (at >> 3))
                 left = left.take((probed & _MASKS.take(at & 7)).nonzero()[0])
                 done = self.hash_functions.take(left) == number
-                found[left[done]] = True
+                answers[left[done]] = Answer.KEEP
                 left = left[~done]
-        found[left] = True
+        answers[left] = Answer.KEEP
 
 
-def _column(keys: Sequence[Key]) -> Keys:
-    """The same keys as a column."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Places:
+    """Where the bits of n keys are in filters that are alike, one entry for each hash function.
+
+    Attributes:
+        bytes_: int64, shape (n,) each: in which byte.
+        masks: uint8, shape (n,) each: where in it.
+    """
+
+    bytes_: tuple[NDArray[np.int64], ...]
+    masks: tuple[NDArray[np.uint8], ...]
+
+    @classmethod
+    def of(cls, hashes: NDArray[np.uint64], stack: BloomStack) -> Self:
+        """The places of keys in the filters of a stack."""
+        bits, count = int(stack.bits[0]), int(stack.hash_functions[0])
+        places = [spot.astype(np.int64) % bits for spot in spots(hashes, count)]
+        return cls(tuple(at >> 3 for at in places), tuple(_MASKS.take(at & 7) for at in places))
+
+    def hits(self, data: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Which of the filters that start somewhere hold a key, ascending, some more than once."""
+        passed = self._bits(data, starts, 0)
+        for number in range(1, min(_DENSE_PROBES, len(self.masks))):
+            passed &= self._bits(data, starts, number)
+        pairs: NDArray[np.int64] = passed.ravel().nonzero()[0]
+        of_file: NDArray[np.int64] = pairs // passed.shape[1]
+        of_hash = pairs - of_file * passed.shape[1]
+        for byte, mask in zip(self.bytes_[_DENSE_PROBES:], self.masks[_DENSE_PROBES:], strict=True):
+            probed = data.take(starts.take(of_file) + byte.take(of_hash)) & mask.take(of_hash)
+            left = probed.nonzero()[0]
+            of_file, of_hash = of_file.take(left), of_hash.take(left)
+        return of_file
+
+    def _bits(self, data: NDArray[np.uint8], starts: NDArray[np.int64], number: int) -> NDArray[np.bool_]:
+        """Whether one bit of each key is set, shape (filters, n)."""
+        probed = data.take(starts[:, None] + self.bytes_[number]) & self.masks[number]
+        set_: NDArray[np.bool_] = np.not_equal(probed, 0)
+        return set_
+
+
+def _hashed(keys: Sequence[Key], space: KeySpace) -> NDArray[np.uint64]:
+    """The hashes of one or more ascending keys."""
+    column: Keys
     if isinstance(keys[0], bytes):
-        return BytesColumn.of(key for key in keys if isinstance(key, bytes))
-    return np.array(keys, np.int64)
+        column = BytesColumn.of(key for key in keys if isinstance(key, bytes))
+    elif int(keys[0]) >= -_LARGEST and int(keys[-1]) < _LARGEST:
+        column = np.array(keys, np.int64)
+    else:
+        # Timestamps of years that no file can have.
+        return np.array([hash_key(key, space) for key in keys], np.uint64)
+    return np.concatenate([*hash_keys(column, space)])

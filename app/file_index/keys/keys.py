@@ -33,6 +33,8 @@ from app.types.data_types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS
 from app.types.time_units import NANOS_PER_MICRO, NANOS_PER_MILLI
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -74,6 +76,13 @@ class KeySpace(Protocol):
 
     def equal_keys(self, value: Value) -> tuple[Key, ...]:
         """Keys of all rows that SQL holds equal to ``value``, ascending."""
+
+    def keys_of(self, values: Sequence[Value]) -> tuple[Key, ...]:
+        """Keys of all rows that SQL holds equal to one of ``values``, ascending.
+
+        Args:
+            values: distinct and ascending in SQL's order.
+        """
 
     def edge(self, value: Value, *, behind: bool) -> tuple[Key, Key]:
         """Where the keys of rows are cut right before ``value``, or right behind it.
@@ -124,6 +133,12 @@ class IntegerKeys:
         """Keys of all rows that SQL holds equal to ``value``, ascending."""
         key, rest = divmod(int(value), self.unit)
         return (key,) if self.lossy or rest == 0 else ()
+
+    def keys_of(self, values: Sequence[Value]) -> tuple[Key, ...]:
+        """Keys of all rows that SQL holds equal to one of ``values``, see :meth:`KeySpace.keys_of`."""
+        if self.unit == 1 and not self.boolean:
+            return tuple(values)  # type: ignore[arg-type] # integers are their own keys
+        return tuple(dict.fromkeys(key for value in values for key in self.equal_keys(value)))
 
     def edge(self, value: Value, *, behind: bool) -> tuple[Key, Key]:
         """The cut before or behind ``value``, see :meth:`KeySpace.edge`."""
@@ -186,6 +201,10 @@ class FloatingKeys:
         """Keys of all rows that SQL holds equal to ``value``, ascending."""
         return (-1, 0) if value == 0 else (self.key(value),)
 
+    def keys_of(self, values: Sequence[Value]) -> tuple[Key, ...]:
+        """Keys of all rows that SQL holds equal to one of ``values``, see :meth:`KeySpace.keys_of`."""
+        return tuple(key for value in values for key in self.equal_keys(value))
+
     def edge(self, value: Value, *, behind: bool) -> tuple[Key, Key]:
         """The cut before or behind ``value``, see :meth:`KeySpace.edge`."""
         keys = self.equal_keys(value)
@@ -230,6 +249,10 @@ class ByteKeys:
     def equal_keys(self, value: Value) -> tuple[Key, ...]:
         """Keys of all rows that SQL holds equal to ``value``, ascending."""
         return (self.key(value),)
+
+    def keys_of(self, values: Sequence[Value]) -> tuple[Key, ...]:
+        """Keys of all rows that SQL holds equal to one of ``values``, see :meth:`KeySpace.keys_of`."""
+        return tuple(map(self.key, values))
 
     def edge(self, value: Value, *, behind: bool) -> tuple[Key, Key]:
         """The cut before or behind ``value``, see :meth:`KeySpace.edge`."""

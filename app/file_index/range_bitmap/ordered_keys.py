@@ -74,6 +74,13 @@ class OrderedKeys:
         first = ends - self.distinct if start is None else self._below(start)
         return first < (ends if stop is None else self._below(stop))
 
+    def codes(self, key: Key) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """How many keys of each file are smaller than ``key``, and whether it is the next one; shape (m,)."""
+        places, ends = self._below(key), np.cumsum(self.distinct)
+        found = places < ends
+        found[found] = self.values[places[found]] == key
+        return places - (ends - self.distinct), found
+
     def merged(self) -> Directory:
         """The same keys, for many questions."""
         count = len(self.distinct)
@@ -82,10 +89,7 @@ class OrderedKeys:
         return Directory.of_integers(values, owners, np.zeros(count, bool), width)[0]
 
     def _has(self, key: Key) -> NDArray[np.bool_]:
-        places, ends = self._below(key), np.cumsum(self.distinct)
-        found = places < ends
-        found[found] = self.values[places[found]] == key
-        return found
+        return self.codes(key)[1]
 
     def _below(self, key: Key) -> NDArray[np.int64]:
         """Where the first key of each file stands that is not smaller than ``key``; its end if none is."""

@@ -1,6 +1,7 @@
 """The range-bitmaps of one column of many files: which files have which value.
 
-The dictionaries say it; the bit slices, which tell the rows, are left to the reader of the one file.
+The dictionaries say it; the bit slices, which tell the rows, are read when rows are asked for
+(:mod:`app.file_index.range_bitmap.rows`).
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from app.file_index.answers.file_answers import Answer, where
-from app.file_index.answers.row_stack import AnsweringRows
+from app.file_index.answers.row_stack import AnsweringRows, SelectingRows
 from app.file_index.payloads.cursors import Cursors
 from app.file_index.range_bitmap import bit_slice_index, dictionaries, range_bitmap
 from app.file_index.range_bitmap.ordered_keys import Dictionary, OrderedKeys
+from app.file_index.range_bitmap.rows import select_rows
 from app.file_index.shared.bit_slices import MAX_SLICES
 from app.file_index.shared.directory import Directory
 from app.file_index.shared.null_rows import null_rows
@@ -25,26 +27,35 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+    from pyroaring import BitMap
 
+    from app.file_index.answers.conditions import Condition
     from app.file_index.answers.file_answers import Answers
     from app.file_index.keys.keys import Key, KeySpace
 
 
 @dataclass(frozen=True, eq=False)
-class RangeBitmapStack(AnsweringRows):
+class RangeBitmapStack(AnsweringRows, SelectingRows):
     """Values of m files.
 
     Attributes:
         dictionary: the files of each value.
         row_counts: int64, shape (m,): rows of each file.
         existing: the bitmap of the rows that have a value, of each file.
+        slices: int64, shape (m,): how many bit slices each file has; their table ends where ``existing``
+            starts.
         broken: bool, shape (m,): which indexes cannot be read; what is said of these files means nothing.
+        payloads: the indexes.
+        space: how values become keys.
     """
 
     dictionary: Dictionary
     row_counts: NDArray[np.int64]
     existing: BytesColumn
+    slices: NDArray[np.int64]
     broken: NDArray[np.bool_]
+    payloads: BytesColumn
+    space: KeySpace
 
     @classmethod
     def read(cls, payloads: BytesColumn, space: KeySpace) -> Self:
@@ -73,13 +84,17 @@ class RangeBitmapStack(AnsweringRows):
             wrong = keys.unordered()
         cursors.skip(lengths)
         cursors.expect(inner.sound)
-        existing = _existing_rows(cursors, cardinalities)
-        return cls(Dictionary(keys), row_counts, existing, ~payloads.is_null & (~cursors.sound | wrong))
+        existing, slices = _existing_rows(cursors, cardinalities)
+        broken = ~payloads.is_null & (~cursors.sound | wrong)
+        return cls(Dictionary(keys), row_counts, existing, slices, broken, payloads, space)
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory without the shared buffer."""
-        arrays = (self.row_counts, self.existing.starts, self.existing.lengths, self.broken)
+        extents = [
+            each for column in (self.existing, self.payloads) for each in (column.starts, column.lengths)
+        ]
+        arrays = (self.row_counts, self.slices, self.broken, *extents)
         return self.dictionary.nbytes + sum(each.nbytes for each in arrays)
 
     def null_rows(self) -> Answers:
@@ -102,13 +117,19 @@ class RangeBitmapStack(AnsweringRows):
         """Whether rows have a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
         return where(self.dictionary.for_searches().having_between(start, stop), Answer.ROWS)
 
+    def rows(self, condition: Condition, files: NDArray[np.int64]) -> list[BitMap | None]:
+        """As :meth:`SelectingRows.rows`."""
+        return select_rows(self, condition, files)
+
     @cached_property
     def _null_rows(self) -> Answers:
         return null_rows([self.existing], self.row_counts)
 
 
-def _existing_rows(cursors: Cursors, cardinalities: NDArray[np.int64]) -> BytesColumn:
-    """Reads the heads of the bit-slice indexes; the bitmaps of the rows that have a value."""
+def _existing_rows(
+    cursors: Cursors, cardinalities: NDArray[np.int64]
+) -> tuple[BytesColumn, NDArray[np.int64]]:
+    """Reads the heads of the bit-slice indexes: bitmaps of the rows with a value, and numbers of slices."""
     head_lengths = cursors.count(each_bytes=1)
     cursors.expect(cursors.i8() == bit_slice_index.VERSION)
     slices = cursors.i8()
@@ -119,6 +140,7 @@ def _existing_rows(cursors: Cursors, cardinalities: NDArray[np.int64]) -> BytesC
     cursors.expect(table_lengths == slices * bit_slice_index.ENTRY.size)
     cursors.expect(head_lengths == bit_slice_index.HEAD_LENGTH_WITHOUT_TABLE + table_lengths)
     cursors.skip(table_lengths)
-    return BytesColumn(
+    existing = BytesColumn(
         cursors.data, np.where(cursors.sound, cursors.at, 0), np.where(cursors.sound, lengths, NULL_LENGTH)
     )
+    return existing, slices

@@ -63,12 +63,7 @@ class BitSlices:
 
     def select(self, spans: Iterable[CodeSpan]) -> BitMap:
         """Rows whose code stands in one of ``spans``, which ascend and do not overlap."""
-        clipped = merge(clip(spans, 0, 1 << len(self.slices)))
-        if not clipped:
-            return BitMap()
-        found: list[BitMap] = []
-        _descend(self.existing_rows(), clipped, len(self.slices), cache(self._slice), found)
-        return BitMap.union(*found) if found else BitMap()
+        return rows_in_spans(self.existing_rows, spans, len(self.slices), self._slice)
 
     def first(self, candidates: BitMap, limit: int, *, descending: bool) -> tuple[BitMap, BitMap]:
         """The ``limit`` smallest (or largest) codes among ``candidates``, all of which have a code.
@@ -120,6 +115,110 @@ class BitSlices:
 
     def _read(self, extent: Extent) -> BitMap:
         return read_bitmap(self.buffer, extent.offset, extent.length, row_count=self.row_count)[0]
+
+
+def rows_in_spans(
+    existing: Callable[[], BitMap],
+    spans: Iterable[CodeSpan],
+    slices: int,
+    slice_at: Callable[[int], BitMap],
+) -> BitMap:
+    """The rows whose codes lie in one of some spans.
+
+    Args:
+        existing: gives the rows that have a code.
+        spans: ascending, without overlaps.
+        slices: how many there are.
+        slice_at: gives one of them, by its bit.
+
+    Returns:
+        A set of the caller's own.
+    """
+    clipped = merge(clip(spans, 0, 1 << slices))
+    if not clipped:
+        return BitMap()
+    if len(clipped) == 1:
+        return rows_in_span(existing(), clipped[0], slices, slice_at)
+    found: list[BitMap] = []
+    _descend(existing(), clipped, slices, cache(slice_at), found)
+    return BitMap.union(*found) if found else BitMap()
+
+
+def rows_in_span(existing: BitMap, span: CodeSpan, slices: int, slice_at: Callable[[int], BitMap]) -> BitMap:
+    """The rows whose codes lie in one span.
+
+    Args:
+        existing: rows that have a code; taken apart.
+        span: not empty, of codes below ``2 ** slices``.
+        slices: how many there are.
+        slice_at: gives one of them, by its bit; asked for each at most once, from the highest on.
+
+    Returns:
+        A set of the caller's own.
+    """
+    first, last = span[0], span[1] - 1
+    level = slices
+    # As long as both ends agree, rows agree with them or are out.
+    while level > 0 and (first ^ last) >> (level - 1) == 0:
+        level -= 1
+        if not existing:
+            return existing
+        _narrow(existing, slice_at(level), wanted=bool(first >> level & 1))
+    if not existing or (first & (1 << level) - 1 == 0 and last - first + 1 == 1 << level):
+        return existing
+    level -= 1
+    ones = slice_at(level)
+    # Below the bit in which the ends differ, one half has the lower end and the other one the upper end.
+    upper = existing & ones
+    existing -= ones
+    lower = existing
+    found: list[BitMap] = []
+    while level > 0 and (lower or upper):
+        free = (1 << level) - 1
+        if lower and first & free == 0:
+            found.append(lower)
+            lower = BitMap()
+        if upper and last & free == free:
+            found.append(upper)
+            upper = BitMap()
+        if not (lower or upper):
+            break
+        level -= 1
+        ones = slice_at(level)
+        if lower:
+            lower = _split(lower, ones, found, above=True, bit=bool(first >> level & 1))
+        if upper:
+            upper = _split(upper, ones, found, above=False, bit=bool(last >> level & 1))
+    return BitMap.union(lower, upper, *found)
+
+
+def _narrow(rows: BitMap, ones: BitMap, *, wanted: bool) -> None:
+    """Leaves the rows in place whose bit is ``wanted``."""
+    if wanted:
+        rows &= ones
+    else:
+        rows -= ones
+
+
+def _split(rows: BitMap, ones: BitMap, found: list[BitMap], *, above: bool, bit: bool) -> BitMap:
+    """Rows that still agree with an end; those that this bit puts on the inner side of it are found.
+
+    Args:
+        rows: that agree with the end so far; taken apart.
+        ones: rows with the next bit.
+        found: takes rows on the inner side.
+        above: the inner side is above the end.
+        bit: of the end.
+    """
+    if bit is above:
+        # The end has the outermost bit of the two: nothing is found, and the others are out.
+        _narrow(rows, ones, wanted=bit)
+        return rows
+    agreeing = rows - ones if above else rows & ones
+    inner = rows & ones if above else rows - ones
+    if inner:
+        found.append(inner)
+    return agreeing
 
 
 def _descend(

@@ -26,12 +26,14 @@ class FileDecisions:
     Attributes:
         answers: int8, shape (k,): a code of :class:`~app.file_index.answers.file_answers.Answer` for each.
         answered: bool, shape (k,): whether an index said something.
+        unasked: bool, shape (k,): whether an index was not asked a list of values, for want of allowance.
         errors: what is wrong with indexes that had to be asked, by position of the file; such files are kept.
         said: what was asked, in order: kind of index, positions among the k files, and an answer for each.
     """
 
     answers: Answers
     answered: NDArray[np.bool_]
+    unasked: NDArray[np.bool_]
     errors: Mapping[int, CorruptIndexError]
     said: Sequence[tuple[str, NDArray[np.int64], Answers]] = ()
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, assert_never
 import numpy as np
 
 from app.errors import CorruptIndexError
+from app.file_index.answers.allowance import UNLIMITED
 from app.file_index.answers.file_answers import Answer, both, either, everywhere, where
 from app.file_index.container import blamed
 from app.file_index.index_choice import bounded_on_both_sides, condition_of, is_false_without_values
@@ -24,6 +25,7 @@ from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Constant, Unknown
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from app.file_index.answers.allowance import Allowance
     from app.file_index.answers.conditions import Condition
     from app.file_index.answers.file_answers import Answers
     from app.file_index.index_kinds import IndexKind
@@ -40,6 +42,7 @@ def decide_files(
     files: NDArray[np.int64],
     row_counts: NDArray[np.int64],
     trace: DecisionTrace | None = None,
+    allowance: Allowance = UNLIMITED,
 ) -> FileDecisions:
     """Decides which files can have rows that satisfy a predicate.
 
@@ -49,22 +52,24 @@ def decide_files(
         files: shape (k,): positions of the files in question, each once.
         row_counts: shape (k,): rows of these files, with which every index must agree; -1 if not known.
         trace: if given, is told every question asked.
+        allowance: is asked for the work that long lists of values take.
     """
+    failed, answered, unasked = np.zeros((3, len(files)), bool)
     evaluation = _Evaluation(
-        index, files, row_counts, trace, np.zeros(len(files), bool), np.zeros(len(files), bool), {}, []
+        index, files, row_counts, trace, allowance, failed, answered, unasked, errors={}, said=[]
     )
     if index.heads.broken:
         broken = np.isin(files, np.fromiter(index.heads.broken, np.int64))
         for file in files[broken].tolist():
             evaluation.errors[file] = index.heads.broken[file]
-        evaluation.failed[broken] = True
+        failed[broken] = True
         readable = np.flatnonzero(~broken)
         decided = everywhere(Answer.KEEP, len(files))
         decided[readable] = evaluation.answer(predicate, readable)
     else:
         decided = evaluation.answer(predicate, np.arange(len(files)))
-    decided[evaluation.failed] = Answer.KEEP
-    return FileDecisions(decided, evaluation.answered, evaluation.errors, evaluation.said)
+    decided[failed] = Answer.KEEP
+    return FileDecisions(decided, answered, unasked, evaluation.errors, evaluation.said)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,14 +78,17 @@ class _Evaluation:
 
     Attributes:
         failed: bool, shape (k,): files that had to ask a broken index, and are not asked about any more.
+        unasked: bool, shape (k,): files that were not asked a list, since that was not allowed any more.
     """
 
     index: StackedIndex
     files: NDArray[np.int64]
     row_counts: NDArray[np.int64]
     trace: DecisionTrace | None
+    allowance: Allowance
     failed: NDArray[np.bool_]
     answered: NDArray[np.bool_]
+    unasked: NDArray[np.bool_]
     errors: dict[int, CorruptIndexError]
     said: list[tuple[str, NDArray[np.int64], Answers]]
 
@@ -174,11 +182,22 @@ class _Evaluation:
         opened = self.index.open(column, known, leaf.field.type)
         usable = self._usable(opened, leaf, known, at)
         if opened.stack is not None and 0 < len(usable) == len(at):
-            return usable, opened.stack.answers(condition, files)
+            return self._asked(usable, opened.stack.answers(condition, files, self.allowance), at)
         if opened.stack is not None and len(usable):
-            answers[usable] = opened.stack.answers(condition, _some(files, usable))
-        told[usable] = True
+            found = opened.stack.answers(condition, _some(files, usable), self.allowance)
+            asked, answers_of_asked = self._asked(usable, found, at)
+            answers[asked] = answers_of_asked
+            told[asked] = True
         return np.flatnonzero(told), answers[told]
+
+    def _asked(
+        self, places: NDArray[np.int64], answers: Answers, at: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], Answers]:
+        """The places in ``at`` that were asked, and the answers; takes note of those that were not."""
+        if self.allowance is UNLIMITED or not (unasked := answers == Answer.UNASKED).any():
+            return places, answers
+        self.unasked[at[places[unasked]]] = True
+        return places[~unasked], answers[~unasked]
 
     def _usable(
         self, opened: OpenedStack, leaf: BoundLeaf, kind: IndexKind, at: NDArray[np.int64]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from app.predicates.binding.binding import bind
-from app.predicates.json_reader import read_json_filter
+from app.predicates.json_reader import read_json_filter, read_lists
 from app.predicates.limits import FilterLimits
 from app.predicates.model import ALWAYS_TRUE, Unknown, leaves
 from app.predicates.sql.reader import read_sql
+from app.predicates.unbound import And
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from app.planning.request.limits import Limits
     from app.predicates.binding.names import Relation
     from app.predicates.model import BoundPredicate
+    from app.predicates.unbound import Predicate
     from app.types import DataField, Json
     from app.types.session_zone import SessionZone
 
@@ -33,8 +35,9 @@ def read_filter(
     limits: Limits,
     relation: Relation,
     zone: SessionZone | None,
+    in_lists: Mapping[str, Json] | None = None,
 ) -> BoundPredicate:
-    """The predicate that a filter stands for; no filter is TRUE.
+    """The predicate that a filter and lists of values stand for; none is TRUE.
 
     Args:
         written: Spark SQL text, or a Paimon predicate's JSON.
@@ -42,16 +45,23 @@ def read_filter(
         limits: how large it may be.
         relation: what may stand before the names of columns.
         zone: the time zone of the caller's session; None if it is not known.
+        in_lists: lists of literals by column; a row has to have one of each list, too.
 
     Raises:
         FilterError: it cannot be read, or does not fit the columns.
         LimitExceededError: it is too large.
     """
-    if written is None:
-        return ALWAYS_TRUE
     bounds = FilterLimits(limits.filter_depth, limits.filter_literals)
-    read = read_sql(written, bounds, zone) if isinstance(written, str) else read_json_filter(written, bounds)
-    return bind(read, fields, relation, zone)
+    parts: list[Predicate] = []
+    if isinstance(written, str):
+        parts.append(read_sql(written, bounds, zone))
+    elif written is not None:
+        parts.append(read_json_filter(written, bounds))
+    if in_lists:
+        parts.append(read_lists(in_lists, bounds))
+    if not parts:
+        return ALWAYS_TRUE
+    return bind(parts[0] if len(parts) == 1 else And(tuple(parts)), fields, relation, zone)
 
 
 def time_zone_warnings(predicate: BoundPredicate) -> tuple[str, ...]:

@@ -76,6 +76,8 @@ class PlanRequest:
 
     Attributes:
         filter: Spark SQL text, Paimon predicate JSON (already parsed), or None for no filter.
+        in_lists: literals by column, as a JSON array or ``{"$arrow": ".."}``; a row has to have one of each
+            list, too.
         alias: what the query calls the table; its columns may be qualified by it, and then not by the
             table's name.
         files: decide only these data file names.
@@ -91,6 +93,7 @@ class PlanRequest:
 
     selector: SnapshotSelector = SnapshotSelector()
     filter: str | Mapping[str, Json] | None = None
+    in_lists: Mapping[str, Json] | None = None
     alias: str | None = None
     files: tuple[str, ...] | None = None
     top_n: TopN | None = None
@@ -183,6 +186,7 @@ class EvaluateRequest:
     Attributes:
         schema: column name and type text of the data files.
         row_count: rows of each data file, where the caller knows it.
+        in_lists: see :class:`PlanRequest`.
         time_zone: the time zone of the caller's session; None is the service's default.
         alias: what columns may be qualified by.
     """
@@ -191,6 +195,7 @@ class EvaluateRequest:
     files: tuple[IndexFileRef, ...]
     row_count: int | None = None
     filter: str | Mapping[str, Json] | None = None
+    in_lists: Mapping[str, Json] | None = None
     alias: str | None = None
     top_n: TopN | None = None
     explain: bool = False

@@ -21,6 +21,7 @@ from app.file_index.index_choice import wanted_indexes
 from app.file_index.index_kinds import KINDS
 from app.file_index.range_bitmap.kind import RANGE_BITMAP
 from app.file_index.stacked.evaluation import decide_files
+from app.file_index.stacked.rows import select_rows
 from app.observation import FileFormat, observer
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.scan.schema_evolution import in_file_schema
@@ -34,11 +35,15 @@ if TYPE_CHECKING:
 
     from app.file_index.answers.trace import Step
     from app.file_index.container import FileIndex
+    from app.file_index.stacked.index import StackedIndex
     from app.planning.plan.state import PlanState
     from app.planning.request.effort import Effort
     from app.planning.side_files.file_indexes import FileIndexes
     from app.planning.version.version import Version
     from app.predicates.model import BoundPredicate
+
+_FILES_AT_ONCE: Final = 1024
+"""Files whose rows are selected between two looks at the deadline."""
 
 _UNUSABLE: Final = (CorruptIndexError, UnsupportedFormatError, StorageError)
 
@@ -102,7 +107,10 @@ class IndexFilter:
         narrowing, self._narrowing = self._narrowing, []
         for predicate, files in narrowing:
             kept = files[state.is_left(files) & state.raw_convertible[files]]
-            self._ask_rows(state, kept, predicate)
+            for stacked in self.indexes.stacks(kept, wanted_indexes(predicate)):
+                self._select_rows(state, kept[stacked.at], stacked.index, stacked.places, predicate)
+                # Or the next indexes would be loaded beside these.
+                del stacked
             self._report_failures(state, kept)
 
     def open_ordered(
@@ -159,21 +167,53 @@ class IndexFilter:
                 if kind in KINDS
             )
             affordable = self.effort.of_files(predicate, len(some), with_bloom_filters=probed)
-            found = decide_files(affordable, stacked.index, stacked.places, row_counts[some])
+            found = decide_files(
+                affordable, stacked.index, stacked.places, row_counts[some], allowance=self.effort
+            )
             state.keep(some[found.answered], KeepReason.MATCHED)
             if affordable is not predicate:
                 state.keep(some, KeepReason.NOT_ASKED)
+            if found.unasked.any():
+                state.keep(some[found.unasked], KeepReason.NOT_ASKED)
+                self.effort.leave_out(int(found.unasked.sum()))
             for kind, skipped in found.skipped_by():
                 state.skip(some[skipped], SkipStep.FILE_INDEX, kind=kind)
             by_place = dict(zip(stacked.places.tolist(), some.tolist(), strict=True)) if found.errors else {}
             for place, error in found.errors.items():
                 self.unreadable(state, by_place[place], error)
-            for at in np.flatnonzero(found.answers == Answer.DOUBT).tolist():
-                check_deadline()
-                self._evaluate(state, int(some[at]), stacked.index.file_index(stacked.places[at]), affordable)
+            doubtful = np.flatnonzero(found.answers == Answer.DOUBT)
+            self._select_rows(state, some[doubtful], stacked.index, stacked.places[doubtful], affordable)
             self._narrowing.append((affordable, some[found.answers == Answer.ROWS]))
             # Or the next indexes would be loaded beside these.
             del stacked
+
+    def _select_rows(
+        self,
+        state: PlanState,
+        files: NDArray[np.int64],
+        index: StackedIndex,
+        places: NDArray[np.int64],
+        predicate: BoundPredicate,
+    ) -> None:
+        """Notes the rows of files that can match, and skips files where there are none."""
+        row_counts = state.files.columns.row_counts
+        for start in range(0, len(files), _FILES_AT_ONCE):
+            check_deadline()
+            some = files[start : start + _FILES_AT_ONCE]
+            asked, without = self.effort.of_rows_of_files(predicate, len(some))
+            some_places = places[start : start + _FILES_AT_ONCE]
+            found = select_rows(predicate, index, some_places[:asked], row_counts[some[:asked]])
+            found += select_rows(without, index, some_places[asked:], row_counts[some[asked:]])
+            reasons = np.array([each.kind is not None for each in found], bool)
+            state.keep(some[reasons], KeepReason.MATCHED)
+            state.keep(some[asked:][~reasons[asked:]], KeepReason.NOT_ASKED)
+            for file, each in zip(some.tolist(), found, strict=True):
+                if each.error is not None:
+                    self.unreadable(state, file, each.error)
+                elif isinstance(each.result, Rows):
+                    state.answers[file] = each.result
+                elif each.result is SKIP:
+                    state.skip(np.array([file]), SkipStep.FILE_INDEX, kind=each.kind, predicate=predicate)
 
     def _ask_rows(self, state: PlanState, files: NDArray[np.int64], predicate: BoundPredicate) -> None:
         """Asks single files for their rows."""

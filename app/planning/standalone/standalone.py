@@ -75,7 +75,7 @@ def evaluate_files(
     """
     fields = [DataField(at, name, parse_type(written)) for at, (name, written) in enumerate(request.schema)]
     relation = Relation(request.alias)
-    predicate = read_filter(request.filter, fields, limits, relation, zone)
+    predicate = read_filter(request.filter, fields, limits, relation, zone, request.in_lists)
     sort_column = None
     if request.top_n is not None:
         if not request.top_n.order_by:

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Final
 
 from app.errors import FilterError
 from app.predicates.binding.fitting import fit
+from app.predicates.binding.list_fitting import fit_list
 from app.predicates.binding.places import Doubt, Exact, Gap, Nowhere, Place, Regions
 from app.predicates.binding.regions import in_doubt, in_regions
 from app.predicates.binding.time_fitting import TIME_ROOTS, as_instants, shown_twice
@@ -43,6 +44,7 @@ from app.types.values import nearest_float32
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from app.predicates.binding.list_fitting import FittedList
     from app.predicates.unbound import Leaf, Literal
     from app.types import DataField, Value
     from app.types.session_zone import SessionZone
@@ -68,6 +70,8 @@ def compare(leaf: Leaf, operator: Operator, field: DataField, zone: SessionZone 
             return BoundLeaf(operator, field)
         case Operator.STARTS_WITH | Operator.ENDS_WITH | Operator.CONTAINS | Operator.LIKE:
             return _text_test(leaf, operator, field)
+        case Operator.IN | Operator.NOT_IN if (fitted := fit_list(leaf.literals, field.type)) is not None:
+            return _listed(operator, fitted, field)
         case Operator.IN:
             return _one_of(leaf, field, zone)
         case Operator.NOT_IN:
@@ -130,6 +134,17 @@ def _up_to_gap(
         return BoundLeaf(Operator.IS_NOT_NULL, field)
     end = near if nearest is None else nearest
     return ALWAYS_FALSE if end is None else BoundLeaf(operator, field, (end,))
+
+
+def _listed(operator: Operator, fitted: FittedList, field: DataField) -> BoundPredicate:
+    """IN or NOT IN a list of one or more literals, all of which are values of the type or beyond its ends."""
+    if operator is Operator.IN:
+        return value_list(Operator.EQUAL, operator, field, fitted.values) if fitted.values else ALWAYS_FALSE
+    if fitted.has_null:
+        return ALWAYS_FALSE
+    if not fitted.values:
+        return BoundLeaf(Operator.IS_NOT_NULL, field)
+    return value_list(Operator.NOT_EQUAL, operator, field, fitted.values)
 
 
 def _one_of(leaf: Leaf, field: DataField, zone: SessionZone | None) -> BoundPredicate:

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from app.errors import FilterError
+from app.predicates.literal_lists import ListedKind, LiteralList
 from app.predicates.spark_text import (
     cast_boolean,
     cast_integer,
@@ -25,7 +26,7 @@ from app.types.data_types import DataType
 from app.types.values import integer_range, nearest_float32, to_float32
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from app.types.session_zone import SessionZone
 
@@ -91,13 +92,30 @@ def read_number(text: str, position: int) -> Literal:
     return Literal(LiteralKind.FLOAT if is_float else LiteralKind.DOUBLE, value, position)
 
 
-def read_list(text: str, position: int) -> Iterator[Literal]:
+def read_list(text: str, position: int) -> Sequence[Literal]:
     """Reads the values of a LIST token.
 
     Args:
         text: of the token.
         position: where it starts.
     """
+
+    def one_by_one() -> Iterator[Literal]:
+        return _read_one_by_one(text, position)
+
+    if "'" not in text:
+        try:
+            return LiteralList(ListedKind.INTEGER, [*map(int, text.split(","))], one_by_one)
+        except ValueError:  # numbers with a point
+            return tuple(one_by_one())
+    # What stands between the quotes, in turn with what stands between the strings.
+    before, *parts = text.split("'")
+    if not before and {each.strip() for each in parts[1:-1:2]} == {","}:
+        return LiteralList(ListedKind.TEXT, parts[::2], one_by_one)
+    return tuple(one_by_one())
+
+
+def _read_one_by_one(text: str, position: int) -> Iterator[Literal]:
     for found in LIST_ITEM.finditer(text):
         item = found[0]
         if item[0] == "'":

@@ -71,13 +71,13 @@ class OperandReader(Cursor):
             self.literals += 1
         return found if closed else None
 
-    def listed(self) -> list[Literal] | None:
+    def listed(self) -> Sequence[Literal] | None:
         """Reads the values of a LIST token; None if none stands here."""
         token = self._tokens[self._at]
         if token.kind is not TokenKind.LIST:
             return None
         self._at += 1
-        found = list(read_list(token.text, token.start))
+        found = read_list(token.text, token.start)
         self.literals += len(found)
         return found
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from app.errors import FilterError
 from app.predicates.like import read_pattern, write_pattern
+from app.predicates.literal_lists import joined_literals
 from app.predicates.model import Operator
 from app.predicates.sql.operands import OperandReader
 from app.predicates.unbound import (
@@ -200,20 +201,22 @@ class _TestReader:
     def _listed(self, left: Operand) -> Predicate | None:
         if not isinstance(left, Column) or not self._operands.take("("):
             return None
-        listed: list[Literal] = []
         if self._operands.take(")"):
             raise FilterError("IN takes one or more values", position=left.position)
+        parts: list[Sequence[Literal]] = []
         while True:
             if (several := self._operands.listed()) is not None:
-                listed += several
+                parts.append(several)
             else:
                 literal = self._operands.operand()
                 if not isinstance(literal, Literal):
                     return None
-                listed.append(literal)
+                parts.append((literal,))
             if not self._operands.take(","):
                 break
-        return self._leaf(Operator.IN, left, *listed) if self._operands.take(")") else None
+        if not self._operands.take(")"):
+            return None
+        return Leaf(Operator.IN, left, joined_literals(parts), shorten(self._text))
 
     def _range(self, tested: Operand) -> Predicate | None:
         low = self._operands.operand()

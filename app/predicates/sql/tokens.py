@@ -88,7 +88,7 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_LIST_ITEM: Final = r"(?:-?[0-9]{1,18}+(?:\.[0-9]{1,18}+)?+|'[^'\\]*+')"
+_LIST_ITEM: Final = r"(?:-?[0-9]{1,38}+(?:\.[0-9]{1,18}+)?+|'[^'\\]*+')"
 LIST_ITEM: Final = re.compile(_LIST_ITEM)
 """A value in the text of a LIST: a number with its sign, or a string without escapes in its quotes."""
 # Of either kind, but what stands behind the last one decides whether it was plain. One match takes no more

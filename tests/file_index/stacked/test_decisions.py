@@ -20,7 +20,7 @@ def decisions(draw: st.DrawFn) -> FileDecisions:
         at = np.array(sorted(draw(st.sets(st.integers(0, FILES - 1)))), np.int64)
         said.append((kind, at, np.array([draw(st.sampled_from(CODES)) for _ in at], np.int8)))
     answers = np.array([draw(st.sampled_from(CODES)) for _ in range(FILES)], np.int8)
-    return FileDecisions(answers, np.ones(FILES, bool), {}, said)
+    return FileDecisions(answers, np.ones(FILES, bool), np.zeros(FILES, bool), {}, said)
 
 
 @settings(deadline=None)
@@ -38,7 +38,7 @@ def test_the_last_kind_that_ruled_a_file_out_counts() -> None:
         ("bloom-filter", everything, np.array([skip, keep, keep])),
         ("bitmap", everything[1:], np.array([skip, keep])),
     ]
-    decided = FileDecisions(np.array([skip, skip, skip]), np.ones(3, bool), {}, said)
+    decided = FileDecisions(np.array([skip, skip, skip]), np.ones(3, bool), np.zeros(3, bool), {}, said)
 
     by_kind = {kind: np.flatnonzero(skipped).tolist() for kind, skipped in decided.skipped_by()}
 

@@ -10,112 +10,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.errors import CorruptIndexError
-from app.file_index import container
 from app.file_index.answers.result import KEEP, SKIP, Rows
-from app.file_index.bitmap import bitmap
-from app.file_index.bloom_filter import bloom_filter
-from app.file_index.bsi import bsi
 from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
 from app.file_index.index_choice import wanted_indexes
-from app.file_index.index_kinds import BSI, KINDS, IndexKind
-from app.file_index.range_bitmap import range_bitmap
 from app.file_index.stacked.evaluation import decide_files
 from app.file_index.stacked.heads import Heads
 from app.file_index.stacked.index import StackedIndex
-from app.predicates.model import (
-    ALWAYS_FALSE,
-    ALWAYS_TRUE,
-    BoundAnd,
-    BoundLeaf,
-    BoundOr,
-    Unknown,
-)
 from app.types import DataField, parse_type
 from app.types.bytes_column import BytesColumn
 from tests import golden_file_index
 from tests.brute_force import matching_rows
-from tests.file_index.strategies import TYPES, columns, leaves
-from tests.key_columns import key_column
+from tests.file_index.stacked.tables import INDEXED, predicates, tables
+from tests.file_index.strategies import leaves
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from app.file_index.answers.result import Result
     from app.file_index.stacked.decisions import FileDecisions
     from app.predicates.model import BoundPredicate
-    from app.types import DataType, Value
+    from app.types import DataType
 
-INDEXED = [data_type for data_type in TYPES if any(kind.takes(data_type) for kind in KINDS.values())]
 INT = parse_type("INT")
-
-
-def _payload(draw: st.DrawFn, kind: IndexKind, rows: Sequence[Value | None], data_type: DataType) -> bytes:
-    column = key_column(rows, data_type)
-    match kind:
-        case "bloom-filter":
-            items, fpp = draw(st.sampled_from([(20, 0.05), (20, 0.3), (50, 0.05)]))
-            return bloom_filter.write(column, items, fpp)
-        case "bitmap":
-            version, block_bytes = draw(st.sampled_from([(1, 64), (2, 64), (2, 16384)]))
-            return bitmap.write(column, version, block_bytes)
-        case "range-bitmap":
-            return range_bitmap.write(column, draw(st.sampled_from([0, 16, 16384])))
-        case _:
-            return bsi.write(column)
-
-
-@st.composite
-def _containers(
-    draw: st.DrawFn, columns_of_file: Mapping[str, Sequence[Value | None]], data_type: DataType
-) -> bytes:
-    """A file with some indexes on some of its columns."""
-    taken = [kind for kind in KINDS.values() if kind.takes(data_type)]
-    kinds = st.lists(st.sampled_from(taken), max_size=len(taken), unique=True)
-    listed: dict[str, list[tuple[str, bytes | None]]] = {}
-    for name, rows in columns_of_file.items():
-        chosen = draw(kinds)
-        listed[name] = [(kind, _payload(draw, kind, rows, data_type)) for kind in chosen]
-        if draw(st.integers(0, 5)) == 0:
-            listed[name].append(("later", b"?"))
-    if draw(st.integers(0, 9)) == 0:
-        listed = {name: [] for name in listed}
-    return container.write(dict(draw(st.permutations(list(listed.items())))))
-
-
-@st.composite
-def _predicates(draw: st.DrawFn, leaf: st.SearchStrategy[BoundLeaf]) -> BoundPredicate:
-    parts: st.SearchStrategy[BoundPredicate] = st.one_of(
-        leaf, st.sampled_from([ALWAYS_TRUE, ALWAYS_FALSE, Unknown("?")])
-    )
-    found: BoundPredicate = draw(
-        st.recursive(
-            parts,
-            lambda inner: (
-                st.builds(BoundAnd, st.lists(inner, max_size=3).map(tuple))
-                | st.builds(BoundOr, st.lists(inner, max_size=3).map(tuple))
-            ),
-            max_leaves=5,
-        )
-    )
-    return found
-
-
-@st.composite
-def _tables(draw: st.DrawFn, data_type: DataType) -> tuple[list[dict[str, list[Value | None]]], list[bytes]]:
-    """The columns ``a`` and ``b`` of some files, and their containers."""
-    least = not BSI.takes(data_type)
-    files = draw(
-        st.lists(st.tuples(*(columns(data_type, least_integer=least) for _ in "ab")), min_size=1, max_size=6)
-    )
-    rows = []
-    for a, b in files:
-        count = min(len(a), len(b), 12)
-        rows.append({"a": a[:count], "b": b[:count]})
-    contents = [draw(_containers(each, data_type)) for each in rows]
-    # Many files are read side by side, a few one by one.
-    times = draw(st.sampled_from([1, 20]))
-    return rows * times, contents * times
 
 
 def _head_bytes(content: bytes) -> int:
@@ -145,7 +62,7 @@ def _decide(
 @given(data=st.data())
 @settings(deadline=None, max_examples=15)
 def test_decides_as_the_indexes_of_each_file(data_type: DataType, data: st.DataObject) -> None:
-    rows, contents = data.draw(_tables(data_type))
+    rows, contents = data.draw(tables(data_type))
     fields = [DataField(at, name, data_type) for at, name in enumerate("ab")]
     counts = [len(each["a"]) for each in rows]
     index = StackedIndex.read(BytesColumn.of(contents))
@@ -153,7 +70,7 @@ def test_decides_as_the_indexes_of_each_file(data_type: DataType, data: st.DataO
 
     for _ in range(4):
         predicate = data.draw(
-            _predicates(st.sampled_from(fields).flatmap(lambda field: leaves(field, values)))
+            predicates(st.sampled_from(fields).flatmap(lambda field: leaves(field, values)))
         )
         chosen = np.flatnonzero(
             (data.draw(st.lists(st.booleans(), min_size=7, max_size=7)) * 20)[: len(rows)]
@@ -176,7 +93,7 @@ def test_decides_as_the_indexes_of_each_file(data_type: DataType, data: st.DataO
 def test_a_damaged_index_never_skips_what_its_reader_would_find(data: st.DataObject) -> None:
     data_type = data.draw(st.sampled_from([INT, parse_type("STRING"), parse_type("TINYINT")]))
     field = DataField(0, "a", data_type)
-    rows, contents = data.draw(_tables(data_type))
+    rows, contents = data.draw(tables(data_type))
     counts = [len(each["a"]) for each in rows]
     distinct: dict[bytes, bytes] = {}
     for content in dict.fromkeys(contents):
@@ -217,10 +134,10 @@ def test_decides_as_the_readers_of_golden_files(name: str) -> None:
 @given(data=st.data())
 @settings(deadline=None, max_examples=40)
 def test_asks_no_more_than_the_payloads_it_says_it_needs(data: st.DataObject) -> None:
-    rows, contents = data.draw(_tables(INT))
+    rows, contents = data.draw(tables(INT))
     fields = [DataField(at, name, INT) for at, name in enumerate("ab")]
     predicate = data.draw(
-        _predicates(st.sampled_from(fields).flatmap(lambda field: leaves(field, rows[0]["a"])))
+        predicates(st.sampled_from(fields).flatmap(lambda field: leaves(field, rows[0]["a"])))
     )
     counts = [len(each["a"]) for each in rows]
     column = BytesColumn.of(contents)
