@@ -11,14 +11,17 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
+from itertools import compress
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from app.building.columns import ignore_progress
 from app.errors import UnsupportedFormatError
 from app.jobs.job_table import JobTable, Place
 from app.jobs.tasks import run_tasks
+from app.planning.plan.file_plan import SkipStep
 from app.planning.plan.plan_answer import PlanWarnings, answer_plan
 from app.planning.plan.state import decision
 from app.planning.request.filters import read_filter, time_zone_warnings
@@ -27,7 +30,7 @@ from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSe
 from app.planning.scan.planner import Planner
 from app.planning.version.contents import VersionContents
 from app.planning.version.files import FileColumns
-from app.table.commits.manifest_writing import ListedManifests
+from app.planning.version.needed_manifests import needed_manifests
 from app.table.manifests.live_files import live_rows
 from app.types.session_zone import session_zone
 
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from app.building.columns import Advance
     from app.planning.plan.answers import Plan
     from app.planning.plan.planned_files import PlannedFiles
+    from app.planning.version.needed_manifests import NeededManifests
     from app.planning.version.version import Version
     from app.table.manifests.manifest_list import ManifestFile
     from app.types import Json
@@ -96,7 +100,7 @@ class PlanReport:
 
     Attributes:
         snapshot_id: of the version; None for a table that was never written to.
-        manifests: how many were planned.
+        manifests: how many were planned: those that may have entries in partitions that the filter allows.
         files_total: files of the version.
         rows_total: rows of these.
         rows_selected: rows of the files that are kept, without deleted ones.
@@ -157,31 +161,28 @@ def plan(
     _check_standing_alone(table, version)
     zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     # What is wrong with the filter is found out here.
-    read_filter(filter, version.schema.fields, Limits(), version.relation(None), session_zone(zone))
-    tasks: list[PlanTask] = []
-    if version.snapshot_id is not None:
-        manifests = version.manifest_files()
-        removing = tuple(
-            file for file, removes in zip(manifests, _removals(table, version), strict=True) if removes
-        )
-        tasks = [
-            PlanTask(
-                table.place, table.name, version.snapshot_id, version.schema_id, file, removing, filter, zone
-            )
-            for file in manifests
-        ]
+    predicate = read_filter(
+        filter, version.schema.fields, Limits(), version.relation(None), session_zone(zone)
+    )
+    warnings: list[str] = []
+    needed = needed_manifests(version, predicate, warnings)
+    tasks = [] if version.snapshot_id is None else _tasks(table, version, needed, filter, zone)
     found = run_tasks(spark, f"plan {table.name}", plan_manifest, tasks, advance)
+    files, rows = sum(each.files_total for each in found), sum(each.rows_total for each in found)
     skipped: Counter[str] = Counter()
     for each in found:
         skipped.update(each.skipped_by)
+    if needed is not None:
+        skipped[SkipStep.PARTITION] += needed.files - files
+        files, rows = needed.files, needed.rows
     return PlanReport(
         version.snapshot_id,
         len(tasks),
-        sum(each.files_total for each in found),
-        sum(each.rows_total for each in found),
+        files,
+        rows,
         sum(each.rows_selected for each in found),
         dict(skipped),
-        tuple(dict.fromkeys(warning for each in found for warning in each.warnings)),
+        tuple(dict.fromkeys([*warnings, *(warning for each in found for warning in each.warnings)])),
         pa.Table.from_batches([each.files for each in found], _COLUMNS),
     )
 
@@ -249,18 +250,24 @@ def _opened(place: Place, table: str) -> JobTable:
     return JobTable.open(place.url, table, allow_external=place.allow_external, rooms=CacheBytes())
 
 
-def _removals(table: JobTable, version: Version) -> list[bool]:
-    """Whether each manifest of a version removes files, as their lists tell."""
-    snapshot = version.resolved.snapshot
-    if snapshot is None:
-        return []
-    warehouse = table.place.open()
+def _tasks(
+    table: JobTable,
+    version: Version,
+    needed: NeededManifests | None,
+    filter: str | Mapping[str, Json] | None,  # noqa: A002 - as everywhere in this project
+    zone: str,
+) -> list[PlanTask]:
+    """A task for each manifest of a version that the filter needs."""
+    lists = version.table.manifest_lists(version.resolved)
+    manifests = [file for each in lists for file in each.manifests]
+    removes = np.concatenate([each.deleted > 0 for each in lists])
+    are_needed = np.ones(len(manifests), np.bool_) if needed is None else needed.are_needed
+    removing = tuple(compress(manifests, removes & are_needed))
     return [
-        record["_NUM_DELETED_FILES"] > 0
-        for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list)
-        for record in ListedManifests.read(
-            warehouse.read(f"{version.table.directory}/manifest/{name}")
-        ).records
+        PlanTask(
+            table.place, table.name, version.snapshot_id or 0, version.schema_id, file, removing, filter, zone
+        )
+        for file in compress(manifests, are_needed)
     ]
 
 
