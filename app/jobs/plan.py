@@ -27,10 +27,10 @@ from app.planning.plan.state import decision
 from app.planning.request.filters import read_filter, time_zone_warnings
 from app.planning.request.limits import CacheBytes, Limits
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
+from app.planning.scan.manifest_pruning import needed_manifests
 from app.planning.scan.planner import Planner
 from app.planning.version.contents import VersionContents
 from app.planning.version.files import FileColumns
-from app.planning.version.needed_manifests import needed_manifests
 from app.table.manifests.live_files import live_rows
 from app.types.session_zone import session_zone
 

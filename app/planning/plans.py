@@ -12,8 +12,8 @@ from app.planning.plan.plan_answer import PlanWarnings, answer_plan, report_plan
 from app.planning.request.budget import YIELDING, Budget
 from app.planning.request.filters import read_filter, time_zone_warnings
 from app.planning.request.requests import SnapshotSelector
+from app.planning.scan.manifest_pruning import needed_manifests
 from app.planning.scan.planner import Planner
-from app.planning.version.needed_manifests import needed_manifests
 from app.planning.version.second_look import second_look
 from app.types.digest import request_digest
 from app.types.session_zone import session_zone

@@ -32,6 +32,7 @@ class MemoryUse:
     source: str
     process_bytes: int
     caches: dict[str, int]
+    caches_sharing: tuple[str, ...]
     bodies_bytes: int
     read_bytes: int
     decoding_bytes: int

@@ -160,7 +160,7 @@ def test_flipped_bits_of_a_side_index_never_fail_a_plan(copy_table: CopyTable, t
         for name, file in list(asked_of_indexes(intact).items())[:1]:
             (path,) = copied.directory.glob(f"**/{name}.index")
             content = path.read_bytes()
-            for flipped in damages(content, chance, 25):
+            for flipped in damages(content, chance, 10):
                 path.write_bytes(flipped)
                 damaged = copied.plan(written)
                 # Other files are none of this index's business.
