@@ -20,6 +20,7 @@ from benchmarks import (
     commits,
     deletions,
     engine,
+    filters,
     http_plans,
     index_files,
     index_writing,
@@ -133,6 +134,7 @@ def _suites(arguments: argparse.Namespace, engine_directory: Path | None) -> Ite
         yield engine.index_suite(engine_directory)
     for module in (
         index_files,
+        filters,
         index_writing,
         key_assignment,
         deletions,

@@ -19,8 +19,9 @@ from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, RANGE_BITMAP
 from app.file_index.range_bitmap import range_bitmap
-from app.file_index.stacked.evaluation import decide_files
+from app.file_index.stacked.evaluation import UNKNOWN_ROW_COUNT, decide_files
 from app.file_index.stacked.index import StackedIndex
+from app.file_index.stacked.rows import select_rows
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, DataType, TypeRoot
 from app.types.bytes_column import BytesColumn
@@ -58,7 +59,7 @@ def suites() -> Iterator[Suite]:
 
 
 def rows_name(kind: str, predicate: str) -> str:
-    """What results call the evaluation of one kind of index, one file after the other."""
+    """What results call the rows of each file by one kind of index."""
     return f"from bytes, {kind} {predicate}, rows of each file"
 
 
@@ -124,8 +125,12 @@ def _which_files(contents: BytesColumn, leaf: BoundLeaf) -> int:
 
 
 def _rows_of_each(contents: Sequence[bytes], leaf: BoundLeaf) -> int:
-    """As rows of files that are kept are found, and as the engine does."""
-    return sum(evaluate(leaf, FileIndex.read(content)) is not SKIP for content in contents)
+    """As rows of files that are kept are found: from the bytes of each to a set of rows for each."""
+    files = np.arange(len(contents))
+    found = select_rows(
+        leaf, StackedIndex.read(BytesColumn.of(contents)), files, np.full(len(contents), UNKNOWN_ROW_COUNT)
+    )
+    return sum(each.result is not SKIP for each in found)
 
 
 def _row_selection(directory: Path) -> Iterator[Workload]:  # noqa: ARG001 - suites are alike

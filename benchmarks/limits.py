@@ -35,6 +35,17 @@ _LIMITS: Final = {
         "what is mapped is shared, but each process has columns of its own over all files of a version, "
         "about 100 bytes for each file; without indexes there is hardly more to map."
     ),
+    "warm plan, bloom filters, embedded: id IN*": (
+        "each filter is asked about 150 keys before it seems to have one, which are reads all over its "
+        "12 KB: the filters of 100,000 files are 1.2 GB, of which most comes from memory once."
+    ),
+    "planner of a warm plan, bitmaps*: score BETWEEN with rows": (
+        "of each of 1,000 files seven bitmaps are decoded, and what is left becomes one of its own."
+    ),
+    "engine, from bytes, range * / from bytes, range *, rows of each file": (
+        "eleven slices of 10,000 rows are combined as they lie, but keys of whole dictionaries are read to "
+        "find two; the engine's compiled loops look up what they need."
+    ),
     "S3, first plan: bloom filters in side files*": (
         "each of 3,000 files is one call, and the service, the proxy and the client of the store share two "
         "cores: 0.5 ms of the service's for each, and as much of the proxy's."

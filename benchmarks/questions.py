@@ -28,6 +28,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
+THOUSAND_IDS: Final = "id IN (1,000)"
+TEN_THOUSAND_IDS: Final = "id IN (10,000)"
+SCORES_WITH_ROWS: Final = "score BETWEEN with rows"
+COMMON_WITH_ROWS: Final = "cat = of every file with rows"
+
+_MOST_WITH_ROWS: Final = 20_000
+"""Files of the largest table of which all rows are asked for."""
+
 _SCORE_SPAN: Final = SCORES // 2_000
 """Of the 20 scores in a file, one file in a hundred has one in a range that wide."""
 
@@ -42,21 +50,22 @@ class Operator(StrEnum):
     EQUAL = "="
     LESS_THAN = "<"
     BETWEEN = "BETWEEN"
+    IN = "IN"
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One column compared with literals: two for BETWEEN, or else one."""
+    """One column compared with literals: two for BETWEEN, any number for IN, or else one."""
 
     column: str
     operator: Operator
     literals: tuple[int | date, ...]
 
     def __str__(self) -> str:
-        literals = " AND ".join(
-            f"DATE '{each}'" if isinstance(each, date) else str(each) for each in self.literals
-        )
-        return f"{self.column} {self.operator} {literals}"
+        written = [f"DATE '{each}'" if isinstance(each, date) else str(each) for each in self.literals]
+        if self.operator is Operator.IN:
+            return f"{self.column} IN ({', '.join(written)})"
+        return f"{self.column} {self.operator} {' AND '.join(written)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +99,22 @@ def questions(layout: Layout, files: int) -> tuple[Question, ...]:
                 Question("every file kept", lambda _: ()),
             )
         case Indexed.KEYS:
-            return (Question("id =", _id, is_compared=True),)
+            return (
+                Question("id =", _id, is_compared=True),
+                Question(THOUSAND_IDS, lambda random: _ids(random, 1_000)),
+                Question(TEN_THOUSAND_IDS, lambda random: _ids(random, 10_000)),
+            )
         case Indexed.VALUES:
             return (
                 Question("cat =", lambda random: _category(random, layout), is_compared=True),
                 Question("score BETWEEN", _scores),
                 Question("cat = with rows", lambda random: _category(random, layout), SelectionForm.BITMAP),
-                Question("score BETWEEN with rows", _scores, SelectionForm.BITMAP),
+                Question(SCORES_WITH_ROWS, _scores, SelectionForm.BITMAP),
+                *(
+                    [Question(COMMON_WITH_ROWS, lambda random: _common(random, layout), SelectionForm.BITMAP)]
+                    if files <= _MOST_WITH_ROWS
+                    else []
+                ),
             )
 
 
@@ -134,6 +152,16 @@ def _category(random: Random, layout: Layout) -> tuple[Comparison, ...]:
     return (
         Comparison(CAT.name, Operator.EQUAL, (FIRST_PRIVATE_CATEGORY + random.randrange(layout.bodies),)),
     )
+
+
+def _ids(random: Random, count: int) -> tuple[Comparison, ...]:
+    """Ids that no file has, such as the keys of a join's small side."""
+    return (Comparison(ID.name, Operator.IN, tuple(random.randrange(IDS) for _ in range(count))),)
+
+
+def _common(random: Random, layout: Layout) -> tuple[Comparison, ...]:
+    """A category of all files."""
+    return (Comparison(CAT.name, Operator.EQUAL, (random.randrange(layout.distinct - 1),)),)
 
 
 def _scores(random: Random) -> tuple[Comparison, ...]:

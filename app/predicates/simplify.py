@@ -9,6 +9,8 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from app.predicates.model import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
@@ -20,7 +22,7 @@ from app.predicates.model import (
     Operator,
 )
 from app.types import sql_key
-from app.types.data_types import FLOATING_ROOTS
+from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -69,6 +71,8 @@ def value_list(one: Operator, several: Operator, field: DataField, values: Itera
 
 
 def _distinct(field: DataField, values: Iterable[Value]) -> tuple[Value, ...]:
+    if field.type.root in INTEGER_BITS:
+        return tuple(np.unique(np.fromiter(values, np.int64)).tolist())
     if field.type.root not in FLOATING_ROOTS:
         return tuple(sorted(set(values)))
     key = sql_key(field.type)

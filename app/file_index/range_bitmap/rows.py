@@ -1,12 +1,14 @@
 """The rows of many files by their range-bitmaps.
 
-Codes of keys are found in all dictionaries side by side, and all bitmaps are measured side by side. Which
-slices a file needs depends on the rows that the slices before have left, so they are decoded file by file.
+Codes of keys are found in all dictionaries side by side. Slices that are stored as bits are combined side by
+side (:mod:`app.file_index.shared.dense_rows`). Others are measured side by side and decoded file by file,
+since which of them a file needs depends on the rows that those before have left.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -18,6 +20,7 @@ from app.file_index.payloads.cursors import Cursors, integers, runs_of
 from app.file_index.range_bitmap.bit_slice_index import ENTRY
 from app.file_index.range_bitmap.dictionaries import read_values
 from app.file_index.shared.bit_slices import MAX_SLICES, rows_in_spans
+from app.file_index.shared.dense_rows import FEWEST_ROWS, MOST_ROWS, DenseBitmaps, select_dense
 from app.file_index.shared.directory import read_integers
 
 if TYPE_CHECKING:
@@ -37,6 +40,8 @@ _CARDINALITY_AT = 9
 _BOUNDS_AT = 13
 _LENGTH_BYTES = 4
 _NO_LENGTH = -2
+_MOST_BITS = MAX_SLICES - 2
+"""A code has fewer, and the end of a span that has none is of so many."""
 _MOST_KEYS = 16
 """Longer lists are looked up file by file."""
 
@@ -70,11 +75,45 @@ def select_rows(
             negated = False
             dictionaries, sound = _dictionaries(stack, files, stack.space.width)
             spans = _spans_between(dictionaries, start, stop)
-    wanted = np.fromiter((bool(each) or negated for each in spans), bool, len(files))
+    spans = [each if is_sound else [] for each, is_sound in zip(spans, sound.tolist(), strict=True)]
+    found = _select_dense(stack, files, spans, negated=negated)
+    left = np.fromiter((each is None for each in found), bool, len(found)) & sound
+    wanted = left & np.fromiter((bool(each) for each in spans), bool, len(spans))
     slices = _Slices(stack, files, np.where(wanted, stack.slices.take(files), 0))
-    found: list[BitMap | None] = []
-    for at, (spans_of_file, is_sound) in enumerate(zip(spans, sound.tolist(), strict=True)):
-        found.append(slices.select(at, spans_of_file, negated=negated) if is_sound else None)
+    for at in np.flatnonzero(left).tolist():
+        found[at] = slices.select(at, spans[at], negated=negated)
+    return found
+
+
+def _select_dense(
+    stack: RangeBitmapStack,
+    files: NDArray[np.int64],
+    spans: Sequence[Sequence[CodeSpan]],
+    *,
+    negated: bool,
+) -> list[BitMap | None]:
+    """The rows of those files that have one span, and slices that can be combined as they are stored."""
+    row_counts = stack.row_counts.take(files)
+    found: list[BitMap | None] = [None] * len(files)
+    is_dense = (row_counts > FEWEST_ROWS) & (row_counts <= MOST_ROWS)
+    at = np.flatnonzero(is_dense & np.fromiter((len(each) == 1 for each in spans), bool, len(spans)))
+    counts = stack.slices.take(files[at])
+    parts = _Parts.of(stack, files[at], counts)
+    bitmaps = DenseBitmaps.read(
+        stack.payloads.data, parts.starts, parts.lengths, parts.limits, parts.row_counts
+    )
+    usable = np.bincount(parts.owners, ~bitmaps.usable, len(at)) == 0
+    low, high = (np.array([spans[place][0][end] for place in at.tolist()], np.int64) for end in (0, 1))
+    # The end of a span may lie above all codes, and so may its start.
+    high = np.minimum(high, np.int64(1) << np.minimum(counts, _MOST_BITS)) - 1
+    usable &= low <= high
+    existing = np.flatnonzero(usable)
+    at, counts, low, high = at[usable], counts[usable], low[usable], high[usable]
+    selected = select_dense(
+        bitmaps, existing, (parts.firsts[usable], counts), (low, high), row_counts[at], negated=negated
+    )
+    for place, rows in zip(at.tolist(), selected, strict=True):
+        found[place] = rows
     return found
 
 
@@ -115,11 +154,52 @@ def _spans_between(dictionaries: OrderedKeys, start: Key | None, stop: Key | Non
     first = np.zeros(len(distinct), np.int64) if start is None else dictionaries.codes(start)[0]
     behind = distinct if stop is None else dictionaries.codes(stop)[0]
     # No row has a code above the last one; a span to the end of all codes spares the walk along its edge.
-    last = np.where(behind < distinct, behind, np.int64(1) << (MAX_SLICES - 2))
+    last = np.where(behind < distinct, behind, np.int64(1) << _MOST_BITS)
     return [
         [(low, high)] if is_open else []
         for low, high, is_open in zip(first.tolist(), last.tolist(), (first < last).tolist(), strict=True)
     ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Parts:
+    """Where the bitmaps of k files lie: first the rows of each that have a value, then all slices.
+
+    Attributes:
+        starts: int64, shape (n,): where each starts; anything may stand there.
+        lengths: int64, shape (n,): its bytes.
+        limits: int64, shape (n,): where the index that it is a part of ends.
+        row_counts: int64, shape (n,): rows of its file.
+        owners: int64, shape (n,): its file.
+        firsts: int64, shape (k,): the first slice of each file.
+    """
+
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    limits: NDArray[np.int64]
+    row_counts: NDArray[np.int64]
+    owners: NDArray[np.int64]
+    firsts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, stack: RangeBitmapStack, files: NDArray[np.int64], slices: NDArray[np.int64]) -> Self:
+        """Reads the tables of slices; of each file as many slices as are asked for, all or none."""
+        existing, payloads, data = stack.existing.take(files), stack.payloads.take(files), stack.payloads.data
+        bodies, ends = existing.starts + existing.lengths, payloads.starts + payloads.lengths
+        of_slice, places = runs_of(existing.starts - slices * ENTRY.size, slices, ENTRY.size)
+        lengths = integers(data, places + ENTRY.size // 2, ">i4")
+        # Slices never overlap: with more bytes than there are, none of the file is read here.
+        too_many = np.bincount(of_slice, np.maximum(lengths, 0), len(files)) > ends - bodies
+        lengths[too_many.take(of_slice)] = _NO_LENGTH
+        owners = np.concatenate([np.arange(len(files)), of_slice])
+        return cls(
+            np.concatenate([existing.starts, bodies.take(of_slice) + integers(data, places, ">i4")]),
+            np.concatenate([existing.lengths, lengths]),
+            ends.take(owners),
+            stack.row_counts.take(files).take(owners),
+            owners,
+            len(files) + np.cumsum(slices) - slices,
+        )
 
 
 class _Slices:
@@ -132,25 +212,13 @@ class _Slices:
     """
 
     def __init__(self, stack: RangeBitmapStack, files: NDArray[np.int64], slices: NDArray[np.int64]) -> None:
-        existing, payloads, data = stack.existing.take(files), stack.payloads.take(files), stack.payloads.data
-        bodies = existing.starts + existing.lengths
-        tables = existing.starts - slices * ENTRY.size
-        owners, places = runs_of(tables, slices, ENTRY.size)
-        row_counts, ends = stack.row_counts.take(files), payloads.starts + payloads.lengths
-        lengths = integers(data, places + ENTRY.size // 2, ">i4")
-        # Slices never overlap: with more bytes than there are, none of the file is read here.
-        too_many = np.bincount(owners, np.maximum(lengths, 0), len(files)) > ends - bodies
-        lengths[too_many.take(owners)] = _NO_LENGTH
+        parts = _Parts.of(stack, files, slices)
         self._bitmaps = StoredBitmaps.measure(
-            data,
-            np.concatenate([existing.starts, bodies.take(owners) + integers(data, places, ">i4")]),
-            np.concatenate([ends, ends.take(owners)]),
-            np.concatenate([existing.lengths, lengths]),
-            np.concatenate([row_counts, row_counts.take(owners)]),
+            stack.payloads.data, parts.starts, parts.limits, parts.lengths, parts.row_counts
         )
         self._counts = slices.tolist()
-        self._firsts = (len(files) + np.cumsum(slices) - slices).tolist()
-        self._row_counts = row_counts.tolist()
+        self._firsts = parts.firsts.tolist()
+        self._row_counts = stack.row_counts.take(files).tolist()
 
     def existing(self, at: int) -> BitMap | None:
         """Rows of a file that have a value."""

@@ -61,7 +61,8 @@ def fit_list(literals: Sequence[Literal], data_type: DataType) -> FittedList | N
     match literals.kind:
         case ListedKind.INTEGER:
             low, high = integer_range(data_type)
-            values = [value for value in values if low <= value <= high]
+            if values and not (low <= min(values) and max(values) <= high):
+                values = [value for value in values if low <= value <= high]
         case ListedKind.TEXT:
             try:
                 values = [text.encode() for text in values]
