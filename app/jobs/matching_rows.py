@@ -20,7 +20,7 @@ from pyroaring import BitMap64
 from app.building.data_files import DataFile
 from app.errors import FilterError, UnsupportedFormatError
 from app.jobs.job_table import Place, local_file
-from app.jobs.tasks import Progress, spark_failed
+from app.jobs.tasks import Lean, Progress, spark_failed
 from app.types.type_json import type_json
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def matching_rows(
         matching = rows.alias(table.ref.table).where(where).select(_FILE, _POSITION)
     except (AnalysisException, ParseException) as error:
         raise FilterError(str(error).partition("\n")[0]) from error
-    packed = matching.mapInArrow(_pack, f"{_FILE} bigint, positions binary")
+    packed = matching.mapInArrow(Lean(_pack), f"{_FILE} bigint, positions binary")
     what = f"delete {table.name}"
     try:
         with Progress(spark.sparkContext, what, 1, advance):
@@ -139,7 +139,7 @@ def _frame(
                 yield from _read_file(place, broadcast.value[at], arrow)
 
     count = len(tasks)
-    frame = spark.range(0, count, 1, min(count, _MOST_TASKS)).mapInArrow(read, schema)
+    frame = spark.range(0, count, 1, min(count, _MOST_TASKS)).mapInArrow(Lean(read), schema)
     columns = [_column(column, was) for column, was in zip(fields, old, strict=True)]
     return frame.select(_FILE, _POSITION, *columns)
 

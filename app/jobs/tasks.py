@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from app.building.columns import ignore_progress
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_MOST_TASKS: Final = 20_000
+_TASKS_OF_CORE: Final = 32
+"""So many that no core waits long for another one, and so few that starting them is no work of its own."""
 _POLL_SECONDS: Final = 0.5
 
 
@@ -41,12 +44,31 @@ class _Guarded(Generic[Item, Result]):
 
     work: Callable[[Item], Result]
 
-    def __call__(self, items: Iterable[Item]) -> Iterator[Result | _Failed]:
-        for item in items:
+    def __call__(self, dealt: Iterable[Sequence[Item]]) -> Iterator[Result | _Failed]:
+        for item in chain.from_iterable(dealt):
             try:
                 yield self.work(item)
             except PaimonIndexError as error:
                 yield _Failed(str(error))
+
+
+@dataclass(frozen=True, slots=True)
+class Lean(Generic[Item, Result]):
+    """A task that spares the next one in its process a part of the work of starting.
+
+    Attributes:
+        work: of the task.
+    """
+
+    work: Callable[[Iterable[Item]], Iterator[Result]]
+
+    def __call__(self, items: Iterable[Item]) -> Iterator[Result]:
+        """What the work gives."""
+        # Comes with the extra jobs, which loading this module does not need.
+        from paimon_index.spark.worker import forget_zip_finders  # noqa: PLC0415
+
+        yield from self.work(items)
+        forget_zip_finders()
 
 
 def run_tasks(
@@ -56,7 +78,7 @@ def run_tasks(
     items: Sequence[Item],
     advance: Advance = ignore_progress,
 ) -> list[Result]:
-    """Does work in tasks, one for each item unless there are very many.
+    """Does work in tasks, one for each item unless there are many.
 
     Args:
         spark: the session.
@@ -74,16 +96,21 @@ def run_tasks(
     if not items:
         return []
     context = spark.sparkContext
-    tasks = min(len(items), _MOST_TASKS)
+    tasks = min(len(items), _TASKS_OF_CORE * max(1, int(context.defaultParallelism)))
+    # Neighbours take about as long, so each goes to another task.
+    dealt = [items[first::tasks] for first in range(tasks)]
     with Progress(context, what, len(items) / tasks, advance):
         try:
-            results: list[Result] = context.parallelize(items, tasks).mapPartitions(_Guarded(work)).collect()
+            results: list[Result] = (
+                context.parallelize(dealt, tasks).mapPartitions(Lean(_Guarded(work))).collect()
+            )
         except Exception as error:
             raise spark_failed(what, error) from error
     for result in results:
         if isinstance(result, _Failed):
             raise JobError(f"{what}: {result.message}")
-    return results
+    places = [place for first in range(tasks) for place in range(first, len(items), tasks)]
+    return [result for _, result in sorted(zip(places, results, strict=True), key=itemgetter(0))]
 
 
 def spark_failed(what: str, error: Exception) -> JobError:

@@ -10,20 +10,22 @@ import json
 import os
 import sys
 import time
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql import SparkSession
 
-from paimon_index.spark import read_table, register
+from paimon_index.spark import pruned, read_table, register
 
 sys.path.append(str(Path(__file__).parent))
 
 from processes import used_below  # type: ignore[import-not-found] # beside this program
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from pyspark.sql import DataFrame
 
@@ -50,7 +52,8 @@ def main() -> None:
             results = {}
             for way, frame in [*ways.items()][:: 1 if run % 2 else -1]:
                 before, started = used_below(asked["root"]), time.perf_counter()
-                (row,) = frame(where).selectExpr(*_ASKED).collect()
+                with frame(where) as rows:
+                    (row,) = rows.selectExpr(*_ASKED).collect()
                 seconds, used = time.perf_counter() - started, used_below(asked["root"]).since(before)
                 results[way] = row.asDict()
                 read = used.python_bytes if way in _IN_PYTHON else used.java_bytes
@@ -89,8 +92,10 @@ def _session(warehouse: str, connector: str | None, scratch: str) -> SparkSessio
     return session
 
 
-def _ways(spark: SparkSession, asked: dict[str, Any]) -> dict[str, Callable[[str | None], DataFrame]]:
-    """How the rows of a condition are read, by name."""
+def _ways(
+    spark: SparkSession, asked: dict[str, Any]
+) -> dict[str, Callable[[str | None], AbstractContextManager[DataFrame]]]:
+    """How the rows of a condition are read, by name; what a way needs lasts for the time of a block."""
     table, url = f"main.db.{asked['table']}", asked["url"]
 
     def narrowed(rows: DataFrame, where: str | None) -> DataFrame:
@@ -98,6 +103,12 @@ def _ways(spark: SparkSession, asked: dict[str, Any]) -> dict[str, Callable[[str
 
     def connector(where: str | None) -> DataFrame:
         return narrowed(spark.table(f"paimon.db.{asked['table']}"), where)
+
+    @contextmanager
+    def tag(where: str | None) -> Iterator[DataFrame]:
+        with pruned(spark, url, table, where or "TRUE", may_write=True, catalog="paimon") as name:
+            rows = spark.sql(f"SELECT * FROM paimon.db.{asked['table']} VERSION AS OF '{name}'")  # noqa: S608
+            yield narrowed(rows, where)
 
     def parquet(where: str | None) -> DataFrame:
         place = f"{asked['warehouse']}/db.db/{asked['table']}"
@@ -113,15 +124,26 @@ def _ways(spark: SparkSession, asked: dict[str, Any]) -> dict[str, Callable[[str
         reading = spark.read.format("paimon_index").options(**options)
         return narrowed((reading if where is None else reading.option("prune", where)).load(table), where)
 
-    ways: dict[str, Callable[[str | None], DataFrame]] = (
-        {} if asked["connector"] is None else {"connector": connector}
-    )
-    return ways | {
+    at_once: dict[str, Callable[[str | None], DataFrame]] = {
+        "connector": connector,
         "parquet": parquet,
         "auto": partial(reader, "auto"),
         "rows": partial(reader, "rows"),
         "data source": source,
     }
+    ways: dict[str, Callable[[str | None], AbstractContextManager[DataFrame]]] = {
+        name: partial(_without_block, way) for name, way in at_once.items()
+    }
+    if asked["connector"] is None:
+        del ways["connector"]
+        return ways
+    return ways | {"pruned": tag}
+
+
+def _without_block(
+    way: Callable[[str | None], DataFrame], where: str | None
+) -> AbstractContextManager[DataFrame]:
+    return nullcontext(way(where))
 
 
 if __name__ == "__main__":

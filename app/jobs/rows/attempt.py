@@ -13,7 +13,7 @@ from app.jobs.rows.assigning import BucketAssignment, assigned_schema, assigners
 from app.jobs.rows.incoming import ORDER
 from app.jobs.rows.preparing import BUCKET, CHANNEL, PARTITION, SLOT, Preparation, prepared_schema
 from app.jobs.rows.writing import RESULTS, BucketState, BucketWriting
-from app.jobs.tasks import Progress, spark_failed
+from app.jobs.tasks import Lean, Progress, spark_failed
 from app.storage import Maintenance
 from app.table.commits import Changes, CommitKind, Expectations
 from app.table.commits.expectations import hash_index_names, highest_sequences
@@ -115,17 +115,19 @@ class Attempt:
         if mode is BucketMode.HASH_DYNAMIC:
             assigners = assigners_for(target, self.parallelism)
             first = Preparation(target, assigners[0].channels, assigners[0].assigners)
-            prepared = rows.mapInArrow(first, prepared_schema(target))
+            prepared = rows.mapInArrow(Lean(first), prepared_schema(target))
             routed = prepared.repartition(len(assigners), SLOT).sortWithinPartitions(CHANNEL, ORDER)
             files = hash_files(self.version.source.paths, self._index_entries())
-            placed = routed.mapInArrow(BucketAssignment(target, assigners, files), assigned_schema(target))
+            assignment = BucketAssignment(target, assigners, files)
+            placed = routed.mapInArrow(Lean(assignment), assigned_schema(target))
         else:
-            placed = rows.mapInArrow(Preparation(target), prepared_schema(target))
+            placed = rows.mapInArrow(Lean(Preparation(target)), prepared_schema(target))
         if mode is not BucketMode.BUCKET_UNAWARE:
             placed = placed.repartition(PARTITION, BUCKET)
         if mode is not BucketMode.BUCKET_UNAWARE or schema.partition_keys:
             placed = placed.sortWithinPartitions(PARTITION, BUCKET, *self._order())
-        return placed.mapInArrow(BucketWriting(target, self.states(), self._total_buckets()), RESULTS)
+        writing = BucketWriting(target, self.states(), self._total_buckets())
+        return placed.mapInArrow(Lean(writing), RESULTS)
 
     def _order(self) -> list[Column]:
         """Of the rows in a bucket."""
