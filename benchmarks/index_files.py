@@ -29,7 +29,7 @@ from benchmarks.index_bodies import keys_of
 from benchmarks.workload import Suite, Target, Unit, Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
 LARGE_FILE_ROWS: Final = 1_000_000
@@ -85,7 +85,7 @@ def _decoding(directory: Path) -> Iterator[Workload]:
         yield Workload(
             rows_name(kind, predicate),
             len(contents),
-            partial(_rows_of_each, contents, leaf),
+            partial(_rows_of_each, BytesColumn.of(contents), leaf),
             unit=Unit.NANOSECONDS_EACH,
         )
 
@@ -124,12 +124,10 @@ def _which_files(contents: BytesColumn, leaf: BoundLeaf) -> int:
     return len(contents) - int(decisions.skip.sum())
 
 
-def _rows_of_each(contents: Sequence[bytes], leaf: BoundLeaf) -> int:
-    """As rows of files that are kept are found: from the bytes of each to a set of rows for each."""
+def _rows_of_each(contents: BytesColumn, leaf: BoundLeaf) -> int:
+    """As rows of files that are kept are found: of indexes that lie together, a set of rows for each."""
     files = np.arange(len(contents))
-    found = select_rows(
-        leaf, StackedIndex.read(BytesColumn.of(contents)), files, np.full(len(contents), UNKNOWN_ROW_COUNT)
-    )
+    found = select_rows(leaf, StackedIndex.read(contents), files, np.full(len(contents), UNKNOWN_ROW_COUNT))
     return sum(each.result is not SKIP for each in found)
 
 
