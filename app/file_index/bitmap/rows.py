@@ -10,9 +10,11 @@ from pyroaring import BitMap
 
 from app.file_index.answers.conditions import NullTest, Points, Span
 from app.file_index.answers.row_index import all_rows
+from app.file_index.answers.row_stack import SelectingRows
 from app.file_index.bitmap.bitmap import VERSION_2
 from app.file_index.bitmap.entries import OFFSET
 from app.file_index.bitmap.records import behind_keys
+from app.file_index.bitmap.stack import BitmapStack
 from app.file_index.bitmap.stored_entries import StoredEntries
 from app.file_index.keys.keys import after
 from app.file_index.payloads.bitmaps import UNKNOWN_LENGTH, StoredBitmaps
@@ -23,11 +25,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from app.file_index.answers.conditions import Condition
-    from app.file_index.bitmap.stack import BitmapStack
 
 _HEAD_BYTES = 10
 """Version, row count, number of distinct values, flag of null rows."""
 _LARGEST = 1 << 63
+
+
+class SelectingBitmapStack(BitmapStack, SelectingRows):
+    """A stack that selects rows."""
+
+    __slots__ = ()
+
+    def rows(self, condition: Condition, files: NDArray[np.int64]) -> list[BitMap | None]:
+        """As :meth:`SelectingRows.rows`."""
+        return select_rows(self, condition, files)
 
 
 def select_rows(stack: BitmapStack, condition: Condition, files: NDArray[np.int64]) -> list[BitMap | None]:

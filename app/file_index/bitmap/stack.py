@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from app.file_index.answers.file_answers import Answer, where
-from app.file_index.answers.row_stack import AnsweringRows, SelectingRows
+from app.file_index.answers.row_stack import AnsweringRows
 from app.file_index.bitmap.bitmap import VERSION_2
-from app.file_index.bitmap.rows import select_rows
 from app.file_index.bitmap.stored_entries import StoredEntries
 from app.file_index.shared.directory import Directory
 
@@ -22,16 +21,14 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
-    from pyroaring import BitMap
 
-    from app.file_index.answers.conditions import Condition
     from app.file_index.answers.file_answers import Answers
     from app.file_index.keys.keys import Key, KeySpace
     from app.types.bytes_column import BytesColumn
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BitmapStack(AnsweringRows, SelectingRows):
+class BitmapStack(AnsweringRows):
     """Values of m files.
 
     Attributes:
@@ -97,7 +94,3 @@ class BitmapStack(AnsweringRows, SelectingRows):
     def rows_between(self, start: Key | None, stop: Key | None) -> Answers:
         """Whether rows have a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
         return where(self.directory.having_between(start, stop), Answer.ROWS)
-
-    def rows(self, condition: Condition, files: NDArray[np.int64]) -> list[BitMap | None]:
-        """As :meth:`SelectingRows.rows`."""
-        return select_rows(self, condition, files)

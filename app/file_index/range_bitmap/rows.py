@@ -15,10 +15,12 @@ import numpy as np
 from app.errors import CorruptIndexError
 from app.file_index.answers.conditions import NullTest, Points, Span
 from app.file_index.answers.row_index import all_rows
+from app.file_index.answers.row_stack import SelectingRows
 from app.file_index.payloads.bitmaps import StoredBitmaps
 from app.file_index.payloads.cursors import Cursors, integers, runs_of
 from app.file_index.range_bitmap.bit_slice_index import ENTRY
 from app.file_index.range_bitmap.dictionaries import read_values
+from app.file_index.range_bitmap.stack import RangeBitmapStack
 from app.file_index.shared.bit_slices import MAX_SLICES, rows_in_spans
 from app.file_index.shared.dense_rows import FEWEST_ROWS, MOST_ROWS, DenseBitmaps, select_dense
 from app.file_index.shared.directory import read_integers
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from app.file_index.answers.conditions import Condition
     from app.file_index.keys.keys import Key
     from app.file_index.range_bitmap.ordered_keys import OrderedKeys
-    from app.file_index.range_bitmap.stack import RangeBitmapStack
     from app.file_index.shared.bit_slices import CodeSpan
 
 _ROW_COUNT_AT = 5
@@ -44,6 +45,16 @@ _MOST_BITS = MAX_SLICES - 2
 """A code has fewer, and the end of a span that has none is of so many."""
 _MOST_KEYS = 16
 """Longer lists are looked up file by file."""
+
+
+class SelectingRangeBitmapStack(RangeBitmapStack, SelectingRows):
+    """A stack that selects rows."""
+
+    __slots__ = ()
+
+    def rows(self, condition: Condition, files: NDArray[np.int64]) -> list[BitMap | None]:
+        """As :meth:`SelectingRows.rows`."""
+        return select_rows(self, condition, files)
 
 
 def select_rows(

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from app.file_index.answers.file_answers import Answer, where
-from app.file_index.answers.row_stack import AnsweringRows, SelectingRows
+from app.file_index.answers.row_stack import AnsweringRows
 from app.file_index.payloads.cursors import Cursors
 from app.file_index.range_bitmap import bit_slice_index, dictionaries, range_bitmap
 from app.file_index.range_bitmap.ordered_keys import Dictionary, OrderedKeys
-from app.file_index.range_bitmap.rows import select_rows
 from app.file_index.shared.bit_slices import MAX_SLICES
 from app.file_index.shared.directory import Directory
 from app.file_index.shared.null_rows import null_rows
@@ -27,15 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-    from pyroaring import BitMap
 
-    from app.file_index.answers.conditions import Condition
     from app.file_index.answers.file_answers import Answers
     from app.file_index.keys.keys import Key, KeySpace
 
 
 @dataclass(frozen=True, eq=False)
-class RangeBitmapStack(AnsweringRows, SelectingRows):
+class RangeBitmapStack(AnsweringRows):
     """Values of m files.
 
     Attributes:
@@ -116,10 +113,6 @@ class RangeBitmapStack(AnsweringRows, SelectingRows):
     def rows_between(self, start: Key | None, stop: Key | None) -> Answers:
         """Whether rows have a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
         return where(self.dictionary.for_searches().having_between(start, stop), Answer.ROWS)
-
-    def rows(self, condition: Condition, files: NDArray[np.int64]) -> list[BitMap | None]:
-        """As :meth:`SelectingRows.rows`."""
-        return select_rows(self, condition, files)
 
     @cached_property
     def _null_rows(self) -> Answers:
