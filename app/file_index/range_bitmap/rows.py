@@ -110,9 +110,7 @@ def _select_dense(
     at = np.flatnonzero(is_dense & np.fromiter((len(each) == 1 for each in spans), bool, len(spans)))
     counts = stack.slices.take(files[at])
     parts = _Parts.of(stack, files[at], counts)
-    bitmaps = DenseBitmaps.read(
-        stack.payloads.data, parts.starts, parts.lengths, parts.limits, parts.row_counts
-    )
+    bitmaps = DenseBitmaps.read(stack.payloads.data, parts.starts, parts.lengths, parts.limits)
     usable = np.bincount(parts.owners, ~bitmaps.usable, len(at)) == 0
     low, high = (np.array([spans[place][0][end] for place in at.tolist()], np.int64) for end in (0, 1))
     # The end of a span may lie above all codes, and so may its start.

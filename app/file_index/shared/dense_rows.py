@@ -36,7 +36,8 @@ _WORD_BITS: Final = 64
 _WORD_BYTES: Final = 8
 _EMPTY = struct.Struct("<II")
 _ONE_CONTAINER = struct.Struct("<IIHHI")
-_FULL = struct.Struct("<IBHHHHH")
+_RUNS = struct.Struct("<IBHHH")
+_RUN_BYTES: Final = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,14 +46,16 @@ class DenseBitmaps:
 
     Attributes:
         data: the buffer.
-        starts: int64, shape (n,): where the container of each starts.
+        starts: int64, shape (n,): where the values, bits or runs of each start.
         cardinalities: int64, shape (n,): values in it.
-        usable: bool, shape (n,): whether it is none, bits, a list, or the one run of all rows.
+        runs: int64, shape (n,): runs in it; 0 where it is stored otherwise.
+        usable: bool, shape (n,): whether there is such a bitmap.
     """
 
     data: NDArray[np.uint8]
     starts: NDArray[np.int64]
     cardinalities: NDArray[np.int64]
+    runs: NDArray[np.int64]
     usable: NDArray[np.bool_]
 
     @classmethod
@@ -62,7 +65,6 @@ class DenseBitmaps:
         starts: NDArray[np.int64],
         lengths: NDArray[np.int64],
         limits: NDArray[np.int64],
-        row_counts: NDArray[np.int64],
     ) -> Self:
         """Looks at the heads.
 
@@ -71,7 +73,6 @@ class DenseBitmaps:
             starts: shape (n,): where each bitmap starts; anything may stand there.
             lengths: shape (n,): its bytes.
             limits: shape (n,): where what holds it ends.
-            row_counts: shape (n,): rows of its file.
         """
         inside = (starts >= 0) & (lengths >= _EMPTY.size) & (starts + lengths <= limits)
         at = np.where(inside, starts, 0)
@@ -84,16 +85,19 @@ class DenseBitmaps:
         counts = np.where(has_one, integers(data, at_one + 10, "<u2") + 1, 0)
         sizes = np.where(counts > MAX_ARRAY_VALUES, BITS_BYTES, 2 * counts)
         has_one &= lengths == _ONE_CONTAINER.size + sizes
-        is_full = inside & (cookies == COOKIE_WITH_RUNS) & (lengths == _FULL.size)
-        for file in np.flatnonzero(is_full).tolist():
-            last = int(row_counts[file]) - 1
-            expected = _FULL.pack(COOKIE_WITH_RUNS, 1, 0, last, 1, 0, last) if 0 <= last < MOST_ROWS else b""
-            is_full[file] = data[at[file] : at[file] + _FULL.size].tobytes() == expected
+        counts[~has_one] = 0
+        with_runs = inside & (cookies == COOKIE_WITH_RUNS) & (lengths >= _RUNS.size)
+        at_runs = np.where(with_runs, at, 0)
+        with_runs &= (integers(data, at_runs + 4, "u1") == 1) & (integers(data, at_runs + 5, "<u2") == 0)
+        runs = np.where(with_runs, integers(data, at_runs + 9, "<u2"), 0)
+        with_runs &= (runs > 0) & (lengths == _RUNS.size + _RUN_BYTES * runs)
+        counts[with_runs] = integers(data, at_runs[with_runs] + 7, "<u2") + 1
         return cls(
             data,
-            np.where(has_one, at + _ONE_CONTAINER.size, 0),
-            np.where(is_full, row_counts, np.where(has_one, counts, 0)),
-            is_empty | has_one | is_full,
+            np.where(with_runs, at + _RUNS.size, at + _ONE_CONTAINER.size),
+            counts,
+            np.where(with_runs, runs, 0),
+            is_empty | has_one | with_runs,
         )
 
     def words(
@@ -110,13 +114,17 @@ class DenseBitmaps:
             and in order.
         """
         width = all_rows.shape[1]
-        counts = np.where(chosen >= 0, self.cardinalities[chosen], 0)
-        starts = np.where(chosen >= 0, self.starts[chosen], 0)
+        is_there = chosen >= 0
+        counts, starts, runs = (
+            np.where(is_there, each[chosen], 0) for each in (self.cardinalities, self.starts, self.runs)
+        )
         bits = np.zeros((len(chosen), width * _WORD_BYTES), np.uint8)
         sound = np.ones(len(chosen), bool)
-        full = np.flatnonzero((counts > 0) & (starts == 0))
-        as_bits = np.flatnonzero((counts > MAX_ARRAY_VALUES) & (starts > 0))
-        listed = np.flatnonzero((counts > 0) & (counts <= MAX_ARRAY_VALUES) & (starts > 0))
+        as_runs = np.flatnonzero(runs)
+        as_bits = np.flatnonzero((counts > MAX_ARRAY_VALUES) & (runs == 0))
+        listed = np.flatnonzero((counts > 0) & (counts <= MAX_ARRAY_VALUES) & (runs == 0))
+        if len(as_runs):
+            bits[as_runs], sound[as_runs] = self._runs(starts[as_runs], runs[as_runs], width)
         stored = BytesColumn(self.data, starts[as_bits], np.full(len(as_bits), width * _WORD_BYTES))
         bits[as_bits] = stored.gather(0, width * _WORD_BYTES)
         if len(listed):
@@ -129,11 +137,39 @@ class DenseBitmaps:
             spread[owners[within], rows[within]] = True
             bits[listed] = np.packbits(spread, axis=1, bitorder="little")
         words = bits.view("<u8").astype(np.uint64, copy=False)
-        words[full] = all_rows[full]
         # A bitmap that counts rows beyond those of the file has too few of them.
         words &= all_rows
         sound &= np.bitwise_count(words).sum(axis=1, dtype=np.int64) == counts
         return words, sound
+
+    def _runs(
+        self, starts: NDArray[np.int64], runs: NDArray[np.int64], width: int
+    ) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+        """The bits of bitmaps that are stored as runs, and which of them have runs in order."""
+        owners, places = runs_of(starts, runs, _RUN_BYTES)
+        begins = integers(self.data, places, "<u2")
+        lengths = integers(self.data, places + 2, "<u2") + 1
+        ends = begins + lengths
+        is_first = np.ones(len(owners), bool)
+        is_first[1:] = owners[1:] != owners[:-1]
+        gaps = begins - np.where(is_first, 0, np.append(0, ends)[:-1])
+        wrong = (gaps < ~is_first) | (ends > width * _WORD_BITS)
+        sound: NDArray[np.bool_] = np.bincount(owners, wrong, len(starts)) == 0
+        if not sound.all():
+            bits = np.zeros((len(starts), width * _WORD_BYTES), np.uint8)
+            if sound.any():
+                bits[sound] = self._runs(starts[sound], runs[sound], width)[0]
+            return bits, sound
+        # Gaps and runs in turn, and at last the gap behind all runs.
+        last = np.cumsum(2 * runs + 1) - 1
+        at = (last - 2 * runs)[owners] + 2 * (np.arange(len(owners)) - (np.cumsum(runs) - runs)[owners])
+        sizes = np.zeros(int(last[-1]) + 1, np.int64)
+        sizes[at], sizes[at + 1] = gaps, lengths
+        sizes[last] = width * _WORD_BITS - ends[np.cumsum(runs) - 1]
+        is_run = np.zeros(len(sizes), bool)
+        is_run[at + 1] = True
+        spread = np.repeat(is_run, sizes).reshape(len(starts), width * _WORD_BITS)
+        return np.packbits(spread, axis=1, bitorder="little"), sound
 
 
 def select_dense(
@@ -185,11 +221,12 @@ def _select(
     for level in reversed(range(int(counts.max(initial=0)))):
         ones, is_sound = bitmaps.words(np.where(level < counts, firsts + level, -1), all_rows)
         sound &= is_sound
-        with_low, out_of_low = _agreeing(with_low, ones, low, level)
+        agreeing = _agreeing(with_low, ones, low, level)
         if not is_one_code:
-            below_low = below_low | out_of_low
-            with_high, out_of_high = _agreeing(with_high, ones, high, level)
-            below_high = below_high | out_of_high
+            below_low = below_low | ((with_low ^ agreeing) & _bit(low, level))
+            before, with_high = with_high, _agreeing(with_high, ones, high, level)
+            below_high = below_high | ((before ^ with_high) & _bit(high, level))
+        with_low = agreeing
     found = with_low if is_one_code else (below_high | with_high) & ~below_low
     return _bitmaps_of(existing & ~found if negated else found, sound)
 
@@ -205,11 +242,15 @@ def _all_rows(row_counts: NDArray[np.int64]) -> NDArray[np.uint64]:
 
 def _agreeing(
     rows: NDArray[np.uint64], ones: NDArray[np.uint64], codes: NDArray[np.int64], level: int
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Those rows whose bit is that of the code; and those that lack the bit where the code has it."""
-    bit = (-(codes >> level & 1)).astype(np.uint64)[:, None]
-    agreeing = rows & (ones ^ ~bit)
-    return agreeing, (rows ^ agreeing) & bit
+) -> NDArray[np.uint64]:
+    """Those rows whose bit is that of the code of their file; the others lack it where the code has it."""
+    return rows & (ones ^ ~_bit(codes, level))
+
+
+def _bit(codes: NDArray[np.int64], level: int) -> NDArray[np.uint64]:
+    """A bit of each code in all places of a word, shape (f, 1)."""
+    bits: NDArray[np.uint64] = (-(codes >> level & 1)).astype(np.uint64)[:, None]
+    return bits
 
 
 def _bitmaps_of(words: NDArray[np.uint64], sound: NDArray[np.bool_]) -> list[BitMap | None]:

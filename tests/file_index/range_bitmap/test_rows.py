@@ -58,6 +58,8 @@ def contents() -> list[bytes]:
             # Most slices are lists, and some rows have no value.
             written(np.minimum(random.geometric(0.3, rows), 12), random.random(rows) < 0.1),
             written(random.integers(0, 2, rows), random.random(rows) < 0.9),
+            # The rows with a value are runs, and so is a slice.
+            written(np.sort(uniform), random.random(rows) < 0.02),
         ]
     return [*files, written(np.full(9_000, 5)), written(np.zeros(9_000, np.int64), np.ones(9_000, bool))]
 
@@ -101,7 +103,7 @@ def test_slices_that_are_bits_are_not_decoded(monkeypatch: pytest.MonkeyPatch) -
 def test_damage_is_found_as_by_each_file() -> None:
     random = np.random.default_rng(11)
     for _ in range(60):
-        chosen = [FILES[number] for number in random.integers(0, 9, 10).tolist()]
+        chosen = [FILES[number] for number in random.integers(0, 12, 10).tolist()]
         damaged = [damage(content, random) for content in chosen]
         leaf = LEAVES[int(random.integers(0, len(LEAVES)))]
 
