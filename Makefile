@@ -8,7 +8,7 @@ TOOLS := .tools
 HELM_VERSION := v4.3.1
 HELM := $(CURDIR)/$(TOOLS)/helm-$(HELM_VERSION)
 
-.PHONY: env test lint openapi check-openapi demo bench bench-spark soak image-check image image-base chart-check clean
+.PHONY: env test lint openapi check-openapi demo bench bench-spark soak fuzz image-check image image-base chart-check clean
 
 env: $(STAMP)
 
@@ -69,6 +69,10 @@ chart-check: env $(HELM)
 $(HELM):
 	GOBIN=$(CURDIR)/$(TOOLS) go install helm.sh/helm/v4/cmd/helm@$(HELM_VERSION)
 	mv $(TOOLS)/helm $@
+
+# Property tests with very many examples; takes hours. TESTS=tests/file_index runs those of one part.
+fuzz: env
+	$(BIN)/python -m pytest -n auto -m "hypothesis and not shared and not engine" --hypothesis-profile=fuzz $(TESTS)
 
 # Callers of every kind over storage that fails now and then; about 5 minutes on two cores. SOAK="tables" instead
 # lets 2,000 tables pass through a server under a memory limit.

@@ -284,7 +284,7 @@ def test_flipped_bits_of_metadata_raise_what_callers_expect(
     written = indexed_queries(table)[0]
     for path in metadata_files(copied)[kind][:2]:
         content = path.read_bytes()
-        for flipped in damages(content, chance, 60):
+        for flipped in damages(content, chance, 30):
             path.write_bytes(flipped)
             with suppress(PaimonIndexError):
                 copied.plan(written)
@@ -299,7 +299,7 @@ def test_checksums_leave_no_flip_in_a_block_unnoticed(copy_table: CopyTable, kin
     for path in metadata_files(copied)[kind]:
         content = path.read_bytes()
         head = content.index(content[-16:]) + 16
-        for flipped in damages(content[head:], chance, 40):
+        for flipped in damages(content[head:], chance, 20):
             path.write_bytes(content[:head] + flipped)
             with suppress(CorruptMetadataError):
                 assert selections(copied.plan()) == intact
