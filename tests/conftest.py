@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from tests.golden_tables import GoldenWarehouse
 
 
-# How long an example takes says more of the machine than of the code. `.ci/run` and `make fuzz` name a profile,
-# which takes the place of the one that is loaded here.
+# How long an example takes says more of the machine than of the code. `.ci/run` and `make fuzz` name a
+# profile, which takes the place of the one that is loaded here.
 settings.register_profile("quick", deadline=None, max_examples=40)
 settings.register_profile("thorough", deadline=None)
 settings.register_profile("fuzz", deadline=None, max_examples=2_000)
