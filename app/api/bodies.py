@@ -7,18 +7,14 @@ Literals, keys and partitions are read by the planner, which knows the types of 
 
 from __future__ import annotations
 
-import binascii
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-import pybase64
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from app.errors import RequestError
 from app.planning.request.requests import (
     AssignRequest,
     DeletionsRequest,
-    EvaluateRequest,
-    IndexFileRef,
     LookupRequest,
     PlanRequest,
     SelectionForm,
@@ -124,7 +120,7 @@ InLists = Annotated[
 ]
 
 
-def _written_lists(lists: Mapping[str, list[Any] | ArrowList] | None) -> dict[str, Any] | None:
+def written_lists(lists: Mapping[str, list[Any] | ArrowList] | None) -> dict[str, Any] | None:
     """The lists as literals of a predicate's JSON."""
     if lists is None:
         return None
@@ -232,7 +228,7 @@ class PlanBody(PagedBody):
         return PlanRequest(
             selector=self.selector(),
             filter=self.filter,
-            in_lists=_written_lists(self.in_lists),
+            in_lists=written_lists(self.in_lists),
             alias=self.alias,
             files=None if self.files is None else tuple(self.files),
             top_n=None if self.top_n is None else self.top_n.to_request(),
@@ -319,81 +315,6 @@ class AssignBody(LookupBody):
     def to_request(self) -> AssignRequest:
         """The planner's form."""
         return AssignRequest(self.to_lookup(), self.assign_id, self.num_assigners, self.num_channels)
-
-
-class IndexFileBody(Body):
-    """An index file: a path inside of the warehouse, or its bytes."""
-
-    path: Name | None = Field(None, description="Relative to the warehouse.")
-    content: str | None = Field(None, description="The file's bytes in base64.")
-    name: str | None = None
-
-    @model_validator(mode="after")
-    def _path_or_content(self) -> Self:
-        if (self.path is None) == (self.content is None):
-            raise ValueError("exactly one of path and content is expected")
-        return self
-
-    def to_request(self) -> IndexFileRef:
-        """The planner's form.
-
-        Raises:
-            RequestError: ``content`` is not base64.
-        """
-        if self.content is None:
-            return IndexFileRef(self.path, None, self.name)
-        try:
-            return IndexFileRef(None, pybase64.b64decode(self.content, validate=True), self.name)
-        except (binascii.Error, ValueError) as error:
-            raise RequestError(f"content is not base64: {error}") from error
-
-
-class ColumnBody(Body):
-    """A column of the data files that index files belong to."""
-
-    name: Name
-    type: str | dict[str, Any] = Field(examples=["DECIMAL(12, 2)"])
-
-
-class EvaluateBody(Body):
-    """What do these index files say about a filter?"""
-
-    columns: list[ColumnBody] = Field(alias="schema")
-    files: Annotated[list[IndexFileBody], Field(fail_fast=True)]
-    row_count: Count | None = None
-    filter: Filter | None = None
-    in_lists: InLists | None = None
-    alias: Alias | None = None
-    top_n: TopNBody | None = None
-    selection: SelectionName = "bitmap"
-    explain: bool = False
-    time_zone: TimeZone | None = None
-
-    def to_request(self) -> EvaluateRequest:
-        """The planner's form.
-
-        Raises:
-            RequestError: a ``content`` is not base64.
-        """
-        return EvaluateRequest(
-            schema=tuple((column.name, column.type) for column in self.columns),
-            files=tuple(file.to_request() for file in self.files),
-            row_count=self.row_count,
-            filter=self.filter,
-            in_lists=_written_lists(self.in_lists),
-            alias=self.alias,
-            top_n=None if self.top_n is None else self.top_n.to_request(),
-            explain=self.explain,
-            time_zone=self.time_zone,
-        )
-
-
-class InspectBody(IndexFileBody):
-    """What is in this index file?"""
-
-    kind: Literal["file_index", "deletion_vectors", "hash"] | None = None
-    offset: Count = Field(0, description="The first vector or hash to list.")
-    limit: Annotated[int, Field(ge=1)] | None = Field(None, description="How many; as page_size elsewhere.")
 
 
 def explain_faults(faults: Sequence[Mapping[str, Any]]) -> str:

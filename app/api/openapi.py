@@ -17,13 +17,12 @@ from app.api.authorisation import ACCESS, Access
 from app.api.bodies import (
     AssignBody,
     DeletionsBody,
-    EvaluateBody,
-    InspectBody,
     LookupBody,
     PlanBody,
     PrunedSnapshotBody,
 )
 from app.api.documents import ProblemDetails
+from app.api.index_file_bodies import EvaluateBody, InspectBody
 from app.api.problems import MEDIA_TYPE, problem_of, problem_of_status
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.api.bodies import EvaluateBody, InspectBody
 from app.api.encoding import encode_evaluation
+from app.api.index_file_bodies import EvaluateBody, InspectBody
 from app.api.selections import SelectionEncoding
 from app.cli.options import (
     AliasOption,
