@@ -34,7 +34,7 @@ from app.types.digest import DIGEST_BYTES, digest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_LAYOUT = 2
+_LAYOUT = 3
 _HEAD = struct.Struct(">Bqqq16s")
 _NO_SNAPSHOT = -1
 
