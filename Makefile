@@ -18,7 +18,7 @@ $(STAMP): pyproject.toml constraints.txt client/pyproject.toml
 	touch $@
 
 test: env
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not shared and not engine and not helm and not long"
+	$(BIN)/python -m pytest -n auto -m "not shared and not engine and not helm and not long"
 
 lint: env
 	$(BIN)/ruff check .

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 from tests import golden_tables, golden_versions
 from tests.growing_tables import GrowingTable
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from xdist.remote import Producer
 
     from tests.golden_tables import GoldenWarehouse
 
@@ -20,6 +24,20 @@ settings.register_profile("quick", deadline=None, max_examples=40)
 settings.register_profile("thorough", deadline=None)
 settings.register_profile("fuzz", deadline=None, max_examples=2_000)
 settings.load_profile("quick")
+
+
+class _SparkInOneWorker(LoadScopeScheduling):  # type: ignore[misc] # xdist is not typed
+    """Any worker takes any test, but tests of Spark go to one, which starts it once."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        room = PurePosixPath(nodeid.partition("::")[0]).parts[:2]
+        return "spark" if room in (("tests", "jobs"), ("tests", "spark")) else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    """Groups of `--dist loadgroup` have no effect with this release of pytest."""
+    return _SparkInOneWorker(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 pytestmark = [
     *(pytest.mark.spark, pytest.mark.shared, pytest.mark.engine, pytest.mark.long),
-    pytest.mark.xdist_group("jobs"),
 ]
 
 ROUNDS = 50

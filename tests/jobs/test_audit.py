@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.jobs.running_jobs import Jobs
 
 # One Spark for all of them, where tests run side by side.
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("jobs")]
+pytestmark = [pytest.mark.spark]
 
 
 def test_an_audit_names_an_index_that_hides_a_row(
@@ -46,6 +46,7 @@ def test_an_audit_names_an_index_that_hides_a_row(
     assert jobs.run("audit", tmp_path, table(name))["problems"] == []
 
 
+@pytest.mark.long
 def test_the_command_tells_by_its_status_what_an_audit_found(
     jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path
 ) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.golden_tables import GoldenWarehouse
     from tests.jobs.running_jobs import Jobs
 
-pytestmark = [pytest.mark.spark, pytest.mark.shared, pytest.mark.engine, pytest.mark.xdist_group("jobs")]
+pytestmark = [pytest.mark.spark, pytest.mark.shared, pytest.mark.engine]
 
 ROUNDS = 50
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tests.golden_tables import GoldenWarehouse
 
-pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.xdist_group("jobs")]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 COLUMNS = {"k": "BIGINT NOT NULL", "s": "STRING"}
 BUCKETS = 40

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.golden_tables import GoldenWarehouse
 
 # Starts a Spark of its own, which is much for a test of every day.
-pytestmark = [pytest.mark.spark, pytest.mark.shared, pytest.mark.xdist_group("jobs")]
+pytestmark = [pytest.mark.spark, pytest.mark.shared]
 
 
 def test_jobs_work_on_an_object_store(golden: GoldenWarehouse) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.jobs.running_jobs import Jobs
 
 # One Spark for all of them, where tests run side by side.
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("jobs")]
+pytestmark = [pytest.mark.spark]
 
 
 @pytest.mark.parametrize("name", ["append_partitioned", "append_dv32", "empty"])

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.jobs.running_jobs import Jobs
 
 # One Spark for all of them, where tests run side by side.
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("jobs")]
+pytestmark = [pytest.mark.spark]
 
 
 def test_what_a_job_refuses_leaves_the_table_as_it_is(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # One Spark for all of them, where tests run side by side.
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("jobs")]
+pytestmark = [pytest.mark.spark]
 
 BIGINT = parse_type("BIGINT")
 INDEXED = {

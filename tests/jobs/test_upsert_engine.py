@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.jobs.running_jobs import Jobs
     from tests.spark.sessions import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.shared, pytest.mark.engine, pytest.mark.xdist_group("jobs")]
+pytestmark = [pytest.mark.spark, pytest.mark.shared, pytest.mark.engine]
 
 
 @pytest.fixture(scope="module")

@@ -38,7 +38,7 @@ def _is_proven(predicate: BoundPredicate) -> bool:
     return not any(isinstance(leaf, Unknown) for leaf in leaves(predicate))
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(char_tests(), texts(), _LENGTHS)
 def test_sql_keeps_what_spark_keeps_and_proves_nothing_else(
     asked: CharTest, stored: str, length: int
@@ -50,7 +50,7 @@ def test_sql_keeps_what_spark_keeps_and_proves_nothing_else(
         assert kept is not True or means
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(char_tests(), texts(), _LENGTHS)
 def test_json_keeps_what_spark_or_the_engine_keeps(asked: CharTest, stored: str, length: int) -> None:
     if asked.function == "NOT_LIKE":
@@ -62,7 +62,7 @@ def test_json_keeps_what_spark_or_the_engine_keeps(asked: CharTest, stored: str,
         assert kept is not True or means
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(char_tests(), texts(), _LENGTHS)
 def test_a_key_of_a_map_keeps_what_any_reader_keeps(asked: CharTest, stored: str, length: int) -> None:
     of_map = DataField(3, "m", parse_type(f"MAP<STRING, CHAR({length})>"))
@@ -77,7 +77,7 @@ def test_a_key_of_a_map_keeps_what_any_reader_keeps(asked: CharTest, stored: str
             assert kept is not True or means
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(char_tests(), texts(), _LENGTHS)
 def test_comparisons_and_lists_of_sql_are_exact(asked: CharTest, stored: str, length: int) -> None:
     if asked.function not in (*SYMBOLS, *LISTS) or max(map(len, asked.literals)) > length:
@@ -85,7 +85,7 @@ def test_comparisons_and_lists_of_sql_are_exact(asked: CharTest, stored: str, le
     assert _keeps(_sql(asked.sql("c"), length), stored) is asked.spark(stored, length)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(char_tests(), texts(), _LENGTHS)
 def test_negations_keep_what_the_test_does_not(asked: CharTest, stored: str, length: int) -> None:
     negated = _sql(f"NOT ({asked.sql('c')})", length)
