@@ -112,23 +112,24 @@ def _proportional_bytes(layout: Layout, files: int, directory: Path, processes: 
             opened.enter_context(ProcessPoolExecutor(1, mp_context=get_context("spawn")))
             for _ in range(processes)
         ]
-        before = [pool.submit(_keep, layout, FIRST, directory).result() for pool in pools]
-        for pool in pools:
-            pool.submit(_keep, layout, files, directory).result()
-        after = [pool.submit(_own_bytes).result() for pool in pools]
-    return sum(after) - max(before) * processes
+        taken = []
+        for size in (FIRST, files):
+            for pool in pools:
+                pool.submit(_keep, layout, size, directory).result()
+            taken.append(sum(pool.submit(_own_bytes).result() for pool in pools))
+    before, after = taken
+    return after - before
 
 
 _kept: Final[list[object]] = []
 
 
-def _keep(layout: Layout, files: int, directory: Path) -> int:
-    """Has this process plan a table, and keep what it has; returns the memory that it has then."""
+def _keep(layout: Layout, files: int, directory: Path) -> None:
+    """Has this process plan a table, and keep what it has."""
     service = _open(directory, layout, files)
     for number in range(2):
         _ask(service, layout, number)
     _kept.append(service)
-    return _own_bytes()
 
 
 def _own_bytes() -> int:
@@ -144,7 +145,8 @@ def _first_plan(layout: Layout, files: int, directory: Path) -> Measured:
     """The first plan of a table; what is imported and set up once in a process is no part of it."""
     _plan(layout, FIRST, directory, files)
     with closing(_open(directory, layout, files)) as service:
-        return measured(partial(_ask, service, layout, os.getpid()), files)
+        # Mapped files need next to no memory of the process's own.
+        return measured(partial(_ask, service, layout, os.getpid()), FIRST)
 
 
 def _plan(layout: Layout, files: int, directory: Path, literal: int) -> None:
