@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import threading
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from moto.server import ThreadedMotoServer
 from s3fs import S3FileSystem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 
 @contextmanager
@@ -20,6 +21,7 @@ def serve(bucket: str, keys: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
     """
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
+    _put_in_turn(server)
     _, port = server.get_host_and_port()
     options = {"endpoint_url": f"http://127.0.0.1:{port}", "key": "key", "secret": "secret"}
     files = S3FileSystem(**options)
@@ -28,3 +30,16 @@ def serve(bucket: str, keys: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
         files.pipe_file(f"{bucket}/{key}", content)
     yield options
     server.stop()
+
+
+def _put_in_turn(server: ThreadedMotoServer) -> None:
+    """Has a conditional put see what the one before it has put, as with S3: moto looks, and then puts."""
+    listener = server._server  # noqa: SLF001 - there is no other way to what answers
+    answer, turn = listener.app, threading.Lock()
+
+    def answer_in_turn(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        with turn if environ["REQUEST_METHOD"] == "PUT" else nullcontext():
+            found: Iterable[bytes] = answer(environ, start_response)
+            return found
+
+    listener.app = answer_in_turn
