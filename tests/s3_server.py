@@ -34,7 +34,7 @@ def serve(bucket: str, keys: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
 
 def _put_in_turn(server: ThreadedMotoServer) -> None:
     """Has a conditional put see what the one before it has put, as with S3: moto looks, and then puts."""
-    listener = server._server  # noqa: SLF001 - there is no other way to what answers
+    listener: Any = server._server  # noqa: SLF001 - there is no other way to what answers
     answer, turn = listener.app, threading.Lock()
 
     def answer_in_turn(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
