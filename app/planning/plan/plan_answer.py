@@ -133,25 +133,17 @@ def _skipped(version: Version, state: PlanState) -> Mapping[tuple[SkipStep, str 
     """How many files were left out by each step and kind of index."""
     counts = np.bincount(state.skips[_considered(state)], minlength=len(SKIPS) + 1).tolist()
     by_skip = dict(zip(SKIPS, counts[1:], strict=True))
-    # Files of other partitions may be counted twice here, added where their removal was not looked at.
-    others = sum(counts) - by_skip[SkipStep.PARTITION, None]
-    by_skip[SkipStep.PARTITION, None] = _files_total(version, state) - others
+    if version.needed is not None:
+        # Of other partitions lists count files that were not read, and removals of files that were. Files of
+        # partitions that the filter allows are all known, whatever lists count.
+        listed = version.needed.files - len(version.hidden_files() or ())
+        others = sum(counts) - by_skip[SkipStep.PARTITION, None]
+        by_skip[SkipStep.PARTITION, None] = max(0, listed - others)
     return {skip: count for skip, count in by_skip.items() if count}
 
 
-def _files_total(version: Version, state: PlanState) -> int:
-    """How many files there are to decide about, those of manifests that were not read included."""
-    if version.needed is None:
-        return len(state.considered)
-    # Files of partitions that the filter allows are all known, whatever lists count.
-    allowed = len(state.considered) - int(
-        np.count_nonzero(state.is_skipped_by(state.considered, SkipStep.PARTITION))
-    )
-    return max(version.needed.files - len(version.hidden_files() or ()), allowed)
-
-
 def _rows_total(version: Version, state: PlanState) -> int:
-    """How many rows these have."""
+    """How many rows there are to decide about, those of manifests that were not read included."""
     if version.needed is None:
         return int(state.files.columns.row_counts[_considered(state)].sum())
     hidden = version.hidden_files()
@@ -164,7 +156,8 @@ def _summary(
     kept: NDArray[np.int64],
     skipped: Mapping[tuple[SkipStep, str | None], int],
 ) -> PlanSummary:
-    columns, count, considered = state.files.columns, _files_total(version, state), _considered(state)
+    columns, considered = state.files.columns, _considered(state)
+    count = len(kept) + sum(skipped.values())
     read, needed = len(version.manifest_files()), version.needed
     manifests = read if needed is None else len(needed.are_needed)
     skipped_by: dict[SkipStep, int] = {}
