@@ -120,6 +120,11 @@ class ArrayFile:
                 raise DamagedArraysError(str(error)) from error
         return cls(mapped, start, header, path, (status.st_ino, status.st_dev), verified), status
 
+    def length(self, block: str, array: str) -> int:
+        """How many items an array has; its block is not looked at."""
+        length: int = _contents(self._blocks[block][3])["arrays"][array][1]
+        return length
+
     def block(self, name: str) -> Block:
         """A block of the file.
 

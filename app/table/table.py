@@ -24,6 +24,7 @@ from app.table.resolution import Versions, Wanted, read_schema
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from app.storage.kept_arrays import KeptArrays
     from app.table.listings import Part
     from app.table.manifests.index_manifest import IndexEntry
     from app.table.manifests.manifest_list import ManifestFile
@@ -275,6 +276,15 @@ class Table:
             make: makes it.
         """
         return made_once(self._files.place(file, what), make)
+
+    def place(self, resolved: ResolvedSnapshot, what: str) -> KeptArrays | None:
+        """Where the disk keeps what was made of versions of the table, one for all; None without a disk.
+
+        Args:
+            resolved: a version; those of another branch have another place.
+            what: tells it from all else that is made of versions.
+        """
+        return self._storage.arrays_of(resolved.directory, None, what)
 
     def index_entries(self, resolved: ResolvedSnapshot) -> tuple[IndexEntry, ...]:
         """The hash indexes, deletion vector files and other index files of a version.

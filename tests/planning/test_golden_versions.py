@@ -9,6 +9,8 @@ import pytest
 
 from app.errors import UnsupportedFormatError
 from app.planning.request.requests import DeletionsRequest, LookupRequest, PlanRequest, SnapshotSelector
+from app.planning.version import contents, kept_live_files
+from app.storage import DiskTier
 from tests.golden_versions import version_tables
 from tests.planning.copied_tables import golden_ref, open_service
 
@@ -48,6 +50,21 @@ def test_every_version_has_the_files_that_the_engine_plans(table: VersionTable, 
     for version in table.expected["versions"]:
         plan = plan_of(service_of(table), table, SnapshotSelector(**version["at"]))
         assert sorted(file.file_name for file in plan.files) == version["files"], version["at"]
+
+
+@pytest.mark.parametrize("table", READABLE, ids=str)
+def test_processes_that_follow_one_another_have_the_files_of_each_version(
+    table: VersionTable, golden_versions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever version the one before has kept on the disk."""
+    monkeypatch.setattr(contents, "LEAST_FILES", 0)
+    monkeypatch.setattr(kept_live_files, "LEAST_FILES", 0)
+    versions = table.expected["versions"]
+    for version in [*versions, *reversed(versions)]:
+        service = open_service(golden_versions / table.version, disk=DiskTier(tmp_path, 1 << 30))
+        plan = plan_of(service, table, SnapshotSelector(**version["at"]))
+        assert sorted(file.file_name for file in plan.files) == version["files"], version["at"]
+        service.close()
 
 
 @pytest.mark.parametrize("table", READABLE, ids=str)

@@ -165,7 +165,7 @@ class SideIndexes:
     def _heads(self, first: int, rows: NDArray[np.int64], ahead: Ahead) -> HeadSegment:
         """The heads of the segment that begins with row ``first``, those of ``rows`` among them."""
         key = (*self.key, "heads", first)
-        count = min(FILES_OF_HEADS, len(self.manifest.kinds) - first)
+        count = min(FILES_OF_HEADS, len(self.manifest) - first)
         segment = self._kept_heads(first) or HeadSegment.none(count)
         missing = rows[:0] if segment.is_complete else rows[~segment.has(rows - first)]
         if len(missing):

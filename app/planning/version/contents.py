@@ -10,6 +10,7 @@ import numpy as np
 
 from app.options.table_options import MergeEngine
 from app.planning.version.files import FileColumns, Files
+from app.planning.version.kept_live_files import FORM, LEAST_FILES, keep_live_files, open_live_files
 from app.planning.version.live_files import LiveFiles
 from app.planning.version.vector_places import VectorPlaces
 from app.table.manifests.live_files import live_rows
@@ -158,10 +159,16 @@ class ContentsCache:
         def read() -> VersionContents:
             keys = table.manifest_files(resolved)
             newest = ("files", self.warehouse, resolved.directory)
+            is_large = sum(map(len, manifests)) >= LEAST_FILES
+            place = table.place(resolved, FORM) if is_large else None
             known: LiveFiles | None = self.cache.get(newest)
+            if known is None and place is not None:
+                known = open_live_files(place)
             if needed is None:
                 # Mostly the version before is known, and this one has some files more.
                 known = LiveFiles.of(keys, manifests, known)
+                if place is not None:
+                    known = keep_live_files(place, known)
                 self.cache.put(newest, known)
                 columns = known.columns
             elif known is not None and not known.removing and known.is_of(keys):

@@ -61,7 +61,7 @@ class FileBounds:
         all_files = version.files()
         for number, _, rows in all_files.by_manifest(files):
             manifest = all_files.manifests[number]
-            every_row = np.arange(len(manifest.kinds))
+            every_row = np.arange(len(manifest))
             key = (read.__name__, column.id, version.schema.digest)
             make = partial(read, manifest, every_row, column, version.file_schema)
             if len(every_row) >= _WORTH_KEEPING:

@@ -34,7 +34,8 @@ class FileColumns:
     """Columns of shape (n,), in the order of the manifests.
 
     Attributes:
-        rows: int64, for each manifest the entries in it that are files of the version, ascending.
+        rows: int64, for each manifest the entries in it that are files of the version, ascending; None where
+            all of them are.
         starts: int64, shape (manifests + 1,): number of each manifest's first file.
         partitions: the distinct partition rows.
         partition_codes: int32, position in ``partitions``.
@@ -48,7 +49,7 @@ class FileColumns:
         growing: where those of shape (n,) lie, if others can follow them there.
     """
 
-    rows: tuple[NDArray[np.int64], ...]
+    rows: tuple[NDArray[np.int64] | None, ...]
     starts: NDArray[np.int64]
     partitions: tuple[bytes, ...]
     partition_codes: NDArray[np.int32]
@@ -64,7 +65,7 @@ class FileColumns:
     @classmethod
     def of(cls, manifests: Sequence[Manifest], rows: Sequence[NDArray[np.int64]]) -> Self:
         """The columns of some rows of each manifest."""
-        whole = [len(chosen) == len(each.kinds) for each, chosen in zip(manifests, rows, strict=True)]
+        whole = [len(chosen) == len(each) for each, chosen in zip(manifests, rows, strict=True)]
 
         def joined(dtype: type[Integer], column: Callable[[Manifest], NDArray[Integer]]) -> NDArray[Integer]:
             pieces = [
@@ -82,8 +83,8 @@ class FileColumns:
         codes = joined(np.int32, lambda each: each.partition_codes)
         codes = codes + np.repeat(firsts, [len(chosen) for chosen in rows])
         return cls(
-            rows=tuple(rows),
-            starts=_starts(rows),
+            rows=tuple(None if every else chosen for chosen, every in zip(rows, whole, strict=True)),
+            starts=_starts(list(map(len, rows))),
             partitions=tuple(partitions),
             partition_codes=np.array(numbers, np.int32)[codes],
             buckets=joined(np.int32, lambda each: each.buckets),
@@ -135,16 +136,19 @@ class FileColumns:
         arrays["partition_codes"] = (np.cumsum(used, dtype=np.int32) - np.int32(1))[arrays["partition_codes"]]
         rows = tuple(map(self.rows.__getitem__, manifests.tolist()))
         partitions = tuple(compress(self.partitions, used))
-        return replace(self, rows=rows, starts=_starts(rows), partitions=partitions, growing=None, **arrays)
+        starts = _starts(np.diff(self.starts)[manifests])
+        return replace(self, rows=rows, starts=starts, partitions=partitions, growing=None, **arrays)
 
     def select(self, chosen: NDArray[np.bool_]) -> Self:
         """The columns of some of the files."""
         arrays = {name: array[chosen] for name, array in self.arrays.items()}
+        of_manifests = np.split(chosen, self.starts[1:-1]) if self.rows else []
         rows = tuple(
-            of_manifest[some]
-            for of_manifest, some in zip(self.rows, np.split(chosen, self.starts[1:-1]), strict=True)
+            before if some.all() else np.flatnonzero(some) if before is None else before[some]
+            for before, some in zip(self.rows, of_manifests, strict=True)
         )
-        return replace(self, rows=rows, starts=_starts(rows), growing=None, **arrays)
+        starts = _starts([np.count_nonzero(some) for some in of_manifests])
+        return replace(self, rows=rows, starts=starts, growing=None, **arrays)
 
     def __len__(self) -> int:
         return len(self.row_counts)
@@ -162,14 +166,15 @@ class FileColumns:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory."""
-        arrays = (self.starts, *self.arrays.values())
-        rows = np.dtype(np.int64).itemsize * len(self)
-        return sum(int(array.nbytes) for array in arrays) + rows + sum(map(len, self.partitions))
+        """Bytes of memory that is not mapped."""
+        arrays = (self.starts, *self.arrays.values(), *(rows for rows in self.rows if rows is not None))
+        # Nobody can write to what is mapped.
+        own = sum(int(array.nbytes) for array in arrays if array.flags.writeable)
+        return own + sum(map(len, self.partitions))
 
 
-def _starts(rows: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    return np.cumsum([0, *map(len, rows)], dtype=np.int64)
+def _starts(counts: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -197,14 +202,13 @@ class Files:
             if start < stop:
                 rows = self.columns.rows[number]
                 places = files[start:stop] - self.columns.starts[number]
-                # Where every entry of a manifest is a file, rows count up from 0 themselves.
-                is_whole = len(rows) == len(self.manifests[number].kinds)
-                yield number, slice(start, stop), places if is_whole else rows[places]
+                yield number, slice(start, stop), places if rows is None else rows[places]
 
     def place(self, file: int) -> tuple[int, int]:
         """The number of a file's manifest, and its row there."""
         number = int(np.searchsorted(self.columns.starts, file, side="right")) - 1
-        return number, int(self.columns.rows[number][file - self.columns.starts[number]])
+        rows, place = self.columns.rows[number], file - int(self.columns.starts[number])
+        return number, place if rows is None else int(rows[place])
 
     def entry(self, file: int) -> ManifestEntry:
         """A file in the form of an object."""

@@ -14,9 +14,10 @@ from app.planning.version.files import FileColumns
 from app.table.manifests.live_files import live_rows, removes_files
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Sequence
 
     from app.table.manifests.manifest import Manifest
+    from app.table.manifests.manifest_list import ManifestFile
 
 _BYTES_OF_KEY: Final = 300
 
@@ -29,15 +30,17 @@ class LiveFiles:
         keys: what tells each manifest from all others.
         columns: the files.
         removing: numbers of the manifests that remove files.
+        kept: so many files, the first ones, lie on the disk (:mod:`app.planning.version.kept_live_files`).
     """
 
-    keys: Sequence[Hashable]
+    keys: Sequence[ManifestFile]
     columns: FileColumns
     removing: Sequence[int]
+    kept: int = 0
 
     @classmethod
     def of(
-        cls, keys: Sequence[Hashable], manifests: Sequence[Manifest], other: LiveFiles | None = None
+        cls, keys: Sequence[ManifestFile], manifests: Sequence[Manifest], other: LiveFiles | None = None
     ) -> Self:
         """The files of a version.
 
@@ -51,12 +54,15 @@ class LiveFiles:
         if other is None or removing or any(at >= same for at in other.removing):
             removing = [at for at, each in enumerate(manifests) if removes_files(each)]
             return cls(keys, FileColumns.of(manifests, live_rows(manifests)), removing)
-        added = manifests[same:]
+        before, added = other.columns.first(same), manifests[same:]
+        kept = min(other.kept, len(before))
+        if not added:
+            return cls(keys, before, other.removing, kept)
         # What is added may have been removed before.
         rows = live_rows([*(manifests[at] for at in other.removing), *added])[len(other.removing) :]
-        return cls(keys, other.columns.first(same).followed_by(FileColumns.of(added, rows)), other.removing)
+        return cls(keys, before.followed_by(FileColumns.of(added, rows)), other.removing, kept)
 
-    def is_of(self, keys: Sequence[Hashable]) -> bool:
+    def is_of(self, keys: Sequence[ManifestFile]) -> bool:
         """Whether these are the files of the version whose manifests have these keys."""
         return len(keys) == len(self.keys) == _common(keys, self.keys)
 
@@ -66,7 +72,7 @@ class LiveFiles:
         return self.columns.nbytes + _BYTES_OF_KEY * len(self.keys)
 
 
-def _common(keys: Sequence[Hashable], others: Sequence[Hashable]) -> int:
+def _common(keys: Sequence[ManifestFile], others: Sequence[ManifestFile]) -> int:
     """How many keys both begin with."""
     # Mostly these are all of the others, which is told fastest of all of them together.
     if [*keys[: len(others)]] == [*others]:

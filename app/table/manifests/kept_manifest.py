@@ -76,8 +76,10 @@ class _KeptManifest(Manifest):
         own = {"_file": file, "_place": place, "_read": read, "decoded_bytes": 0, "derived": Derived()}
         for name, value in own.items():
             object.__setattr__(made, name, value)
-        made.__getattr__(_OF_EVERY_PLAN[0])
         return made
+
+    def __len__(self) -> int:
+        return self._file.length(_TOGETHER, ".kinds")
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a column of any kind
         """A column that nobody has asked for before."""

@@ -176,6 +176,9 @@ class Manifest:
             derived=Derived(),
         )
 
+    def __len__(self) -> int:
+        return len(self.kinds)
+
     @property
     def nbytes(self) -> int:
         """Bytes of memory that the columns and what was computed of them keep alive, at most."""
@@ -191,7 +194,7 @@ class Manifest:
         owners = np.searchsorted(self.extra_file_starts, found, side="right") - 1
         for row in owners[1:][owners[1:] == owners[:-1]][:1]:
             raise CorruptMetadataError(f"{self.file_name(row)} has more than one index file")
-        starts, lengths = np.zeros(len(self.kinds), np.int64), np.full(len(self.kinds), NULL_LENGTH, np.int64)
+        starts, lengths = np.zeros(len(self), np.int64), np.full(len(self), NULL_LENGTH, np.int64)
         starts[owners], lengths[owners] = self.extra_files.starts[found], self.extra_files.lengths[found]
         return BytesColumn(self.extra_files.data, starts, lengths)
 

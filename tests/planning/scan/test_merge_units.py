@@ -73,7 +73,7 @@ def columns_of(table: Sequence[Sequence[SimulatedFile]]) -> FileColumns:
     files = [(file, bucket) for bucket, members in enumerate(table) for file in members]
     nothing = np.zeros(len(files), np.int64)
     return FileColumns(
-        rows=(np.arange(len(files)),),
+        rows=(None,),
         starts=np.array([0, len(files)]),
         partitions=(b"",),
         partition_codes=nothing.astype(np.int32),

@@ -148,8 +148,9 @@ def test_names_find_all_their_files(version: tuple[list[Placed], Files], names: 
 
 
 def test_columns_weigh_at_least_what_their_arrays_do() -> None:
-    manifests = [manifest([entry(partition=PARTITIONS[0]), entry(partition=PARTITIONS[1])])]
-    one, two = (FileColumns.of(manifests, [np.arange(count)]) for count in (1, 2))
+    manifests = [manifest([entry(partition=PARTITIONS[at % 2]) for at in range(3)])]
+    one, two, whole = (FileColumns.of(manifests, [np.arange(count)]) for count in (1, 2, 3))
 
     assert one.nbytes > sum(map(len, PARTITIONS[:2]))
     assert two.nbytes - one.nbytes == 8 * 5 + 4 * 4
+    assert whole.nbytes == two.nbytes - 8 * 2 + 8 * 4 + 4 * 4

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 from hypothesis import given, settings
@@ -14,11 +14,6 @@ from app.table.manifests.manifest_entry import FileKind
 from app.types import parse_type
 from app.types.binary_row.row import serialize_row
 from tests.table.entries import entry, manifest
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
-
-    from app.table.manifests.manifest import Manifest
 
 ENTRIES = st.builds(
     entry,
@@ -36,7 +31,7 @@ def columns(files: LiveFiles) -> dict[str, Any]:
     for each in fields(files.columns):
         value = getattr(files.columns, each.name)
         found[each.name] = value.tolist() if isinstance(value, np.ndarray) else value
-    found["rows"] = [rows.tolist() for rows in files.columns.rows]
+    found["rows"] = [None if rows is None else rows.tolist() for rows in files.columns.rows]
     # Partitions may be numbered otherwise, and arrays lie elsewhere.
     del found["growing"]
     codes, partitions = files.columns.partition_codes, found.pop("partitions")
@@ -47,10 +42,10 @@ def columns(files: LiveFiles) -> dict[str, Any]:
 @given(st.lists(st.lists(ENTRIES, max_size=4), max_size=6), st.data())
 def test_files_do_not_depend_on_the_version_before(entries: list[list[object]], data: st.DataObject) -> None:
     manifests = [manifest(each) for each in entries]  # type: ignore[arg-type] # built above
-    keys = list(range(len(manifests)))
+    keys = [("manifest", number) for number in range(len(manifests))]
     some = data.draw(st.lists(st.sampled_from(keys), unique=True) if keys else st.just([]))
     other_keys = data.draw(st.sampled_from([some, keys[: len(some)], keys[: len(some)] + some]))
-    other = LiveFiles.of(other_keys, [manifests[key] for key in other_keys])
+    other = LiveFiles.of(other_keys, [manifests[number] for _, number in other_keys])
 
     found, expected = LiveFiles.of(keys, manifests, other), LiveFiles.of(keys, manifests)
 
@@ -59,10 +54,11 @@ def test_files_do_not_depend_on_the_version_before(entries: list[list[object]], 
 
 
 def test_only_what_was_added_is_looked_at() -> None:
-    first, second = manifest([entry(file_name="a")]), manifest([entry(file_name="b")])
-    before = LiveFiles.of(["first"], [first])
+    first, second = manifest([entry(file_name="a"), entry(file_name="b")]), manifest([entry(file_name="c")])
+    before = LiveFiles.of([("first", 1)], [first])
+    before = replace(before, columns=before.columns.select(np.array([False, True])))
 
-    after = LiveFiles.of(["first", "second"], [first, second], before)
+    after = LiveFiles.of([("first", 1), ("second", 1)], [first, second], before)
 
     assert after.columns.rows[0] is before.columns.rows[0]
     assert len(after.columns) == 2
@@ -82,24 +78,20 @@ def test_versions_that_grow_from_one_another_keep_what_they_had(
     for before, added, dropped in commits:
         other = versions[before % len(versions)]
         kept = other.keys[: max(0, len(other.keys) - dropped)]
-        keys = [*kept, (len(versions), added % len(manifests))]
-        versions.append(LiveFiles.of(keys, [_manifest_of(manifests, key) for key in keys], other))
+        keys = [*kept, (f"manifest of {len(versions)}", added % len(manifests))]
+        versions.append(LiveFiles.of(keys, [manifests[number] for _, number in keys], other))
 
     for version in versions:
-        expected = LiveFiles.of(version.keys, [_manifest_of(manifests, key) for key in version.keys])
+        expected = LiveFiles.of(version.keys, [manifests[number] for _, number in version.keys])
         assert columns(version) == columns(expected)
-
-
-def _manifest_of(manifests: list[Manifest], key: Hashable) -> Manifest:
-    _, number = cast("tuple[int, int]", key)
-    return manifests[number]
 
 
 def test_versions_that_follow_one_another_share_their_memory() -> None:
     manifests = [manifest([entry(file_name=f"{number}-{at}") for at in range(9)]) for number in range(5)]
     versions: list[LiveFiles | None] = [None]
     for count in range(1, 6):
-        versions.append(LiveFiles.of(range(count), manifests[:count], versions[-1]))
+        keys = [("manifest", number) for number in range(count)]
+        versions.append(LiveFiles.of(keys, manifests[:count], versions[-1]))
 
     _, _, _, third, fourth, fifth = versions
     assert third is not None

@@ -78,8 +78,9 @@ def test_a_version_has_the_files_that_batch_reads_see(
     visible = [is_visible(file, kept) for file in listed]
     assert len(contents.columns) == sum(visible)
     assert (0 if contents.hidden is None else len(contents.hidden)) == len(listed) - sum(visible)
-    assert [rows.tolist() for rows in contents.columns.rows] == [
-        [row for row, file in enumerate(entries) if is_visible(file, kept)] for entries in manifests
+    rows_of = [[row for row, file in enumerate(entries) if is_visible(file, kept)] for entries in manifests]
+    assert [None if rows is None else rows.tolist() for rows in contents.columns.rows] == [
+        None if len(rows) == len(entries) else rows for rows, entries in zip(rows_of, manifests, strict=True)
     ]
 
 
