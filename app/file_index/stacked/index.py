@@ -14,6 +14,7 @@ from app.file_index.index_kinds import KINDS
 from app.file_index.keys.keys import key_space
 from app.file_index.stacked.heads import Extents, Heads
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
+from app.types.mapped_arrays import own_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,7 +89,7 @@ class StackedIndex:
     def nbytes(self) -> int:
         """About how much memory this takes at most once everything is open, shared buffers included."""
         columns = [self.heads.buffers, *({} if self.fetched is None else self.fetched).values()]
-        shared = {id(column.data): column.data.nbytes for column in columns}
+        shared = {id(column.data): own_bytes(column.data) for column in columns}
         return self.own_nbytes + sum(shared.values())
 
     @cached_property

@@ -10,6 +10,7 @@ loaded.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,6 +21,7 @@ from app.file_index.stacked.index import StackedIndex
 from app.planning.request.budget import UNBOUNDED
 from app.planning.side_files.fetch import FRONT_BYTES, fetch_ahead
 from app.planning.side_files.indexes import SideIndexes
+from app.planning.side_files.kept_segments import KeptSegments
 from app.planning.side_files.segments import Passing
 from app.planning.version.file_bounds import FileBounds
 from app.storage import check_deadline
@@ -284,8 +286,11 @@ class FileIndexes:
     def _side(self, number: int) -> SideIndexes:
         if number not in self._beside:
             version = self.version
-            key = (version.source.warehouse.name, version.table.directory, *version.manifest_files()[number])
-            self._beside[number] = SideIndexes(version.source, version.files().manifests[number], key)
+            file, table = version.manifest_files()[number], version.table
+            key = (version.source.warehouse.name, table.directory, *file)
+            kept = KeptSegments(partial(table.place_of, file))
+            manifest = version.files().manifests[number]
+            self._beside[number] = SideIndexes(version.source, manifest, key, kept)
         return self._beside[number]
 
 

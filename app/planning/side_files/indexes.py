@@ -27,8 +27,6 @@ from app.planning.side_files.fetch import (
 )
 from app.planning.side_files.segments import (
     FILES_OF_HEADS,
-    BodySegment,
-    HeadSegment,
     Passing,
     body_bytes,
     files_of_bodies,
@@ -45,6 +43,8 @@ if TYPE_CHECKING:
     from app.file_index.index_choice import WantedIndexes
     from app.file_index.stacked.index import StackedIndex
     from app.planning.side_files.fetch import Ahead, Fronts
+    from app.planning.side_files.kept_segments import KeptSegments
+    from app.planning.side_files.segments import BodySegment, HeadSegment
     from app.planning.version.index_source import IndexSource
     from app.storage import ByteCache
     from app.table.manifests.manifest import Manifest
@@ -64,6 +64,7 @@ class SideIndexes:
         source: loads the version's files.
         manifest: the manifest.
         key: what tells it from all others.
+        kept: what of them is kept on the disk.
         failures: why files could not be read so far, by row.
         held: bytes of memory that what was asked so far takes, by its key in the cache.
     """
@@ -71,6 +72,7 @@ class SideIndexes:
     source: IndexSource
     manifest: Manifest
     key: tuple[Hashable, ...]
+    kept: KeptSegments
     failures: dict[int, PaimonIndexError] = field(default_factory=dict)
     held: dict[Hashable, int] = field(default_factory=dict)
     _directories: dict[tuple[int, int], str] = field(default_factory=dict)
@@ -110,8 +112,8 @@ class SideIndexes:
         found = [rows[:0]]
         for segment, start, stop in _runs(rows, FILES_OF_HEADS):
             first = segment * FILES_OF_HEADS
-            kept, some = self._kept_heads(first), rows[start:stop]
-            found.append(some if kept is None else some[~kept.has(some - first)])
+            cached, some = self._cached_heads(first), rows[start:stop]
+            found.append(some if cached is None else some[~cached.has(some - first)])
         return np.concatenate(found)
 
     def stacks(
@@ -159,19 +161,21 @@ class SideIndexes:
                     some, inside = some[fetched], inside[fetched]
                 yield some, body.index, inside
 
-    def _kept_heads(self, first: int) -> HeadSegment | None:
+    def _cached_heads(self, first: int) -> HeadSegment | None:
         return self.source.caches.file_indexes.get((*self.key, "heads", first))
 
     def _heads(self, first: int, rows: NDArray[np.int64], ahead: Ahead) -> HeadSegment:
         """The heads of the segment that begins with row ``first``, those of ``rows`` among them."""
         key = (*self.key, "heads", first)
         count = min(FILES_OF_HEADS, len(self.manifest) - first)
-        segment = self._kept_heads(first) or HeadSegment.none(count)
+        cached = self._cached_heads(first)
+        segment = self.kept.heads(first, count) if cached is None else cached
         missing = rows[:0] if segment.is_complete else rows[~segment.has(rows - first)]
         if len(missing):
             is_local = self.source.warehouse.is_local
             fronts = self._fronts(missing, key) if is_local else self._taken(missing, ahead)
-            segment = segment.with_fronts(missing - first, *fronts)
+            segment = self.kept.keep_heads(first, segment.with_fronts(missing - first, *fronts))
+        if segment is not cached:
             self.source.caches.file_indexes.put(key, segment)
         self.held[key] = segment.nbytes
         return segment
@@ -226,18 +230,17 @@ class SideIndexes:
     ) -> BodySegment:
         """The asked indexes of a part of the segment that begins with row ``first``, ``rows`` among them."""
         cache = self.source.caches.file_indexes
-        first, count = first + part.start, min(part.stop, len(fronts.heads)) - part.start
+        first += part.start
         key = (*self.key, "bodies", wanted, first, len(part))
-        segment = cache.get(key) or BodySegment.none(count)
-        missing = rows[:0] if segment.is_complete else rows[~segment.fetched[rows - first]]
-        if not len(missing):
-            self.held[key] = segment.nbytes
-            return segment
+        cached: BodySegment | None = cache.get(key)
+        if cached is not None and (cached.is_complete or cached.fetched[rows - first].all()):
+            self.held[key] = cached.nbytes
+            return cached
         heads = fronts.slice(part.start, part.stop)
-        payloads = self._together(
-            cache,
-            (*key, missing.tobytes()),
-            partial(
+        segment = self.kept.body(first, len(part), wanted, heads) if cached is None else cached
+        missing = rows[~segment.fetched[rows - first]]
+        if len(missing):
+            fetch = partial(
                 fetch_payloads,
                 self.source.warehouse,
                 self.paths(missing),
@@ -245,16 +248,17 @@ class SideIndexes:
                 missing - first,
                 wanted,
                 ahead,
-            ),
-            body_bytes(heads, missing - first, wanted),
-        )
-        self.failures.update({int(missing[at]): why for at, why in payloads.failures.items()})
-        usable = ~np.isin(np.arange(len(missing)), list(payloads.failures))
-        segment = segment.with_payloads(
-            heads,
-            (missing - first)[usable],
-            {index: found.take(np.flatnonzero(usable)) for index, found in payloads.found.items()},
-        )
+            )
+            expected = body_bytes(heads, missing - first, wanted)
+            payloads = self._together(cache, (*key, missing.tobytes()), fetch, expected)
+            self.failures.update({int(missing[at]): why for at, why in payloads.failures.items()})
+            usable = ~np.isin(np.arange(len(missing)), list(payloads.failures))
+            segment = segment.with_payloads(
+                heads,
+                (missing - first)[usable],
+                {index: found.take(np.flatnonzero(usable)) for index, found in payloads.found.items()},
+            )
+            segment = self.kept.keep_body(first, len(part), segment)
         cache.put(key, segment)
         self.held[key] = segment.nbytes
         return segment

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
 
@@ -12,6 +12,7 @@ import numpy as np
 from app.file_index.stacked.heads import Heads
 from app.file_index.stacked.index import StackedIndex
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
+from app.types.mapped_arrays import own_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,11 +38,13 @@ class HeadSegment:
         heads: of n files; there is none for files that nobody asked about, or that could not be read.
         whole: bool, shape (n,): files that are here as a whole, since they are small.
         index: the indexes of these.
+        kept: how many heads lie on the disk (:mod:`app.planning.side_files.kept_segments`).
     """
 
     heads: Heads
     whole: NDArray[np.bool_]
     index: StackedIndex
+    kept: int = 0
     _largest_bodies: dict[WantedIndexes, int] = field(default_factory=dict)
 
     @classmethod
@@ -64,12 +67,17 @@ class HeadSegment:
     @property
     def nbytes(self) -> int:
         """Bytes of memory."""
-        return self.heads.nbytes + self.heads.buffers.data.nbytes + self.index.own_nbytes
+        return self.heads.nbytes + own_bytes(self.heads.buffers.data) + self.index.own_nbytes
 
     @cached_property
+    def known(self) -> int:
+        """How many files have a head here."""
+        return int(np.count_nonzero(~self.heads.buffers.is_null))
+
+    @property
     def is_complete(self) -> bool:
         """Whether every file has a head here."""
-        return not self.heads.buffers.is_null.any()
+        return self.known == len(self.heads)
 
     @cached_property
     def has_whole(self) -> bool:
@@ -91,7 +99,7 @@ class HeadSegment:
         """
         all_sizes = self.heads.sizes.copy()
         all_sizes[places] = sizes
-        return self.of(merged(self.heads.buffers, places, contents), all_sizes)
+        return replace(self.of(merged(self.heads.buffers, places, contents), all_sizes), kept=self.kept)
 
     def slice(self, start: int, stop: int) -> Heads:
         """The heads of some files next to each other."""
@@ -123,15 +131,22 @@ class BodySegment:
     Attributes:
         fetched: bool, shape (n,): files of which the asked indexes are here.
         index: what was fetched, stacked.
+        kept: of how many files the indexes lie on the disk.
     """
 
     fetched: NDArray[np.bool_]
     index: StackedIndex
+    kept: int = 0
 
     @cached_property
+    def known(self) -> int:
+        """Of how many files the asked indexes are here."""
+        return int(np.count_nonzero(self.fetched))
+
+    @property
     def is_complete(self) -> bool:
         """Whether every file's are here."""
-        return bool(self.fetched.all())
+        return self.known == len(self.fetched)
 
     @property
     def nbytes(self) -> int:
@@ -159,7 +174,7 @@ class BodySegment:
         # Heads that were dropped from their cache meanwhile are not known any more, but may be read again.
         fetched = self.fetched & ~heads.buffers.is_null
         fetched[places] = True
-        return type(self)(fetched, StackedIndex.of(heads, joined))
+        return type(self)(fetched, StackedIndex.of(heads, joined), self.kept)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.planning.version.growing_arrays import GrowingArrays
+from app.types.mapped_arrays import own_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -147,7 +148,7 @@ class FileColumns:
             before if some.all() else np.flatnonzero(some) if before is None else before[some]
             for before, some in zip(self.rows, of_manifests, strict=True)
         )
-        starts = _starts([np.count_nonzero(some) for some in of_manifests])
+        starts = _starts([int(np.count_nonzero(some)) for some in of_manifests])
         return replace(self, rows=rows, starts=starts, growing=None, **arrays)
 
     def __len__(self) -> int:
@@ -168,9 +169,7 @@ class FileColumns:
     def nbytes(self) -> int:
         """Bytes of memory that is not mapped."""
         arrays = (self.starts, *self.arrays.values(), *(rows for rows in self.rows if rows is not None))
-        # Nobody can write to what is mapped.
-        own = sum(int(array.nbytes) for array in arrays if array.flags.writeable)
-        return own + sum(map(len, self.partitions))
+        return sum(map(own_bytes, arrays)) + sum(map(len, self.partitions))
 
 
 def _starts(counts: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
