@@ -70,6 +70,8 @@ class ColumnBounds:
     @classmethod
     def concat(cls, parts: Sequence[Self]) -> Self:
         """The bounds of one column over the files of all parts, of which there is at least one."""
+        if len(parts) == 1:
+            return parts[0]
         return cls(
             value_arrays.concat([each.low for each in parts]),
             value_arrays.concat([each.high for each in parts]),

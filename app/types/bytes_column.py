@@ -140,6 +140,9 @@ class BytesColumn:
 
     def to_arrow(self) -> pa.LargeBinaryArray:
         """An Arrow array of the strings; the bytes are copied unless they lie one behind the other."""
+        null = self.is_null
+        if null.all():
+            return pa.nulls(len(self), pa.large_binary())
         lengths = np.maximum(self.lengths, 0)
         offsets = np.zeros(len(self) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
@@ -153,7 +156,6 @@ class BytesColumn:
             positions = np.repeat(shifts.astype(index), lengths)
             positions += np.arange(size, dtype=index)
             data = self.data[positions]
-        null = self.is_null
         valid = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
         buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
         return pa.Array.from_buffers(pa.large_binary(), len(self), buffers, int(null.sum()))

@@ -168,6 +168,9 @@ class PlanState:
 
     def by_predicate(self, files: NDArray[np.int64]) -> Iterator[tuple[BoundPredicate, NDArray[np.int64]]]:
         """Some files cut up by the filter inside of their partition."""
+        if len(self.predicates) == 1 and len(files):
+            yield self.predicates[0], files
+            return
         for group in group_rows(self.predicate_codes[files]):
             members = files[group]
             yield self.predicates[self.predicate_codes[members[0]]], members

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     Bounds = Callable[[DataField, NDArray[np.int64]], ColumnBounds | None]
 
+_FILES_AT_ONCE: Final = 1 << 16
+"""The bounds of so many files fit into the caches of a processor."""
 _OUTCOMES: Final = {Verdict.NONE: "skip", Verdict.SOME: "unknown", Verdict.ALL: "keep"}
 
 
@@ -100,12 +102,15 @@ class ValueFilter:
         files: NDArray[np.int64],
         step: SkipStep,
     ) -> NDArray[np.int8]:
-        check_deadline()
-
         def note(leaf: BoundLeaf, decided: NDArray[np.int64], verdicts: NDArray[np.int8]) -> None:
             for verdict, outcome in _OUTCOMES.items():
                 explained = ExplainStep(step, outcome, leaf.field.name, "min_max", str(leaf))
                 state.note(decided[verdicts == verdict], explained)
 
         trace = None if state.steps is None else note
-        return evaluate_bounds(predicate, bounds, files, trace)
+        verdicts = np.empty(len(files), np.int8)
+        for start in range(0, len(files), _FILES_AT_ONCE):
+            check_deadline()
+            some = slice(start, start + _FILES_AT_ONCE)
+            verdicts[some] = evaluate_bounds(predicate, bounds, files[some], trace)
+        return verdicts

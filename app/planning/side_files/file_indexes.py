@@ -107,7 +107,7 @@ class FileIndexes:
         found = np.zeros(len(files), np.bool_)
         all_files = self.version.files()
         for number, part, rows in all_files.by_manifest(files):
-            embedded = ~all_files.manifests[number].embedded_indexes.is_null[rows]
+            embedded = all_files.manifests[number].embedded_indexes.lengths[rows] >= 0
             found[part] = embedded if embedded.all() else embedded | self._side(number).has_index(rows)
         return found
 
@@ -225,7 +225,7 @@ class FileIndexes:
         reads = 0
         for number, part, rows in all_files.by_manifest(files):
             positions = np.arange(part.start, part.stop)
-            beside = all_files.manifests[number].embedded_indexes.is_null[rows]
+            beside = all_files.manifests[number].embedded_indexes.lengths[rows] < 0
             lacking = 0
             if beside.any() and (is_bounded or not is_local):
                 lacking = len(self._side(number).without_head(rows[beside]))

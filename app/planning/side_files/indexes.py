@@ -83,7 +83,7 @@ class SideIndexes:
         Raises:
             CorruptMetadataError: a file has more than one.
         """
-        return ~self._names.is_null[rows]
+        return self._names.lengths[rows] >= 0
 
     def paths(self, rows: NDArray[np.int64]) -> list[str]:
         """The index files of data files that have one each."""

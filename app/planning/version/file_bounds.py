@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from app.planning.version.version import Version
+    from app.table.manifests.manifest import Manifest
     from app.types import DataField
 
 
@@ -61,12 +62,17 @@ class FileBounds:
         all_files = version.files()
         for number, _, rows in all_files.by_manifest(files):
             manifest = all_files.manifests[number]
-            every_row = np.arange(len(manifest))
             key = (read.__name__, column.id, version.schema.digest)
-            make = partial(read, manifest, every_row, column, version.file_schema)
-            if len(every_row) >= _WORTH_KEEPING:
+            make = partial(
+                _of_every_file, manifest, partial(read, column=column, schema_of=version.file_schema)
+            )
+            if len(manifest) >= _WORTH_KEEPING:
                 file = version.manifest_files()[number]
                 make = partial(version.table.made_of, file, f"bounds 1 {' '.join(map(str, key))}", make)
             whole = manifest.derived.get_or_make(key, make, lambda bounds: bounds.nbytes)
-            pieces.append(whole if len(rows) == len(every_row) else whole.take(rows))
+            pieces.append(whole if len(rows) == len(whole) else whole.take(rows))
         return ColumnBounds.concat(pieces) if pieces else None
+
+
+def _of_every_file(manifest: Manifest, read: Callable[..., ColumnBounds]) -> ColumnBounds:
+    return read(manifest, np.arange(len(manifest)))

@@ -197,11 +197,10 @@ class Files:
             The manifest's number, the part of ``files`` that lies in it, and these files' rows in it.
         """
         cuts = np.searchsorted(files, self.columns.starts)
-        for number, (start, stop) in enumerate(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)):
-            if start < stop:
-                rows = self.columns.rows[number]
-                places = files[start:stop] - self.columns.starts[number]
-                yield number, slice(start, stop), places if rows is None else rows[places]
+        for number in np.flatnonzero(np.diff(cuts)).tolist():
+            part = slice(int(cuts[number]), int(cuts[number + 1]))
+            rows, places = self.columns.rows[number], files[part] - self.columns.starts[number]
+            yield number, part, places if rows is None else rows[places]
 
     def place(self, file: int) -> tuple[int, int]:
         """The number of a file's manifest, and its row there."""
