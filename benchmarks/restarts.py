@@ -75,6 +75,19 @@ def _prepare(layout: Layout, files: int, directory: Path) -> None:
 def _items(layout: Layout, files: int, target: Target, directory: Path) -> Iterator[Workload | Figure | Note]:
     first = partial(in_process, partial(_first_plan, layout, files, directory))
     yield Workload(first_plan_name(layout), files, first, is_cold=True, runs=_RUNS, target=target)
+    # Before this process maps the same files, which would make it one of those that share them.
+    alone, together = (_proportional_bytes(layout, files, directory, each) for each in (1, _WORKERS))
+    if alone:
+        yield Figure(
+            f"memory of {_WORKERS} processes / of one, {layout.title}",
+            files,
+            Unit.TIMES,
+            together / alone,
+            peak_bytes=together,
+            target=_TOGETHER,
+        )
+    else:
+        yield Note("memory of processes that share mapped files: this system does not tell")
     if files == HUGE:
         with closing(_open(directory, layout, files)) as service:
             literals = count()
@@ -91,18 +104,6 @@ def _items(layout: Layout, files: int, target: Target, directory: Path) -> Itera
                 resident_bytes() / files,
                 target=_RESIDENT,
             )
-    alone, together = (_proportional_bytes(layout, files, directory, each) for each in (1, _WORKERS))
-    if not alone:
-        yield Note("memory of processes that share mapped files: this system does not tell")
-        return
-    yield Figure(
-        f"memory of {_WORKERS} processes / of one, {layout.title}",
-        files,
-        Unit.TIMES,
-        together / alone,
-        peak_bytes=together,
-        target=_TOGETHER,
-    )
 
 
 def _proportional_bytes(layout: Layout, files: int, directory: Path, processes: int) -> int:

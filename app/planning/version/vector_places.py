@@ -52,8 +52,10 @@ class VectorPlaces:
         cardinalities = [
             UNKNOWN_CARDINALITY if place.cardinality is None else place.cardinality for _, place in places
         ]
-        numbers = np.full(len(files), _NONE, np.int32)
+        # One number that stands for all of them takes no memory.
+        numbers = np.broadcast_to(np.int32(_NONE), len(files))
         if places:
+            numbers = numbers.copy()
             names = pa.array([place.data_file.encode() for _, place in places], pa.large_binary())
             named = np.flatnonzero(pc.is_in(files.names(files.all()), value_set=names))
             by_file = {
@@ -72,4 +74,4 @@ class VectorPlaces:
     @property
     def nbytes(self) -> int:
         """About how much memory the object takes."""
-        return self.numbers.nbytes + _MEMORY_PER_PLACE * len(self.places)
+        return (self.numbers.nbytes + _MEMORY_PER_PLACE * len(self.places)) if self.places else 0
