@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from app.planning.request.limits import CacheBytes
 from app.planning.request.requests import PlanRequest, SelectionForm
 from app.storage import DiskTier
+from app.storage.memory import prepare_process
 from benchmarks.plans import FIRST, LARGEST
 from benchmarks.runner import in_process, measured, resident_bytes
 from benchmarks.services import EVENTS, KEYS, NO_INDEX, open_service, prepare, warehouse_of
@@ -126,7 +127,8 @@ _kept: Final[list[object]] = []
 
 
 def _keep(layout: Layout, files: int, directory: Path) -> None:
-    """Has this process plan a table, and keep what it has."""
+    """Has this process plan a table as a worker of the server does, and keep what it has."""
+    prepare_process()
     service = _open(directory, layout, files)
     for number in range(2):
         _ask(service, layout, number)

@@ -44,6 +44,12 @@ class BytesColumn:
         return cls(data, np.where(lengths < 0, 0, ends - lengths), lengths)
 
     @classmethod
+    def nulls(cls, count: int) -> Self:
+        """A column of nulls, which takes no memory."""
+        start, length = np.broadcast_to(np.int64(0), count), np.broadcast_to(np.int64(NULL_LENGTH), count)
+        return cls(np.zeros(0, np.uint8), start, length)
+
+    @classmethod
     def from_arrow(cls, array: pa.Array) -> Self:
         """The column of an Arrow array of (large) binary or string; the bytes are shared, not copied."""
         large = pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type)

@@ -13,8 +13,8 @@ from app.file_index.container import FileIndex, blamed
 from app.file_index.index_kinds import KINDS
 from app.file_index.keys.keys import key_space
 from app.file_index.stacked.heads import Extents, Heads
+from app.types.array_memory import own_bytes
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
-from app.types.mapped_arrays import own_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

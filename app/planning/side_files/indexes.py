@@ -32,6 +32,7 @@ from app.planning.side_files.segments import (
     files_of_bodies,
 )
 from app.storage import check_deadline
+from app.types.array_memory import own_bytes
 from app.types.bytes_column import BytesColumn, GrowingBytes
 
 if TYPE_CHECKING:
@@ -277,7 +278,7 @@ class SideIndexes:
         return self.manifest.derived.get_or_make(
             "side indexes",
             self.manifest.side_indexes,
-            lambda found: found.starts.nbytes + found.lengths.nbytes,
+            lambda found: own_bytes(found.starts) + own_bytes(found.lengths),
         )
 
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from app.file_index.stacked.heads import Heads
 from app.file_index.stacked.index import StackedIndex
+from app.types.array_memory import own_bytes
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
-from app.types.mapped_arrays import own_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

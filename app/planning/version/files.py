@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.planning.version.growing_arrays import GrowingArrays
-from app.types.mapped_arrays import own_bytes
+from app.types.array_memory import own_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

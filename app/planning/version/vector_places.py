@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from app.types.array_memory import own_bytes
 from app.types.index_files import DELETION_VECTORS
 
 if TYPE_CHECKING:
@@ -74,4 +75,4 @@ class VectorPlaces:
     @property
     def nbytes(self) -> int:
         """About how much memory the object takes."""
-        return (self.numbers.nbytes + _MEMORY_PER_PLACE * len(self.places)) if self.places else 0
+        return own_bytes(self.numbers) + _MEMORY_PER_PLACE * len(self.places)

@@ -191,6 +191,8 @@ class Manifest:
             CorruptMetadataError: more than one extra file claims to be it.
         """
         found = np.flatnonzero(self.extra_files.ends_with(FILE_INDEX_SUFFIX.encode()))
+        if not len(found):
+            return BytesColumn.nulls(len(self))
         owners = np.searchsorted(self.extra_file_starts, found, side="right") - 1
         for row in owners[1:][owners[1:] == owners[:-1]][:1]:
             raise CorruptMetadataError(f"{self.file_name(row)} has more than one index file")

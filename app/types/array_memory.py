@@ -1,4 +1,4 @@
-"""Arrays over files that are mapped: the system gives and takes their memory, and processes share it."""
+"""What arrays take of a process's own memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ if TYPE_CHECKING:
 
 
 def own_bytes(array: NDArray[Any]) -> int:
-    """Bytes of memory that an array takes, none if it is mapped."""
+    """Bytes of memory that an array takes; one item's where all are the same, and none if it is mapped.
+
+    The system gives and takes the memory of mapped files, and processes share it.
+    """
+    if not any(array.strides):
+        return min(array.itemsize, array.nbytes)
     holder: object = array
     while isinstance(holder, np.ndarray):
         holder = holder.base
