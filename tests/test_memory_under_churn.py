@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from benchmarks.soak.tables import MIB, run, write_tables
 
 if TYPE_CHECKING:
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
 LIMIT = 352 * MIB
 
 
+@pytest.mark.long
 def test_many_small_tables_pass_through(tmp_path: Path) -> None:
     report = run(write_tables(tmp_path, 120), LIMIT, requests=300, callers=4)
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from benchmarks.soak.callers import MIB, run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.long
 def test_no_answer_is_wrong_while_storage_fails_and_snapshots_land(tmp_path: Path) -> None:
     report = run(tmp_path, seconds=8, callers=16, limit=640 * MIB, share=0.05, copies=1)
 

@@ -109,7 +109,8 @@ def avro_records(content: bytes) -> list[Any]:
 @pytest.mark.parametrize("size", [0, 1, 7, 15, 16, 19])
 def test_a_file_whose_side_index_is_cut_in_its_head_is_kept(copy_table: CopyTable, size: int) -> None:
     copied = copy_table("append_sidecar")
-    for written in indexed_queries("append_sidecar"):
+    # Other queries for each size.
+    for written in indexed_queries("append_sidecar")[size % 3 :: 3]:
         intact = copied.plan(written)
         for name in list(asked_of_indexes(intact))[:2]:
             (path,) = copied.directory.glob(f"**/{name}.index")
@@ -139,7 +140,7 @@ def test_a_side_index_that_is_gone_keeps_its_file(copy_table: CopyTable) -> None
 
 def test_a_side_index_that_is_cut_anywhere_hides_nothing(copy_table: CopyTable) -> None:
     copied = copy_table("append_sidecar")
-    for written in indexed_queries("append_sidecar"):
+    for written in indexed_queries("append_sidecar")[::2]:
         intact = copied.plan(written)
         for name in list(asked_of_indexes(intact))[:1]:
             (path,) = copied.directory.glob(f"**/{name}.index")
@@ -155,7 +156,7 @@ def test_a_side_index_that_is_cut_anywhere_hides_nothing(copy_table: CopyTable) 
 def test_flipped_bits_of_a_side_index_never_fail_a_plan(copy_table: CopyTable, table: str) -> None:
     copied = copy_table(table)
     chance = random.Random(table)  # noqa: S311 - the same damage every time
-    for written in indexed_queries(table):
+    for written in indexed_queries(table)[::2]:
         intact = copied.plan(written)
         for name, file in list(asked_of_indexes(intact).items())[:1]:
             (path,) = copied.directory.glob(f"**/{name}.index")
