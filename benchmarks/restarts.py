@@ -17,7 +17,7 @@ from app.storage import DiskTier
 from app.storage.memory import prepare_process
 from benchmarks.plans import FIRST, LARGEST
 from benchmarks.runner import in_process, measured, resident_bytes
-from benchmarks.services import EVENTS, KEYS, NO_INDEX, open_service, prepare, warehouse_of
+from benchmarks.services import EVENTS, KEYS, NO_INDEX, VALUES_BESIDE, open_service, prepare, warehouse_of
 from benchmarks.synthetic import write_table
 from benchmarks.workload import Figure, Note, Suite, Target, Unit, Workload
 
@@ -31,12 +31,14 @@ if TYPE_CHECKING:
 HUGE: Final = 1_000_000
 """Files of the table that does not fit into memory decoded."""
 
+_INDEX_FILES: Final = 20_000
 _MANIFESTS: Final = 100
 _DISK_BYTES: Final = 16 << 30
-_COLUMN: Final = {NO_INDEX: "c0", KEYS: "id"}
-_FIRST_PLAN: Final = {
+_COLUMN: Final = {NO_INDEX: "c0", KEYS: "id", VALUES_BESIDE: "cat"}
+_FIRST_PLAN: Final[dict[tuple[Layout, int], Target | None]] = {
     (NO_INDEX, LARGEST): Target(50),
     (KEYS, LARGEST): Target(150),
+    (VALUES_BESIDE, _INDEX_FILES): None,
     (NO_INDEX, HUGE): Target(300),
 }
 _WARM_PLAN: Final = Target(60)
@@ -73,7 +75,9 @@ def _prepare(layout: Layout, files: int, directory: Path) -> None:
         in_process(_plan, layout, size, directory, 0)
 
 
-def _items(layout: Layout, files: int, target: Target, directory: Path) -> Iterator[Workload | Figure | Note]:
+def _items(
+    layout: Layout, files: int, target: Target | None, directory: Path
+) -> Iterator[Workload | Figure | Note]:
     first = partial(in_process, partial(_first_plan, layout, files, directory))
     yield Workload(first_plan_name(layout), files, first, is_cold=True, runs=_RUNS, target=target)
     # Before this process maps the same files, which would make it one of those that share them.
@@ -165,7 +169,8 @@ def _open(directory: Path, layout: Layout, files: int) -> IndexService:
 def _warehouse(directory: Path, layout: Layout, files: int) -> Path:
     if files == FIRST:
         return warehouse_of(directory, layout, files)
-    return directory / f"restart-{layout.indexed.name.lower()}-{files}"
+    where = "embedded" if layout.is_embedded else "beside"
+    return directory / f"restart-{layout.indexed.name.lower()}-{where}-{files}"
 
 
 def _ask(service: IndexService, layout: Layout, literal: int) -> int:
