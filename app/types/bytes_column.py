@@ -52,11 +52,11 @@ class BytesColumn:
     @classmethod
     def from_arrow(cls, array: pa.Array) -> Self:
         """The column of an Arrow array of (large) binary or string; the bytes are shared, not copied."""
+        if array.null_count == len(array):
+            return cls.nulls(len(array))
         large = pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type)
         width = np.int64 if large else np.int32
         _, offsets_buffer, data_buffer = array.buffers()
-        if len(array) == 0 or offsets_buffer is None:
-            return cls.of([None] * len(array))
         offsets = np.frombuffer(offsets_buffer, width, len(array) + 1, array.offset * width().itemsize)
         starts = offsets[:-1].astype(np.int64)
         lengths = offsets[1:].astype(np.int64) - starts

@@ -33,6 +33,7 @@ from app.table.manifests.manifest_record import EMBEDDED, RECORD, VERSION
 from app.table.manifests.record_files import check_version, is_orc, read_columns_apart
 from app.table.manifests.row_statistics import StatisticsColumns
 from app.table.records.columns import NameLists, OptionalIntegers, RecordColumns
+from app.types.array_memory import own_bytes
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
 
 if TYPE_CHECKING:
@@ -281,7 +282,7 @@ def _check(entries: RecordColumns, files: RecordColumns) -> None:
 
 
 def _sources(stored: OptionalIntegers) -> NDArray[np.int8]:
-    known = stored.known & np.isin(stored.values, list(FileSource))
+    known = stored.known & ((stored.values == FileSource.APPEND) | (stored.values == FileSource.COMPACT))
     return np.where(known, stored.values, _UNKNOWN_SOURCE).astype(np.int8)
 
 
@@ -294,9 +295,9 @@ def _own_bytes(part: object) -> int:
     """Bytes of the arrays and objects in it, without the decoded records that byte strings lie in."""
     match part:
         case np.ndarray():
-            return part.nbytes
+            return own_bytes(part)
         case BytesColumn():
-            return part.starts.nbytes + part.lengths.nbytes
+            return own_bytes(part.starts) + own_bytes(part.lengths)
         case tuple():
             return sys.getsizeof(part) + sum(map(_own_bytes, part))
         case _ if is_dataclass(part):

@@ -37,6 +37,10 @@ class OptionalIntegers:
     @classmethod
     def of(cls, array: pa.Array) -> Self:
         """From an Arrow array of integers or nulls."""
+        if array.null_count == len(array):
+            return cls(np.zeros(len(array), np.int64), np.zeros(len(array), np.bool_))
+        if not array.null_count:
+            return cls(np.asarray(array).astype(np.int64, copy=False), np.ones(len(array), np.bool_))
         values = np.asarray(array.fill_null(0)).astype(np.int64, copy=False)
         return cls(values, np.asarray(array.is_valid()))
 
@@ -64,6 +68,8 @@ class NameLists:
     @classmethod
     def of(cls, array: pa.ListArray) -> Self:
         """From an Arrow array of lists of strings or nulls."""
+        if array.null_count == len(array):
+            return cls(np.full(len(array), -1, np.int32), ())
         codes, examples = list_codes(array)
         lists = tuple(tuple(each or ()) for each in array.take(pa.array(examples)).to_pylist())
         return cls(np.where(np.asarray(array.is_valid()), codes, np.int32(-1)), lists)
