@@ -132,11 +132,15 @@ class DiskTier:
             return
         with self._tolerance():
             if self._takes(size):
+                path = self._path(key)
+                replaced = _size(path)
                 try:
-                    self._write(self._path(key), parts)
+                    self._write(path, parts)
                 except OSError:
                     self._count(-1, -size)
                     raise
+                if replaced is not None:
+                    self._count(-1, -_occupied(replaced))
 
     def drop(self, key: bytes) -> None:
         """Removes an entry that was found to be damaged."""
@@ -294,6 +298,13 @@ class _Entry(NamedTuple):
 def _record_use(path: str, used: float) -> None:
     if abs(time.time() - used) > _USE_RECORDED_EVERY_SECONDS:
         os.utime(path)
+
+
+def _size(path: str) -> int | None:
+    try:
+        return os.stat(path).st_size  # noqa: PTH116 - as above
+    except OSError:
+        return None
 
 
 def _occupied(size: int) -> int:

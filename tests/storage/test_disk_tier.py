@@ -85,6 +85,17 @@ def test_every_member_tells_pieces_apart(tmp_path: Path, other: Piece) -> None:
     assert (tier.get(piece()), tier.get(other)) == (b"one", b"other")
 
 
+def test_an_entry_that_is_written_again_counts_once(tmp_path: Path) -> None:
+    tier = DiskTier(tmp_path, LARGE)
+    for size in (10, 9_000, 5_000):
+        tier.put(piece(), bytes(size))
+
+    found, after = tier.statistics(), DiskTier(tmp_path, LARGE).statistics()
+
+    assert tier.get(piece()) == bytes(5_000)
+    assert (found.entries, found.bytes) == (after.entries, after.bytes) == (1, 8192)
+
+
 def test_a_damaged_entry_is_a_miss_and_goes(tmp_path: Path) -> None:
     tier = DiskTier(tmp_path, LARGE)
     tier.put(piece(), b"content")
