@@ -66,6 +66,26 @@ def test_an_upsert_whose_workers_are_killed_changes_nothing(jobs: Jobs, keyed: P
     assert jobs.run("upsert", root, table("t"), paths=[], query=QUERY)["rows_written"] == ROWS
 
 
+def test_a_task_that_outlives_its_job_leaves_no_file(jobs: Jobs, keyed: Path) -> None:
+    """One of two workers is killed; Spark takes seconds to stop the other one, which goes on writing."""
+    root = keyed.parents[1]
+    before = files_below(keyed)
+
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(jobs.run, "upsert", root, table("t"), paths=[], query=QUERY)
+        first_new_file(keyed, running)
+        writing = [worker for worker in descendants(jobs.pid) if is_worker(worker)]
+        kill(writing[:1])
+        with pytest.raises(JobError, match=r"upsert golden\.t: Spark gave up"):
+            running.result()
+
+    assert len(writing) > 1
+    assert files_below(keyed) == before
+    # Whatever was still written when the job had ended, it would be there after the next one.
+    jobs.run("upsert", root, table("t"), paths=[], query=QUERY)
+    assert {path.name for path in keyed.rglob("*.parquet*")} == live_names(root, "t")
+
+
 def test_an_upsert_goes_on_without_an_executor(cluster: Jobs, keyed: Path) -> None:
     root = keyed.parents[1]
 
@@ -79,8 +99,9 @@ def test_an_upsert_goes_on_without_an_executor(cluster: Jobs, keyed: Path) -> No
     assert executors
     assert report["rows_written"] == ROWS
     assert {row["k"] for row in merged_rows(root, "t")} == set(range(ROWS))
-    # Files of the tasks that were killed may be left; no snapshot names them, and each has another name.
     assert len(live_names(root, "t")) == BUCKETS
+    # What the killed tasks had written is not left either.
+    assert {path.name for path in keyed.rglob("*.parquet*")} == live_names(root, "t")
 
 
 def test_build_index_goes_on_without_an_executor(
