@@ -106,9 +106,11 @@ class Frames:
 
     @cache  # noqa: B019 - lives as long as one call of read_table
     def _spark_reads(self, schema_id: int, file_format: str) -> bool:
-        """Spark takes 96 bits in Parquet for instants only, and knows no zones in ORC's timestamps."""
+        """Spark takes 96 bits in Parquet for instants only, no zones in ORC's timestamps, and no Avro."""
         ids = {field.id for field in self._fields}
         fields = self._scan.file_schemas[schema_id].fields
+        if file_format == "avro":
+            return False
         if file_format == "orc":
             return all(timestamp_digits(field.type) < 0 for field in fields)
         return all(timestamp_digits(field.type) <= _MICROSECONDS for field in fields if field.id in ids)
