@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import ByteType, LongType, StructField, StructType
@@ -95,8 +96,9 @@ class Frames:
     @cache  # noqa: B019 - as below
     def _spark_opens(self, scheme: str) -> bool:
         """Whether Hadoop has the classes of a store: for S3 only with hadoop-aws; pyarrow has its own."""
+        gateway = self._spark._jvm._gateway_client  # noqa: SLF001
         try:
-            self._spark._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(  # noqa: SLF001
+            JavaClass("org.apache.hadoop.fs.FileSystem", gateway).getFileSystemClass(
                 scheme,
                 self._spark._jsc.hadoopConfiguration(),  # noqa: SLF001
             )
