@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from app.building import advise, table_options
@@ -25,9 +26,10 @@ from app.building.data_files import DataFile
 from app.errors import CommitConflictError, RequestError
 from app.file_index.container import write
 from app.file_index.table_options import FileIndexOptions
-from app.jobs.cleaning import WrittenFiles
+from app.jobs.cleaning import FilesOfRun, WrittenFiles, remove
 from app.jobs.index_tasks import BuildTask, IndexedFile, build_file, options_in_file
 from app.jobs.job_table import local_file
+from app.jobs.run import Run
 from app.jobs.tasks import run_tasks
 from app.planning.request.named_partition import NamedPartition
 from app.table.commits import Changes, CommitKind
@@ -36,13 +38,13 @@ from app.table.manifests.manifest_entry import FILE_INDEX_SUFFIX, FileKind
 from app.table.paths import POSTPONED_BUCKET
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
     from app.building.columns import Advance
     from app.jobs.index_tasks import BuiltFile
-    from app.jobs.job_table import JobTable
+    from app.jobs.job_table import JobTable, Place
     from app.planning.version.version import Version
     from app.table.commits import Committer
     from app.table.manifests.manifest_entry import ManifestEntry
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
 
 _NO_COLUMNS: Final = write({})
 _TELLING_BYTES: Final = 8
+_TOKEN_BYTES: Final = 8
 _COMMITS: Final = 10
 """How often a commit is made anew without the files that others have removed."""
 
@@ -124,7 +127,7 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
         raise RequestError(
             f"table {table.name} has no option file-index.<type>.columns: set one, or pass options"
         )
-    run = secrets.token_hex(4)
+    run = Run(spark.sparkContext, secrets.token_hex(_TOKEN_BYTES))
     chosen = [each for each in entries if not (missing_only and has_index(each))]
     tasks: dict[int, BuildTask] = {}
     for number, entry in enumerate(chosen):
@@ -133,17 +136,19 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
         )
         if in_file.indexes:
             file = indexed_file(version, number, entry)
-            new_path = f"{file.path}-{run}-1{FILE_INDEX_SUFFIX}"
+            new_path = f"{file.path}-{run.token}-1{FILE_INDEX_SUFFIX}"
             tasks[number] = BuildTask(table.place, file, in_file, new_path, rebuild)
     ordered = sorted(tasks.values(), key=lambda task: -task.file.row_count)
     paths = {number: task.new_path for number, task in tasks.items()}
-    with WrittenFiles(table.writing, paths.values()) as written:
-        results = run_tasks(spark, f"build-index {table.name}", build_file, ordered, advance)
+    files = FilesOfRun(run, partial(_beside, table.place, tuple(paths.values())))
+    with WrittenFiles(table.writing, files) as written:
+        results = run_tasks(spark, f"build-index {table.name}", build_file, ordered, advance, group=run.token)
         built = {each.number: each for each in results if each.is_new}
         new = [
             (chosen[number], _with_index(chosen[number], each, paths[number]))
             for number, each in built.items()
         ]
+        is_complete = run.settle()
         written.are_committed = True
         snapshot_id, overtaken = commit_replacements(committer, new)
     gone = {identity(entry) for entry in overtaken}
@@ -153,6 +158,9 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
             kept.append(each)
         elif each.embedded is None:
             table.writing.delete(paths[number])
+    if not is_complete:
+        named = {paths[each.number].rpartition("/")[2] for each in kept if each.embedded is None}
+        remove(table.writing, replace(files, named=named))
     return IndexReport(
         snapshot_id,
         built=len(kept),
@@ -164,6 +172,13 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
         row_count=sum(each.row_count for each in kept),
         options={name: text for name, text in values.items() if _defines_index(name)},
     )
+
+
+def _beside(place: Place, paths: Iterable[str]) -> Iterator[str]:
+    """All files of the directories of some files."""
+    for directory in {path.rpartition("/")[0] for path in paths}:
+        for name in place.open().list_names(directory):
+            yield f"{directory}/{name}"
 
 
 def drop_index(table: JobTable, *, partitions: Sequence[Mapping[str, Json]] | None = None) -> IndexReport:

@@ -1,19 +1,65 @@
-"""What a job that fails has written is removed."""
+"""What a job that fails has written is removed, also what a task wrote that was killed before it told.
+
+The names of all files that the tasks of one run write have its token in them, so listings of the directories
+show them, whether or not the driver has heard of them.
+"""
 
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
-from app.errors import StorageError, UncertainCommitError
+from app.errors import PaimonIndexError, StorageError, UncertainCommitError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
+    from app.jobs.run import Run
     from app.storage.writing import Writing
 
 _log = logging.getLogger("paimon_index.jobs")
+
+_LISTINGS: Final = 5
+_PAUSE_SECONDS: Final = 1.0
+"""Between two listings: a Python worker may outlive its task until it writes to Spark again."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilesOfRun:
+    """Paths of what the tasks of a run have written, looked for each time that they are iterated over.
+
+    That begins by waiting for the end of the tasks. Where some were killed, directories are listed again
+    until there is nothing new.
+
+    Attributes:
+        run: the run.
+        listed: gives the paths of all files in the directories that the run may write to.
+        named: names of files that a snapshot names, which are left out.
+    """
+
+    run: Run
+    listed: Callable[[], Iterable[str]]
+    named: Collection[str] = frozenset()
+
+    def __iter__(self) -> Iterator[str]:
+        is_complete = self.run.settle()
+        for listing in range(1 if is_complete else _LISTINGS):
+            if listing:
+                time.sleep(_PAUSE_SECONDS)
+            try:
+                found = [path for path in self.listed() if self._is_of_run(path)]
+            except PaimonIndexError as error:
+                _log.warning("files named %s may stay, which nothing refers to: %s", self.run.token, error)
+                return
+            if listing and not found:
+                return
+            yield from found
+
+    def _is_of_run(self, path: str) -> bool:
+        name = path.rpartition("/")[2]
+        return self.run.token in name and name not in self.named
 
 
 @dataclass(slots=True)
@@ -41,8 +87,13 @@ class WrittenFiles:
             return
         if self.are_committed and not issubclass(kind, Exception):
             return
-        for path in self.paths:
-            try:
-                self.writing.delete(path)
-            except StorageError as error:
-                _log.warning("%s stays, which nothing refers to: %s", path, error)
+        remove(self.writing, self.paths)
+
+
+def remove(writing: Writing, paths: Iterable[str]) -> None:
+    """Removes files that nothing refers to; those that cannot be removed are logged."""
+    for path in paths:
+        try:
+            writing.delete(path)
+        except StorageError as error:
+            _log.warning("%s stays, which nothing refers to: %s", path, error)

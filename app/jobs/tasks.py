@@ -29,6 +29,8 @@ Result = TypeVar("Result")
 _TASKS_OF_CORE: Final = 32
 """So many that no core waits long for another one, and so few that starting them is no work of its own."""
 _POLL_SECONDS: Final = 0.5
+_GROUP: Final = "spark.jobGroup.id"
+"""By which Spark finds the jobs that one thread has started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ def run_tasks(
     work: Callable[[Item], Result],
     items: Sequence[Item],
     advance: Advance = ignore_progress,
+    *,
+    group: str | None = None,
 ) -> list[Result]:
     """Does work in tasks, one for each item unless there are many.
 
@@ -86,6 +90,7 @@ def run_tasks(
         work: a function that Spark's workers can import.
         items: what it is called with; those that take longest come first.
         advance: told of items.
+        group: of the jobs in Spark; that of the session by default.
 
     Returns:
         In the order of ``items`` what came of them.
@@ -99,7 +104,7 @@ def run_tasks(
     tasks = min(len(items), _TASKS_OF_CORE * max(1, int(context.defaultParallelism)))
     # Neighbours take about as long, so each goes to another task.
     dealt = [items[first::tasks] for first in range(tasks)]
-    with Progress(context, what, len(items) / tasks, advance):
+    with Progress(context, what, len(items) / tasks, advance, group):
         try:
             results: list[Result] = (
                 context.parallelize(dealt, tasks).mapPartitions(Lean(_Guarded(work))).collect()
@@ -130,19 +135,32 @@ class Progress:
         what: the work, for Spark's pages.
         items_of_task: how many items a task works on.
         advance: told of items.
+        group: of the jobs of the block; that of the session by default.
     """
 
-    def __init__(self, context: SparkContext, what: str, items_of_task: float, advance: Advance) -> None:
+    def __init__(
+        self,
+        context: SparkContext,
+        what: str,
+        items_of_task: float,
+        advance: Advance,
+        group: str | None = None,
+    ) -> None:
         self._context = context
         self._what = what
         self._items_of_task = items_of_task
         self._advance = advance
+        self._group = group
+        self._group_before: str | None = None
         self._told = 0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> None:
         self._context.setJobDescription(self._what)
+        if self._group is not None:
+            self._group_before = self._context.getLocalProperty(_GROUP)
+            self._context.setLocalProperty(_GROUP, self._group)
         if self._advance is not ignore_progress:
             self._thread.start()
 
@@ -152,6 +170,8 @@ class Progress:
             self._thread.join()
         # None takes it back.
         self._context.setJobDescription(None)
+        if self._group is not None:
+            self._context.setLocalProperty(_GROUP, self._group_before)
 
     def _watch(self) -> None:
         tracker = self._context.statusTracker()

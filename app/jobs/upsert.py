@@ -12,15 +12,18 @@ all of it is done again on top of that.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from app.building.columns import ignore_progress
 from app.errors import CommitConflictError
-from app.jobs.cleaning import WrittenFiles
-from app.jobs.rows.attempt import Attempt, FilesOfRun
+from app.jobs.cleaning import FilesOfRun, WrittenFiles, remove
+from app.jobs.rows.attempt import Attempt
 from app.jobs.rows.incoming import fitted, read_rows
 from app.jobs.rows.target import Target
+from app.jobs.run import Run
+from app.storage import Maintenance
 from app.table.schema.schema import BucketMode
 
 if TYPE_CHECKING:
@@ -103,10 +106,15 @@ def upsert(
         version = table.latest()
         target = Target.of(table, version, has_kinds=row_kind_column is not None)
         made = Attempt(target, version, parallelism or _parallelism(spark))
+        run = Run(spark.sparkContext, target.run)
+        files = FilesOfRun(run, partial(Maintenance(table.place.open()).walk, target.directory))
         try:
-            with WrittenFiles(table.writing, FilesOfRun(target)) as cleaned:
+            with WrittenFiles(table.writing, files) as cleaned:
                 written = made.write(spark, fitted(rows, target, row_kind_column), advance)
-                cleaned.paths = [path for each in written for path in each.paths]
+                paths = [path for each in written for path in each.paths]
+                is_complete = run.settle()
+                if is_complete:
+                    cleaned.paths = paths
                 changes = made.changes(written)
                 cleaned.are_committed = True
                 snapshot_id = committer.commit(changes) if changes.files else None
@@ -115,6 +123,8 @@ def upsert(
                 raise
             _log.info("upsert into %s: once more, since %s", table.name, error)
             continue
+        if not is_complete:
+            remove(table.writing, replace(files, named={path.rpartition("/")[2] for path in paths}))
         return _report(made, snapshot_id, written)
     raise AssertionError("the last attempt raises")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
@@ -56,7 +58,18 @@ def transport(token: str | None, tls: ssl.SSLContext | None) -> dict[str, Any]:
     headers = {"Accept-Encoding": "identity", "User-Agent": "paimon-index-client"}
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"
-    return {"headers": headers, "verify": True if tls is None else tls}
+    if tls is None:
+        tls = _usual_checks(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+    return {"headers": headers, "verify": tls}
+
+
+@lru_cache(maxsize=1)
+def _usual_checks(_file: str | None, _directory: str | None) -> ssl.SSLContext:
+    """The checks of certificates that httpx makes, which go by these variables.
+
+    Loading the certificates takes longer than a plan, so clients share them.
+    """
+    return httpx.create_ssl_context()
 
 
 def arguments(request: Request, attempts: Attempts) -> dict[str, Any]:

@@ -45,6 +45,13 @@ def parent(process: int) -> int:
     return int(status.partition("PPid:")[2].split()[0])
 
 
+def is_computing(process: int) -> bool:
+    """Whether a process runs or waits for a processor, and for nothing else."""
+    stat = (_PROCESSES / str(process) / "stat").read_text()
+    # The name of the program stands in parentheses, and may have any characters.
+    return stat.rpartition(")")[2].split()[0] == "R"
+
+
 def ancestors(process: int) -> Iterator[int]:
     """A process, the one that has started it, and so on."""
     while process > 1:

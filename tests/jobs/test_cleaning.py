@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from app.errors import CommitConflictError, JobError, UncertainCommitError
-from app.jobs.cleaning import WrittenFiles
+from app.jobs.cleaning import FilesOfRun, WrittenFiles, remove
+from app.jobs.run import Run
 from app.storage import Warehouse
 from app.storage.writing import Writing
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pyspark import SparkContext
 
 
 @pytest.mark.parametrize(
@@ -46,3 +49,27 @@ def test_files_of_a_job_that_ends_well_stay(tmp_path: Path) -> None:
     with WrittenFiles(writing, ["written"]):
         writing.create("written", b"index")
     assert (tmp_path / "written").read_bytes() == b"index"
+
+
+def test_what_a_task_writes_while_files_are_removed_is_removed_too(tmp_path: Path) -> None:
+    """Spark is gone here, so that nobody knows whether tasks have ended."""
+    writing = Writing(Warehouse("w", str(tmp_path)))
+    late = iter(["data-run-1-3.parquet"])
+    for name in (
+        "data-run-1-0.parquet",
+        ".data-run-1-1.parquet.9f.tmp",
+        "data-run-1-2.parquet",
+        "data-run-2-0.parquet",
+    ):
+        writing.create(f"bucket-0/{name}", b"rows")
+
+    def listed() -> list[str]:
+        names = writing.warehouse.list_names("bucket-0")
+        for name in late:
+            writing.create(f"bucket-0/{name}", b"rows")
+        return [f"bucket-0/{name}" for name in names]
+
+    run = Run(cast("SparkContext", None), "run-1")
+    remove(writing, FilesOfRun(run, listed, named={"data-run-1-2.parquet"}))
+
+    assert writing.warehouse.list_names("bucket-0") == ["data-run-1-2.parquet", "data-run-2-0.parquet"]

@@ -12,7 +12,15 @@ import pytest
 
 from app.errors import JobError
 from tests.jobs.new_tables import make_table, merged_rows
-from tests.jobs.processes import ancestors, command, descendants, holders, parent, writing_end
+from tests.jobs.processes import (
+    ancestors,
+    command,
+    descendants,
+    holders,
+    is_computing,
+    parent,
+    writing_end,
+)
 from tests.jobs.running_jobs import Jobs
 from tests.jobs.tables import live_names, table
 from tests.writable_tables import copy_table, files_below, open_table
@@ -66,6 +74,38 @@ def test_an_upsert_whose_workers_are_killed_changes_nothing(jobs: Jobs, keyed: P
     assert jobs.run("upsert", root, table("t"), paths=[], query=QUERY)["rows_written"] == ROWS
 
 
+@pytest.fixture
+def two_tasks(jobs: Jobs) -> Iterator[None]:
+    """Has Spark write with two tasks at once, however little there is to write."""
+    jobs.configure({"spark.sql.adaptive.enabled": "false"})
+    yield
+    jobs.configure({"spark.sql.adaptive.enabled": "true"})
+
+
+@pytest.mark.usefixtures("two_tasks")
+def test_a_task_that_outlives_its_job_leaves_no_file(jobs: Jobs, tmp_path: Path) -> None:
+    """One of two workers is killed while the other one builds an index, which it writes afterwards.
+
+    Spark tells of the failure at once, and takes seconds to stop the other worker.
+    """
+    indexes = {"file-index.range-bitmap.columns": "s,k", "file-index.in-manifest-threshold": "1 b"}
+    options = {"bucket": str(BUCKETS), "file.format": "parquet"} | indexes
+    directory = make_table(tmp_path, "slow", COLUMNS, keys=["k"], options=options)
+    before = files_below(directory)
+    query = f"SELECT id k, concat('s', id) s FROM range({8 * ROWS})"  # noqa: S608 - a number
+
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(jobs.run, "upsert", tmp_path, table("slow"), paths=[], query=query)
+        files_of_tasks(directory, 2, running)
+        kill(busy_workers(jobs, 2, running)[:1])
+        with pytest.raises(JobError, match=r"upsert golden\.slow: Spark gave up"):
+            running.result()
+
+    # Whatever was still written when the job had ended, it would be there after the next one.
+    jobs.run("upsert", tmp_path, table("slow"), paths=[], query=f"{query} WHERE id < 0")
+    assert files_below(directory) == before
+
+
 def test_an_upsert_goes_on_without_an_executor(cluster: Jobs, keyed: Path) -> None:
     root = keyed.parents[1]
 
@@ -79,8 +119,9 @@ def test_an_upsert_goes_on_without_an_executor(cluster: Jobs, keyed: Path) -> No
     assert executors
     assert report["rows_written"] == ROWS
     assert {row["k"] for row in merged_rows(root, "t")} == set(range(ROWS))
-    # Files of the tasks that were killed may be left; no snapshot names them, and each has another name.
     assert len(live_names(root, "t")) == BUCKETS
+    # What the killed tasks had written is not left either.
+    assert {path.name for path in keyed.rglob("*.parquet*")} == live_names(root, "t")
 
 
 def test_build_index_goes_on_without_an_executor(
@@ -115,10 +156,29 @@ def test_build_index_goes_on_without_an_executor(
 
 def first_new_file(directory: Path, running: Future[Any]) -> None:
     """Waits until a data file is there, and states that the job is not over by then."""
+    files_of_tasks(directory, 1, running)
+
+
+def files_of_tasks(directory: Path, count: int, running: Future[Any]) -> None:
+    """The same of so many tasks, whose numbers are in the names of their files."""
     pause = threading.Event()
-    while not any(directory.glob("bucket-*/*.parquet")) and not running.done():
+    while len({number(path) // 1_000_000 for path in directory.glob("bucket-*/*.parquet")}) < count:
+        assert not running.done()
         pause.wait(0.01)
     assert not running.done()
+
+
+def busy_workers(jobs: Jobs, count: int, running: Future[Any]) -> list[int]:
+    """Waits until so many workers are computing."""
+    while True:
+        found = [each for each in descendants(jobs.pid) if is_worker(each) and is_computing(each)]
+        if len(found) >= count:
+            return found
+        assert not running.done()
+
+
+def number(path: Path) -> int:
+    return int(path.stem.rpartition("-")[2])
 
 
 def kill(processes: Any) -> None:

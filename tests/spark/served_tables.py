@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
 ZONES: Final = ("UTC", "America/New_York", "Asia/Kolkata")
 REFUSED: Final = {
-    "append_avro": "avro",
     "data_evolution": "data evolution",
     "pk_aggregation": "merge-engine aggregation",
     "pk_partial_update": "merge-engine partial-update",

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import pickle
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from app.errors import JobError, PaimonIndexError
+from app.errors import JobError
 from app.jobs.rows.assigning import BucketAssignment, assigned_schema, assigners_for, hash_files
 from app.jobs.rows.incoming import ORDER
 from app.jobs.rows.preparing import BUCKET, CHANNEL, PARTITION, SLOT, Preparation, prepared_schema
 from app.jobs.rows.writing import RESULTS, BucketState, BucketWriting
 from app.jobs.tasks import Lean, Progress, spark_failed
-from app.storage import Maintenance
 from app.table.commits import Changes, CommitKind, Expectations
 from app.table.commits.expectations import hash_index_names, highest_sequences
 from app.table.manifests.index_manifest import IndexEntry
@@ -24,7 +22,7 @@ from app.table.schema.schema import BucketMode
 from app.types.index_files import HASH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -33,26 +31,8 @@ if TYPE_CHECKING:
     from app.jobs.rows.writing import WrittenBucket
     from app.planning.version.version import Version
 
-_log = logging.getLogger("paimon_index.jobs")
-
 _OURS: Final = re.compile(r"app\.errors\.\w+: (.*)")
 """How Python tells one of our exceptions at the end of a stack."""
-
-
-@dataclass(frozen=True, slots=True)
-class FilesOfRun:
-    """Paths of what tasks have written, looked for where it is needed: when they failed."""
-
-    target: Target
-
-    def __iter__(self) -> Iterator[str]:
-        target = self.target
-        try:
-            found = Maintenance(target.place.open()).walk(target.directory)
-        except PaimonIndexError as error:
-            _log.warning("files named %s may stay, which nothing refers to: %s", target.run, error)
-            return
-        yield from (path for path in found if target.run in path)
 
 
 @dataclass(slots=True)
@@ -78,7 +58,7 @@ class Attempt:
         """
         what = f"upsert {self.target.name}"
         try:
-            with Progress(spark.sparkContext, what, 1, advance):
+            with Progress(spark.sparkContext, what, 1, advance, self.target.run):
                 collected = self._plan(rows).collect()
         except Exception as error:
             ours = _OURS.findall(str(error))

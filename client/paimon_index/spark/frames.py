@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import ByteType, LongType, StructField, StructType
@@ -95,8 +96,9 @@ class Frames:
     @cache  # noqa: B019 - as below
     def _spark_opens(self, scheme: str) -> bool:
         """Whether Hadoop has the classes of a store: for S3 only with hadoop-aws; pyarrow has its own."""
+        gateway = self._spark._jvm._gateway_client  # noqa: SLF001
         try:
-            self._spark._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(  # noqa: SLF001
+            JavaClass("org.apache.hadoop.fs.FileSystem", gateway).getFileSystemClass(
                 scheme,
                 self._spark._jsc.hadoopConfiguration(),  # noqa: SLF001
             )
@@ -106,9 +108,11 @@ class Frames:
 
     @cache  # noqa: B019 - lives as long as one call of read_table
     def _spark_reads(self, schema_id: int, file_format: str) -> bool:
-        """Spark takes 96 bits in Parquet for instants only, and knows no zones in ORC's timestamps."""
+        """Spark takes 96 bits in Parquet for instants only, no zones in ORC's timestamps, and no Avro."""
         ids = {field.id for field in self._fields}
         fields = self._scan.file_schemas[schema_id].fields
+        if file_format == "avro":
+            return False
         if file_format == "orc":
             return all(timestamp_digits(field.type) < 0 for field in fields)
         return all(timestamp_digits(field.type) <= _MICROSECONDS for field in fields if field.id in ids)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from py4j.java_gateway import JavaClass
@@ -83,14 +84,21 @@ def _index(spark: SparkSession, files: Sequence[tuple[str, int]], schema: Struct
 
 def _statuses(spark: SparkSession, files: Sequence[tuple[str, int]]) -> Any:  # noqa: ANN401 - Java's array
     """An array of Hadoop's FileStatus, made from JSON by its fields."""
-    mapper = _java(spark, "com.fasterxml.jackson.databind.ObjectMapper")()
-    accessors = _java(spark, "com.fasterxml.jackson.annotation.PropertyAccessor")
-    visibilities = _java(spark, "com.fasterxml.jackson.annotation.JsonAutoDetect$Visibility")
+    mapper, array = _mapper_of_statuses(spark._jvm._gateway_client)  # noqa: SLF001 - as below
+    described = [{"path": uri, "length": length} for uri, length in files]
+    return mapper.readValue(json.dumps(described), array)
+
+
+@lru_cache(maxsize=1)
+def _mapper_of_statuses(gateway: Any) -> tuple[Any, Any]:  # noqa: ANN401 - py4j's, and objects of Java
+    """What reads such JSON, and the class of the array; made once, since that takes many calls."""
+    mapper = JavaClass("com.fasterxml.jackson.databind.ObjectMapper", gateway)()
+    accessors = JavaClass("com.fasterxml.jackson.annotation.PropertyAccessor", gateway)
+    visibilities = JavaClass("com.fasterxml.jackson.annotation.JsonAutoDetect$Visibility", gateway)
     for accessor, visibility in (("FIELD", "ANY"), ("SETTER", "NONE")):
         mapper.setVisibility(accessors.valueOf(accessor), visibilities.valueOf(visibility))
-    described = [{"path": uri, "length": length} for uri, length in files]
-    array = _java(spark, "java.lang.Class").forName("[Lorg.apache.hadoop.fs.FileStatus;")
-    return mapper.readValue(json.dumps(described), array)
+    array = JavaClass("java.lang.Class", gateway).forName("[Lorg.apache.hadoop.fs.FileStatus;")
+    return mapper, array
 
 
 def _java(spark: SparkSession, name: str) -> Any:  # noqa: ANN401 - a class of Java

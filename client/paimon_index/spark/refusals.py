@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from paimon_index.requests import TableName
     from paimon_index.spark.questions import Scan
 
-_FORMATS: Final = ("parquet", "orc")
+_FORMATS: Final = ("parquet", "orc", "avro")
 _MERGE_ENGINES: Final = ("deduplicate", "first-row")
 _MICROSECONDS: Final = 6
 _NEVER: Final = {
@@ -66,7 +66,7 @@ def check_scan(scan: Scan) -> None:
             refuse(table, f"it has {option}, {effect}")
     for file_format in scan.files.column("format").unique().to_pylist():
         if file_format not in _FORMATS:
-            refuse(table, f"it has files in {file_format}, and only Parquet and ORC are read")
+            refuse(table, f"it has files in {file_format}, and only Parquet, ORC and Avro are read")
     merging = scan.files.filter(pc.invert(scan.files.column("raw_convertible")))
     if merging.num_rows:
         _check_merging(scan)

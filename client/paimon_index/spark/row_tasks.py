@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.sql import types as spark_types
 
-from paimon_index.spark import worker
+from paimon_index.spark import worker, worker_avro, worker_avro_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from paimon_index.spark.questions import Scan
     from paimon_index.spark.worker import FileRows
+
+WORKER_MODULES: Final = (worker, worker_avro, worker_avro_rows)
+"""What is pickled by value, so that workers need nothing of this package."""
 
 _OPEN_BYTES: Final = 1 << 20
 """What opening a file costs a task, in bytes that it could read instead."""
@@ -57,7 +60,8 @@ def row_tasks(
         files: each with the bytes that reading it takes.
         schema: columns by the names that the files have.
     """
-    cloudpickle.register_pickle_by_value(worker)
+    for module in WORKER_MODULES:
+        cloudpickle.register_pickle_by_value(module)
     tasks = dealt(files, bytes_of_task(files, *task_sizes(spark)))
     arrow = pa.schema([(field.name, arrow_type(field.dataType)) for field in schema])
     read = worker.reader_of(spark.sparkContext.broadcast(tasks), arrow)

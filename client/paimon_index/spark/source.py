@@ -23,7 +23,14 @@ from paimon_index.spark import source_tasks, worker
 from paimon_index.spark.column_types import char_length
 from paimon_index.spark.questions import ask, needed, resolved
 from paimon_index.spark.refusals import check_change, check_scan, check_session, refuse, type_of
-from paimon_index.spark.row_tasks import arrow_type, bytes_of_task, dealt, rows_of, task_sizes
+from paimon_index.spark.row_tasks import (
+    WORKER_MODULES,
+    arrow_type,
+    bytes_of_task,
+    dealt,
+    rows_of,
+    task_sizes,
+)
 from paimon_index.spark.source_options import SourceOptions, may_need_zone
 from paimon_index.spark.source_tasks import PlannedSource
 
@@ -105,7 +112,7 @@ class PaimonIndexSource(DataSource):  # type: ignore[misc] # pyspark's types are
         """Once planned, only what reading takes: not the token, and nothing that needs this package."""
         if self._planned is None:
             return super().__reduce_ex__(protocol)
-        for module in (worker, source_tasks):
+        for module in (*WORKER_MODULES, source_tasks):
             cloudpickle.register_pickle_by_value(module)
         return PlannedSource, self._planned
 

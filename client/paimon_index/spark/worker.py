@@ -1,8 +1,8 @@
 """What runs in Spark's Python workers: rows of data files by their positions, with pyarrow alone.
 
 These functions are pickled by value, so workers need neither this package nor a roaring library. The module
-therefore stands for itself: it imports nothing of the package, and files are plain tuples, since Spark
-pickles what it broadcasts by reference.
+therefore stands for itself: of the package it imports only what is pickled along with it, and files are plain
+tuples, since Spark pickles what it broadcasts by reference.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from pyarrow import compute as pc
 from pyarrow import fs, orc
 from pyarrow import parquet as pq
 
+from paimon_index.spark.worker_avro import avro_blocks
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 _ROWS_OF_BATCH = 1 << 15
 
 FileRows: TypeAlias = "tuple[str, str, bytes | None, bool]"
-"""URI (taken literally), ``parquet`` or ``orc``, ascending positions as native signed 64-bit numbers (None
-for every row), and whether these are the rows to leave out instead of those to read."""
+"""URI (taken literally), ``parquet``, ``orc`` or ``avro``, ascending positions as native signed 64-bit
+numbers (None for every row), and whether these are the rows to leave out instead of those to read."""
 
 
 def reader_of(
@@ -78,7 +80,7 @@ def read_file(file: FileRows, schema: pa.Schema, filesystems: dict[str, Any]) ->
     filesystem, path = _opened(uri, filesystems)
     with filesystem.open_input_file(path) as source:
         start = 0
-        for row_count, load in (_row_groups if file_format == "parquet" else _stripes)(source, schema.names):
+        for row_count, load in _PARTS[file_format](source, schema):
             if positions is None:
                 rows = load()
             else:
@@ -97,10 +99,10 @@ def read_file(file: FileRows, schema: pa.Schema, filesystems: dict[str, Any]) ->
             raise ValueError(f"{uri} has {start} rows, and the plan names row {positions[-1]}: plan again")
 
 
-def _row_groups(source: Any, names: Sequence[str]) -> Iterator[tuple[int, Callable[[], pa.Table]]]:  # noqa: ANN401
+def _row_groups(source: Any, schema: pa.Schema) -> Iterator[tuple[int, Callable[[], pa.Table]]]:  # noqa: ANN401
     """Row counts, and functions that read; columns that the file lacks are left out."""
     file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=True)
-    there = [name for name in names if name in file.schema_arrow.names]
+    there = [name for name in schema.names if name in file.schema_arrow.names]
     for number in range(file.num_row_groups):
         row_count = file.metadata.row_group(number).num_rows
 
@@ -112,10 +114,10 @@ def _row_groups(source: Any, names: Sequence[str]) -> Iterator[tuple[int, Callab
         yield row_count, load
 
 
-def _stripes(source: Any, names: Sequence[str]) -> Iterator[tuple[int, Callable[[], pa.Table]]]:  # noqa: ANN401
+def _stripes(source: Any, schema: pa.Schema) -> Iterator[tuple[int, Callable[[], pa.Table]]]:  # noqa: ANN401
     """As :func:`_row_groups`; ORC's stripes do not tell their rows before they are read."""
     file = orc.ORCFile(source)
-    there = [name for name in names if name in file.schema.names]
+    there = [name for name in schema.names if name in file.schema.names]
     for number in range(file.nstripes):
         table = pa.Table.from_batches([file.read_stripe(number, columns=there or None)])
 
@@ -123,6 +125,10 @@ def _stripes(source: Any, names: Sequence[str]) -> Iterator[tuple[int, Callable[
             return table
 
         yield table.num_rows, load
+
+
+_PARTS = {"parquet": _row_groups, "orc": _stripes, "avro": avro_blocks}
+"""What gives the parts of a file, by format."""
 
 
 def _without(rows: pa.Table, positions: Sequence[int]) -> pa.Table:
