@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 NULL_LENGTH: Final = -1
 
+_MANY: Final = 64
+"""Of fewer strings it does not matter how they are copied."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BytesColumn:
@@ -135,14 +138,41 @@ class BytesColumn:
         if len(self.data) < width:
             return np.zeros((len(self), width), np.uint8)
         # One opaque item a window: NumPy copies these much faster than rows of single bytes.
-        shape = (len(self.data) - width + 1,)
-        windows: NDArray[np.void] = np.ndarray(shape, np.dtype((np.void, width)), self.data, strides=(1,))
+        opaque = np.dtype((np.void, width))
+        if isinstance(offsets, int) and (step := self._step) is not None:
+            first = int(self.starts[0]) + offsets
+            even: NDArray[np.void] = np.ndarray((len(self),), opaque, self.data, first, strides=(step,))
+            return even.copy().view(np.uint8).reshape(len(self), width)
+        windows: NDArray[np.void] = np.ndarray((len(self.data) - width + 1,), opaque, self.data, strides=(1,))
         at = self.starts + offsets
         null = self.is_null
         if null.any():
             at[null] = 0
         found: NDArray[np.uint8] = windows[at].view(np.uint8).reshape(len(self), width)
         return found
+
+    @property
+    def _step(self) -> int | None:
+        """How many bytes each string begins behind the one before it, if that is the same for all of many."""
+        if len(self) < _MANY or self.lengths.min() < 0:
+            return None
+        step = int(self.starts[1] - self.starts[0])
+        return step if step > 0 and bool((np.diff(self.starts) == step).all()) else None
+
+    def packed(self) -> Self:
+        """The same strings one behind the other, in a buffer that holds nothing else."""
+        lengths = np.maximum(self.lengths, 0)
+        starts = np.cumsum(lengths) - lengths
+        width = int(lengths[0]) if len(self) else 0
+        if width and (lengths == width).all():
+            data = self.gather(0, width).reshape(-1)
+        else:
+            size = int(lengths.sum())
+            index = np.int32 if max(size, len(self.data)) <= np.iinfo(np.int32).max else np.int64
+            positions = np.repeat((self.starts - starts).astype(index), lengths)
+            positions += np.arange(size, dtype=index)
+            data = self.data[positions]
+        return type(self)(data, np.where(self.is_null, 0, starts), self.lengths)
 
     def to_arrow(self) -> pa.LargeBinaryArray:
         """An Arrow array of the strings; the bytes are copied unless they lie one behind the other."""
@@ -158,10 +188,7 @@ class BytesColumn:
         if ((shifts == first) | (lengths == 0)).all():
             data = self.data[first : first + size]
         else:
-            index = np.int32 if max(size, len(self.data)) <= np.iinfo(np.int32).max else np.int64
-            positions = np.repeat(shifts.astype(index), lengths)
-            positions += np.arange(size, dtype=index)
-            data = self.data[positions]
+            data = self.packed().data
         valid = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
         buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
         return pa.Array.from_buffers(pa.large_binary(), len(self), buffers, int(null.sum()))

@@ -56,6 +56,28 @@ def test_gathering_reads_the_same_place_of_every_string() -> None:
     assert [bytes(row) for row in column.gather(np.array([0, 0, 4, 2]), 1)[[0, 2, 3]]] == [b"a", b"k", b"2"]
 
 
+@pytest.mark.parametrize("gaps", ["even", "uneven", "descending"])
+def test_gathering_from_many_strings(gaps: str) -> None:
+    data = np.arange(5_000, dtype=np.uint64).astype(np.uint8)
+    starts = {
+        "even": np.arange(100) * 40 + 3,
+        "uneven": np.arange(100) * 40 + np.arange(100) % 3,
+        "descending": 4_000 - np.arange(100) * 40,
+    }[gaps]
+    found = BytesColumn(data, starts, np.full(100, 12)).gather(2, 9)
+    assert found.tolist() == [data[start + 2 : start + 11].tolist() for start in starts.tolist()]
+
+
+@given(st.lists(st.none() | st.binary(max_size=4), max_size=8), st.data())
+def test_packed_strings_lie_one_behind_the_other(strings: list[bytes | None], data: st.DataObject) -> None:
+    column = BytesColumn.of(strings)
+    rows = data.draw(st.lists(st.sampled_from(range(len(strings))), max_size=8)) if strings else []
+    some = column.take(np.array(rows, np.int64))
+
+    assert list(some.packed()) == list(some)
+    assert some.packed().data.tobytes() == b"".join(each or b"" for each in some)
+
+
 @pytest.mark.parametrize("suffix", [b"x", b".orc", b"a.longer.suffix"])
 def test_endings(suffix: bytes) -> None:
     strings = [b".orc", None, b"a.orc", b"", b"orc", b"x", b".orcx"]

@@ -6,14 +6,14 @@ the statistics of new manifests only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from app.predicates.column_bounds import ColumnBounds
-from app.table.statistics.statistics import key_bounds, value_bounds
+from app.table.statistics.statistics import StoredRows, key_bounds, value_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +34,8 @@ class FileBounds:
     """Bounds of the files of one version."""
 
     version: Version
+    _stored_rows: dict[tuple[str, int], StoredRows] = field(default_factory=dict)
+    """What was read for other columns, by kind of bounds and number of manifest."""
 
     def values(self, column: DataField, files: NDArray[np.int64]) -> ColumnBounds | None:
         """Bounds of a column's values in ascending ``files``; None for a key of a map.
@@ -63,9 +65,9 @@ class FileBounds:
         for number, _, rows in all_files.by_manifest(files):
             manifest = all_files.manifests[number]
             key = (read.__name__, column.id, version.schema.digest)
-            make = partial(
-                _of_every_file, manifest, partial(read, column=column, schema_of=version.file_schema)
-            )
+            near = self._stored_rows.setdefault((read.__name__, number), StoredRows())
+            read_column = partial(read, column=column, schema_of=version.file_schema, stored_rows=near)
+            make = partial(_of_every_file, manifest, read_column)
             if len(manifest) >= _WORTH_KEEPING:
                 file = version.manifest_files()[number]
                 make = partial(version.table.made_of, file, f"bounds 1 {' '.join(map(str, key))}", make)

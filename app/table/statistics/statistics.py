@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from app.table.manifests.manifest_list import ManifestList
     from app.table.manifests.row_statistics import StatisticsColumns
     from app.table.schema.schema import TableSchema
+    from app.types.bytes_column import BytesColumn
 
 SchemaOf: TypeAlias = "Callable[[int], TableSchema]"
 
@@ -39,8 +40,48 @@ _ROW_TRACKING = {
 }
 
 
+class StoredRows:
+    """Statistics of one manifest that several columns are read of: checked once, and brought together.
+
+    The rows of a manifest lie far from each other, so that each column would be a walk through all of it.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, int, int], RowColumns] = {}
+
+    def of(
+        self,
+        stored: BytesColumn,
+        rows: NDArray[np.int64],
+        which: tuple[str, int, int],
+        name_of: Callable[[int], str],
+    ) -> RowColumns:
+        """Some rows.
+
+        Args:
+            stored: of the whole manifest.
+            rows: which of them, the same for one ``which``.
+            which: tells them from other rows of the manifest; last comes how many fields they have.
+            name_of: what a row is called in messages.
+
+        Raises:
+            CorruptMetadataError: rows do not have these fields.
+        """
+        found = self._found.get(which)
+        if found is None:
+            some = stored.take(rows)
+            is_even = bool((some.lengths == some.lengths[:1]).all())
+            found = RowColumns(some.packed() if is_even else some, which[-1], name_of)
+            self._found[which] = found
+        return found
+
+
 def value_bounds(
-    manifest: Manifest, rows: NDArray[np.int64], column: DataField, schema_of: SchemaOf
+    manifest: Manifest,
+    rows: NDArray[np.int64],
+    column: DataField,
+    schema_of: SchemaOf,
+    stored_rows: StoredRows | None = None,
 ) -> ColumnBounds:
     """What statistics say of a column in some of a manifest's files.
 
@@ -51,6 +92,7 @@ def value_bounds(
         rows: which of its files, shape (n,).
         column: a column of the schema that the plan is made with.
         schema_of: the schema with a given id.
+        stored_rows: what was read for other columns of the same rows.
 
     Returns:
         Bounds in the type of ``column``, shape (n,).
@@ -59,6 +101,7 @@ def value_bounds(
         CorruptMetadataError: the stored statistics do not have the columns they should have.
     """
     stored, listed = manifest.value_statistics, manifest.value_statistics_columns
+    near = stored_rows or StoredRows()
 
     def read(some: NDArray[np.int64]) -> ColumnBounds:
         first = int(some[0])
@@ -67,14 +110,18 @@ def value_bounds(
         columns = _value_columns(names, file_schema, manifest.file_name(first))
         # A file of old has no slot for a column that came later; other slots may just not be stored.
         absent = column.id not in file_schema.by_id
-        return _read_slot(manifest, stored, some, columns, column, null_if_missing=absent)
+        return _read_slot(manifest, stored, some, columns, column, near, null_if_missing=absent)
 
     layouts = manifest.schema_ids, listed.codes, manifest.write_columns.codes, stored.say_nothing
     return _read_alike(manifest, rows, layouts, column, read)
 
 
 def key_bounds(
-    manifest: Manifest, rows: NDArray[np.int64], column: DataField, schema_of: SchemaOf
+    manifest: Manifest,
+    rows: NDArray[np.int64],
+    column: DataField,
+    schema_of: SchemaOf,
+    stored_rows: StoredRows | None = None,
 ) -> ColumnBounds:
     """What statistics of keys say of a column; nothing, where it is not in the trimmed primary key.
 
@@ -86,9 +133,9 @@ def key_bounds(
 
     def read(some: NDArray[np.int64]) -> ColumnBounds:
         columns = schema_of(int(manifest.schema_ids[some[0]])).trimmed_primary_keys
-        return _read_slot(manifest, stored, some, columns, column, null_if_missing=False)
+        return _read_slot(manifest, stored, some, columns, column, near, null_if_missing=False)
 
-    stored = manifest.key_statistics
+    stored, near = manifest.key_statistics, stored_rows or StoredRows()
     return _read_alike(manifest, rows, (manifest.schema_ids, stored.say_nothing), column, read)
 
 
@@ -142,6 +189,7 @@ def _read_slot(
     rows: NDArray[np.int64],
     columns: Sequence[DataField],
     column: DataField,
+    near: StoredRows,
     *,
     null_if_missing: bool,
 ) -> ColumnBounds:
@@ -164,8 +212,10 @@ def _read_slot(
     if cast is None:
         # A reader may make nulls of values that the new type cannot hold; of nulls it makes nothing else.
         return _unknown(column.type, np.where(null_count == row_count, null_count, UNKNOWN_COUNT), row_count)
-    low, has_low = RowColumns(stored.min_values.take(rows), len(columns), name_of).read(slot, written)
-    high, has_high = RowColumns(stored.max_values.take(rows), len(columns), name_of).read(slot, written)
+    # Rows are told apart by the first of them: those of one layout are read together.
+    which = int(rows[0]), len(columns)
+    low, has_low = near.of(stored.min_values, rows, ("low", *which), name_of).read(slot, written)
+    high, has_high = near.of(stored.max_values, rows, ("high", *which), name_of).read(slot, written)
     return ColumnBounds(
         cast(low), cast(high), has_low, has_high, null_count, row_count, np.zeros(len(rows), np.bool_)
     )
@@ -184,8 +234,10 @@ def _null_counts(
         raise CorruptMetadataError(
             f"{name_of(at)}: expected null counts of {columns} columns, found {counted[at]}"
         )
-    found = np.full(len(rows), UNKNOWN_COUNT)
     known = counted != 0
+    if known.all():
+        return stored.null_counts[starts + slot]
+    found = np.full(len(rows), UNKNOWN_COUNT)
     found[known] = stored.null_counts[starts[known] + slot]
     return found
 
