@@ -43,6 +43,15 @@ class OrderedKeys:
         """Bytes of memory, those of a directory of the same keys if these are more."""
         return self.values.nbytes + _BYTES_OF_FILE * len(self.values) + 3 * self.distinct.nbytes
 
+    def take(self, files: NDArray[np.int64]) -> OrderedKeys:
+        """The keys of some files."""
+        if len(files) == len(self.distinct) and (files[1:] > files[:-1]).all():
+            return self
+        distinct = self.distinct.take(files)
+        firsts = np.cumsum(self.distinct) - self.distinct
+        shifts = firsts.take(files) - (np.cumsum(distinct) - distinct)
+        return OrderedKeys(self.values[np.repeat(shifts, distinct) + np.arange(distinct.sum())], distinct)
+
     def unordered(self) -> NDArray[np.bool_]:
         """Which files have a key that is not above the one before it, shape (m,)."""
         wrong = np.zeros(len(self.distinct), bool)
@@ -129,6 +138,12 @@ class Dictionary:
             keys = self._keys = keys.merged()
         self._was_asked = True
         return keys
+
+    @property
+    def ordered(self) -> OrderedKeys | None:
+        """The keys file by file; None once they are merged."""
+        keys = self._keys
+        return keys if isinstance(keys, OrderedKeys) else None
 
     @property
     def distinct(self) -> NDArray[np.int64]:

@@ -135,11 +135,15 @@ def _dictionaries(
     cardinalities = integers(data, payloads.starts + _CARDINALITY_AT, ">i4")
     bounds_at = payloads.starts + _BOUNDS_AT
     lengths_at = bounds_at + np.where(cardinalities > 0, 2 * width, 0)
-    starts = lengths_at + _LENGTH_BYTES
-    ends = starts + integers(data, lengths_at, ">i4")
-    cursors = Cursors(data, starts, ends, np.ones(len(files), bool))
-    keys = read_values(cursors, stack.space, cardinalities, width)
-    sound = cursors.sound.copy()
+    ordered = stack.dictionary.ordered
+    if ordered is None:
+        starts = lengths_at + _LENGTH_BYTES
+        ends = starts + integers(data, lengths_at, ">i4")
+        cursors = Cursors(data, starts, ends, np.ones(len(files), bool))
+        keys = read_values(cursors, stack.space, cardinalities, width)
+        sound = cursors.sound.copy()
+    else:
+        keys, sound = ordered.take(files), np.ones(len(files), bool)
     valued = np.flatnonzero(sound & (keys.distinct > 0))
     behind = np.cumsum(keys.distinct)
     for at, places in ((0, (behind - keys.distinct)[valued]), (width, behind[valued] - 1)):

@@ -30,8 +30,8 @@ FEWEST_ROWS: Final = 2 * MAX_ARRAY_VALUES
 """Of fewer rows, bitmaps are mostly lists, which are decoded faster."""
 MOST_ROWS: Final = 8 * BITS_BYTES
 
-_FILES_AT_ONCE: Final = 64
-"""So many matrices of bits stay in the processor's caches."""
+_ROWS_AT_ONCE: Final = 16 * MOST_ROWS
+"""The bits of so many rows stay in the processor's caches."""
 _WORD_BITS: Final = 64
 _WORD_BYTES: Final = 8
 _EMPTY = struct.Struct("<II")
@@ -128,19 +128,35 @@ class DenseBitmaps:
         stored = BytesColumn(self.data, starts[as_bits], np.full(len(as_bits), width * _WORD_BYTES))
         bits[as_bits] = stored.gather(0, width * _WORD_BYTES)
         if len(listed):
-            owners, places = runs_of(starts[listed], counts[listed], 2)
-            rows = integers(self.data, places, "<u2")
-            within = rows < width * _WORD_BITS
-            falls = np.flatnonzero((np.diff(rows) <= 0) & (np.diff(owners) == 0))
-            sound[listed[owners[falls]]] = False
-            spread = np.zeros((len(listed), width * _WORD_BITS), bool)
-            spread[owners[within], rows[within]] = True
-            bits[listed] = np.packbits(spread, axis=1, bitorder="little")
+            bits[listed], sound[listed] = self._lists(starts[listed], counts[listed], width)
         words = bits.view("<u8").astype(np.uint64, copy=False)
         # A bitmap that counts rows beyond those of the file has too few of them.
         words &= all_rows
         sound &= np.bitwise_count(words).sum(axis=1, dtype=np.int64) == counts
         return words, sound
+
+    def _lists(
+        self, starts: NDArray[np.int64], counts: NDArray[np.int64], width: int
+    ) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+        """The bits of bitmaps that are stored as lists, and which of them have lists in order."""
+        ends = starts + 2 * counts
+        pieces = [self.data[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+        rows = np.concatenate(pieces).view("<u2")
+        # One number for each row of each bitmap: these ascend, too, where no row lies beyond its bitmap.
+        size = width * _WORD_BITS
+        places = np.repeat(np.arange(len(starts), dtype=np.int32) * np.int32(size), counts)
+        places += rows
+        spread = np.zeros(len(starts) * size, bool)
+        lasts = np.cumsum(counts) - 1
+        sound = rows[lasts] < size
+        if sound.all() and (places[1:] > places[:-1]).all():
+            spread[places] = True
+        else:
+            falls = np.flatnonzero(rows[1:] <= rows[:-1])
+            falls = falls[~np.isin(falls, lasts)]
+            sound[np.searchsorted(lasts, falls)] = False
+            spread[places[np.repeat(sound, counts)]] = True
+        return np.packbits(spread.reshape(len(starts), size), axis=1, bitorder="little"), sound
 
     def _runs(
         self, starts: NDArray[np.int64], runs: NDArray[np.int64], width: int
@@ -195,8 +211,9 @@ def select_dense(
         A set for each file; None where a bitmap holds something else than it says.
     """
     found: list[BitMap | None] = []
-    for start in range(0, len(row_counts), _FILES_AT_ONCE):
-        some = slice(start, start + _FILES_AT_ONCE)
+    together = max(1, _ROWS_AT_ONCE // max(_WORD_BITS, int(row_counts.max(initial=0))))
+    for start in range(0, len(row_counts), together):
+        some = slice(start, start + together)
         of_some = (slices[0][some], slices[1][some]), (spans[0][some], spans[1][some])
         found += _select(bitmaps, existing[some], *of_some, row_counts[some], negated=negated)
     return found
