@@ -12,8 +12,8 @@ COSTS_EXPLAINED: Final = (
 
 _LIMITS: Final = {
     "pypaimon-rust in a new process, no index: * / cold plan*": (
-        "both skip manifests by the bounds of partitions in their list; of what is read, we decode all, "
-        "statistics of all columns included, and the peer what it is asked."
+        "both skip manifests by the bounds of partitions in their list; of what is read, we decode all "
+        "entries into columns that stay, in operations on arrays; the peer's compiled code keeps nothing."
     ),
     "pypaimon-rust in a new process, * / cold plan*": (
         "blocks have to be expanded, and what is decoded stays in memory that the process never had before, "
@@ -43,8 +43,8 @@ _LIMITS: Final = {
         "of each of 1,000 files seven bitmaps are decoded, and what is left becomes one of its own."
     ),
     "engine, from bytes, range * / from bytes, range *, rows of each file": (
-        "eleven slices of 10,000 rows are combined as they lie, but keys of whole dictionaries are read to "
-        "find two; the engine's compiled loops look up what they need."
+        "eleven slices of 10,000 rows are combined as they lie, but keys of whole dictionaries are read, "
+        "once, to find two; the engine's compiled loops look up what they need."
     ),
     "S3, first plan: bloom filters in side files*": (
         "each of 3,000 files is one call, and the service, the proxy and the client of the store share two "
