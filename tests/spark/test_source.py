@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.shared]
 MERGED: Final = ("pk_merge", "dyn_bucket")
 IN_ONE_ZONE: Final = (
     *("append_sidecar", "append_orc", "append_partitioned", "pk_dv", "evolve_pk_dv", "pk_first_row"),
-    *("map_index", "empty"),
+    *("map_index", "empty", "append_avro"),
 )
 DECIDED: Final = ("append_embedded", "append_dv32", "append_part_types")
 """Tables of which indexes, statistics and partitions decide some conditions."""
