@@ -12,8 +12,8 @@ COSTS_EXPLAINED: Final = (
 
 _LIMITS: Final = {
     "pypaimon-rust in a new process, no index: * / cold plan*": (
-        "both skip manifests by the bounds of partitions in their list; of what is read, we decode all "
-        "entries into columns that stay, in operations on arrays; the peer's compiled code keeps nothing."
+        "both skip manifests by the bounds of partitions in their list; of what is read, we decode all, "
+        "statistics of all columns included, and the peer what it is asked."
     ),
     "pypaimon-rust in a new process, * / cold plan*": (
         "blocks have to be expanded, and what is decoded stays in memory that the process never had before, "
