@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 FILES_PER_MANIFEST: Final = 100
 MANIFESTS: Final = (100, 1_000)
+_FIRST: Final = SnapshotSelector(snapshot_id=1)
 _COMMITS: Final = 12
 _PROFILED: Final = 20
 _ADDED: Final = range(2, 2 + _COMMITS + _PROFILED)
@@ -74,7 +75,7 @@ def _workloads(manifests: int, directory: Path) -> Iterator[Workload]:
     random = Random(files)
     with closing(open_service(warehouse)) as service:
         plan = partial(_plan, service, random, files)
-        plan(1)
+        service.plan(EVENTS, PlanRequest(filter="c0 = 0", selector=_FIRST, selection=SelectionForm.NONE))
         for number in range(manifests):
             (table_directory(warehouse) / "manifest" / f"manifest-{number * FILES_PER_MANIFEST}").unlink()
         yield Workload(warm_name(manifests), files, partial(plan, 1))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from benchmarks.events import Indexed, Layout
 from benchmarks.questions import SCORES_WITH_ROWS, TEN_THOUSAND_IDS, THOUSAND_IDS, questions
 from benchmarks.runner import in_process, measured
-from benchmarks.services import LAYOUTS, ask, open_service, prepare, read_manifests, warehouse_of
+from benchmarks.services import LAYOUTS, ask, open_service, prepare, read_manifests, warehouse_of, warm_up
 from benchmarks.workload import Measured, Suite, Target, Workload
 
 if TYPE_CHECKING:
@@ -105,6 +105,7 @@ def _workloads(title: str, layout: Layout, files: int, directory: Path) -> Itera
     warehouse = warehouse_of(directory, layout, files)
     with closing(open_service(warehouse)) as service:
         for question in asked:
+            warm_up(service, question, random)
             plan = partial(ask, service, question, random)
             whole = _LIST_TARGETS.get(question.name) if files == LARGEST and layout.is_embedded else None
             name = warm_name(title, question.name)

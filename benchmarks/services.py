@@ -8,7 +8,7 @@ from app.planning.request.limits import CacheBytes, Limits
 from app.planning.request.requests import PlanRequest, TableRef
 from app.planning.service import IndexService
 from app.storage import Warehouse
-from benchmarks.events import DATABASE, TABLE, Indexed, Layout
+from benchmarks.events import DATABASE, DAY, TABLE, Indexed, Layout
 from benchmarks.questions import sql
 from benchmarks.synthetic import write_table
 
@@ -65,6 +65,12 @@ def open_service(
     """A service over one warehouse that has nothing in its caches, but perhaps on a disk."""
     opened = Warehouse(WAREHOUSE, str(warehouse), disk=disk)
     return IndexService({WAREHOUSE: opened}, cache_bytes=cache_bytes, limits=Limits(), disk=disk)
+
+
+def warm_up(service: IndexService, question: Question, random: Random) -> None:
+    """Has the service read what a question may need in any partition."""
+    everywhere = (each for each in question.comparisons(random) if each.column != DAY.name)
+    service.plan(EVENTS, PlanRequest(filter=sql(tuple(everywhere)), selection=question.selection))
 
 
 def ask(service: IndexService, question: Question, random: Random) -> Plan:
