@@ -275,9 +275,9 @@ class Table:
             what: tells it from all else that is made of the manifest.
             make: makes it.
         """
-        return made_once(self.place_of(file, what), make)
+        return made_once(self.place_of_manifest(file, what), make)
 
-    def place_of(self, file: ManifestFile, what: str) -> KeptArrays | None:
+    def place_of_manifest(self, file: ManifestFile, what: str) -> KeptArrays | None:
         """Where the disk keeps what was made of a manifest alone; None without a disk.
 
         Args:
@@ -286,7 +286,7 @@ class Table:
         """
         return self._files.place(file, what)
 
-    def place(self, resolved: ResolvedSnapshot, what: str) -> KeptArrays | None:
+    def place_of_versions(self, resolved: ResolvedSnapshot, what: str) -> KeptArrays | None:
         """Where the disk keeps what was made of versions of the table, one for all; None without a disk.
 
         Args:

@@ -288,7 +288,7 @@ class FileIndexes:
             version = self.version
             file, table = version.manifest_files()[number], version.table
             key = (version.source.warehouse.name, table.directory, *file)
-            kept = KeptSegments(partial(table.place_of, file))
+            kept = KeptSegments(partial(table.place_of_manifest, file))
             manifest = version.files().manifests[number]
             self._beside[number] = SideIndexes(version.source, manifest, key, kept)
         return self._beside[number]

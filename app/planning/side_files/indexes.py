@@ -176,7 +176,7 @@ class SideIndexes:
             is_local = self.source.warehouse.is_local
             fronts = self._fronts(missing, key) if is_local else self._taken(missing, ahead)
             segment = self.kept.keep_heads(first, segment.with_fronts(missing - first, *fronts))
-        if segment is not cached:
+        if segment is not cached and segment.known:
             self.source.caches.file_indexes.put(key, segment)
         self.held[key] = segment.nbytes
         return segment
@@ -260,7 +260,8 @@ class SideIndexes:
                 {index: found.take(np.flatnonzero(usable)) for index, found in payloads.found.items()},
             )
             segment = self.kept.keep_body(first, len(part), segment)
-        cache.put(key, segment)
+        if segment.known:
+            cache.put(key, segment)
         self.held[key] = segment.nbytes
         return segment
 

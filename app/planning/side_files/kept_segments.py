@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from app.file_index.stacked.index import StackedIndex
 from app.planning.side_files.segments import BodySegment, HeadSegment
-from app.storage.array_file import DamagedArraysError
-from app.table.manifests.kept_values import put_together, take_apart
+from app.table.manifests.kept_values import keep_value, kept_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from app.file_index.stacked.heads import Heads
     from app.storage.kept_arrays import KeptArrays
 
-_WHOLE: Final = "whole"
 _NEW_SHARE: Final = 4
 """A segment is written anew when it has more new files than one for so many that are kept."""
 
@@ -55,7 +53,7 @@ class KeptSegments:
         if place is None or not _is_worth_keeping(segment):
             return segment
         heads = {"buffers": segment.heads.buffers, "sizes": segment.heads.sizes}
-        place.put({_WHOLE: take_apart(heads)})
+        keep_value(place, heads)
         return replace(segment, kept=segment.known)
 
     def body(self, first: int, size: int, wanted: WantedIndexes, heads: Heads) -> BodySegment:
@@ -82,20 +80,12 @@ class KeptSegments:
         if place is None or not _is_worth_keeping(segment):
             return segment
         columns = {_payloads_name(*key): column for key, column in payloads.items()}
-        place.put({_WHOLE: take_apart({"fetched": segment.fetched, **columns})})
+        keep_value(place, {"fetched": segment.fetched, **columns})
         return replace(segment, kept=segment.known)
 
-    def _open(self, name: str) -> dict[str, Any] | None:
+    def _open(self, name: str) -> Any:  # noqa: ANN401 - what was kept
         place = self.place_of(name)
-        file = None if place is None else place.get()
-        if place is None or file is None:
-            return None
-        try:
-            found: dict[str, Any] = put_together(file.block(_WHOLE))
-        except DamagedArraysError:
-            place.drop()
-            return None
-        return found
+        return None if place is None else kept_value(place)
 
 
 def _is_worth_keeping(segment: HeadSegment | BodySegment) -> bool:

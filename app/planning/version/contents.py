@@ -160,7 +160,7 @@ class ContentsCache:
             keys = table.manifest_files(resolved)
             newest = ("files", self.warehouse, resolved.directory)
             is_large = sum(map(len, manifests)) >= LEAST_FILES
-            place = table.place(resolved, FORM) if is_large else None
+            place = table.place_of_versions(resolved, FORM) if is_large else None
             known: LiveFiles | None = self.cache.get(newest)
             if known is None and place is not None:
                 known = open_live_files(place)

@@ -14,8 +14,7 @@ import numpy as np
 
 from app.planning.version.files import FileColumns
 from app.planning.version.live_files import LiveFiles
-from app.storage.array_file import DamagedArraysError
-from app.table.manifests.kept_values import put_together, take_apart
+from app.table.manifests.kept_values import keep_value, kept_value
 
 if TYPE_CHECKING:
     from app.storage.kept_arrays import KeptArrays
@@ -27,35 +26,25 @@ LEAST_FILES: Final = 10_000
 """Fewer are put together from their manifests in as little time."""
 _NEW_SHARE: Final = 8
 """An entry is written anew when more than one file in so many is missing in it."""
-_WHOLE: Final = "whole"
 
 
 def open_live_files(place: KeptArrays) -> LiveFiles | None:
     """The files of the version that was kept, if there is one; their columns are mapped."""
-    file = place.get()
-    if file is None:
+    found = kept_value(place)
+    if found is None:
         return None
-    try:
-        whole = put_together(file.block(_WHOLE))
-        columns = {name: put_together(file.block(name)) for name in whole["columns"]}
-    except DamagedArraysError:
-        place.drop()
-        return None
-    starts, some = whole["starts"], whole["some"]
+    starts, some = found["starts"], found["some"]
     ends = np.cumsum(np.diff(starts)[some])[:-1]
-    pieces = iter(np.split(whole["rows"], ends))
-    names = (name.decode(errors="surrogatepass") for name in whole["names"])
-    return LiveFiles(
-        tuple(zip(names, whole["sizes"].tolist(), strict=True)),
-        FileColumns(
-            rows=tuple(next(pieces) if chosen else None for chosen in some.tolist()),
-            starts=starts,
-            partitions=whole["partitions"],
-            **columns,
-        ),
-        whole["removing"].tolist(),
-        kept=len(columns["row_counts"]),
+    pieces = iter(np.split(found["rows"], ends))
+    columns = FileColumns(
+        rows=tuple(next(pieces) if chosen else None for chosen in some.tolist()),
+        starts=starts,
+        partitions=found["partitions"],
+        **found["columns"],
     )
+    names = (name.decode(errors="surrogatepass") for name in found["names"])
+    keys = tuple(zip(names, found["sizes"].tolist(), strict=True))
+    return LiveFiles(keys, columns, found["removing"].tolist(), kept=len(columns))
 
 
 def keep_live_files(place: KeptArrays, live: LiveFiles) -> LiveFiles:
@@ -69,7 +58,7 @@ def keep_live_files(place: KeptArrays, live: LiveFiles) -> LiveFiles:
     if len(columns) < LEAST_FILES or missing * _NEW_SHARE <= len(columns):
         return live
     some = [rows for rows in columns.rows if rows is not None]
-    whole = {
+    value = {
         "names": tuple(name.encode(errors="surrogatepass") for name, _ in live.keys),
         "sizes": np.array([size for _, size in live.keys], np.int64),
         "removing": np.array(live.removing, np.int64),
@@ -77,8 +66,7 @@ def keep_live_files(place: KeptArrays, live: LiveFiles) -> LiveFiles:
         "some": np.array([rows is not None for rows in columns.rows], np.bool_),
         "rows": np.concatenate([np.zeros(0, np.int64), *some]),
         "partitions": columns.partitions,
-        "columns": list(columns.arrays),
+        "columns": columns.arrays,
     }
-    blocks = {name: take_apart(array) for name, array in columns.arrays.items()}
-    place.put({_WHOLE: take_apart(whole), **blocks})
+    keep_value(place, value)
     return replace(live, kept=len(columns))

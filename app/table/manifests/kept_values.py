@@ -43,17 +43,31 @@ def made_once(place: KeptArrays | None, make: Callable[[], Made]) -> Made:
     """
     if place is None:
         return make()
-    file = place.get()
-    if file is not None:
-        try:
-            return cast("Made", put_together(file.block(_WHOLE)))
-        except DamagedArraysError:
-            place.drop()
+    found = kept_value(place)
+    if found is not None:
+        return cast("Made", found)
     made = make()
-    block = take_apart(made)
+    keep_value(place, made)
+    return made
+
+
+def kept_value(place: KeptArrays) -> Any:  # noqa: ANN401 - any value
+    """What was kept in a place; None if nothing was, or if it is damaged, and then it is gone."""
+    file = place.get()
+    if file is None:
+        return None
+    try:
+        return put_together(file.block(_WHOLE))
+    except DamagedArraysError:
+        place.drop()
+        return None
+
+
+def keep_value(place: KeptArrays, value: object) -> None:
+    """Keeps a value in a place, unless it has arrays of objects."""
+    block = take_apart(value)
     if not any(array.dtype.hasobject for array in block.arrays.values()):
         place.put({_WHOLE: block})
-    return made
 
 
 def take_apart(value: object) -> Block:
