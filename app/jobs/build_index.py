@@ -149,7 +149,7 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
             for number, each in built.items()
         ]
         is_complete = run.settle()
-        written.are_committed = True
+        written.is_committing = True
         snapshot_id, overtaken = commit_replacements(committer, new)
     gone = {identity(entry) for entry in overtaken}
     kept = []

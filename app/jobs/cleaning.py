@@ -72,12 +72,12 @@ class WrittenFiles:
     Attributes:
         writing: of the warehouse.
         paths: under names that only this run uses; more may come while the block lasts.
-        are_committed: set by the block when it begins to make the snapshot.
+        is_committing: set by the block when it begins to make the snapshot.
     """
 
     writing: Writing
     paths: Iterable[str]
-    are_committed: bool = False
+    is_committing: bool = False
 
     def __enter__(self) -> Self:
         return self
@@ -85,7 +85,7 @@ class WrittenFiles:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None or issubclass(kind, UncertainCommitError):
             return
-        if self.are_committed and not issubclass(kind, Exception):
+        if self.is_committing and not issubclass(kind, Exception):
             return
         remove(self.writing, self.paths)
 

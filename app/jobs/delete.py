@@ -99,7 +99,7 @@ def delete(
         try:
             with WrittenFiles(table.writing, found.written) as written:
                 changes = found.changes(table)
-                written.are_committed = True
+                written.is_committing = True
                 snapshot_id = committer.commit(changes) if changes.index_files else None
         except CommitConflictError as error:
             if attempt == _ATTEMPTS:

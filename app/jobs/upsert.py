@@ -116,7 +116,7 @@ def upsert(
                 if is_complete:
                     cleaned.paths = paths
                 changes = made.changes(written)
-                cleaned.are_committed = True
+                cleaned.is_committing = True
                 snapshot_id = committer.commit(changes) if changes.files else None
         except CommitConflictError as error:
             if attempt == _ATTEMPTS:

@@ -36,7 +36,7 @@ def test_files_go_unless_a_snapshot_may_name_them(
     def fail() -> None:
         with WrittenFiles(writing, ["never-written", "written"]) as written:
             writing.create("written", b"index")
-            written.are_committed = in_commit
+            written.is_committing = in_commit
             raise error
 
     with pytest.raises(type(error)):
