@@ -11,6 +11,7 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Final
 
+from app.storage.memory import prepare_process
 from benchmarks.events import Indexed, Layout
 from benchmarks.questions import SCORES_WITH_ROWS, TEN_THOUSAND_IDS, THOUSAND_IDS, questions
 from benchmarks.runner import in_process, measured
@@ -118,6 +119,7 @@ def _workloads(title: str, layout: Layout, files: int, directory: Path) -> Itera
 
 def _plan_cold(layout: Layout, files: int, directory: Path, number: int) -> Measured:
     """The first plan of a table; what is imported and set up once in a process is no part of it."""
+    prepare_process()
     random = Random(files)
     for size in (FIRST, files):
         read_manifests(warehouse_of(directory, layout, size))

@@ -21,11 +21,11 @@ _END_SECONDS: Final = 30
 
 
 @contextmanager
-def server(warehouse: Path, *, workers: int = 1, has_own_core: bool = True) -> Iterator[int]:
+def server(warehouse: Path | str, *, workers: int = 1, has_own_core: bool = True) -> Iterator[int]:
     """A server over one warehouse; gives its port.
 
     Args:
-        warehouse: a directory.
+        warehouse: a directory, or a URL.
         workers: processes of the server.
         has_own_core: the server runs on one core and the caller on the others, where there are two.
     """

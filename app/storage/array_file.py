@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import numpy as np
+import orjson
 import xxhash
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class ArrayFile:
                 written = mapped[_HEAD.size : _HEAD.size + length]
                 if magic != _MAGIC or xxhash.xxh3_64_intdigest(written) != checksum:
                     raise DamagedArraysError("the header is damaged")
-                header = json.loads(written)
+                header = orjson.loads(written)
                 start = _padded(_HEAD.size + length)
                 if header["key"] != key.decode("ascii") or header["size"] != len(mapped) - start:
                     raise DamagedArraysError("another file, or a part of it")

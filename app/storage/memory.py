@@ -23,6 +23,12 @@ _C_LIBRARY: Final = ctypes.CDLL(None)
 _TRIM: Final = getattr(_C_LIBRARY, "malloc_trim", None)
 _SET_OPTION: Final = getattr(_C_LIBRARY, "mallopt", None) if _TRIM is not None else None
 _ARENA_MAX: Final = -8
+_MMAP_THRESHOLD: Final = -3
+_TRIM_THRESHOLD: Final = -1
+# More than the Avro reader's buffer of 4 MiB for each file; what a large table keeps is returned at once.
+_OWN_MAPPING_BYTES: Final = 5 << 20
+# As much as threads free while they decode manifests side by side.
+_KEPT_FREE_BYTES: Final = 128 << 20
 _SWITCH_SECONDS: Final = 0.001
 # New objects until the youngest are looked at; and how often until older ones are, too.
 _GARBAGE_AFTER: Final = (20_000, 20, 20)
@@ -32,6 +38,8 @@ def prepare_process() -> None:
     """Sets a process up for serving: many threads, much memory, and an event loop that has to answer.
 
     * The allocator keeps what threads freed in arenas, by default eight a core, each with holes of its own.
+    * It returns large pieces at once, and gets them anew for the next file, page by page: that can take half
+      of the time in which a manifest is decoded. Here it keeps them until :func:`give_memory_back`.
     * Arrow brings an allocator of its own, which keeps what threads freed, and cannot be told to return it.
     * The event loop waits for its turn as long as another thread may run: by default 5 ms, many times over.
     * What was made while starting stays, so that looking for garbage need not look at it.
@@ -40,6 +48,8 @@ def prepare_process() -> None:
     """
     if _SET_OPTION is not None:
         _SET_OPTION(_ARENA_MAX, max(2, os.cpu_count() or 1))
+        _SET_OPTION(_MMAP_THRESHOLD, _OWN_MAPPING_BYTES)
+        _SET_OPTION(_TRIM_THRESHOLD, _KEPT_FREE_BYTES)
     pa.set_memory_pool(pa.system_memory_pool())
     sys.setswitchinterval(_SWITCH_SECONDS)
     gc.collect()

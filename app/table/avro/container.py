@@ -62,7 +62,7 @@ _SMALL_FILE_BYTES = 64 << 20
 SYNC_BYTES = 16
 _MAX_HEADER_PAIRS = 100
 # Decoding has an overhead for each time, but pieces that are small use the same memory again and again.
-_DECODED_TOGETHER_BYTES = 4 << 20
+_DECODED_TOGETHER_BYTES = 2 << 20
 # A list of empty names has one byte for each. The decoder makes four of it, in buffers that grow by doubling.
 _MEMORY_PER_DECODED_BYTE = 12
 # Beside the columns, for what is made of them: where each item of a list starts, and how long it is.
