@@ -219,6 +219,25 @@ def test_a_frame_stays_with_its_snapshot(written: Written, reader: str) -> None:
     assert row == {"count": 88, "least": 1}
 
 
+def test_few_rows_of_many_bytes_are_read_by_their_positions(written: Written) -> None:
+    session, table = written.session, "main.reading.large"
+    session.sql(
+        "CREATE TABLE reading.large (id INT, filler STRING) TBLPROPERTIES ('file.format'='parquet', "
+        "'file-index.bitmap.columns'='id')"
+    )
+    # Text that cannot be packed: more than Spark's reader has read before Python has started.
+    session.sql("INSERT INTO reading.large SELECT id % 1000, randstr(1000, 7) FROM range(60000)")
+    few, many = "id = 7", "id >= 7"
+
+    (ours,) = session.read(written.url, table, {"where": few, "columns": ["id"]})
+    last_lines = {where: session.explain(written.url, table, where=where)[-1] for where in (few, many)}
+
+    assert [ours] == session.exactly(f"SELECT id FROM reading.large WHERE {few}")  # noqa: S608 - our own
+    assert len(ours) == 60
+    assert "by positions, in Python" in last_lines[few]
+    assert "by Spark's vectorised reader" in last_lines[many]
+
+
 def test_a_key_that_was_deleted_is_not_there(written: Written) -> None:
     session = written.session
     session.sql(

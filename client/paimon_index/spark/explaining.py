@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from paimon_index.client import Client
 from paimon_index.errors import UnsupportedTableError
 from paimon_index.spark.frames import Frames
-from paimon_index.spark.questions import ask, condition_of
+from paimon_index.spark.questions import ask, condition_of, much_bytes
 from paimon_index.spark.refusals import check_session
 
 if TYPE_CHECKING:
@@ -57,13 +57,21 @@ def explain(
     check_session(spark)
     condition, time_zone = condition_of(spark, where), spark.conf.get("spark.sql.session.timeZone")
     with Client(url, token=token) as client:
-        scan = ask(client, table, condition, time_zone=time_zone, snapshot_id=snapshot_id, reader=reader)
+        scan = ask(
+            client,
+            table,
+            condition,
+            time_zone=time_zone,
+            snapshot_id=snapshot_id,
+            reader=reader,
+            much_bytes=much_bytes(spark),
+        )
         told = client.plan(
             table,
             filter=condition,
             snapshot_id=scan.facts.snapshot_id,
             time_zone=time_zone,
-            selection="count" if reader == "rows" else "none",
+            selection="none" if scan.are_deleted else "count",
             explain=True,
         ).to_arrow()
     lines = [f"{table}, snapshot {scan.facts.snapshot_id}: {where or 'all rows'}", *_funnel(told)]

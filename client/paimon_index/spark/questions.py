@@ -10,6 +10,8 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+import pyarrow.compute as pc
+
 from paimon_index.errors import IncompleteAnswerError
 from paimon_index.requests import TableName
 from paimon_index.selections import Selection
@@ -35,6 +37,10 @@ OTHER_MEANINGS: Final = {
 """Settings under which a condition means what the service takes it to mean, with those values."""
 
 _FILES_OF_QUESTION: Final = 100_000
+_MUCH_BYTES_OF_CORE: Final = 16 << 20
+"""Less is read by Spark's reader before Python has started."""
+_FEW: Final = 0.1
+"""A share of the rows of the kept files: of more, Spark's reader is about as fast."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +91,7 @@ def ask(
     time_zone: str | None,
     snapshot_id: int | None,
     reader: Literal["auto", "rows"],
+    much_bytes: int | None = None,
 ) -> Scan:
     """Asks for a plan and for what reading it takes.
 
@@ -95,25 +102,48 @@ def ask(
         time_zone: in which the condition is meant.
         snapshot_id: of the version; the latest by default.
         reader: with ``rows`` the service is asked for rows, else for deleted rows only.
+        much_bytes: where the kept files have as many bytes, and lie where tasks in Python surely can read
+            them, ``auto`` asks for rows as well, and takes them if they are few. By default it does not.
 
     Raises:
         PaimonIndexError: the service does not answer, or not well.
     """
     table = TableName.parse(name)
-    with client.plan(
-        name,
-        filter=condition,
-        snapshot_id=snapshot_id,
-        time_zone=time_zone,
-        selection="bitmap" if reader == "rows" else "none",
-        uris=True,
-    ) as plan:
-        facts, files = plan.facts, plan.to_arrow()
+
+    def plan(snapshot_id: int | None, selection: Literal["bitmap", "none"]) -> tuple[PlanFacts, pa.Table]:
+        with client.plan(
+            name,
+            filter=condition,
+            snapshot_id=snapshot_id,
+            time_zone=time_zone,
+            selection=selection,
+            uris=True,
+        ) as made:
+            return made.facts, made.to_arrow()
+
+    are_rows = reader == "rows"
+    facts, files = plan(snapshot_id, "bitmap" if are_rows else "none")
+    if not are_rows and condition is not None and much_bytes is not None and _is_much(files, much_bytes):
+        of_rows, selected = plan(facts.snapshot_id, "bitmap")
+        if of_rows.summary.rows_selected <= _FEW * pc.sum(selected.column("row_count")).as_py():
+            facts, files, are_rows = of_rows, selected, True
     schema = client.schema(name, facts.schema_id)
     numbers = set(files.column("schema_id").unique().to_pylist())
     schemas = {number: client.schema(name, number) for number in numbers - {schema.id}}
-    rows = _selections(files) if reader == "rows" else _deletions(client, name, facts.snapshot_id, files)
-    return Scan(table, schema, {**schemas, schema.id: schema}, facts, files, rows, reader == "auto")
+    rows = _selections(files) if are_rows else _deletions(client, name, facts.snapshot_id, files)
+    return Scan(table, schema, {**schemas, schema.id: schema}, facts, files, rows, not are_rows)
+
+
+def much_bytes(spark: SparkSession) -> int:
+    """How much a session reads by Spark's reader in about the time that starting Python takes."""
+    return _MUCH_BYTES_OF_CORE * int(spark.sparkContext.defaultParallelism)
+
+
+def _is_much(files: pa.Table, much: int) -> bool:
+    """Whether files have as many bytes, and lie on a file system: of stores, workers may lack credentials."""
+    if (pc.sum(files.column("file_size")).as_py() or 0) < much:
+        return False
+    return bool(pc.all(pc.starts_with(files.column("path"), "file:")).as_py())
 
 
 def needed(schema: Schema, where: str | None, columns: Sequence[str] | None) -> set[str]:

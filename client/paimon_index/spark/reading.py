@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from paimon_index.client import Client
 from paimon_index.errors import UnavailableError
 from paimon_index.spark.frames import Frames
-from paimon_index.spark.questions import ask, condition_of, needed, resolved
+from paimon_index.spark.questions import ask, condition_of, much_bytes, needed, resolved
 from paimon_index.spark.refusals import check_session
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
         snapshot_id: of the version to read; the latest by default.
         token: the secret for the service; it stays in the driver.
         reader: ``auto`` reads files with Spark's own readers, and those with deleted rows by their positions;
-            ``rows`` asks the service for rows, too, and reads all files by positions, in Python.
+            of many bytes on a file system of which few rows match, it reads these rows by their positions.
+            ``rows`` asks the service for rows always, and reads all files by positions, in Python.
         on_unavailable: ``scan`` reads ``table`` through the session's catalog of the warehouse's name where
             the service does not answer.
 
@@ -63,6 +64,7 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
                 time_zone=spark.conf.get("spark.sql.session.timeZone"),
                 snapshot_id=snapshot_id,
                 reader=reader,
+                much_bytes=much_bytes(spark),
             )
     except UnavailableError:
         if on_unavailable == "error":

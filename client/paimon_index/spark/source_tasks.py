@@ -13,10 +13,10 @@ import pyarrow as pa
 from pyarrow import compute as pc
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from paimon_index.spark.worker import forget_zip_finders, read_file
+from paimon_index.spark.worker import forget_zip_finders, gathered, read_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql.types import StructType
 
@@ -84,8 +84,12 @@ class FilesReader(DataSourceReader):  # type: ignore[misc] # pyspark's types are
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """The rows of one task; Spark asks for None where there are no tasks."""
+        yield from gathered(self._batches(partition.value if partition is not None else ()))
+        forget_zip_finders()
+
+    def _batches(self, files: Iterable[FileTask]) -> Iterator[pa.RecordBatch]:
         filesystems: dict[str, Any] = {}
-        for shape, file in partition.value if partition is not None else ():
+        for shape, file in files:
             in_file, names = self._shapes[shape]
             for batch in read_file(file, in_file, filesystems):
                 columns = [
@@ -95,7 +99,6 @@ class FilesReader(DataSourceReader):  # type: ignore[misc] # pyspark's types are
                     for field, name, length in zip(self._schema, names, self._char_lengths, strict=True)
                 ]
                 yield pa.RecordBatch.from_arrays(columns, schema=self._schema)
-        forget_zip_finders()
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the tasks: each is sent its own only."""

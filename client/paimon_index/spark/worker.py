@@ -45,8 +45,8 @@ def reader_of(
         filesystems: dict[str, Any] = {}
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                for file in tasks.value[number]:
-                    yield from read_file(file, schema, filesystems)
+                files = tasks.value[number]
+                yield from gathered(rows for file in files for rows in read_file(file, schema, filesystems))
         forget_zip_finders()
 
     return read
@@ -62,6 +62,26 @@ def forget_zip_finders() -> None:
     for path, finder in [*sys.path_importer_cache.items()]:
         if isinstance(finder, zipimporter):
             del sys.path_importer_cache[path]
+
+
+def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in fewer batches: where files give a few rows each, Spark takes long for each batch."""
+    few: list[pa.RecordBatch] = []
+    row_count = 0
+    for batch in batches:
+        if row_count + batch.num_rows > _ROWS_OF_BATCH:
+            yield from _as_one(few)
+            few, row_count = [], 0
+        few.append(batch)
+        row_count += batch.num_rows
+    yield from _as_one(few)
+
+
+def _as_one(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    if len(batches) == 1:
+        yield from batches
+    elif batches:
+        yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
 
 
 def read_file(file: FileRows, schema: pa.Schema, filesystems: dict[str, Any]) -> Iterator[pa.RecordBatch]:
@@ -80,7 +100,7 @@ def read_file(file: FileRows, schema: pa.Schema, filesystems: dict[str, Any]) ->
     filesystem, path = _opened(uri, filesystems)
     with filesystem.open_input_file(path) as source:
         start = 0
-        for row_count, load in _PARTS[file_format](source, schema):
+        for row_count, load in _parts(uri, file_format, source, schema):
             if positions is None:
                 rows = load()
             else:
@@ -99,23 +119,44 @@ def read_file(file: FileRows, schema: pa.Schema, filesystems: dict[str, Any]) ->
             raise ValueError(f"{uri} has {start} rows, and the plan names row {positions[-1]}: plan again")
 
 
-def _row_groups(source: Any, schema: pa.Schema) -> Iterator[tuple[int, Callable[[], pa.Table]]]:  # noqa: ANN401
-    """Row counts, and functions that read; columns that the file lacks are left out."""
-    file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=True)
-    there = [name for name in schema.names if name in file.schema_arrow.names]
+def _parts(
+    uri: str,
+    file_format: str,
+    source: Any,  # noqa: ANN401 - pyarrow has no types
+    schema: pa.Schema,
+) -> Iterator[tuple[int, Callable[[], pa.Table]]]:
+    """Parts of a file: their row counts, and functions that read them."""
+    if file_format == "parquet":
+        return _row_groups(source, schema, is_far=not uri.startswith("file:"))
+    return (_stripes if file_format == "orc" else avro_blocks)(source, schema)
+
+
+def _row_groups(
+    source: Any,  # noqa: ANN401 - as above
+    schema: pa.Schema,
+    *,
+    is_far: bool,
+) -> Iterator[tuple[int, Callable[[], pa.Table]]]:
+    """Columns that the file lacks are left out; of a far file all columns are read with few requests.
+
+    Spark runs as many tasks as there are cores, so threads would only take each other's.
+    """
+    file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=is_far)
+    found = {*file.schema_arrow.names}
+    there = [name for name in schema.names if name in found]
     for number in range(file.num_row_groups):
         row_count = file.metadata.row_group(number).num_rows
 
         def load(number: int = number, row_count: int = row_count) -> pa.Table:
             if not there:
                 return pa.table({"": pa.nulls(row_count)})
-            return file.read_row_group(number, columns=there).select(there)
+            return file.read_row_group(number, columns=there, use_threads=False).select(there)
 
         yield row_count, load
 
 
 def _stripes(source: Any, schema: pa.Schema) -> Iterator[tuple[int, Callable[[], pa.Table]]]:  # noqa: ANN401
-    """As :func:`_row_groups`; ORC's stripes do not tell their rows before they are read."""
+    """ORC's stripes do not tell their rows before they are read."""
     file = orc.ORCFile(source)
     there = [name for name in schema.names if name in file.schema.names]
     for number in range(file.nstripes):
@@ -125,10 +166,6 @@ def _stripes(source: Any, schema: pa.Schema) -> Iterator[tuple[int, Callable[[],
             return table
 
         yield table.num_rows, load
-
-
-_PARTS = {"parquet": _row_groups, "orc": _stripes, "avro": avro_blocks}
-"""What gives the parts of a file, by format."""
 
 
 def _without(rows: pa.Table, positions: Sequence[int]) -> pa.Table:

@@ -35,6 +35,8 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    _Shaping = Callable[[Any], Any]
+
 _MORE: Final = 0x80
 """Bit of a byte after which more of a number follow."""
 _SIMPLE: Final = {
@@ -161,44 +163,38 @@ def _column(schema: Any, wanted: pa.DataType) -> tuple[pa.DataType, _Shaping | N
     raise ValueError(f"Paimon does not write the Avro type {schema!r:.200}")
 
 
-class _Shaping:
-    """Makes Arrow's value of one that fastavro gives; null stays null."""
-
-    def __call__(self, value: Any) -> Any:  # noqa: ANN401 - values of any type
-        return None if value is None else self._shaped(value)
-
-    def _shaped(self, value: Any) -> Any:  # noqa: ANN401 - as above
-        raise NotImplementedError
-
-
-class _Pairs(_Shaping):
-    """A map is a list of pairs to Arrow."""
+class _Pairs:
+    """A map is a list of pairs to Arrow; null stays null here and below."""
 
     def __init__(self, of_key: _Shaping | None, of_value: _Shaping | None) -> None:
         self._of_key, self._of_value = of_key or _same, of_value or _same
 
-    def _shaped(self, value: Any) -> Any:  # noqa: ANN401 - as above
+    def __call__(self, value: Any) -> Any:  # noqa: ANN401 - values of any type
+        if value is None:
+            return None
         pairs = value.items() if isinstance(value, dict) else ((each["key"], each["value"]) for each in value)
         return [(self._of_key(key), self._of_value(each)) for key, each in pairs]
 
 
-class _Items(_Shaping):
+class _Items:
     """An array of what has maps in it."""
 
     def __init__(self, of_item: _Shaping) -> None:
         self._of_item = of_item
 
-    def _shaped(self, value: Any) -> Any:  # noqa: ANN401 - as above
-        return [self._of_item(each) for each in value]
+    def __call__(self, value: Any) -> Any:  # noqa: ANN401 - as above
+        return None if value is None else [self._of_item(each) for each in value]
 
 
-class _Fields(_Shaping):
+class _Fields:
     """A row with fields that have maps in them."""
 
     def __init__(self, of_fields: dict[str, _Shaping]) -> None:
         self._of_fields = of_fields
 
-    def _shaped(self, value: Any) -> Any:  # noqa: ANN401 - as above
+    def __call__(self, value: Any) -> Any:  # noqa: ANN401 - as above
+        if value is None:
+            return None
         return value | {name: shaping(value[name]) for name, shaping in self._of_fields.items()}
 
 
