@@ -45,9 +45,10 @@ bench: env
 	$(BIN)/python -m benchmarks $(if $(FILES),--files $(FILES)) $(if $(ENGINE),--engine $(ENGINE))
 
 # make bench-spark FILES=650 CONNECTOR=JAR reads a table of that many files in Spark; the jar is that of the engine's
-# connector for Spark 4.0, which is left out without it. Needs Java 17; takes about 15 minutes.
+# connector for Spark 4.0, which is left out without it. STORE=JARS reads it from an object store, with the jars of
+# hadoop-aws. Needs Java 17; takes about 15 minutes.
 bench-spark: env
-	$(BIN)/python -m benchmarks.spark --out $(if $(FILES),--files $(FILES)) $(if $(ROWS),--rows $(ROWS)) $(if $(CONNECTOR),--connector $(CONNECTOR))
+	$(BIN)/python -m benchmarks.spark --out $(if $(FILES),--files $(FILES)) $(if $(ROWS),--rows $(ROWS)) $(if $(CONNECTOR),--connector $(CONNECTOR)) $(if $(STORE),--store $(STORE))
 
 # make image-check EXTRAS=s3,gcs INTERPRETER=python3.13 installs what the image would have, checks it, and starts
 # the service from it.

@@ -20,6 +20,7 @@ from app.types import parse_type
 from benchmarks.report import circumstances
 from benchmarks.servers import server
 from benchmarks.spark.report import Measurement, tables
+from benchmarks.spark.store import directory, object_store
 from benchmarks.spark.table import NAME, PER_FILE, write_large_file, write_table
 from paimon_index import Client
 from tests.spark.environment import spark_python
@@ -27,9 +28,13 @@ from tests.spark.environment import spark_python
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from benchmarks.spark.store import Place
     from benchmarks.spark.table import Query
 
 _RESULTS: Final = Path(__file__).parents[1] / "SPARK.md"
+_RESULTS_OF_STORE: Final = _RESULTS.with_name("SPARK-S3.md")
+_FEW: Final = 100
+"""Files. Queries that read more take minutes where each call takes 20 ms."""
 _HEADING: Final = (
     "# Results of `make bench-spark`\n\nWhat is measured and how: "
     "[docs/benchmarks.md](../docs/benchmarks.md#reading-in-spark).\n"
@@ -57,23 +62,27 @@ def main() -> int:
         _say(started, f"writes {rows:,} rows into {arguments.files} files")
         queries = write_table(warehouse, arguments.files, rows)
         os.sync()
-        with server(warehouse, has_own_core=False) as port:
+        table = directory(warehouse) if arguments.store is None else object_store(warehouse)
+        with table as place, server(place.warehouse, has_own_core=False) as port:
             url = f"http://127.0.0.1:{port}"
             kept = _kept(url, queries)
+            if arguments.store is not None:
+                kept = {name: count for name, count in kept.items() if count <= _FEW}
+            asked = [query for query in queries if query.name in kept]
             _say(started, "reads them in Spark")
-            version, measured = _measure(arguments, warehouse, url, queries)
-        _say(started, "builds indexes")
-        built = _rows_per_second(Path(temporary) / "large.parquet")
-    # Where the connector lies on this machine is of no interest elsewhere.
-    words = ["JAR" if word == str(arguments.connector) else word for word in sys.argv[1:]]
+            version, measured = _measure(arguments, Path(temporary), place, url, asked)
+        lines = [f"{rows:,} rows in {arguments.files} files, local[2], {arguments.runs} runs of each\n"]
+        lines.append(tables(measured, kept, arguments.files))
+        if arguments.store is None:
+            _say(started, "builds indexes")
+            built = _rows_per_second(Path(temporary) / "large.parquet")
+            lines.append(_BUILT.format(_INDEXED_ROWS, built / 1e6))
+    # Where jars lie on this machine is of no interest elsewhere.
+    jars = {str(arguments.connector): "JAR", arguments.store: "JARS"}
+    words = [jars.get(word, word) for word in sys.argv[1:]]
     command = shlex.join(["python", "-m", "benchmarks.spark", *words])
-    lines = [
-        f"{rows:,} rows in {arguments.files} files, local[2], {arguments.runs} runs of each\n",
-        tables(measured, kept, arguments.files),
-        _BUILT.format(_INDEXED_ROWS, built / 1e6),
-        *(f"- {line}" for line in circumstances(command, time.time() - started)),
-        f"- Spark {version}",
-    ]
+    lines += [f"- {line}" for line in circumstances(command, time.time() - started)]
+    lines.append(f"- Spark {version}")
     text = "\n".join(lines) + "\n"
     print(text)
     if arguments.out is not None:
@@ -87,8 +96,16 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, help=f"rows of the table; {PER_FILE:,} a file by default")
     parser.add_argument("--runs", type=int, default=5, help="how often each query is read in each way")
     parser.add_argument("--connector", type=Path, help="jar of the engine's connector for Spark 4.0")
+    parser.add_argument(
+        "--store",
+        metavar="JARS",
+        help="reads from an object store whose calls take 20 ms; jars of hadoop-aws, with commas between",
+    )
     parser.add_argument("--out", type=Path, nargs="?", const=_RESULTS, help="where results are written")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if arguments.store is not None and arguments.out == _RESULTS:
+        arguments.out = _RESULTS_OF_STORE
+    return arguments
 
 
 def _say(started: float, what: str) -> None:
@@ -106,15 +123,18 @@ def _kept(url: str, queries: Sequence[Query]) -> dict[str, int]:
 
 
 def _measure(
-    arguments: argparse.Namespace, warehouse: Path, url: str, queries: Sequence[Query]
+    arguments: argparse.Namespace, scratch: Path, place: Place, url: str, queries: Sequence[Query]
 ) -> tuple[str, list[Measurement]]:
     """The version of Spark, and what it took."""
     asked: dict[str, Any] = {
-        "warehouse": str(warehouse),
+        "warehouse": place.hadoop_warehouse,
+        "settings": place.hadoop_settings,
+        "counts_url": place.counts_url,
+        "jars": [str(each) for each in (arguments.connector, arguments.store) if each is not None],
         "table": NAME,
         "url": url,
-        "connector": None if arguments.connector is None else str(arguments.connector),
-        "scratch": str(warehouse.parent),
+        "has_connector": arguments.connector is not None,
+        "scratch": str(scratch),
         "queries": [(query.name, query.where) for query in queries],
         "runs": arguments.runs,
         "root": os.getpid(),

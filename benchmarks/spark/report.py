@@ -32,6 +32,7 @@ class Measurement:
         seconds: until its rows were there.
         processor_seconds: of Spark, its Python and the service.
         read_bytes: by those processes that read the files.
+        calls: to an object store; 0 where files lie in a directory.
     """
 
     query: str
@@ -40,6 +41,7 @@ class Measurement:
     seconds: float
     processor_seconds: float
     read_bytes: int
+    calls: int
 
 
 def tables(measured: Sequence[Measurement], kept: Mapping[str, int], files: int) -> str:
@@ -49,11 +51,13 @@ def tables(measured: Sequence[Measurement], kept: Mapping[str, int], files: int)
         groups[each.query, each.way].append(each)
     ways = [way for way in WAYS if any(way == other for _, other in groups)]
     heads = ["query", "rows", "files", *(WAYS[way] for way in ways)]
-    lines = ["Milliseconds / milliseconds of processors / MB read:", "", *_head(heads)]
+    over_store = any(each.calls for each in measured)
+    last = "calls" if over_store else "MB read"
+    lines = [f"Milliseconds / milliseconds of processors / {last}:", "", *_head(heads)]
     for query, count in kept.items():
         found = groups[query, ways[0]][0].rows
         cells = [query, f"{found:,}", f"{files} → {count}"]
-        cells += [_cell(groups[query, way]) for way in ways]
+        cells += [_cell(groups[query, way], over_store=over_store) for way in ways]
         lines.append(f"| {' | '.join(cells)} |")
     if "connector" in ways:
         ours = [way for way in ways if way not in ("connector", "parquet")]
@@ -72,17 +76,15 @@ def _head(names: Sequence[str]) -> list[str]:
     return [f"| {' | '.join(names)} |", f"| --- |{' ---: |' * (len(names) - 1)}"]
 
 
-def _cell(runs: Sequence[Measurement]) -> str:
-    seconds, processors, read = _medians(runs)
-    return f"{seconds * 1e3:,.0f} / {processors * 1e3:,.0f} / {read / 1e6:,.1f}"
+def _cell(runs: Sequence[Measurement], *, over_store: bool) -> str:
+    seconds, processors = _medians(runs)
+    calls, read = median(run.calls for run in runs), median(run.read_bytes for run in runs)
+    last = f"{calls:,.0f}" if over_store else f"{read / 1e6:,.1f}"
+    return f"{seconds * 1e3:,.0f} / {processors * 1e3:,.0f} / {last}"
 
 
-def _medians(runs: Sequence[Measurement]) -> tuple[float, float, float]:
-    return (
-        median(run.seconds for run in runs),
-        median(run.processor_seconds for run in runs),
-        median(run.read_bytes for run in runs),
-    )
+def _medians(runs: Sequence[Measurement]) -> tuple[float, float]:
+    return median(run.seconds for run in runs), median(run.processor_seconds for run in runs)
 
 
 def _ratios(

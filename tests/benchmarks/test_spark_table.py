@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from app.planning.request.requests import PlanRequest, TableRef
 from benchmarks.spark.report import Measurement, tables
@@ -47,14 +48,15 @@ def test_a_plan_keeps_the_rows_of_each_query(tmp_path: Path) -> None:
     assert found["everything"].num_rows == _ROWS
 
 
-def test_ratios_are_the_connectors_medians_by_ours() -> None:
+@pytest.mark.parametrize(("calls", "last"), [(0, "1.0"), (7, "7")])
+def test_ratios_are_the_connectors_medians_by_ours(calls: int, last: str) -> None:
     measured = [
-        Measurement("point", way, 1, seconds, seconds / 2, 1_000_000)
+        Measurement("point", way, 1, seconds, seconds / 2, 1_000_000, calls)
         for way, all_seconds in {"connector": (1.0, 8.0, 2.0), "auto": (0.5, 0.4, 9.0)}.items()
         for seconds in all_seconds
     ]
 
     text = tables(measured, {"point": 5}, 650)
 
-    assert "| point | 1 | 650 → 5 | 2,000 / 1,000 / 1.0 | 500 / 250 / 1.0 |" in text
+    assert f"| point | 1 | 650 → 5 | 2,000 / 1,000 / {last} | 500 / 250 / {last} |" in text
     assert '| point | 4.00 / 4.00 | read_table, "auto": 4.00 |' in text
