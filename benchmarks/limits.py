@@ -68,7 +68,7 @@ _LIMITS: Final = {
 }
 _UNKNOWN: Final = (
     "the target was set on a faster machine: on 2 cores of an AMD EPYC the Java engine and the native "
-    "planner take 2.6 times less than here."
+    "planner took 1.5 to 2.6 times less than here, where it differs from day to day."
 )
 
 
