@@ -71,6 +71,7 @@ class Settings(BaseSettings):
     deadline_seconds: Seconds = 30.0
     concurrency: Positive = 256
     requests: Positive = 2_048
+    keep_alive_seconds: Annotated[int, Field(gt=0)] = 75
     drain_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 5.0
     grace_seconds: Annotated[int, Field(ge=0)] = 10
     filter_depth: Annotated[int, Field(gt=0, le=_DEEPEST_FILTER)] = _LIMITS.filter_depth

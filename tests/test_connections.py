@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -9,15 +10,18 @@ import pytest
 import uvicorn
 
 from app.connections import UNTAKEN_ANSWERS, PunctualProtocol, UntakenAnswers
+from tests.served import serving
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from tests.golden_tables import GoldenWarehouse
 
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 class HastyProtocol(PunctualProtocol):
-    head_seconds: ClassVar[float] = 0.2
+    head_seconds: ClassVar[float] = 1.0
 
 
 async def application(_scope: Any, _receive: Any, send: Any) -> None:
@@ -25,9 +29,9 @@ async def application(_scope: Any, _receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b"ok"})
 
 
-@pytest.fixture(scope="module")
-def address() -> Iterator[tuple[str, int]]:
-    config = uvicorn.Config(application, port=0, log_config=None, lifespan="off", http=HastyProtocol)
+@contextmanager
+def listening(answering: Callable[..., Any], protocol: type[PunctualProtocol]) -> Iterator[tuple[str, int]]:
+    config = uvicorn.Config(answering, port=0, log_config=None, lifespan="off", http=protocol)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -36,6 +40,12 @@ def address() -> Iterator[tuple[str, int]]:
     yield server.servers[0].sockets[0].getsockname()
     server.should_exit = True
     thread.join()
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[tuple[str, int]]:
+    with listening(application, HastyProtocol) as found:
+        yield found
 
 
 def received(connection: socket.socket) -> bytes:
@@ -68,12 +78,25 @@ def test_a_later_head_that_does_not_arrive_closes_the_connection(address: tuple[
         assert received(connection) == b""
 
 
-def test_requests_in_pieces_and_in_a_row_are_answered(address: tuple[str, int]) -> None:
-    with socket.create_connection(address, timeout=20) as connection:
+def test_requests_in_pieces_and_in_a_row_are_answered() -> None:
+    with (
+        listening(application, PunctualProtocol) as address,
+        socket.create_connection(address, timeout=20) as connection,
+    ):
         for _ in range(3):
             connection.sendall(REQUEST[:9])
             connection.sendall(REQUEST[9:])
             receive_answer(connection)
+
+
+def test_a_connection_without_a_request_is_closed_after_the_time_that_is_set(golden: GoldenWarehouse) -> None:
+    with (
+        serving(golden.root, keep_alive_seconds=1) as served,
+        socket.create_connection(("127.0.0.1", served.port), timeout=20) as connection,
+    ):
+        connection.sendall(b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n")
+
+        assert received(connection).startswith(b"HTTP/1.1 200")
 
 
 class Flood:
@@ -89,16 +112,9 @@ class Flood:
 
 @pytest.fixture
 def flood() -> Iterator[tuple[str, int]]:
-    config = uvicorn.Config(Flood(), port=0, log_config=None, lifespan="off", http=PunctualProtocol)
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
     before = UNTAKEN_ANSWERS.seconds, UNTAKEN_ANSWERS.limit
-    thread.start()
-    while not server.started:
-        thread.join(0.01)
-    yield server.servers[0].sockets[0].getsockname()
-    server.should_exit = True
-    thread.join()
+    with listening(Flood(), PunctualProtocol) as found:
+        yield found
     UNTAKEN_ANSWERS.seconds, UNTAKEN_ANSWERS.limit = before
 
 

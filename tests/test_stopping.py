@@ -37,7 +37,7 @@ def answers(served: Served, path: str) -> Iterator[Any]:
 
 def test_requests_are_taken_while_others_are_told_not_to_send_more(golden: GoldenWarehouse) -> None:
     with (
-        serving(golden.root, drain_seconds=2, grace_seconds=60) as served,
+        serving(golden.root, drain_seconds=5, grace_seconds=60) as served,
         served.begin_plan(PLAN) as connection,
     ):
         served.process.send_signal(signal.SIGTERM)

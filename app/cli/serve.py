@@ -94,6 +94,7 @@ def serve(  # noqa: PLR0913 - a parameter for each flag
             log_config=logging_config(settings.log_format, settings.log_level),
             # Every request has a line of its own.
             access_log=False,
+            timeout_keep_alive=settings.keep_alive_seconds,
             timeout_graceful_shutdown=settings.grace_seconds,
             timeout_worker_healthcheck=_WORKER_SECONDS,
             server_header=False,

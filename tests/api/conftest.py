@@ -33,7 +33,14 @@ class Serve(Protocol):
 @contextmanager
 def listening(application: Callable[..., Any], *, lifespan: Literal["on", "off"]) -> Iterator[httpx.Client]:
     """A server for the time of a block, and a client of it."""
-    config = uvicorn.Config(application, port=0, log_config=None, lifespan=lifespan, http=PunctualProtocol)
+    config = uvicorn.Config(
+        application,
+        port=0,
+        log_config=None,
+        lifespan=lifespan,
+        http=PunctualProtocol,
+        timeout_keep_alive=Settings().keep_alive_seconds,
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()

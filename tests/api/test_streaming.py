@@ -28,7 +28,7 @@ PATIENCE_SECONDS = 20
 
 @pytest.fixture
 def runtime(tmp_path: Path) -> Iterator[Runtime]:
-    settings = Settings.load(warehouses={"main": str(tmp_path)}, deadline_seconds=1)
+    settings = Settings.load(warehouses={"main": str(tmp_path)}, deadline_seconds=3)
     service = create_service(settings)
     runtime = Runtime.start(settings, service)
     yield runtime

@@ -144,7 +144,7 @@ def test_believes_no_number_of_hash_functions() -> None:
 
 def _refuses_cheaply(kind: str, payload: bytes, leaf: BoundLeaf) -> None:
     index = FileIndex.read(write({"c": [(kind, payload)]}))
-    started = time.perf_counter()
+    started = time.thread_time()
     tracemalloc.start()
     try:
         with pytest.raises(CorruptIndexError):
@@ -154,7 +154,7 @@ def _refuses_cheaply(kind: str, payload: bytes, leaf: BoundLeaf) -> None:
         tracemalloc.stop()
 
     assert peak_bytes < 1_000_000 + 20 * len(payload)
-    assert time.perf_counter() - started < 5
+    assert time.thread_time() - started < 5
 
 
 def test_refuses_positions_beyond_the_rows() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -105,11 +104,8 @@ def test_a_server_that_is_not_there_is_asked_again() -> None:
 def test_a_silent_call_is_given_up_and_made_again() -> None:
     store = Store(OBJECTS, first(1, Fault.HANG))
     with store.serving() as options, time_limit(PATIENT_SECONDS):
-        warehouse, began = opened(options, stall=0.3), time.monotonic()
-        assert warehouse.read(PATH) == CONTENT
-        seconds = time.monotonic() - began
+        assert opened(options, stall=1.0).read(PATH) == CONTENT
     assert store.asked[KEY] == 2
-    assert 0.3 <= seconds < 3
 
 
 def test_a_store_that_stays_silent_is_an_error() -> None:

@@ -62,4 +62,5 @@ def test_a_store_is_asked_once_for_each_key(
     calls = 2 if (protocol, method) == ("http", "info") else 1
     assert max(store.asked.values()) == calls
     if fault is Fault.HANG:
-        assert seconds < 10 * STALL_SECONDS
+        # The libraries' own patience is a minute and more.
+        assert seconds < 20

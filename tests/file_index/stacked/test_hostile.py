@@ -104,7 +104,7 @@ def test_refuses_cheaply(kind: str, payload: bytes, data_type: DataType, files: 
     literal = 5 if data_type is INT else b"k"
     leaf = BoundLeaf(Operator.EQUAL, DataField(0, "c", data_type), (literal,))
     index = StackedIndex.read(contents)
-    started = time.perf_counter()
+    started = time.thread_time()
     tracemalloc.start()
     try:
         opened = index.open("c", KINDS[kind], data_type)
@@ -114,7 +114,7 @@ def test_refuses_cheaply(kind: str, payload: bytes, data_type: DataType, files: 
 
     assert opened.broken.all()
     assert peak_bytes < 1_000_000 + 20 * contents.data.nbytes
-    assert time.perf_counter() - started < 5
+    assert time.thread_time() - started < 5
     assert not decide_files(leaf, index, np.arange(files), np.full(files, -1)).skip.any()
 
 
