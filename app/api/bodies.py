@@ -246,6 +246,7 @@ class PrunedSnapshotBody(VersionedBody):
     """Which snapshot has only the files that a query reads?"""
 
     filter: Filter | None = None
+    in_lists: InLists | None = None
     alias: Alias | None = None
     time_zone: TimeZone | None = None
     budget_ms: Count | None = Field(None, description="As of a plan.")
@@ -255,6 +256,7 @@ class PrunedSnapshotBody(VersionedBody):
         return PlanRequest(
             selector=self.selector(),
             filter=self.filter,
+            in_lists=written_lists(self.in_lists),
             alias=self.alias,
             selection=SelectionForm.NONE,
             time_zone=self.time_zone,

@@ -117,7 +117,8 @@ def _kept(url: str, queries: Sequence[Query]) -> dict[str, int]:
     with Client(url) as client:
         found = {}
         for query in queries:
-            with client.plan(f"main.db.{NAME}", filter=query.where, selection="none") as plan:
+            lists = {"event_id": query.keys} if query.keys else None
+            with client.plan(f"main.db.{NAME}", filter=query.where, in_lists=lists, selection="none") as plan:
                 found[query.name] = plan.facts.summary.files_kept
         return found
 
@@ -135,7 +136,7 @@ def _measure(
         "url": url,
         "has_connector": arguments.connector is not None,
         "scratch": str(scratch),
-        "queries": [(query.name, query.where) for query in queries],
+        "queries": [(query.name, query.where, query.keys) for query in queries],
         "runs": arguments.runs,
         "root": os.getpid(),
     }

@@ -13,10 +13,11 @@ import time
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.request import urlopen
 
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import broadcast
 
 from paimon_index.spark import pruned, read_table, register
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _ZONE = "UTC"
 _SCHEMA = "event_id BIGINT, user_id STRING, country STRING, amount DECIMAL(10,2), ts TIMESTAMP, dt STRING"
 _ASKED = ["count(*) AS n", "sum(amount) AS amount", "max(ts) AS ts", "count(user_id) AS users"]
+_KEY = "event_id"
 _COLUMNS = ["user_id", "amount", "ts"]
 _OTHERS = ["event_id", "country", "dt"]
 _READERS = {
@@ -41,6 +43,35 @@ _READERS = {
     "data source": ("python_bytes",),
 }
 """Whose bytes count where Java alone is not who reads the files."""
+
+
+class Query(NamedTuple):
+    """What is asked.
+
+    Attributes:
+        where: the condition; None for all rows.
+        small: a table of keys that is joined; None without a join.
+        keys: the same as numbers.
+    """
+
+    where: str | None
+    small: DataFrame | None
+    keys: list[int]
+
+    @property
+    def in_lists(self) -> dict[str, DataFrame] | None:
+        """As ``read_table`` takes them."""
+        return {_KEY: self.small} if self.small is not None else None
+
+    @property
+    def condition(self) -> str | None:
+        """As the data source takes it, which knows no lists."""
+        return f"{_KEY} IN ({', '.join(map(str, self.keys))})" if self.keys else self.where
+
+    def of(self, rows: DataFrame) -> DataFrame:
+        """The rows that are asked for, in plain Spark."""
+        found = rows if self.where is None else rows.where(self.where)
+        return found.join(broadcast(self.small), _KEY, "left_semi") if self.small is not None else found
 
 
 def main() -> None:
@@ -54,12 +85,14 @@ def main() -> None:
     # The first round is for the virtual machine to warm up.
     for run in range(asked["runs"] + 1):
         print(f"run {run} of {asked['runs']}", file=sys.stderr, flush=True)
-        for name, where in asked["queries"]:
+        for name, where, keys in asked["queries"]:
+            small = spark.createDataFrame([(key,) for key in keys], f"{_KEY} BIGINT") if keys else None
+            query = Query(where, small, keys)
             results = {}
             for way, frame in [*ways.items()][:: 1 if run % 2 else -1]:
                 before, calls = used_below(asked["root"]), _calls(asked["counts_url"])
                 started = time.perf_counter()
-                with frame(where) as rows:
+                with frame(query) as rows:
                     (row,) = rows.selectExpr(*_ASKED).collect()
                 seconds, used = time.perf_counter() - started, used_below(asked["root"]).since(before)
                 results[way] = row.asDict()
@@ -111,44 +144,46 @@ def _session(asked: dict[str, Any]) -> SparkSession:
 
 def _ways(
     spark: SparkSession, asked: dict[str, Any]
-) -> dict[str, Callable[[str | None], AbstractContextManager[DataFrame]]]:
-    """How the rows of a condition are read, by name; what a way needs lasts for the time of a block."""
+) -> dict[str, Callable[[Query], AbstractContextManager[DataFrame]]]:
+    """How the rows of a query are read, by name; what a way needs lasts for the time of a block."""
     table, url = f"main.db.{asked['table']}", asked["url"]
 
-    def narrowed(rows: DataFrame, where: str | None) -> DataFrame:
-        return rows if where is None else rows.where(where)
-
-    def connector(where: str | None) -> DataFrame:
-        return narrowed(spark.table(f"paimon.db.{asked['table']}"), where)
+    def connector(query: Query) -> DataFrame:
+        return query.of(spark.table(f"paimon.db.{asked['table']}"))
 
     @contextmanager
-    def tag(where: str | None) -> Iterator[DataFrame]:
-        with pruned(spark, url, table, where or "TRUE", may_write=True, catalog="paimon") as name:
+    def tag(query: Query) -> Iterator[DataFrame]:
+        with pruned(
+            spark, url, table, query.where, in_lists=query.in_lists, may_write=True, catalog="paimon"
+        ) as name:
             rows = spark.sql(f"SELECT * FROM paimon.db.{asked['table']} VERSION AS OF '{name}'")  # noqa: S608
-            yield narrowed(rows, where)
+            yield query.of(rows)
 
-    def parquet(where: str | None) -> DataFrame:
+    def parquet(query: Query) -> DataFrame:
         place = f"{asked['warehouse']}/db.db/{asked['table']}"
         files = spark.read.schema(_SCHEMA).option("pathGlobFilter", "*.parquet")
-        return narrowed(files.option("basePath", place).parquet(f"{place}/*/bucket-0"), where)
+        return query.of(files.option("basePath", place).parquet(f"{place}/*/bucket-0"))
 
-    def reader(name: Literal["auto", "rows"], where: str | None) -> DataFrame:
-        return read_table(spark, url, table, where=where, columns=_COLUMNS, reader=name)
+    def reader(name: Literal["auto", "rows"], query: Query) -> DataFrame:
+        return read_table(
+            spark, url, table, where=query.where, in_lists=query.in_lists, columns=_COLUMNS, reader=name
+        )
 
-    def source(where: str | None) -> DataFrame:
-        needed = [*_COLUMNS, *(name for name in _OTHERS if name in (where or ""))]
+    def source(query: Query) -> DataFrame:
+        condition = query.condition
+        needed = [*_COLUMNS, *(name for name in _OTHERS if name in (condition or ""))]
         options = {"url": url, "time_zone": _ZONE, "columns": ", ".join(needed)}
         reading = spark.read.format("paimon_index").options(**options)
-        return narrowed((reading if where is None else reading.option("prune", where)).load(table), where)
+        return query.of((reading if condition is None else reading.option("prune", condition)).load(table))
 
-    at_once: dict[str, Callable[[str | None], DataFrame]] = {
+    at_once: dict[str, Callable[[Query], DataFrame]] = {
         "connector": connector,
         "parquet": parquet,
         "auto": partial(reader, "auto"),
         "rows": partial(reader, "rows"),
         "data source": source,
     }
-    ways: dict[str, Callable[[str | None], AbstractContextManager[DataFrame]]] = {
+    ways: dict[str, Callable[[Query], AbstractContextManager[DataFrame]]] = {
         name: partial(_without_block, way) for name, way in at_once.items()
     }
     if asked["counts_url"] is not None:
@@ -161,10 +196,8 @@ def _ways(
     return ways
 
 
-def _without_block(
-    way: Callable[[str | None], DataFrame], where: str | None
-) -> AbstractContextManager[DataFrame]:
-    return nullcontext(way(where))
+def _without_block(way: Callable[[Query], DataFrame], query: Query) -> AbstractContextManager[DataFrame]:
+    return nullcontext(way(query))
 
 
 if __name__ == "__main__":

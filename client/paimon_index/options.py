@@ -72,6 +72,7 @@ class PrunedSnapshotOptions(VersionOptions, total=False):
     """Which files the snapshot has: those that a plan with these options keeps."""
 
     filter: Filter | None
+    in_lists: InLists | None
     alias: str | None
     time_zone: str | None
     budget_ms: int | None

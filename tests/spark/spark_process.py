@@ -10,6 +10,7 @@ request                                  answer
 ``{"in": number, "exactly": [sql]}``     ``{"rows": [[at, JSON text of a row], ...]}``, of the statement
                                          at that place, with timestamps to the microsecond
 ``{"in": number, "read": [arguments]}``  the same of ``paimon_index.spark.read_table(spark, **arguments)``
+                                         where keys of ``in_lists`` are a list, or the SQL text of a DataFrame
 ``{"in": number, "load": [{...}]}``      the same of the data source: ``table``, its ``options``, and a
                                          condition ``where`` of the query, or null
 ``{"in": number, "view": arguments}``    ``{"rows": []}``; what ``read_table`` gives is the view ``read``
@@ -106,7 +107,7 @@ def _rows(session: SparkSession, request: dict[str, Any]) -> list[Any]:  # noqa:
         case {"exactly": statements}:
             return _exactly([session.sql(statement) for statement in statements])
         case {"read": all_arguments}:
-            return _exactly([read_table(session, **arguments) for arguments in all_arguments])
+            return _exactly([read_table(session, **_given(session, each)) for each in all_arguments])
         case {"load": asked}:
             return _exactly([_loaded(session, **each) for each in asked])
         case {"view": arguments}:
@@ -115,10 +116,10 @@ def _rows(session: SparkSession, request: dict[str, Any]) -> list[Any]:  # noqa:
         case {"explain": arguments}:
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):
-                explain(session, **arguments)
+                explain(session, **_given(session, arguments))
             return printed.getvalue().splitlines()
         case {"prune": arguments}:
-            lasting = pruned(session, **arguments)
+            lasting = pruned(session, **_given(session, arguments))
             tag = lasting.__enter__()
             _PRUNED[tag] = lasting
             return [tag]
@@ -130,6 +131,15 @@ def _rows(session: SparkSession, request: dict[str, Any]) -> list[Any]:  # noqa:
         case {"files": statement}:
             return [_planned_files(session.sql(statement))]
     raise ValueError(f"unknown request {request}")
+
+
+def _given(session: SparkSession, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of our reader, which takes DataFrames as well."""
+    if "in_lists" not in arguments:
+        return arguments
+    lists = arguments["in_lists"].items()
+    keys = {name: session.sql(each) if isinstance(each, str) else each for name, each in lists}
+    return {**arguments, "in_lists": keys}
 
 
 def _planned_files(rows: DataFrame) -> int:

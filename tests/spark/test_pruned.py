@@ -100,6 +100,18 @@ def test_a_tag_names_the_kept_files_only(spark: Spark, numbers: Path, url: str) 
 
 
 @pytest.mark.usefixtures("numbers")
+def test_files_without_a_key_are_left_out_of_the_tag(spark: Spark, url: str) -> None:
+    session = spark.session()
+    keys = {"id": [5, 17, 39], "s": "SELECT concat('s', id) FROM range(0, 30)"}
+
+    tag = session.prune(url, "main.pruning.numbers", "id > 9", in_lists=keys, catalog="paimon")
+
+    rows = session.sql(f"SELECT id FROM pruning.numbers VERSION AS OF '{tag}'")  # noqa: S608 - our own
+    assert sorted(row["id"] for row in rows) == list(range(10, 20))
+    session.end_pruned(tag)
+
+
+@pytest.mark.usefixtures("numbers")
 def test_the_newest_schema_is_read(spark: Spark, url: str) -> None:
     session = spark.session()
     session.sql("ALTER TABLE pruning.numbers RENAME COLUMN id TO number")

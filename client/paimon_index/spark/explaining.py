@@ -11,14 +11,17 @@ import pyarrow.compute as pc
 from paimon_index.client import Client
 from paimon_index.errors import UnsupportedTableError
 from paimon_index.spark.frames import Frames
+from paimon_index.spark.key_lists import KeyLists
 from paimon_index.spark.questions import ask, condition_of, much_bytes
 from paimon_index.spark.refusals import check_session
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
+
+    from paimon_index.spark.key_lists import Keys
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 _STEP: Final = 1024
@@ -39,12 +42,13 @@ class _Amount:
         return f"{self.files:>10,} {_bytes(self.size):>12} {self.rows:>16,}"
 
 
-def explain(
+def explain(  # noqa: PLR0913 - those of read_table
     spark: SparkSession,
     url: str | Sequence[str],
     table: str,
     *,
     where: str | None = None,
+    in_lists: Mapping[str, Keys] | None = None,
     snapshot_id: int | None = None,
     token: str | None = None,
     reader: Literal["auto", "rows"] = "auto",
@@ -57,10 +61,12 @@ def explain(
     check_session(spark)
     condition, time_zone = condition_of(spark, where), spark.conf.get("spark.sql.session.timeZone")
     with Client(url, token=token) as client:
+        keys = KeyLists(in_lists or {}).asked(client)
         scan = ask(
             client,
             table,
             condition,
+            in_lists=keys,
             time_zone=time_zone,
             snapshot_id=snapshot_id,
             reader=reader,
@@ -69,12 +75,14 @@ def explain(
         told = client.plan(
             table,
             filter=condition,
+            in_lists=keys,
             snapshot_id=scan.facts.snapshot_id,
             time_zone=time_zone,
             selection="none" if scan.are_deleted else "count",
             explain=True,
         ).to_arrow()
-    lines = [f"{table}, snapshot {scan.facts.snapshot_id}: {where or 'all rows'}", *_funnel(told)]
+    listed = f", with keys of {', '.join(in_lists)}" if in_lists else ""
+    lines = [f"{table}, snapshot {scan.facts.snapshot_id}: {where or 'all rows'}{listed}", *_funnel(told)]
     by_partition = scan.facts.summary.files_skipped - _sum(told, "skipped")
     if by_partition:
         lines.append(f"{by_partition:,} more files are in manifests that the partitions rule out")

@@ -29,14 +29,16 @@ from paimon_index.client import Client
 from paimon_index.errors import UnsupportedTableError, WarehouseWriteError
 from paimon_index.requests import TableName
 from paimon_index.spark.connector import ConnectorTable
+from paimon_index.spark.key_lists import KeyLists
 from paimon_index.spark.questions import condition_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
     from paimon_index.results import PrunedSnapshot
+    from paimon_index.spark.key_lists import Keys
 
 _TAGS: Final = "tag"
 _DIRECTORY: Final = re.compile(r"tag-paimon-index-(\d+)-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
@@ -49,8 +51,9 @@ def pruned(  # noqa: PLR0913 - each is a part of one question
     spark: SparkSession,
     url: str | Sequence[str],
     table: str,
-    where: str,
+    where: str | None = None,
     *,
+    in_lists: Mapping[str, Keys] | None = None,
     may_write: bool = False,
     catalog: str | None = None,
     snapshot_id: int | None = None,
@@ -64,15 +67,16 @@ def pruned(  # noqa: PLR0913 - each is a part of one question
         with pruned(spark, url, "main.shop.sales", "customer = 'c-1204'", may_write=True) as tag:
             spark.sql(f"SELECT * FROM main.shop.sales VERSION AS OF '{tag}' WHERE customer = 'c-1204'").show()
 
-    The query has to have the condition, too: other rows of the tag are some of the table's, not all. Rows are
-    read when Spark needs them, so ask for results inside of the block. Tags of earlier calls whose time is
-    over are removed first.
+    The query has to have the condition, too, and be joined with the keys: other rows of the tag are some of
+    the table's, not all. Rows are read when Spark needs them, so ask for results inside of the block. Tags of
+    earlier calls whose time is over are removed first.
 
     Args:
         spark: a classic session whose catalog of the engine's connector has the table.
         url: base URL of the service, or several.
         table: ``warehouse.database.table``, the warehouse as the service calls it.
         where: a condition, as after WHERE.
+        in_lists: keys by column, as of :func:`~paimon_index.spark.read_table`.
         may_write: says that files may be written below the table's directory.
         catalog: the session's catalog that has the table; by default that of the warehouse's name.
         snapshot_id: of the version to read; the latest by default.
@@ -87,7 +91,7 @@ def pruned(  # noqa: PLR0913 - each is a part of one question
         UnavailableError: it does not answer.
         UnsupportedTableError: the session's catalog does not have the table that the service has planned.
         WarehouseWriteError: the files cannot be written; what was written is removed.
-        ValueError: ``may_write`` is not given.
+        ValueError: ``may_write`` is not given, or keys are of another type than their column.
     """
     if not may_write:
         raise ValueError(
@@ -100,13 +104,17 @@ def pruned(  # noqa: PLR0913 - each is a part of one question
         _sweep(found)
     except WarehouseWriteError as error:
         warnings.warn(f"a tag of an earlier call stays: {error}", stacklevel=3)
+    keys = KeyLists(in_lists or {})
     with Client(url, token=token) as client:
         snapshot = client.pruned_snapshot(
             table,
             filter=condition_of(spark, where),
+            in_lists=keys.asked(client),
             snapshot_id=snapshot_id,
             time_zone=spark.conf.get("spark.sql.session.timeZone"),
         )
+        if in_lists:
+            keys.check(client.schema(table, snapshot.schema_id))
     _check_same(found, snapshot)
     tag = _Tag(found, math.ceil(time.time() + time_to_live.total_seconds()), snapshot.name)
     try:

@@ -17,13 +17,14 @@ from paimon_index.requests import TableName
 from paimon_index.selections import Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from paimon_index.catalog import Schema
     from paimon_index.client import Client
+    from paimon_index.options import InLists
     from paimon_index.results import PlanFacts
 
 OTHER_MEANINGS: Final = {
@@ -83,11 +84,12 @@ def condition_of(spark: SparkSession, where: str | None) -> str | None:
     return where
 
 
-def ask(
+def ask(  # noqa: PLR0913 - each is a part of one question
     client: Client,
     name: str,
     condition: str | None,
     *,
+    in_lists: InLists | None = None,
     time_zone: str | None,
     snapshot_id: int | None,
     reader: Literal["auto", "rows"],
@@ -99,6 +101,7 @@ def ask(
         client: of the service.
         name: of the table, ``warehouse.database.table``.
         condition: see :func:`condition_of`.
+        in_lists: keys by column, of which a row has to have one.
         time_zone: in which the condition is meant.
         snapshot_id: of the version; the latest by default.
         reader: with ``rows`` the service is asked for rows, else for deleted rows only.
@@ -114,6 +117,7 @@ def ask(
         with client.plan(
             name,
             filter=condition,
+            in_lists=in_lists,
             snapshot_id=snapshot_id,
             time_zone=time_zone,
             selection=selection,
@@ -123,7 +127,8 @@ def ask(
 
     are_rows = reader == "rows"
     facts, files = plan(snapshot_id, "bitmap" if are_rows else "none")
-    if not are_rows and condition is not None and much_bytes is not None and _is_much(files, much_bytes):
+    is_asked = condition is not None or in_lists is not None
+    if not are_rows and is_asked and much_bytes is not None and _is_much(files, much_bytes):
         of_rows, selected = plan(facts.snapshot_id, "bitmap")
         if of_rows.summary.rows_selected <= _FEW * pc.sum(selected.column("row_count")).as_py():
             facts, files, are_rows = of_rows, selected, True
@@ -146,13 +151,16 @@ def _is_much(files: pa.Table, much: int) -> bool:
     return bool(pc.all(pc.starts_with(files.column("path"), "file:")).as_py())
 
 
-def needed(schema: Schema, where: str | None, columns: Sequence[str] | None) -> set[str]:
-    """Columns to read: those wanted (None: all), and those whose name stands anywhere in the condition."""
+def needed(
+    schema: Schema, where: str | None, columns: Sequence[str] | None, listed: Collection[str] = ()
+) -> set[str]:
+    """Columns to read: those wanted (None: all), with keys, or whose name stands in the condition."""
     names = {field.name for field in schema.fields}
     if columns is None:
         return names
     text = (where or "").lower().replace("``", "`")
-    return {name for name in names if name in columns or name.lower() in text}
+    lists = {name.lower() for name in listed}
+    return {name for name in names if name in columns or name.lower() in lists or name.lower() in text}
 
 
 def resolved(schema: Schema, name: str) -> str:

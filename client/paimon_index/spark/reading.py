@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Literal
 from paimon_index.client import Client
 from paimon_index.errors import UnavailableError
 from paimon_index.spark.frames import Frames
+from paimon_index.spark.key_lists import KeyLists
 from paimon_index.spark.questions import ask, condition_of, much_bytes, needed, resolved
 from paimon_index.spark.refusals import check_session
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from paimon_index.spark.key_lists import Keys
 
 
 def read_table(  # noqa: PLR0913 - each is a part of one question
@@ -22,6 +25,7 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
     table: str,
     *,
     where: str | None = None,
+    in_lists: Mapping[str, Keys] | None = None,
     columns: Sequence[str] | None = None,
     snapshot_id: int | None = None,
     token: str | None = None,
@@ -38,6 +42,8 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
         url: base URL of the service, or several.
         table: ``warehouse.database.table``, the warehouse as the service calls it.
         where: a condition, as after WHERE.
+        in_lists: keys by column, such as those of a join's small side; rows have to have one of each list.
+            Keys are values of Python, an Arrow array, or a DataFrame of one column, which is computed here.
         columns: names of columns, in the order wanted; all by default.
         snapshot_id: of the version to read; the latest by default.
         token: the secret for the service; it stays in the driver.
@@ -52,15 +58,17 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
         UnavailableError: it does not answer.
         UnsupportedSessionError: the session is one of Spark Connect.
         UnsupportedTableError: the rows might not be those that the engine reads; nothing is read.
-        ValueError: a column is unknown.
+        ValueError: a column is unknown, or keys are of another type than their column.
     """
     check_session(spark)
+    keys = KeyLists(in_lists or {})
     try:
         with Client(url, token=token) as client:
             scan = ask(
                 client,
                 table,
                 condition_of(spark, where),
+                in_lists=keys.asked(client),
                 time_zone=spark.conf.get("spark.sql.session.timeZone"),
                 snapshot_id=snapshot_id,
                 reader=reader,
@@ -70,17 +78,23 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
         if on_unavailable == "error":
             raise
         pinned = {} if snapshot_id is None else {"scan.snapshot-id": str(snapshot_id)}
-        return _narrowed(spark.read.options(**pinned).table(table), where, columns)
+        return _narrowed(
+            keys.joined(spark, _matching(spark.read.options(**pinned).table(table), where)), columns
+        )
+    keys.check(scan.schema)
     wanted = None if columns is None else [resolved(scan.schema, name) for name in columns]
-    read = needed(scan.schema, where, wanted)
+    read = needed(scan.schema, where, wanted, keys.columns)
     rows = Frames(spark, scan, read).rows().alias(scan.table.table)
     if wanted == [field.name for field in scan.schema.fields if field.name in read]:
         wanted = None  # Spark takes milliseconds for each operation on a DataFrame
-    return _narrowed(rows, where, wanted)
+    return _narrowed(keys.joined(spark, _matching(rows, where)), wanted)
 
 
-def _narrowed(rows: DataFrame, where: str | None, columns: Sequence[str] | None) -> DataFrame:
-    found = rows if where is None else rows.where(where)
+def _matching(rows: DataFrame, where: str | None) -> DataFrame:
+    return rows if where is None else rows.where(where)
+
+
+def _narrowed(rows: DataFrame, columns: Sequence[str] | None) -> DataFrame:
     if columns is None:
-        return found
-    return found.select(["`" + name.replace("`", "``") + "`" for name in columns])
+        return rows
+    return rows.select(["`" + name.replace("`", "``") + "`" for name in columns])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from py4j.java_gateway import JavaClass
 from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructField, StructType
@@ -55,7 +56,17 @@ def register(spark: SparkSession) -> None:
     """
     check_session(spark)
     sizes = {"task_sizes": task_sizes(spark)}
-    spark.dataSource.register(type(PaimonIndexSource.__name__, (PaimonIndexSource,), sizes))
+    sessions = JavaClass("org.apache.spark.sql.classic.SparkSession", spark._jvm._gateway_client)  # noqa: SLF001
+    active = sessions.getActiveSession()
+    # Spark looks for a source of the same name in the active session, whichever is to have it.
+    sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001
+    try:
+        spark.dataSource.register(type(PaimonIndexSource.__name__, (PaimonIndexSource,), sizes))
+    finally:
+        if active.isDefined():
+            sessions.setActiveSession(active.get())
+        else:
+            sessions.clearActiveSession()
 
 
 class PaimonIndexSource(DataSource):  # type: ignore[misc] # pyspark's types are not read

@@ -1,0 +1,157 @@
+"""Lists of keys, such as those of a join's small side: rows have to have one of each list.
+
+The service is sent the lists and leaves out files by their indexes. What was read is then joined with them
+(``LEFT SEMI``), so that rows are those of Spark whatever the indexes could decide. A list that is too long
+for a request is only joined.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import types as spark_types
+from pyspark.sql.pandas.types import from_arrow_type
+
+from paimon_index.spark.column_types import char_length, spark_type, timestamp_digits
+from paimon_index.spark.questions import resolved
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from paimon_index.catalog import Schema
+    from paimon_index.client import Client
+
+Keys: TypeAlias = "Sequence[Any] | pa.Array | pa.ChunkedArray | DataFrame"
+"""Keys of one column: values of Python, an Arrow array, or a DataFrame of one column."""
+
+_KEY: Final = "_paimon_index_key"
+_MICROSECONDS: Final = 6
+
+
+class KeyLists:
+    """The lists of one read.
+
+    Args:
+        lists: keys by the name of their column.
+
+    Raises:
+        ValueError: keys are no values of one type, or a DataFrame has not one column.
+    """
+
+    def __init__(self, lists: Mapping[str, Keys]) -> None:
+        self._arrays: dict[str, pa.ChunkedArray] = {}
+        self._frames: dict[str, DataFrame] = {}
+        for name, keys in lists.items():
+            if not isinstance(keys, DataFrame):
+                self._arrays[name] = _array(name, keys)
+            elif len(keys.columns) == 1:
+                self._frames[name] = keys.toDF(_KEY).where(F.col(_KEY).isNotNull())
+            else:
+                raise ValueError(f"keys of {name} are a DataFrame of {len(keys.columns)} columns: select one")
+        self.columns = frozenset(lists)
+
+    def asked(self, client: Client) -> dict[str, pa.ChunkedArray | list[Any]] | None:
+        """What the service is sent: the shortest lists first, as many values as it takes.
+
+        DataFrames are computed here, and short ones are kept, so that they are not computed again.
+
+        Raises:
+            PaimonIndexError: the service does not tell how many it takes.
+        """
+        if not self.columns:
+            return None
+        left = int(client.config().limits["filter_literals"])
+        for name, frame in list(self._frames.items()):
+            # One more than the service takes tells that there are too many.
+            values = frame.distinct().limit(left + 1).toArrow().column(0)
+            if len(values) <= left:
+                self._arrays[name] = values
+                del self._frames[name]
+        sent: dict[str, pa.ChunkedArray | list[Any]] = {}
+        for name, values in sorted(self._arrays.items(), key=lambda each: len(each[1])):
+            if len(values) <= left:
+                sent[name] = values if len(values) else []
+                left -= len(values)
+        unsent = ", ".join(sorted(self.columns - sent.keys()))
+        if unsent:
+            warnings.warn(
+                f"more keys than the service takes (limits.filter_literals): no file is skipped by {unsent}",
+                stacklevel=4,
+            )
+        return sent
+
+    def check(self, schema: Schema) -> None:
+        """States that the service and Spark compare keys with these columns in the same way.
+
+        Raises:
+            UnsupportedTableError: Spark has no type for a column.
+            ValueError: they might not, or there is no such column.
+        """
+        types = {field.name: field.type for field in schema.fields}
+        for name in self.columns:
+            written = types[resolved(schema, name)]
+            if char_length(written) is not None or timestamp_digits(written) > _MICROSECONDS:
+                raise ValueError(
+                    f"column {name} is {written}, whose values Spark pads or rounds: compare it in where, "
+                    f"not by in_lists"
+                )
+            _check_kinds(name, spark_type(written), self._type(name))
+
+    def joined(self, spark: SparkSession, rows: DataFrame) -> DataFrame:
+        """The rows that have one of the keys of each list."""
+        found = rows
+        for name in sorted(self.columns):
+            keys = self._frames.get(name)
+            if keys is None:
+                if isinstance(self._type(name), spark_types.NullType):
+                    return rows.where(F.lit(False))  # noqa: FBT003 - Spark's
+                schema = spark_types.StructType([spark_types.StructField(_KEY, self._type(name))])
+                table = pa.table({_KEY: self._arrays[name]})
+                keys = F.broadcast(spark.createDataFrame(table, schema))
+            column = found["`" + name.replace("`", "``") + "`"]
+            found = found.join(keys, column == keys[_KEY], "left_semi")
+        return found
+
+    def _type(self, name: str) -> spark_types.DataType:
+        """Of the keys of a column."""
+        if name in self._frames:
+            return self._frames[name].schema[0].dataType
+        return _spark_type(self._arrays[name].type)
+
+
+def _array(name: str, keys: Sequence[Any] | pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    """Different values, without null, which no row has."""
+    try:
+        values = keys if isinstance(keys, pa.Array | pa.ChunkedArray) else pa.array(keys)
+        if pa.types.is_dictionary(values.type):
+            values = values.cast(values.type.value_type)
+        if pa.types.is_timestamp(values.type):
+            values = values.cast(pa.timestamp("us", values.type.tz))
+        values = values.unique().drop_null()
+        _spark_type(values.type)
+    except (pa.ArrowException, TypeError) as error:
+        raise ValueError(f"keys of {name} are no values of one type: {error}") from error
+    return pa.chunked_array([values])
+
+
+def _spark_type(arrow: pa.DataType) -> spark_types.DataType:
+    """Spark's type of keys; times without a zone are so in Spark, too, whatever the session prefers."""
+    is_local = pa.types.is_timestamp(arrow) and arrow.tz is None
+    return from_arrow_type(arrow, prefer_timestamp_ntz=is_local)
+
+
+def _check_kinds(name: str, column: spark_types.DataType, keys: spark_types.DataType) -> None:
+    """States that keys and column are compared without a cast that could change a value."""
+    whole = spark_types.IntegralType
+    is_number = isinstance(keys, whole) and isinstance(column, (whole, spark_types.DecimalType))
+    is_none = isinstance(keys, spark_types.NullType)
+    if not (is_number or is_none or type(keys) is type(column)):
+        raise ValueError(
+            f"keys of {name} are {keys.simpleString()}, and the column is {column.simpleString()}: cast them"
+        )
