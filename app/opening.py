@@ -38,6 +38,7 @@ def create_service(settings: Settings) -> IndexService:
         name: _open(
             name,
             url,
+            public_url=settings.public_urls.get(name),
             allow_external=settings.allow_external,
             stall_seconds=settings.stall_seconds,
             # Each has its own, or one that hangs would hold what the others need.

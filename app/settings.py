@@ -28,6 +28,7 @@ ENVIRONMENT_PREFIX = "PAIMON_INDEX_"
 _SHARE_OF_DEADLINE = 2 / 3
 RESERVED_WAREHOUSES = frozenset({"config", "cache"})
 
+_PUBLIC_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/.+")
 _WAREHOUSE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _MIB = 1 << 20
 _LIMITS = Limits()
@@ -48,6 +49,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX, frozen=True, extra="forbid")
 
     warehouses: Annotated[dict[str, str], NoDecode] = {}
+    public_urls: Annotated[dict[str, str], NoDecode] = {}
     allow_external: Annotated[tuple[str, ...], NoDecode] = ()
     watch: Annotated[tuple[str, ...], NoDecode] = ()
     watch_seconds: Seconds = 10.0
@@ -116,9 +118,9 @@ class Settings(BaseSettings):
         except ValidationError as error:
             raise SettingsError("\n".join(_explain(fault) for fault in error.errors())) from error
 
-    @field_validator("warehouses", mode="before")
+    @field_validator("warehouses", "public_urls", mode="before")
     @classmethod
-    def _read_warehouses(cls, value: object) -> object:
+    def _read_urls(cls, value: object) -> object:
         if not isinstance(value, str):
             return value
         try:
@@ -139,6 +141,18 @@ class Settings(BaseSettings):
                 raise ValueError(f"{name!r} is reserved, since /v1/{name} is an endpoint")
             if not url.strip():
                 raise ValueError(f"warehouse {name!r} has no URL")
+        return value
+
+    @field_validator("public_urls")
+    @classmethod
+    def _check_public_urls(cls, value: dict[str, str], info: ValidationInfo) -> dict[str, str]:
+        for name, url in value.items():
+            if name not in info.data.get("warehouses", ()):
+                raise ValueError(f"{name!r} is no configured warehouse")
+            if not _PUBLIC_URL.fullmatch(url):
+                raise ValueError(
+                    f"{url!r} of warehouse {name!r} is no URL: expected scheme://place or file:/path"
+                )
         return value
 
     @field_validator("time_zone")

@@ -94,6 +94,8 @@ def test_the_disk_cache_reaches_the_warehouses(monkeypatch: pytest.MonkeyPatch, 
         ("ALLOW_EXTERNAL", '["s3://a"', "PAIMON_INDEX_ALLOW_EXTERNAL: expected a JSON list"),
         ("WATCH", "main.db.t", "PAIMON_INDEX_WATCH: 'main.db.t' begins with no configured warehouse: []"),
         ("WATCH", '["main"', "PAIMON_INDEX_WATCH: expected a JSON list"),
+        ("PUBLIC_URLS", '{"main": "s3://b"}', "PAIMON_INDEX_PUBLIC_URLS: 'main' is no configured warehouse"),
+        ("PUBLIC_URLS", "s3://b", "PAIMON_INDEX_PUBLIC_URLS: expected a JSON object"),
         ("WATCH_SECONDS", "0", "PAIMON_INDEX_WATCH_SECONDS: "),
         ("PORT", "65536", "PAIMON_INDEX_PORT: "),
         ("DEADLINE_SECONDS", "0", "PAIMON_INDEX_DEADLINE_SECONDS: "),
@@ -112,6 +114,13 @@ def test_bad_settings_are_told_by_name(
 
     assert message in str(caught.value)
     assert str(caught.value).startswith(f"PAIMON_INDEX_{variable}")
+
+
+def test_a_public_url_is_absolute() -> None:
+    with pytest.raises(
+        SettingsError, match=r"PAIMON_INDEX_PUBLIC_URLS: '/data' of warehouse 'main' is no URL"
+    ):
+        Settings.load(warehouses={"main": "file:///x"}, public_urls={"main": "/data"})
 
 
 def test_credentials_of_a_url_are_not_told() -> None:

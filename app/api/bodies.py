@@ -217,6 +217,15 @@ class PlanBody(PagedBody):
         "same request may leave out more later. Absent: the service's default. Without effect together with "
         "explain or top_n, and for tables with data evolution.",
     )
+    deletions: Literal["none", "bitmap", "ranges", "positions"] = Field(
+        "none",
+        description="How the deleted rows of each kept file are told, as deleted_rows and deleted_format. "
+        "With none, only the places of deletion vectors are.",
+    )
+    schemas: bool = Field(
+        default=False,
+        description="Tell the schemas that the kept files were written with, and that of the version.",
+    )
     totals: bool = Field(
         default=False,
         description="Read every manifest, so that bytes_total and files_invisible cover the whole table. "
@@ -238,6 +247,8 @@ class PlanBody(PagedBody):
             time_zone=self.time_zone,
             uris=self.uris,
             budget_ms=self.budget_ms,
+            deletions=SelectionForm(self.deletions),
+            schemas=self.schemas,
             totals=self.totals,
         )
 

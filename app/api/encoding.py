@@ -68,6 +68,7 @@ def _plan_page(
     answer: JsonMembers = {
         "snapshot_id": plan.snapshot_id,
         "schema_id": plan.schema_id,
+        **told_schemas(plan),
         "files": page.entries[:kept_here],
     }
     if explain:
@@ -170,6 +171,11 @@ def encode_evaluation(
     """What index files say; ``instance`` names the request in the problem of a file that cannot be used."""
     results = [_evaluated(file, form, row_count or 0, instance) for file in answer.files]
     return {"results": results, "warnings": answer.warnings}
+
+
+def told_schemas(plan: Plan) -> JsonMembers:
+    """The schemas of a plan, where somebody asked."""
+    return {} if plan.schemas is None else {"schemas": plan.schemas}
 
 
 def plan_summary(summary: PlanSummary) -> JsonMembers:

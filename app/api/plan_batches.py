@@ -1,7 +1,8 @@
 """A plan as an Arrow IPC stream: the columns of the JSON answer, a record batch for up to 10,000 files.
 
 What is told of the whole plan is known before its files are written, so it stands in the schema's metadata,
-as JSON texts: ``summary``, ``snapshot_id``, ``schema_id``, ``warnings``, ``unknown_files``, ``timings_ms``.
+as JSON texts: ``summary``, ``snapshot_id``, ``schema_id``, ``warnings``, ``unknown_files``, ``timings_ms``,
+and ``schemas`` where they were asked for.
 The stream ends with Arrow's end-of-stream marker; one without it was cut. Batches are made as they are sent,
 and end early where their selections are large, so memory does not grow with the plan.
 """
@@ -15,11 +16,13 @@ import numpy as np
 import pyarrow as pa
 
 from app.api.arrow_values import arrow_type, arrow_value
-from app.api.documents import DeletionFile, ExplainStep, PlannedFile
-from app.api.encoding import plan_summary, rounded
+from app.api.documents import ExplainStep
+from app.api.encoding import plan_summary, rounded, told_schemas
+from app.api.plan_documents import DeletionFile, PlannedFile
 from app.api.selections import SelectionEncoding, bitmap_format, pack_positions, sized_for
 from app.api.strict_json import write_json
 from app.planning.plan.state import decision
+from app.planning.request.requests import SelectionForm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from app.planning.plan.answers import Plan
     from app.planning.plan.planned_files import PlannedFiles
     from app.types import DataField
+    from app.types.roaring import Positions
 
 _FILES_OF_BATCH: Final = 10_000
 _SELECTION_BYTES_OF_BATCH: Final = 1 << 23
@@ -48,6 +52,7 @@ def _members(model: type[BaseModel]) -> dict[str, pa.DataType]:
     }
 
 
+_PACKED: Final = ("selection", "selection_format", "deleted_rows", "deleted_format")
 _FILE: Final = _members(PlannedFile)
 _DELETION: Final = _members(DeletionFile)
 _EXPLAIN_STEP: Final = _members(ExplainStep)
@@ -63,7 +68,7 @@ def plan_batches(
     Raises:
         LimitExceededError: a file has more positions than fit one list.
     """
-    schema = plan_schema(partition_fields, explain=explain).with_metadata(_metadata(plan))
+    schema = plan_schema(partition_fields, form, explain=explain).with_metadata(_metadata(plan))
     piece = schema.serialize().to_pybytes()
     for files, form_here in ((plan.files, form), (plan.skipped_files, None)):
         columns = _Columns(files, form_here, partition_fields)
@@ -76,8 +81,10 @@ def plan_batches(
     yield piece + _END_OF_STREAM
 
 
-def plan_schema(partition_fields: Sequence[DataField], *, explain: bool) -> pa.Schema:
-    """The columns: the members of a planned file in their order, and with ``explain`` two more."""
+def plan_schema(
+    partition_fields: Sequence[DataField], form: SelectionEncoding, *, explain: bool
+) -> pa.Schema:
+    """The columns: the members of a planned file that were asked for, and with ``explain`` two more."""
     partition = {field.name: arrow_type(field.type) for field in partition_fields}
     depending = {
         # Many readers take no struct without members.
@@ -86,6 +93,8 @@ def plan_schema(partition_fields: Sequence[DataField], *, explain: bool) -> pa.S
     }
     columns = {name: _FILE.get(name) or depending.get(name) for name in PlannedFile.model_fields}
     del columns["explain"]
+    if form.deletions is SelectionForm.NONE:
+        del columns["deleted_rows"], columns["deleted_format"]
     if explain:
         columns |= {"skipped": pa.bool_(), "explain": pa.list_(pa.struct(_EXPLAIN_STEP))}
     return pa.schema(columns)
@@ -96,6 +105,7 @@ def _metadata(plan: Plan) -> Mapping[str, bytes]:
         "summary": plan_summary(plan.summary),
         "snapshot_id": plan.snapshot_id,
         "schema_id": plan.schema_id,
+        **told_schemas(plan),
         "warnings": plan.warnings,
         "unknown_files": plan.unknown_files,
         "timings_ms": rounded(plan.timings_ms),
@@ -134,8 +144,7 @@ class _Columns:
             "residual": files.residual[here],
             "deletion": [self._deletion(at) for at in range(start, stop)],
             "decision_reason": _reasons(files.decisions[here]),
-            "selection": [selection for selection, _ in packed],
-            "selection_format": [written for _, written in packed],
+            **dict(zip(_PACKED, zip(*packed, strict=True), strict=True)),
             "skipped": np.full(stop - start, self._form is None),
             "explain": [list(map(_explain_step, steps)) for steps in (files.steps or ())[here]],
         }
@@ -147,22 +156,19 @@ class _Columns:
         deletion = self._files.deletions.get(at)
         return None if deletion is None else _deletion(deletion)
 
-    def _packed(self, start: int, stop: int) -> list[tuple[bytes | None, str | None]]:
-        """Selections and their formats, of as many files as one batch may have."""
-        found: list[tuple[bytes | None, str | None]] = []
-        form, selections = self._form, self._files.selections
-        if form is None or not selections:
-            return [(None, None)] * (stop - start)
-        row_counts, size = self._files.integers["row_count"], 0
+    def _packed(self, start: int, stop: int) -> list[tuple[bytes | str | None, ...]]:
+        """What ``_PACKED`` names, of as many files as one batch may have."""
+        files, form = self._files, self._form
+        if form is None or not (files.selections or files.deleted):
+            return [(None,) * len(_PACKED)] * (stop - start)
+        found, size = list[tuple[bytes | str | None, ...]](), 0
+        row_counts, limit = files.integers["row_count"], form.positions
         for at in range(start, stop):
-            positions = selections.get(at)
-            if positions is None:
-                found.append((None, None))
-                continue
-            sized = sized_for(positions, int(row_counts[at]))
-            content = pack_positions(sized, form.selection, form.positions)
-            found.append((content, bitmap_format(sized, form.selection)))
-            size += len(content or b"")
+            rows = int(row_counts[at])
+            selected = _pack(files.selections.get(at), rows, form.selection, limit)
+            deleted = _pack(files.deleted.get(at), rows, form.deletions, limit)
+            found.append((*selected, *deleted))
+            size += len(selected[0] or b"") + len(deleted[0] or b"")
             if size >= _SELECTION_BYTES_OF_BATCH:
                 break
         return found
@@ -181,6 +187,15 @@ class _Columns:
             row = tuple(arrow_value(values[field.name], field.type) for field in self._partition_fields)
             self._partition_rows[code] = row
         return row
+
+
+def _pack(
+    positions: Positions | None, row_count: int, form: SelectionForm, limit: int
+) -> tuple[bytes | None, str | None]:
+    if positions is None:
+        return None, None
+    sized = sized_for(positions, row_count)
+    return pack_positions(sized, form, limit), bitmap_format(sized, form)
 
 
 def _array(values: object, data_type: pa.DataType) -> pa.Array:

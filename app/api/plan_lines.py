@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from app.api.encoding import JsonMembers, plan_summary, rounded
+from app.api.encoding import JsonMembers, plan_summary, rounded, told_schemas
 from app.api.plan_rows import plan_rows
 from app.api.strict_json import write_json
 
@@ -43,6 +43,7 @@ def plan_lines(plan: Plan, form: SelectionEncoding, *, explain: bool) -> Iterato
         "summary": plan_summary(plan.summary),
         "snapshot_id": plan.snapshot_id,
         "schema_id": plan.schema_id,
+        **told_schemas(plan),
         "warnings": plan.warnings,
         "unknown_files": plan.unknown_files,
         "timings_ms": rounded({**plan.timings_ms, "encode": encoding_seconds * 1000}),

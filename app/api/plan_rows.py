@@ -119,12 +119,14 @@ def _columns(files: PlannedFiles, start: int, stop: int) -> dict[str, pa.Array |
 
 
 def _told_rows(files: PlannedFiles, start: int, stop: int, form: SelectionEncoding) -> pa.Array | str:
-    """``selection`` and ``selection_format`` of as many files as are written at once."""
-    if not files.selections:
-        return write_json(form.members(None, 0))[1:-1].decode()
+    """``selection`` and ``selection_format`` of as many files as are written at once, and deleted rows."""
+    if not (files.selections or files.deleted):
+        return write_json(form.members(None, 0) | form.deleted_members(None, 0))[1:-1].decode()
     row_counts, found, size = files.integers["row_count"], list[bytes](), 0
     for at in range(start, stop):
-        members = form.members(files.selections.get(at), int(row_counts[at]))
+        row_count = int(row_counts[at])
+        members = form.members(files.selections.get(at), row_count)
+        members |= form.deleted_members(files.deleted.get(at), row_count)
         found.append(write_json(members)[1:-1])
         size += len(found[-1])
         if size >= _SELECTION_BYTES_AT_ONCE:

@@ -11,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.bodies import PlanBody, PrunedSnapshotBody
-from app.api.documents import PlanAnswer, PrunedSnapshot
 from app.api.encoding import JsonMembers, NextToken, encode_plan, encode_pruned_snapshot
 from app.api.json_body import JsonBody
 from app.api.negotiation import PlanFormat, preferred_format
@@ -19,6 +18,7 @@ from app.api.openapi import operation
 from app.api.paging import Window
 from app.api.paths import TABLE, Table
 from app.api.plan_batches import plan_batches
+from app.api.plan_documents import PlanAnswer, PrunedSnapshot
 from app.api.plan_lines import plan_lines
 from app.api.runtime import Shared
 from app.api.selections import SelectionEncoding
@@ -47,7 +47,7 @@ async def plan(
     known = request.headers.getlist("if-none-match")
     question = Question(runtime, table, "plan", body, known, {"Vary": "Accept"})
     wanted = body.to_request()
-    form = SelectionEncoding(wanted.selection, runtime.settings.positions)
+    form = SelectionEncoding(wanted.selection, runtime.settings.positions, deletions=wanted.deletions)
 
     def planned(version: Version) -> Plan:
         return runtime.service.plan_version(version, wanted, runtime.settings.plan_budget_ms)

@@ -129,6 +129,7 @@ class SelectionEncoding:
 
     Attributes:
         selection: the form that was asked for.
+        deletions: the form in which a plan tells deleted rows; NONE where it does not.
         positions: most positions in one list.
         write: makes JSON of a set, unless told otherwise.
     """
@@ -136,13 +137,24 @@ class SelectionEncoding:
     selection: SelectionForm
     positions: int
     write: Callable[[Positions, SelectionForm, int], Encoded | None] = encode_positions
+    deletions: SelectionForm = SelectionForm.NONE
 
     def members(self, positions: Positions | None, row_count: int) -> dict[str, Encoded | str | None]:
         """``selection`` and ``selection_format`` for a file of ``row_count`` rows; None is every row."""
+        written = self._written(positions, row_count, self.selection)
+        return dict(zip(("selection", "selection_format"), written, strict=True))
+
+    def deleted_members(self, positions: Positions | None, row_count: int) -> dict[str, Encoded | str | None]:
+        """``deleted_rows`` and ``deleted_format`` likewise; None is no row. Nothing, where nobody asked."""
+        if self.deletions is SelectionForm.NONE:
+            return {}
+        written = self._written(positions, row_count, self.deletions)
+        return dict(zip(("deleted_rows", "deleted_format"), written, strict=True))
+
+    def _written(
+        self, positions: Positions | None, row_count: int, form: SelectionForm
+    ) -> tuple[Encoded | str | None, str | None]:
         if positions is None:
-            return {"selection": None, "selection_format": None}
+            return None, None
         sized = sized_for(positions, row_count)
-        return {
-            "selection": self.write(sized, self.selection, self.positions),
-            "selection_format": bitmap_format(sized, self.selection),
-        }
+        return self.write(sized, form, self.positions), bitmap_format(sized, form)

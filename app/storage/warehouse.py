@@ -43,6 +43,7 @@ class Warehouse:
         name: what callers know it by.
         url: ``file:///data/warehouse``, ``/data/warehouse``, ``s3://bucket/warehouse``,
             ``memory://warehouse``.
+        public_url: what others call ``url``, where that is another one.
         allow_external: roots of files outside of the warehouse that its metadata may name, each a ``URI`` or
             ``URI=LOCATION``. With the latter, what metadata calls ``URI`` is read from ``LOCATION``, for
             trees that were moved after they were written.
@@ -55,6 +56,7 @@ class Warehouse:
 
     Attributes:
         name: see above.
+        public_url: see above; ends in a slash.
         retry: see above.
         readers: see above.
     """
@@ -64,6 +66,7 @@ class Warehouse:
         name: str,
         url: str,
         *,
+        public_url: str | None = None,
         allow_external: Sequence[str] = (),
         options: Mapping[str, Any] | None = None,
         max_file_bytes: int = DEFAULT_MAX_FILE_BYTES,
@@ -75,6 +78,7 @@ class Warehouse:
         self.name = name
         known = dict(options or {})
         self._root = Root.open(url, options=known, stall_seconds=stall_seconds)
+        self.public_url = self.url if public_url is None else public_url.rstrip("/") + "/"
         self._external = tuple(
             Root.external(allowed, known, stall_seconds=stall_seconds) for allowed in allow_external
         )

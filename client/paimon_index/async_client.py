@@ -10,7 +10,7 @@ import httpx
 from paimon_index import calls, catalog, results
 from paimon_index.attempts import Failure
 from paimon_index.http import Settings, arguments, broken_off, failure_of, transport
-from paimon_index.plans import AsyncPlan, PlanReader, Progress, form_of
+from paimon_index.plans import AsyncPlan, PlanReader, Progress
 from paimon_index.requests import Request, get, post, under
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class AsyncClient:
         self, table: str, *, progress: Progress | None = None, **asked: Unpack[options.PlanOptions]
     ) -> AsyncPlan:
         """As :meth:`paimon_index.Client.plan`."""
-        reader = PlanReader(form_of(asked), progress)
+        reader = PlanReader(asked, progress)
 
         async def begin(response: httpx.Response, attempts: Attempts) -> AsyncPlan:
             pieces = _pieces(response, attempts)

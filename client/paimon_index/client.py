@@ -10,7 +10,7 @@ import httpx
 from paimon_index import calls, catalog, results
 from paimon_index.attempts import Failure
 from paimon_index.http import Settings, arguments, broken_off, failure_of, transport
-from paimon_index.plans import Plan, PlanReader, Progress, form_of
+from paimon_index.plans import Plan, PlanReader, Progress
 from paimon_index.requests import Request, get, post, under
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Client:
             progress: is told after each batch of files.
             asked: see :class:`paimon_index.options.PlanOptions`.
         """
-        reader = PlanReader(form_of(asked), progress)
+        reader = PlanReader(asked, progress)
 
         def begin(response: httpx.Response, attempts: Attempts) -> Plan:
             pieces = _pieces(response, attempts)

@@ -50,7 +50,8 @@ class PlanOptions(VersionOptions, total=False):
     """What a plan is asked.
 
     ``files`` decides only these, ``uris`` makes paths absolute, ``totals`` reads every manifest, even those
-    whose partitions the filter rules out. With ``in_lists`` a row has to have one of the values of each list
+    whose partitions the filter rules out. ``deletions`` tells deleted rows of each file, ``schemas`` those
+    that files were written with. With ``in_lists`` a row has to have one of the values of each list
     in the list's column, too.
     """
 
@@ -65,6 +66,8 @@ class PlanOptions(VersionOptions, total=False):
     time_zone: str | None
     uris: bool
     budget_ms: int | None
+    deletions: Literal["none", "bitmap", "ranges", "positions"]
+    schemas: bool
     totals: bool
 
 

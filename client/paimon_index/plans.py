@@ -7,8 +7,8 @@ that ends early raises :class:`IncompleteAnswerError`, whatever was given out be
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from dataclasses import MISSING, dataclass, fields
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from paimon_index.options import PlanOptions
     from paimon_index.selections import Form
 
 _MEMBERS: Final = frozenset(field.name for field in fields(PlannedFile))
 _FACTS: Final = tuple(field.name for field in fields(PlanFacts))
+_NEEDED: Final = tuple(field.name for field in fields(PlanFacts) if field.default is MISSING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +54,14 @@ class PlanReader:
     """Bytes in, batches and files out; what the blocking and the asynchronous plan share.
 
     Args:
-        form: of selections that are not bitmaps.
+        asked: what the plan was asked.
         progress: is told after each batch.
     """
 
-    def __init__(self, form: Form, progress: Progress | None) -> None:
+    def __init__(self, asked: PlanOptions, progress: Progress | None) -> None:
         self._stream = ArrowStream()
-        self._form = form
+        self._form = _form(asked.get("selection"))
+        self._deleted_form = _form(asked.get("deletions"))
         self._progress = progress
         self._files = 0
         self._kept = 0
@@ -80,12 +83,13 @@ class PlanReader:
         """What is told of the whole plan."""
         if self._facts is None:
             told = self.schema.metadata or {}
-            missing = [name for name in _FACTS if name.encode() not in told]
+            missing = [name for name in _NEEDED if name.encode() not in told]
             if missing:
                 raise IncompleteAnswerError(
                     f"the stream does not tell {missing[0]}; is it one of paimon-index?"
                 )
-            self._facts = decode(PlanFacts, {name: json.loads(told[name.encode()]) for name in _FACTS})
+            there = {name: told[name.encode()] for name in _FACTS if name.encode() in told}
+            self._facts = decode(PlanFacts, {name: json.loads(text) for name, text in there.items()})
         return self._facts
 
     def feed(self, piece: bytes) -> list[pa.RecordBatch]:
@@ -121,15 +125,14 @@ class PlanReader:
             members = {name: value for name, value in row.items() if name in _MEMBERS}
             members["partition"] = row["partition"] or {}
             members["deletion"] = row["deletion"] and DeletionFile(**row["deletion"])
-            members["selection"] = self._selection(row["selection"], row["selection_format"])
+            members["selection"] = _rows(self._form, row["selection"], row["selection_format"])
+            if "deleted_rows" in row:
+                members["deleted_rows"] = _rows(
+                    self._deleted_form, row["deleted_rows"], row["deleted_format"]
+                )
             if row.get("explain") is not None:
                 members["explain"] = tuple(ExplainStep(**step) for step in row["explain"])
             yield PlannedFile(**members)
-
-    def _selection(self, content: bytes | None, roaring: str | None) -> Selection | None:
-        if content is None:
-            return None
-        return Selection(self._form, content, 64 if roaring == "roaring64" else 32)
 
 
 class _Facts:
@@ -270,7 +273,10 @@ class AsyncPlan(_Facts):
         await self.close()
 
 
-def form_of(asked: Any) -> Form:  # noqa: ANN401 - PlanOptions
-    """How the binary selections of a plan are to be read."""
-    chosen = asked.get("selection")
-    return chosen if chosen in ("ranges", "positions") else "bitmap"
+def _form(asked: str | None) -> Form:
+    """How rows that were asked for so are to be read."""
+    return "ranges" if asked == "ranges" else "positions" if asked == "positions" else "bitmap"
+
+
+def _rows(form: Form, content: bytes | None, roaring: str | None) -> Selection | None:
+    return None if content is None else Selection(form, content, 64 if roaring == "roaring64" else 32)

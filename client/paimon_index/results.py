@@ -9,6 +9,7 @@ import base64
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from paimon_index.catalog import Schema  # noqa: TC001 - answers are decoded by it
 from paimon_index.selections import Selection
 
 
@@ -47,6 +48,7 @@ class PlannedFile:
         residual: False only where every selected row is proven to satisfy the filter.
         selected_rows: rows left to read; None of a skipped file.
         selection: their positions; None for every row of the file, and where none were asked for.
+        deleted_rows: positions of deleted rows, with ``deletions``; None where no row is deleted.
         skipped: the query need not read the file; such files are told with ``explain`` only.
         explain: the steps that were tried, with ``explain``.
     """
@@ -71,6 +73,7 @@ class PlannedFile:
     decision_reason: str
     selected_rows: int | None = None
     selection: Selection | None = None
+    deleted_rows: Selection | None = None
     skipped: bool = False
     explain: tuple[ExplainStep, ...] | None = None
 
@@ -98,7 +101,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class PlanFacts:
-    """What is told of a plan as a whole."""
+    """What is told of a plan as a whole; ``schemas``, if asked for, are of the version and its files."""
 
     snapshot_id: int | None
     schema_id: int
@@ -106,6 +109,7 @@ class PlanFacts:
     warnings: tuple[str, ...]
     unknown_files: tuple[str, ...]
     timings_ms: dict[str, float]
+    schemas: tuple[Schema, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyroaring import BitMap
 
-from app.api import discovery_documents, documents
+from app.api import discovery_documents, documents, plan_documents
 from tests import golden_tables
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def test_what_answers_says_where_it_is_described(client: httpx.Client) -> None:
 
 @pytest.mark.parametrize("table", ["row_tracking", "data_evolution", "append_sidecar"])
 def test_a_plan_tells_ids_of_first_rows(client: httpx.Client, table: str) -> None:
-    answer = post(client, f"{TABLES}/{table}/plan", documents.PlanAnswer, {})
+    answer = post(client, f"{TABLES}/{table}/plan", plan_documents.PlanAnswer, {})
 
     assert {file["file_name"]: file["first_row_id"] for file in answer["files"]} == {
         file["file"]: file["first_row_id"] for file in files_of(table)
@@ -144,9 +144,9 @@ def test_a_plan_tells_ids_of_first_rows(client: httpx.Client, table: str) -> Non
 @pytest.mark.parametrize("table", ["append_partitioned", "append_dv32", "external_data", "index_external"])
 def test_a_plan_tells_files_by_uris(client: httpx.Client, golden: GoldenWarehouse, table: str) -> None:
     path = f"{TABLES}/{table}/plan"
-    relative = post(client, path, documents.PlanAnswer, {"explain": True, "filter": "TRUE"})
+    relative = post(client, path, plan_documents.PlanAnswer, {"explain": True, "filter": "TRUE"})
 
-    found = post(client, path, documents.PlanAnswer, {"explain": True, "filter": "TRUE", "uris": True})
+    found = post(client, path, plan_documents.PlanAnswer, {"explain": True, "filter": "TRUE", "uris": True})
 
     def uri(place: str) -> str:
         return place if place.startswith("file:") else f"file://{golden.root}/{place}"
@@ -159,10 +159,63 @@ def test_a_plan_tells_files_by_uris(client: httpx.Client, golden: GoldenWarehous
                 assert file["deletion"]["path"] == uri(plain["deletion"]["path"])
 
 
+@pytest.mark.parametrize("public", ["hdfs://nameservice/a b", "hdfs://nameservice/a b/"])
+def test_uris_are_those_that_readers_know(serve: Serve, public: str) -> None:
+    with serve(public_urls={"main": public}) as started:
+        relative = post(started, f"{TABLES}/append_dv32/plan", plan_documents.PlanAnswer, {})
+        found = post(started, f"{TABLES}/append_dv32/plan", plan_documents.PlanAnswer, {"uris": True})
+
+    for file, plain in zip(found["files"], relative["files"], strict=True):
+        assert file["path"] == f"hdfs://nameservice/a b/{plain['path']}"
+        assert (
+            (file["deletion"] or {})
+            .get("path", "hdfs://nameservice/a b/")
+            .startswith("hdfs://nameservice/a b/")
+        )
+
+
+@pytest.mark.parametrize("form", ["bitmap", "ranges", "positions"])
+@pytest.mark.parametrize("table", ["append_dv32", "append_dv64", "pk_dv", "append_sidecar"])
+def test_a_plan_tells_deleted_rows_as_deletions_does(client: httpx.Client, table: str, form: str) -> None:
+    asked = {"selection": "none", "deletions": form}
+    known = client.post(f"{TABLES}/{table}/deletions", json={"encoding": form}).json()["deletions"]
+
+    found = post(client, f"{TABLES}/{table}/plan", plan_documents.PlanAnswer, asked)
+
+    told = {
+        file["file_name"]: (file["deleted_rows"], file["deleted_format"])
+        for file in found["files"]
+        if file["deleted_rows"] is not None
+    }
+    kept = {file["file_name"] for file in found["files"]}
+    assert told == {
+        file["file_name"]: (file[form], file.get("bitmap_format"))
+        for file in known
+        if file["file_name"] in kept
+    }
+    assert bool(told) == (table != "append_sidecar")
+
+
+@pytest.mark.parametrize("table", ["evolve_append", "append_dv32", "empty"])
+def test_a_plan_tells_the_schemas_of_its_files(client: httpx.Client, table: str) -> None:
+    found = post(client, f"{TABLES}/{table}/plan", plan_documents.PlanAnswer, {"schemas": True})
+    first = post(
+        client, f"{TABLES}/{table}/plan", plan_documents.PlanAnswer, {"schemas": True, "page_size": 1}
+    )
+
+    numbers = {found["schema_id"], *(file["schema_id"] for file in found["files"])}
+    assert [schema["id"] for schema in found["schemas"]] == sorted(numbers)
+    assert found["schemas"] == [
+        client.get(f"{TABLES}/{table}/schemas/{number}").json() for number in sorted(numbers)
+    ]
+    assert first["schemas"] == found["schemas"]
+    assert ("schemas" in post(client, f"{TABLES}/{table}/plan", plan_documents.PlanAnswer, {})) is False
+
+
 def test_a_plan_selects_rows(client: httpx.Client) -> None:
     body = {"filter": "rank_no = 4956", "selection": "positions"}
 
-    answer = post(client, f"{TABLES}/append_sidecar/plan", documents.PlanAnswer, body)
+    answer = post(client, f"{TABLES}/append_sidecar/plan", plan_documents.PlanAnswer, body)
 
     (file,) = answer["files"]
     assert file["file_name"] == "data-59c0f0da-4dbd-4b78-8ab7-35e61872058d-0.parquet"
@@ -189,7 +242,7 @@ def test_columns_of_a_plan_may_be_qualified(client: httpx.Client, alias: str | N
     }
 
     path = f"{TABLES}/append_sidecar/plan"
-    answers = [post(client, path, documents.PlanAnswer, body) for body in (plain, qualified)]
+    answers = [post(client, path, plan_documents.PlanAnswer, body) for body in (plain, qualified)]
 
     assert answers[0]["files"] == answers[1]["files"]
     assert len(answers[0]["files"]) == 1
@@ -198,7 +251,7 @@ def test_columns_of_a_plan_may_be_qualified(client: httpx.Client, alias: str | N
 def test_columns_of_a_branch_may_be_qualified_by_its_name(client: httpx.Client) -> None:
     body = {"filter": "`versions$branch_dev`.session_no = 5", "branch": "dev"}
 
-    post(client, f"{TABLES}/versions/plan", documents.PlanAnswer, body)
+    post(client, f"{TABLES}/versions/plan", plan_documents.PlanAnswer, body)
     elsewhere = client.post(f"{TABLES}/versions/plan", json=body | {"branch": "fresh"})
 
     assert elsewhere.status_code == 422
@@ -208,7 +261,7 @@ def test_columns_of_a_branch_may_be_qualified_by_its_name(client: httpx.Client) 
 def test_a_plan_selects_the_same_rows_in_every_form(client: httpx.Client) -> None:
     def select(form: str) -> dict[str, Any]:
         body = {"filter": "fee = 58.43", "selection": form}
-        answer = post(client, f"{TABLES}/append_sidecar/plan", documents.PlanAnswer, body)
+        answer = post(client, f"{TABLES}/append_sidecar/plan", plan_documents.PlanAnswer, body)
         return {file["file_name"]: file for file in answer["files"]}
 
     listed, ranges, bitmaps, counts, nothing = map(select, ("positions", "ranges", "bitmap", "count", "none"))
@@ -227,7 +280,7 @@ def test_a_plan_selects_the_same_rows_in_every_form(client: httpx.Client) -> Non
 def test_an_explained_plan_tells_what_decided_for_every_file(client: httpx.Client) -> None:
     body = {"filter": "rank_no = 4956", "explain": True}
 
-    answer = post(client, f"{TABLES}/append_sidecar/plan", documents.PlanAnswer, body)
+    answer = post(client, f"{TABLES}/append_sidecar/plan", plan_documents.PlanAnswer, body)
 
     assert len(answer["files"]) + len(answer["skipped_files"]) == answer["summary"]["files_total"]
     assert all(file["explain"] for file in answer["files"] + answer["skipped_files"])
@@ -235,7 +288,7 @@ def test_an_explained_plan_tells_what_decided_for_every_file(client: httpx.Clien
 
 
 def test_an_explained_plan_that_skips_nothing_says_so(client: httpx.Client) -> None:
-    answer = post(client, f"{TABLES}/append_sidecar/plan", documents.PlanAnswer, {"explain": True})
+    answer = post(client, f"{TABLES}/append_sidecar/plan", plan_documents.PlanAnswer, {"explain": True})
 
     assert answer["skipped_files"] == []
 
@@ -244,7 +297,7 @@ def test_a_plan_decides_only_the_named_files(client: httpx.Client) -> None:
     name = files_of("append_sidecar")[0]["file"]
     body = {"files": [name, "data-unknown.parquet"]}
 
-    answer = post(client, f"{TABLES}/append_sidecar/plan", documents.PlanAnswer, body)
+    answer = post(client, f"{TABLES}/append_sidecar/plan", plan_documents.PlanAnswer, body)
 
     assert [file["file_name"] for file in answer["files"]] == [name]
     assert answer["unknown_files"] == ["data-unknown.parquet"]
@@ -252,7 +305,7 @@ def test_a_plan_decides_only_the_named_files(client: httpx.Client) -> None:
 
 
 def test_a_plan_of_an_empty_table_is_empty(client: httpx.Client) -> None:
-    answer = post(client, f"{TABLES}/empty/plan", documents.PlanAnswer, {})
+    answer = post(client, f"{TABLES}/empty/plan", plan_documents.PlanAnswer, {})
 
     assert (answer["snapshot_id"], answer["files"]) == (None, [])
 
@@ -262,7 +315,7 @@ def test_nulls_are_as_good_as_absent_members(client: httpx.Client) -> None:
         ("filter", "snapshot_id", "selection", "explain", "files", "top_n", "limit", "page_token", "branch")
     )
 
-    answer = post(client, f"{TABLES}/append_sidecar/plan", documents.PlanAnswer, body)
+    answer = post(client, f"{TABLES}/append_sidecar/plan", plan_documents.PlanAnswer, body)
 
     assert len(answer["files"]) == 10
 
@@ -350,9 +403,9 @@ def test_buckets_are_listed_with_their_index(client: httpx.Client) -> None:
 def test_a_pruned_snapshot_names_its_metadata_files(client: httpx.Client) -> None:
     body = {"filter": "session_no = 'customer-reference-cedar-2462'"}
 
-    answer = post(client, f"{TABLES}/append_dv32/pruned-snapshot", documents.PrunedSnapshot, body)
+    answer = post(client, f"{TABLES}/append_dv32/pruned-snapshot", plan_documents.PrunedSnapshot, body)
 
-    plan = post(client, f"{TABLES}/append_dv32/plan", documents.PlanAnswer, body)
+    plan = post(client, f"{TABLES}/append_dv32/plan", plan_documents.PlanAnswer, body)
     assert answer["files_named"] == len(plan["files"]) < plan["summary"]["files_total"]
     document, sizes = (
         answer["document"],

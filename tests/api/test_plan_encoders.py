@@ -99,6 +99,7 @@ def planned(
         decisions=np.full(count, code, np.int8),
         selections=selections or {},
         deletions=deletions or {},
+        deleted={},
         steps=steps,
     )
 

@@ -45,7 +45,8 @@ def told(file: PlannedFile) -> dict[str, Any]:
     deletion = file.deletion and {
         name: getattr(file.deletion, name) for name in ("path", "offset", "length", "cardinality")
     }
-    members = {name: getattr(file, name) for name in file.__slots__ if name not in ("skipped", "explain")}
+    unasked = ("skipped", "explain", "deleted_rows")
+    members = {name: getattr(file, name) for name in file.__slots__ if name not in unasked}
     return {**members, "selection": selection, "deletion": deletion}
 
 
@@ -78,6 +79,23 @@ def test_the_rows_of_golden_queries(client: Client, url: str, table: str, condit
                 assert list(selection.bitmap) == expected[name]
                 assert np.array_equal(selection.positions(), expected[name])
                 assert len(selection) == len(expected[name])
+
+
+@pytest.mark.parametrize("form", ["bitmap", "ranges", "positions"])
+def test_deleted_rows_and_schemas_come_with_a_plan(client: Client, form: Any) -> None:
+    table = "main.golden.append_dv32"
+    known = {file.file_name: file.rows for file in client.deletions(table).deletions}
+
+    plan = client.plan(table, deletions=form, schemas=True)
+    files = list(plan)
+
+    assert plan.facts.schemas == (client.schema(table, plan.facts.schema_id),)
+    told = {file.file_name: file.deleted_rows for file in files if file.deleted_rows is not None}
+    assert {name: list(rows.bitmap) for name, rows in told.items()} == {
+        name: list(rows.bitmap) for name, rows in known.items() if rows is not None and name in told
+    }
+    assert told.keys() == {file.file_name for file in files if file.deletion is not None}
+    assert told
 
 
 def test_both_clients_give_the_same_table(client: Client, url: str) -> None:

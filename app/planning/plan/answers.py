@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from app.planning.plan.file_plan import SkipStep
     from app.planning.plan.planned_files import PlannedFiles
+    from app.types import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class Plan:
         timings_ms: milliseconds of ``resolve``, ``load`` and ``evaluate``.
         nbytes: about how much memory the plan takes.
         may_be_remembered: its warnings hold for every plan of the same request.
+        schemas: those of the version and of the kept files, as JSON; None where nobody asked.
         fits_caches: what it asks can be kept for the next one.
         skipped_by_index: of the files that indexes left out, how many each kind did.
     """
@@ -68,5 +70,6 @@ class Plan:
     timings_ms: Mapping[str, float]
     nbytes: int
     may_be_remembered: bool
+    schemas: tuple[Mapping[str, Json], ...] | None = None
     fits_caches: bool = True
     skipped_by_index: Mapping[str, int] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from app.planning.plan.file_plan import SkipStep
 from app.planning.plan.planned_files import PlannedFiles
 from app.planning.plan.state import SKIPS
 from app.planning.request.requests import SelectionForm
+from app.planning.version.schemas import describe_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from app.planning.plan.state import PlanState
     from app.planning.request.requests import PlanRequest
     from app.planning.version.version import Version
+    from app.types import Json
 
 _MEMORY_PER_PLAN: Final = 10_000
 _MOST_WARNINGS: Final = 100
@@ -59,12 +61,21 @@ def answer_plan(
     left_out_by = _skipped(version, state)
     skipped = state.considered[~state.is_left(state.considered)] if request.explain else kept[:0]
     with_selections = request.selection not in (SelectionForm.NONE, SelectionForm.COUNT)
-    uris = request.uris
-    planned = PlannedFiles.of(version, state, kept, with_selections=with_selections, uris=uris)
-    left_out = PlannedFiles.of(version, state, skipped, with_selections=False, uris=uris)
+    planned = PlannedFiles.of(
+        version,
+        state,
+        kept,
+        with_selections=with_selections,
+        with_deleted=request.deletions is not SelectionForm.NONE,
+        uris=request.uris,
+    )
+    left_out = PlannedFiles.of(
+        version, state, skipped, with_selections=False, with_deleted=False, uris=request.uris
+    )
     return Plan(
         snapshot_id=version.snapshot_id,
         schema_id=version.schema.id,
+        schemas=_schemas(version, planned) if request.schemas else None,
         files=planned,
         skipped_files=left_out,
         summary=_summary(version, state, kept, left_out_by),
@@ -106,6 +117,18 @@ def report_plan(plan: Plan) -> None:
         warnings=len(plan.warnings),
         is_complete=summary.complete,
         fits_caches=plan.fits_caches,
+    )
+
+
+def _schemas(version: Version, planned: PlannedFiles) -> tuple[Mapping[str, Json], ...]:
+    """The schemas of the version and of its planned files, by ascending number."""
+    branch = version.resolved.branch
+    numbers = {version.schema.id, *np.unique(planned.integers["schema_id"]).tolist()}
+    return tuple(
+        describe_schema(
+            version.schema if number == version.schema.id else version.table.schema_of(number, branch)
+        )
+        for number in sorted(numbers)
     )
 
 

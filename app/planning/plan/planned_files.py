@@ -15,8 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from app.planning.deletions.vectors import load_vectors
 from app.planning.plan.file_plan import Deletion, FilePlan
 from app.planning.plan.state import decision
+from app.storage import check_deadline
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,6 +37,7 @@ _BUCKET_BITS: Final = 32
 _BUCKET_MASK: Final = (1 << _BUCKET_BITS) - 1
 _MEMORY_PER_FILE: Final = 250
 _MEMORY_PER_DELETION: Final = 200
+_VECTORS_AT_ONCE: Final = 1024
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +59,7 @@ class PlannedFiles(Sequence[FilePlan]):
         merge_groups: -1 for none.
         selections: the rows that are left, by position, where these are not all rows and were asked for.
         deletions: the deletion vector, by position.
+        deleted: the rows that it deletes, by position, where these were asked for.
         steps: what was tried for each; None where nobody asked.
     """
 
@@ -73,6 +77,7 @@ class PlannedFiles(Sequence[FilePlan]):
     merge_groups: NDArray[np.int32]
     selections: Mapping[int, Positions]
     deletions: Mapping[int, Deletion]
+    deleted: Mapping[int, Positions]
     steps: Sequence[tuple[ExplainStep, ...]] | None
 
     @classmethod
@@ -83,6 +88,7 @@ class PlannedFiles(Sequence[FilePlan]):
         files: NDArray[np.int64],
         *,
         with_selections: bool,
+        with_deleted: bool,
         uris: bool,
     ) -> PlannedFiles:
         """The answer about some files.
@@ -92,9 +98,15 @@ class PlannedFiles(Sequence[FilePlan]):
             state: decisions about its files.
             files: which of them, ascending.
             with_selections: whether positions were asked for.
+            with_deleted: whether deleted rows were asked for.
             uris: whether paths are absolute URIs.
+
+        Raises:
+            CorruptIndexError: a deletion vector that was asked for is damaged.
+            SnapshotExpiredError: a file of such vectors is gone.
+            StorageError: it cannot be read.
         """
-        root = version.source.warehouse.url if uris else ""
+        root = version.source.warehouse.public_url if uris else ""
         columns, raw_convertible = state.files.columns, state.raw_convertible[files]
         sequences = state.files.sequence_numbers(files)
         selections = {}
@@ -132,6 +144,7 @@ class PlannedFiles(Sequence[FilePlan]):
             merge_groups=state.merge_groups[files],
             selections=selections,
             deletions=_deletions(version, files, root),
+            deleted=_deleted(version, files, columns.row_counts[files]) if with_deleted else {},
             steps=steps,
         )
 
@@ -196,7 +209,8 @@ class PlannedFiles(Sequence[FilePlan]):
     def nbytes(self) -> int:
         """About how much memory the object takes."""
         # A roaring bitmap never takes more than about two bytes a position, and usually far less.
-        positions = sum(2 * len(selection) for selection in self.selections.values())
+        told = (*self.selections.values(), *self.deleted.values())
+        positions = sum(2 * len(rows) for rows in told)
         explained = 0 if self.steps is None else _MEMORY_PER_FILE * sum(map(len, self.steps))
         return (
             _MEMORY_PER_FILE * len(self) + _MEMORY_PER_DELETION * len(self.deletions) + positions + explained
@@ -235,6 +249,20 @@ def _deletions(version: Version, files: NDArray[np.int64], root: str) -> dict[in
         if entry.file.external_path is None:
             path = root + path
         found[at] = Deletion(path, place.offset, place.length, place.cardinality)
+    return found
+
+
+def _deleted(
+    version: Version, files: NDArray[np.int64], row_counts: NDArray[np.int64]
+) -> dict[int, Positions]:
+    numbers, places = version.vector_numbers(files), version.contents().vectors.places
+    having = np.flatnonzero(numbers >= 0)
+    found: dict[int, Positions] = {}
+    for start in range(0, len(having), _VECTORS_AT_ONCE):
+        check_deadline()
+        some = having[start : start + _VECTORS_AT_ONCE].tolist()
+        vectors = load_vectors(version.source, [(*places[numbers[at]], int(row_counts[at])) for at in some])
+        found |= {at: vector.positions for at, vector in zip(some, vectors, strict=True)}
     return found
 
 

@@ -87,6 +87,8 @@ class PlanRequest:
         uris: paths are absolute URIs.
         budget_ms: for so long index files are read; files whose indexes were not read by then are kept. None
             leaves that to whoever asks the service. Without effect with ``explain`` and ``top_n``.
+        deletions: the form in which deleted rows of kept files are told; NONE spares the reading of vectors.
+        schemas: tell the schemas that the kept files were written with, and that of the version.
         totals: read every manifest, so that totals cover all files. Otherwise manifests are left out whose
             partitions the filter rules out; never with ``explain`` or ``files``.
     """
@@ -103,6 +105,8 @@ class PlanRequest:
     time_zone: str | None = None
     uris: bool = False
     budget_ms: int | None = None
+    deletions: SelectionForm = SelectionForm.NONE
+    schemas: bool = False
     totals: bool = False
 
 

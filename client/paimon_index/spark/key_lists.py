@@ -68,11 +68,14 @@ class KeyLists:
             return None
         left = int(client.config().limits["filter_literals"])
         for name, frame in list(self._frames.items()):
-            # One more than the service takes tells that there are too many.
-            values = frame.distinct().limit(left + 1).toArrow().column(0)
-            if len(values) <= left:
-                self._arrays[name] = values
-                del self._frames[name]
+            # One more than the service takes tells that there are too many. Most small tables have each key
+            # once, and Spark needs a shuffle to leave out what is there twice.
+            for rows in (frame, frame.distinct()):
+                values = rows.limit(left + 1).toArrow().column(0)
+                if len(values) <= left:
+                    self._arrays[name] = _array(name, values)
+                    del self._frames[name]
+                    break
         sent: dict[str, pa.ChunkedArray | list[Any]] = {}
         for name, values in sorted(self._arrays.items(), key=lambda each: len(each[1])):
             if len(values) <= left:

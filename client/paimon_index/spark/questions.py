@@ -37,7 +37,6 @@ OTHER_MEANINGS: Final = {
 }
 """Settings under which a condition means what the service takes it to mean, with those values."""
 
-_FILES_OF_QUESTION: Final = 100_000
 _MUCH_BYTES_OF_CORE: Final = 16 << 20
 """Less is read by Spark's reader before Python has started."""
 _FEW: Final = 0.1
@@ -121,6 +120,9 @@ def ask(  # noqa: PLR0913 - each is a part of one question
             snapshot_id=snapshot_id,
             time_zone=time_zone,
             selection=selection,
+            # Deleted rows are no part of a selection.
+            deletions="bitmap" if selection == "none" else "none",
+            schemas=True,
             uris=True,
         ) as made:
             return made.facts, made.to_arrow()
@@ -132,11 +134,9 @@ def ask(  # noqa: PLR0913 - each is a part of one question
         of_rows, selected = plan(facts.snapshot_id, "bitmap")
         if of_rows.summary.rows_selected <= _FEW * pc.sum(selected.column("row_count")).as_py():
             facts, files, are_rows = of_rows, selected, True
-    schema = client.schema(name, facts.schema_id)
-    numbers = set(files.column("schema_id").unique().to_pylist())
-    schemas = {number: client.schema(name, number) for number in numbers - {schema.id}}
-    rows = _selections(files) if are_rows else _deletions(client, name, facts.snapshot_id, files)
-    return Scan(table, schema, {**schemas, schema.id: schema}, facts, files, rows, not are_rows)
+    schemas = {schema.id: schema for schema in facts.schemas}
+    rows = _rows(files, "selection", "selection") if are_rows else _deleted(files)
+    return Scan(table, schemas[facts.schema_id], schemas, facts, files, rows, not are_rows)
 
 
 def much_bytes(spark: SparkSession) -> int:
@@ -176,23 +176,20 @@ def resolved(schema: Schema, name: str) -> str:
     raise ValueError(f"there is no column {name}; the table has {known}")
 
 
-def _selections(files: pa.Table) -> dict[str, Selection]:
-    columns = (files.column(name).to_pylist() for name in ("file_name", "selection", "selection_format"))
+def _rows(files: pa.Table, column: str, prefix: str) -> dict[str, Selection]:
+    """Rows of files by their names, of those that have any in a column."""
+    there = files.filter(files.column(column).is_valid())
+    columns = (there.column(name).to_pylist() for name in ("file_name", column, f"{prefix}_format"))
     return {
         name: Selection("bitmap", content, 64 if form == "roaring64" else 32)
         for name, content, form in zip(*columns, strict=True)
-        if content is not None
     }
 
 
-def _deletions(client: Client, name: str, snapshot_id: int | None, files: pa.Table) -> dict[str, Selection]:
-    """Deleted rows of the kept files, all of them with one question for at most 100,000 files."""
-    deleted = files.filter(files.column("deletion").is_valid()).column("file_name").to_pylist()
-    found: dict[str, Selection] = {}
-    for start in range(0, len(deleted), _FILES_OF_QUESTION):
-        asked = deleted[start : start + _FILES_OF_QUESTION]
-        answer = client.deletions(name, snapshot_id=snapshot_id, files=asked, encoding="bitmap")
-        found |= {file.file_name: file.rows for file in answer.deletions if file.rows is not None}
-    if found.keys() != set(deleted):
-        raise IncompleteAnswerError(f"deleted rows of {len(deleted)} files were asked for, {len(found)} came")
+def _deleted(files: pa.Table) -> dict[str, Selection]:
+    """Deleted rows of the kept files."""
+    found = _rows(files, "deleted_rows", "deleted")
+    with_vectors = files.num_rows - files.column("deletion").null_count
+    if len(found) != with_vectors:
+        raise IncompleteAnswerError(f"deleted rows of {with_vectors} files were asked for, {len(found)} came")
     return found
