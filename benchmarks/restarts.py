@@ -150,6 +150,7 @@ def _own_bytes() -> int:
 
 def _first_plan(layout: Layout, files: int, directory: Path) -> Measured:
     """The first plan of a table; what is imported and set up once in a process is no part of it."""
+    prepare_process()
     _plan(layout, FIRST, directory, files)
     with closing(_open(directory, layout, files)) as service:
         # Mapped files need next to no memory of the process's own.

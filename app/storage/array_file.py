@@ -23,7 +23,6 @@ again: the first one notes it in an extended attribute of the file.
 from __future__ import annotations
 
 import json
-import mmap
 import os
 import struct
 from contextlib import suppress
@@ -34,6 +33,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 import numpy as np
 import orjson
 import xxhash
+
+from app.mapped_bytes import MappedBytes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -69,7 +70,7 @@ class ArrayFile:
     """A file of arrays, mapped.
 
     Args:
-        mapped: the whole file.
+        mapped: the whole file, which stays mapped as long as an array of it is held.
         start: where its blocks begin.
         header: what stands before them.
         path: of the file.
@@ -79,7 +80,7 @@ class ArrayFile:
 
     def __init__(
         self,
-        mapped: mmap.mmap,
+        mapped: MappedBytes,
         start: int,
         header: Mapping[str, Any],
         path: str,
@@ -108,9 +109,9 @@ class ArrayFile:
             status = os.fstat(file.fileno())
             verified = _marks(file.fileno()) if status.st_size >= _LARGE_BYTES else ()
             try:
-                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-                magic, length, checksum = _HEAD.unpack_from(mapped)
-                written = mapped[_HEAD.size : _HEAD.size + length]
+                mapped = _map(path, status)
+                magic, length, checksum = _HEAD.unpack_from(mapped.data)
+                written = mapped[_HEAD.size : _HEAD.size + length].tobytes()
                 if magic != _MAGIC or xxhash.xxh3_64_intdigest(written) != checksum:
                     raise DamagedArraysError("the header is damaged")
                 header = orjson.loads(written)
@@ -136,9 +137,8 @@ class ArrayFile:
         first = self._start + offset
         is_large = size >= _LARGE_BYTES
         if not is_large or _mark(name) not in self._verified:
-            with memoryview(self._mapped) as whole, whole[first : first + size] as content:
-                if xxhash.xxh3_64_intdigest(content) != checksum:
-                    raise DamagedArraysError(f"block {name!r} is damaged")
+            if xxhash.xxh3_64_intdigest(self._mapped[first : first + size].data) != checksum:
+                raise DamagedArraysError(f"block {name!r} is damaged")
             if is_large:
                 self._note_verified(name)
         found = _contents(contents)
@@ -154,6 +154,19 @@ class ArrayFile:
             # Another file may lie there by now, which nobody has verified.
             if (found.st_ino, found.st_dev) == self._inode and _boot():
                 os.setxattr(self._path, _mark(name), b"")
+
+
+def _map(path: str, status: os.stat_result) -> MappedBytes:
+    """The bytes of a file.
+
+    Raises:
+        FileNotFoundError: another file lies there than the one of this status.
+    """
+    mapped = MappedBytes.map(path)
+    found = os.stat(path)  # noqa: PTH116 - as above
+    if (found.st_ino, found.st_dev) != (status.st_ino, status.st_dev):
+        raise FileNotFoundError(f"{path} was replaced while it was mapped")
+    return mapped
 
 
 def array_file_parts(key: bytes, blocks: Mapping[str, Block]) -> list[bytes | memoryview]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import mmap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from app.mapped_bytes import MappedBytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,6 +20,6 @@ def own_bytes(array: NDArray[Any]) -> int:
     if not any(array.strides):
         return min(array.itemsize, array.nbytes)
     holder: object = array
-    while isinstance(holder, np.ndarray):
+    while isinstance(holder, np.ndarray) and not isinstance(holder, MappedBytes):
         holder = holder.base
-    return 0 if isinstance(holder, mmap.mmap) else array.nbytes
+    return 0 if isinstance(holder, MappedBytes) else array.nbytes

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 KEY = b'["w", "path"]["manifest", "1.0"]'
+DESCRIPTORS = Path("/proc/self/fd")
 LARGE = Block({"large": np.arange(1 << 18)}, None)
 DTYPES = st.sampled_from([np.uint8, np.int8, np.bool_, np.int32, np.int64, np.float64])
 ARRAYS = st.builds(lambda dtype, count: np.ones(count, dtype) * 3, DTYPES, st.integers(0, 200)).map(
@@ -107,6 +108,17 @@ def test_arrays_outlive_their_file(tmp_path: Path) -> None:
     path.unlink()
 
     assert array.tolist() == [0, 1, 2]
+
+
+@pytest.mark.skipif(not DESCRIPTORS.exists(), reason="the system does not tell")
+def test_mapped_files_keep_no_descriptor(tmp_path: Path) -> None:
+    path = write(tmp_path / "file", {"a": Block({"x": np.arange(3)}, None)})
+    before = len(list(DESCRIPTORS.iterdir()))
+
+    held = [ArrayFile.map(str(path), KEY)[0].block("a") for _ in range(50)]
+
+    assert len(list(DESCRIPTORS.iterdir())) < before + 50
+    assert all(block.arrays["x"].tolist() == [0, 1, 2] for block in held)
 
 
 def test_objects_are_refused() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import mmap
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from app.mapped_bytes import MappedBytes
 from app.types.array_memory import own_bytes
 from app.types.bytes_column import BytesColumn
 
@@ -29,9 +29,7 @@ def test_arrays_of_one_number_take_one_item() -> None:
 def test_mapped_arrays_take_none(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(bytes(80))
-    with file.open("rb") as opened:
-        mapped = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
-    array = np.ndarray((10,), "<i8", mapped, 0)
+    array = np.ndarray((10,), "<i8", MappedBytes.map(str(file)), 0)
 
     assert own_bytes(array) == own_bytes(array[2:][::2]) == 0
     assert own_bytes(array.copy()) == 80
