@@ -17,9 +17,9 @@ from app.api.bodies import (
     Name,
     SelectionName,
     TimeZone,
-    TopNBody,
     written_lists,
 )
+from app.api.plan_bodies import TopNBody  # noqa: TC001 - pydantic's
 from app.errors import RequestError
 from app.planning.request.requests import EvaluateRequest, IndexFileRef
 

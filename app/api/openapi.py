@@ -18,11 +18,10 @@ from app.api.bodies import (
     AssignBody,
     DeletionsBody,
     LookupBody,
-    PlanBody,
-    PrunedSnapshotBody,
 )
 from app.api.documents import ProblemDetails
 from app.api.index_file_bodies import EvaluateBody, InspectBody
+from app.api.plan_bodies import PlanBody, PrunedSnapshotBody
 from app.api.problems import MEDIA_TYPE, problem_of, problem_of_status
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.bodies import PlanBody, PrunedSnapshotBody
 from app.api.encoding import JsonMembers, NextToken, encode_plan, encode_pruned_snapshot
 from app.api.json_body import JsonBody
 from app.api.negotiation import PlanFormat, preferred_format
@@ -18,6 +17,7 @@ from app.api.openapi import operation
 from app.api.paging import Window
 from app.api.paths import TABLE, Table
 from app.api.plan_batches import plan_batches
+from app.api.plan_bodies import PlanBody, PrunedSnapshotBody
 from app.api.plan_documents import PlanAnswer, PrunedSnapshot
 from app.api.plan_lines import plan_lines
 from app.api.runtime import Shared

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from app.api.bodies import DeletionsBody, LookupBody, PlanBody
+from app.api.bodies import DeletionsBody, LookupBody
 from app.api.encoding import encode_deletions, encode_lookup, encode_plan
 from app.api.paging import Window
+from app.api.plan_bodies import PlanBody
 from app.api.selections import SelectionEncoding
 from app.cli.options import (
     AliasOption,

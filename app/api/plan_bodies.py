@@ -1,0 +1,131 @@
+"""What callers send to be answered with a plan; see :mod:`app.api.bodies`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from app.api.bodies import (
+    Alias,
+    Body,
+    Count,
+    FileNames,
+    Filter,
+    InLists,
+    Name,
+    PagedBody,
+    SelectionName,
+    TimeZone,
+    VersionedBody,
+    written_lists,
+)
+from app.planning.request.requests import PlanRequest, SelectionForm, SortKey, TopN
+
+
+class SortKeyBody(Body):
+    """One key of ORDER BY."""
+
+    column: Name
+    direction: Literal["asc", "desc"] = "asc"
+    nulls: Literal["first", "last"] | None = Field(
+        None, description="As in Spark SQL: first where ascending, last where descending."
+    )
+
+    def to_request(self) -> SortKey:
+        """The planner's form."""
+        descending = self.direction == "desc"
+        return SortKey(
+            self.column, descending, not descending if self.nulls is None else self.nulls == "first"
+        )
+
+
+class TopNBody(Body):
+    """ORDER BY ... LIMIT."""
+
+    order_by: Annotated[list[SortKeyBody], Field(min_length=1)]
+    limit: Count
+
+    def to_request(self) -> TopN:
+        """The planner's form."""
+        return TopN(tuple(key.to_request() for key in self.order_by), self.limit)
+
+
+class PlanBody(PagedBody):
+    """Which files does a query read?"""
+
+    filter: Filter | None = None
+    in_lists: InLists | None = None
+    alias: Alias | None = None
+    selection: SelectionName = "bitmap"
+    explain: bool = False
+    files: FileNames | None = Field(None, description="Decide only these data files.")
+    top_n: TopNBody | None = None
+    limit: Count | None = None
+    time_zone: TimeZone | None = None
+    uris: bool = Field(
+        default=False, description="Paths are absolute URIs instead of relative to the warehouse."
+    )
+    budget_ms: Count | None = Field(
+        None,
+        description="How long the plan may read index files. Files whose indexes were not loaded by then are "
+        "kept, with decision_reason not_loaded, and summary.complete is false; loading goes on, so that the "
+        "same request may leave out more later. Absent: the service's default. Without effect together with "
+        "explain or top_n, and for tables with data evolution.",
+    )
+    deletions: Literal["none", "bitmap", "ranges", "positions"] = Field(
+        "none",
+        description="How the deleted rows of each kept file are told, as deleted_rows and deleted_format. "
+        "With none, only the places of deletion vectors are.",
+    )
+    schemas: bool = Field(
+        default=False,
+        description="Tell the schemas that the kept files were written with, and that of the version.",
+    )
+    totals: bool = Field(
+        default=False,
+        description="Read every manifest, so that bytes_total and files_invisible cover the whole table. "
+        "Otherwise manifests whose partitions the filter rules out are not read.",
+    )
+
+    def to_request(self) -> PlanRequest:
+        """The planner's form."""
+        return PlanRequest(
+            selector=self.selector(),
+            filter=self.filter,
+            in_lists=written_lists(self.in_lists),
+            alias=self.alias,
+            files=None if self.files is None else tuple(self.files),
+            top_n=None if self.top_n is None else self.top_n.to_request(),
+            limit=self.limit,
+            selection=SelectionForm(self.selection),
+            explain=self.explain,
+            time_zone=self.time_zone,
+            uris=self.uris,
+            budget_ms=self.budget_ms,
+            deletions=SelectionForm(self.deletions),
+            schemas=self.schemas,
+            totals=self.totals,
+        )
+
+
+class PrunedSnapshotBody(VersionedBody):
+    """Which snapshot has only the files that a query reads?"""
+
+    filter: Filter | None = None
+    in_lists: InLists | None = None
+    alias: Alias | None = None
+    time_zone: TimeZone | None = None
+    budget_ms: Count | None = Field(None, description="As of a plan.")
+
+    def to_request(self) -> PlanRequest:
+        """The planner's form."""
+        return PlanRequest(
+            selector=self.selector(),
+            filter=self.filter,
+            in_lists=written_lists(self.in_lists),
+            alias=self.alias,
+            selection=SelectionForm.NONE,
+            time_zone=self.time_zone,
+            budget_ms=self.budget_ms,
+        )
