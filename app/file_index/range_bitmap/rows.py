@@ -22,7 +22,8 @@ from app.file_index.range_bitmap.bit_slice_index import ENTRY
 from app.file_index.range_bitmap.dictionaries import read_values
 from app.file_index.range_bitmap.stack import RangeBitmapStack
 from app.file_index.shared.bit_slices import MAX_SLICES, rows_in_spans
-from app.file_index.shared.dense_rows import FEWEST_ROWS, MOST_ROWS, DenseBitmaps, select_dense
+from app.file_index.shared.dense_bitmaps import DenseBitmaps
+from app.file_index.shared.dense_rows import MOST_ROWS, select_dense
 from app.file_index.shared.directory import read_integers
 
 if TYPE_CHECKING:
@@ -89,6 +90,8 @@ def select_rows(
     spans = [each if is_sound else [] for each, is_sound in zip(spans, sound.tolist(), strict=True)]
     found = _select_dense(stack, files, spans, negated=negated)
     left = np.fromiter((each is None for each in found), bool, len(found)) & sound
+    if not left.any():
+        return found
     wanted = left & np.fromiter((bool(each) for each in spans), bool, len(spans))
     slices = _Slices(stack, files, np.where(wanted, stack.slices.take(files), 0))
     for at in np.flatnonzero(left).tolist():
@@ -106,7 +109,7 @@ def _select_dense(
     """The rows of those files that have one span, and slices that can be combined as they are stored."""
     row_counts = stack.row_counts.take(files)
     found: list[BitMap | None] = [None] * len(files)
-    is_dense = (row_counts > FEWEST_ROWS) & (row_counts <= MOST_ROWS)
+    is_dense = (row_counts > 0) & (row_counts <= MOST_ROWS)
     at = np.flatnonzero(is_dense & np.fromiter((len(each) == 1 for each in spans), bool, len(spans)))
     counts = stack.slices.take(files[at])
     parts = _Parts.of(stack, files[at], counts)
