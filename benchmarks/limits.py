@@ -40,7 +40,7 @@ _LIMITS: Final = {
         "12 KB: the filters of 100,000 files are 1.2 GB, of which most comes from memory once."
     ),
     "planner of a warm plan, bitmaps*: score BETWEEN with rows": (
-        "of each of 1,000 files seven bitmaps are decoded, and what is left becomes one of its own."
+        "of each of 1,000 files seven bitmaps are taken apart, and what is left becomes one of its own."
     ),
     "engine, from bytes, range * / from bytes, range *, rows of each file": (
         "eleven slices of 10,000 rows are combined as they lie, but keys of whole dictionaries are read, "
