@@ -39,6 +39,7 @@ COLUMNS = {"k": "BIGINT NOT NULL", "s": "STRING"}
 BUCKETS = 40
 ROWS = 200_000
 """So many that all buckets together are written for seconds."""
+_LOOKS = 5
 QUERY = f"SELECT id k, concat('s', id) s FROM range({ROWS})"  # noqa: S608 - a number
 
 
@@ -169,9 +170,13 @@ def files_of_tasks(directory: Path, count: int, running: Future[Any]) -> None:
 
 
 def busy_workers(jobs: Jobs, count: int, running: Future[Any]) -> list[int]:
-    """Waits until so many workers are computing."""
+    """Waits until so many workers are computing, and not only for a moment, as those without a task may."""
+    pause = threading.Event()
     while True:
-        found = [each for each in descendants(jobs.pid) if is_worker(each) and is_computing(each)]
+        found = [each for each in descendants(jobs.pid) if is_worker(each)]
+        for _ in range(_LOOKS):
+            found = [each for each in found if is_computing(each)]
+            pause.wait(0.01)
         if len(found) >= count:
             return found
         assert not running.done()
