@@ -219,6 +219,21 @@ def test_a_frame_stays_with_its_snapshot(written: Written, reader: str) -> None:
     assert row == {"count": 88, "least": 1}
 
 
+def test_few_small_files_are_one_partition(tables: Golden) -> None:
+    """Whatever groups or counts their rows needs no stage of its own to bring them together."""
+    session = tables.session()
+    plans, files = [], []
+
+    for where in ("part_day IS NULL", "shelf = 5"):
+        session.view(tables.url, "main.golden.append_partitioned", where=where)
+        ((plan,),) = (row.values() for row in session.sql("EXPLAIN SELECT count(*) FROM read"))
+        plans.append(plan)
+        files.append(len(session.sql("SELECT DISTINCT input_file_name() FROM read")))
+
+    assert ["Exchange" in plan for plan in plans] == [False, True]
+    assert 1 < files[0] < files[1]
+
+
 def test_few_rows_of_many_bytes_are_read_by_their_positions(written: Written) -> None:
     session, table = written.session, "main.reading.large"
     session.sql(
@@ -236,6 +251,9 @@ def test_few_rows_of_many_bytes_are_read_by_their_positions(written: Written) ->
     assert len(ours) == 60
     assert "by positions, in Python" in last_lines[few]
     assert "by Spark's vectorised reader" in last_lines[many]
+    # A few rows of a row group take as long as all of it, so both cores have work.
+    session.view(written.url, table, where=few)
+    assert len(session.sql("SELECT DISTINCT task FROM (SELECT spark_partition_id() AS task FROM read)")) == 2
 
 
 def test_a_key_that_was_deleted_is_not_there(written: Written) -> None:

@@ -7,6 +7,9 @@ files, whatever their number, since each object made from Python costs a call of
 
 The classes are Spark's internal ones, of release 4. What they hold is checked; where it is not what was put,
 Spark looks the paths up.
+
+A few small files are one partition: Spark would make several, and bringing their rows together, for whatever
+groups or counts them, is a stage of its own that takes longer than to read them one after the other.
 """
 
 from __future__ import annotations
@@ -31,6 +34,12 @@ _PYTHON_UTILS: Final = "org.apache.spark.api.python.PythonUtils"
 _OPTIONS: Final = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
 """The engine writes the proleptic Gregorian calendar, whatever the session takes files for."""
 
+_NEAR: Final = ("file:", "hdfs:")
+"""Object stores answer late, so their files are better read side by side."""
+_OPEN_BYTES: Final = 1 << 20
+_STAGE_BYTES: Final = 8 << 20
+"""What Spark's reader could read, in bytes, while a file is opened, and while a stage is added."""
+
 
 def known_files(
     spark: SparkSession, file_format: str, files: Sequence[tuple[str, int]], schema: StructType
@@ -48,6 +57,9 @@ def known_files(
         paths = [uri for uri, _ in files]
         literal = {**_OPTIONS, "__globPaths__": "false"}
         return spark.read.format(file_format).schema(schema).options(**literal).load(paths)
+    # What is read one after the other, although some of it could be read at the same time.
+    late = sum(length + _OPEN_BYTES for _, length in files) * (1 - 1 / spark.sparkContext.defaultParallelism)
+    is_one_partition = late <= _STAGE_BYTES and all(uri.startswith(_NEAR) for uri, _ in files)
     session = spark._jsparkSession  # noqa: SLF001 - Spark's files have no other door
     relation = _java(spark, f"{_SOURCES}.HadoopFsRelation")(
         index,
@@ -58,7 +70,8 @@ def known_files(
         _java(spark, _PYTHON_UTILS).toScalaMap(_OPTIONS),
         session,
     )
-    return DataFrame(session.baseRelationToDataFrame(relation), spark)
+    rows = DataFrame(session.baseRelationToDataFrame(relation), spark)
+    return rows.coalesce(1) if is_one_partition else rows
 
 
 def _index(spark: SparkSession, files: Sequence[tuple[str, int]], schema: StructType) -> Any:  # noqa: ANN401

@@ -27,7 +27,11 @@ WORKER_MODULES: Final = (worker, worker_avro, worker_avro_rows)
 """What is pickled by value, so that workers need nothing of this package."""
 
 _OPEN_BYTES: Final = 1 << 20
+_OPEN_BYTES_OF_DISK: Final = 1 << 16
 """What opening a file costs a task, in bytes that it could read instead."""
+
+_ROW_GROUP_BYTES: Final = 128 << 20
+"""What a row costs at most: the engine writes row groups of this size, which are read as a whole."""
 
 _LEAST_BYTES: Final = 8 << 20
 """What a task reads at least, if there is as much: starting it costs more than to read that little."""
@@ -70,17 +74,16 @@ def row_tasks(
 
 def rows_of(scan: Scan, files: pa.Table) -> Iterator[tuple[FileRows, int]]:
     """What tasks read of files of a scan, each with the bytes that reading it takes."""
-    names = ("file_name", "path", "format", "file_size", "row_count")
-    for name, uri, file_format, size, row_count in zip(
-        *(files.column(each).to_pylist() for each in names), strict=True
-    ):
+    names = ("file_name", "path", "format", "file_size")
+    for name, uri, file_format, size in zip(*(files.column(each).to_pylist() for each in names), strict=True):
+        opening = _OPEN_BYTES_OF_DISK if uri.startswith("file:") else _OPEN_BYTES
         selection = scan.rows.get(name)
         if selection is None:
-            yield (uri, file_format, None, False), size + _OPEN_BYTES
+            yield (uri, file_format, None, False), size + opening
             continue
         positions = selection.positions()
-        part = size if scan.are_deleted else size * len(positions) // max(1, row_count)
-        yield (uri, file_format, positions.tobytes(), scan.are_deleted), part + _OPEN_BYTES
+        part = size if scan.are_deleted else min(size, len(positions) * _ROW_GROUP_BYTES)
+        yield (uri, file_format, positions.tobytes(), scan.are_deleted), part + opening
 
 
 def dealt(files: Sequence[tuple[_Dealt, int]], bytes_each: int) -> list[list[_Dealt]]:
@@ -111,7 +114,8 @@ def arrow_type(data_type: spark_types.DataType) -> pa.DataType:
 
 def bytes_of_task(files: Sequence[tuple[_Dealt, int]], largest: int, tasks_at_once: int) -> int:
     """How much a task reads: as Spark divides files, but so that all cores have work."""
-    share = sum(size for _, size in files) // max(1, tasks_at_once)
+    # Rounded up: a byte that is left over would be a task of its own.
+    share = -(-sum(size for _, size in files) // max(1, tasks_at_once))
     return max(1, min(largest, max(share, _LEAST_BYTES)))
 
 

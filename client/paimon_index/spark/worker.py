@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 _ROWS_OF_BATCH = 1 << 15
 
+_WHOLE_BYTES = 1 << 19
+"""A far file of no more is read with one request: one for its footer and others for columns take longer."""
+
 FileRows: TypeAlias = "tuple[str, str, bytes | None, bool]"
 """URI (taken literally), ``parquet``, ``orc`` or ``avro``, ascending positions as native signed 64-bit
 numbers (None for every row), and whether these are the rows to leave out instead of those to read."""
@@ -98,9 +101,11 @@ def read_file(file: FileRows, schema: pa.Schema, filesystems: dict[str, Any]) ->
     uri, file_format, packed, is_deleted = file
     positions = None if packed is None else memoryview(packed).cast("q")
     filesystem, path = _opened(uri, filesystems)
-    with filesystem.open_input_file(path) as source:
+    with filesystem.open_input_file(path) as stored:
+        is_far = not uri.startswith("file:")
+        source = pa.BufferReader(stored.read()) if is_far and stored.size() <= _WHOLE_BYTES else stored
         start = 0
-        for row_count, load in _parts(uri, file_format, source, schema):
+        for row_count, load in _parts(file_format, source, schema, is_far=is_far):
             if positions is None:
                 rows = load()
             else:
@@ -120,14 +125,15 @@ def read_file(file: FileRows, schema: pa.Schema, filesystems: dict[str, Any]) ->
 
 
 def _parts(
-    uri: str,
     file_format: str,
     source: Any,  # noqa: ANN401 - pyarrow has no types
     schema: pa.Schema,
+    *,
+    is_far: bool,
 ) -> Iterator[tuple[int, Callable[[], pa.Table]]]:
     """Parts of a file: their row counts, and functions that read them."""
     if file_format == "parquet":
-        return _row_groups(source, schema, is_far=not uri.startswith("file:"))
+        return _row_groups(source, schema, is_far=is_far)
     return (_stripes if file_format == "orc" else avro_blocks)(source, schema)
 
 
