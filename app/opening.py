@@ -42,7 +42,9 @@ def create_service(settings: Settings) -> IndexService:
             allow_external=settings.allow_external,
             stall_seconds=settings.stall_seconds,
             # Each has its own, or one that hangs would hold what the others need.
-            readers=Readers(settings.read_threads, budget.reads // count, decoding),
+            readers=Readers(
+                settings.read_threads, budget.reads // count, decoding, store_calls=settings.store_calls
+            ),
             retry=RetryPolicy(budget=retries),
             disk=disk,
         )

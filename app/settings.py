@@ -91,6 +91,7 @@ class Settings(BaseSettings):
     metrics_token_names: bool = False
 
     read_threads: Positive = 64
+    store_calls: Positive = 256
     read_bytes: Positive | None = None
     stall_seconds: Seconds = 3.0
     disk_cache: str | None = None

@@ -22,6 +22,7 @@ from app.planning.request.requests import (
     SnapshotSelector,
 )
 from app.settings import Settings
+from app.storage.memory import prepare_process
 from benchmarks.questions import one_day, sql
 from benchmarks.runner import percentile
 from benchmarks.services import EVENTS, KEYS, KEYS_BESIDE, NO_INDEX, WAREHOUSE
@@ -61,6 +62,8 @@ def suites() -> Iterator[Suite]:
 
 
 def _figures(directory: Path) -> Iterator[Figure]:
+    # As the server does.
+    prepare_process()
     with serve(delay_seconds=_DELAY_SECONDS, remembers=True) as storage:
         for name, layout, count, target in _COLD:
             warehouse = directory / f"store-{name.replace(' ', '-')}"

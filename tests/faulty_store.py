@@ -87,8 +87,7 @@ class Store:
     @contextmanager
     def serving(self) -> Iterator[dict[str, Any]]:
         """Serves on the loopback interface; yields the options that storage libraries find it with."""
-        server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"store": self}))
-        server.daemon_threads = True
+        server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"store": self}))
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
@@ -99,6 +98,11 @@ class Store:
             server.shutdown()
             thread.join()
             server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128  # or connections that come at the same time are made to wait for seconds
 
 
 class _Handler(BaseHTTPRequestHandler):

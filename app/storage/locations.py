@@ -17,10 +17,12 @@ from app.errors import FileMissingError, PathNotAllowedError, SettingsError
 from app.storage.failures import is_behind_the_end
 from app.storage.libraries import STALL_SECONDS, ask, open_filesystem
 from app.storage.object_reads import ObjectReads
+from app.storage.retry import Attempt
 from app.storage.slots import waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import asyncio
+    from collections.abc import Callable, Sequence
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 _MAPPED = re.compile(r"=(?=[A-Za-z][A-Za-z0-9+.-]*:/)")
@@ -142,6 +144,28 @@ class Root:
                 return b""
             raise
         return bytes(content)
+
+    def read_many(
+        self, wanted: Sequence[tuple[str, int, int]], calls: asyncio.Semaphore
+    ) -> list[Attempt[bytes] | None]:
+        """What became of reading many ranges side by side; None where :meth:`read` has to be asked.
+
+        Args:
+            wanted: arguments of :meth:`read`.
+            calls: bounds those under way.
+
+        Raises:
+            DeadlineExceededError: the request's time was used up, or its caller went away.
+        """
+        if self.reads is None:
+            return [None] * len(wanted)
+        made = self.reads.read_many(wanted, calls)
+        return [
+            Attempt(each.seconds, b"")
+            if each is not None and isinstance(each.error, OSError) and is_behind_the_end(each.error)
+            else each
+            for each in made
+        ]
 
     def ask(self, method: str, path: str, **options: object) -> Any:  # noqa: ANN401 - whatever it is
         """What a method of the filesystem answers for a path that :meth:`resolve` gave.

@@ -12,15 +12,17 @@ import asyncio
 import datetime as dt
 import logging
 import re
+import time
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from app.storage.deadline import wait_for
+from app.storage.retry import Attempt
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from fsspec import AbstractFileSystem
     from obstore.store import ClientConfig, S3Credential, S3Store
@@ -126,21 +128,56 @@ class ObjectReads:
         """
         if self._is_given_up:
             return None
-        key = path.removeprefix(f"{self.bucket}/")
-        under_way = asyncio.run_coroutine_threadsafe(self._read(key, start, end), self.filesystem.loop)
+        under_way = asyncio.run_coroutine_threadsafe(self._read(path, start, end), self.filesystem.loop)
         try:
             content = wait_for(under_way)
         finally:
             under_way.cancel()
         return None if content is None else bytes(content)
 
-    async def _read(self, key: str, start: int, end: int) -> memoryview | None:
+    def read_many(
+        self, wanted: Sequence[tuple[str, int, int]], calls: asyncio.Semaphore
+    ) -> list[Attempt[bytes] | None]:
+        """What became of reading many ranges side by side, each once; None where s3fs has to be asked.
+
+        A thread that waits for each of them would cost more than the calls do.
+
+        Args:
+            wanted: path, start and end of each, as of :meth:`read`.
+            calls: bounds those under way; awaited in the event loop of s3fs only.
+
+        Raises:
+            DeadlineExceededError: the request's time was used up, or its caller went away.
+        """
+        if self._is_given_up:
+            return [None] * len(wanted)
+
+        async def attempt(path: str, start: int, end: int) -> Attempt[bytes] | None:
+            async with calls:
+                began = time.perf_counter()
+                try:
+                    content = await self._read(path, start, end)
+                except Exception as error:  # noqa: BLE001 - whoever repeats the call judges it
+                    return Attempt(time.perf_counter() - began, error=error)
+                return None if content is None else Attempt(time.perf_counter() - began, bytes(content))
+
+        async def attempts() -> list[Attempt[bytes] | None]:
+            return await asyncio.gather(*(attempt(*each) for each in wanted))
+
+        under_way = asyncio.run_coroutine_threadsafe(attempts(), self.filesystem.loop)
+        try:
+            return wait_for(under_way)
+        finally:
+            under_way.cancel()
+
+    async def _read(self, path: str, start: int, end: int) -> memoryview | None:
         import obstore  # noqa: PLC0415 - it comes with the extra `s3`
         from obstore.exceptions import BaseError  # noqa: PLC0415 - likewise
 
         store = self._store or await self._open()
         if store is None:
             return None
+        key = path.removeprefix(f"{self.bucket}/")
         said = ""
         for _ in range(_TRIES):
             try:

@@ -10,7 +10,7 @@ from app.errors import DeadlineExceededError, LimitExceededError, PaimonIndexErr
 from app.observation import StorageOperation
 from app.storage.disk_entry import Piece
 from app.storage.locations import Neighbours
-from app.storage.ranges import FileRange, MergedRange, batches, merge_ranges
+from app.storage.ranges import FileRange, MergedRange, batches, merge_ranges, portions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -18,12 +18,28 @@ if TYPE_CHECKING:
     from app.storage.disk_tier import DiskTier
     from app.storage.locations import Root
     from app.storage.readers import Readers
-    from app.storage.retry import RetryPolicy
+    from app.storage.retry import Attempt, RetryPolicy
 
 _CACHED_SECONDS: Final = 0.002
 """A batch of what the operating system has in memory takes less than this; from a disk, much more."""
 
 Found = TypeVar("Found", bytes, int)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    """What is known of merged ranges before a thread looks at them, by the whole of each.
+
+    Attributes:
+        recalled: parts that the disk keeps, of those that were looked up there.
+        attempts: what became of the first call for each of those that were asked for together.
+    """
+
+    recalled: Mapping[FileRange, Mapping[FileRange, bytes]]
+    attempts: Mapping[FileRange, Attempt[bytes]]
+
+
+_NOTHING: Final = _Ahead({}, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +74,7 @@ class RangeReader:
         Raises:
             DeadlineExceededError: the request's time was used up, or its caller went away.
         """
-        return self._read_all(ranges, b"", partial(self._contents, immutable=immutable))
+        return self._read_all(ranges, b"", partial(self._contents, immutable=immutable), immutable=immutable)
 
     def read_into(
         self, ranges: Sequence[FileRange], buffer: memoryview, *, immutable: bool
@@ -81,7 +97,8 @@ class RangeReader:
             at += len(target)
             if targets.setdefault(one, target) is not target:
                 again.append((one, target))
-        counts = self._read_all(ranges, 0, partial(self._fill, targets, immutable=immutable))
+        fill = partial(self._fill, targets, immutable=immutable)
+        counts = self._read_all(ranges, 0, fill, immutable=immutable)
         for one, target in again:
             target[:] = targets[one]
         return counts
@@ -90,7 +107,9 @@ class RangeReader:
         self,
         ranges: Sequence[FileRange],
         nothing: Found,
-        read: Callable[[Neighbours, MergedRange], Mapping[FileRange, Found]],
+        read: Callable[[Neighbours, _Ahead, MergedRange], Mapping[FileRange, Found]],
+        *,
+        immutable: bool,
     ) -> list[Found | PaimonIndexError]:
         """What ``read`` finds of each range; ``nothing`` of empty ones."""
         answers: dict[FileRange, Found | PaimonIndexError] = {}
@@ -104,38 +123,79 @@ class RangeReader:
                 answers[one] = nothing
         neighbours = Neighbours(self.locate)
 
-        def read_batch(batch: Sequence[MergedRange]) -> dict[FileRange, Found | PaimonIndexError]:
-            found: dict[FileRange, Found | PaimonIndexError] = {}
+        def read_batch(ahead: _Ahead, batch: Sequence[MergedRange]) -> None:
             for merged in batch:
                 try:
-                    found.update(read(neighbours, merged))
+                    answers.update(read(neighbours, ahead, merged))
                 except DeadlineExceededError:
                     raise
                 except PaimonIndexError as error:
-                    found.update(dict.fromkeys(merged.parts, error))
-            return found
+                    answers.update(dict.fromkeys(merged.parts, error))
 
-        for found in self.readers.map(
-            read_batch,
-            batches(merge_ranges(missing), is_local=self.is_local),
-            size_of=lambda batch: sum(merged.whole.length for merged in batch),
-            alone_seconds=_CACHED_SECONDS if self.is_local else 0,
-        ):
-            answers.update(found)
+        merged = merge_ranges(missing)
+        if self.is_local:
+            self.readers.map(
+                partial(read_batch, _NOTHING),
+                batches(merged, is_local=True),
+                size_of=_bytes_of,
+                alone_seconds=_CACHED_SECONDS,
+            )
+        else:
+            for portion in portions(merged):
+                with self.readers.room(_bytes_of(portion)):
+                    ahead = self._ask_together(neighbours, portion, immutable=immutable)
+                    self.readers.map(
+                        partial(read_batch, ahead),
+                        batches(portion, is_local=False),
+                        # What was read already needs no helpers.
+                        alone_seconds=_CACHED_SECONDS if ahead.attempts else 0,
+                    )
         return [answers[one] for one in ranges]
 
+    def _ask_together(
+        self, neighbours: Neighbours, portion: Sequence[MergedRange], *, immutable: bool
+    ) -> _Ahead:
+        """Asks object stores for ranges that the disk does not keep, all side by side, each once."""
+        recalled: dict[FileRange, Mapping[FileRange, bytes]] = {}
+        by_root: dict[int, tuple[Root, list[tuple[FileRange, str]]]] = {}
+        for merged in portion:
+            try:
+                root, place = neighbours.locate(merged.whole.path)
+            except PaimonIndexError:
+                # Whoever reads it by itself says what is wrong.
+                continue
+            parts = recalled[merged.whole] = self._recall(merged.parts) if immutable else {}
+            if len(parts) < len(merged.parts):
+                by_root.setdefault(id(root), (root, []))[1].append((merged.whole, place))
+        attempts: dict[FileRange, Attempt[bytes]] = {}
+        for root, wanted in by_root.values():
+            made = root.read_many(
+                [(place, whole.offset, whole.end) for whole, place in wanted], self.readers.calls
+            )
+            attempts |= {
+                whole: attempt
+                for (whole, _), attempt in zip(wanted, made, strict=True)
+                if attempt is not None
+            }
+        return _Ahead(recalled, attempts)
+
     def _contents(
-        self, neighbours: Neighbours, merged: MergedRange, *, immutable: bool
+        self, neighbours: Neighbours, ahead: _Ahead, merged: MergedRange, *, immutable: bool
     ) -> Mapping[FileRange, bytes]:
         """The parts of a merged range."""
         path, first, _ = merged.whole
         # What may not be read may not come from the disk tier either.
         root, place = neighbours.locate(path)
-        recalled = self._recall(merged.parts) if immutable else {}
+        recalled = ahead.recalled.get(merged.whole)
+        if recalled is None:
+            recalled = self._recall(merged.parts) if immutable else {}
         if len(recalled) == len(merged.parts):
             return recalled
         content = self.retry.call(
-            path, lambda: root.read(place, first, merged.whole.end), kind=StorageOperation.READ_RANGE
+            path,
+            lambda: root.read(place, first, merged.whole.end),
+            kind=StorageOperation.READ_RANGE,
+            first=ahead.attempts.get(merged.whole),
         )
         found = {part: content[part.offset - first : part.end - first] for part in merged.parts}
         if immutable:
@@ -146,6 +206,7 @@ class RangeReader:
         self,
         targets: Mapping[FileRange, memoryview],
         neighbours: Neighbours,
+        ahead: _Ahead,
         merged: MergedRange,
         *,
         immutable: bool,
@@ -161,7 +222,7 @@ class RangeReader:
             )
             if count is not None:
                 return {part: count}
-        found = self._contents(neighbours, merged, immutable=immutable)
+        found = self._contents(neighbours, ahead, merged, immutable=immutable)
         for part, content in found.items():
             targets[part][: len(content)] = content
         return {part: len(content) for part, content in found.items()}
@@ -188,6 +249,10 @@ class RangeReader:
         if offset < 0 or length < 0:
             return StorageError(f"bytes {offset} to {wanted.end} of {path} are no range", path=path)
         return too_large(path, length, self.max_bytes)
+
+
+def _bytes_of(batch: Sequence[MergedRange]) -> int:
+    return sum(merged.whole.length for merged in batch)
 
 
 def too_large(path: str, size: int, max_bytes: int) -> LimitExceededError | None:

@@ -15,6 +15,9 @@ _LONGEST_MERGED_BYTES = 8 << 20
 _LOCAL_FILES_AT_ONCE = 16
 _LOCAL_BYTES_AT_ONCE = 1 << 20
 
+_MOST_TOGETHER = 1024
+_BYTES_TOGETHER = 64 << 20
+
 
 class FileRange(NamedTuple):
     """``length`` bytes of the file at ``path``, from ``offset`` on."""
@@ -73,6 +76,20 @@ def batches(ranges: Iterable[MergedRange], *, is_local: bool) -> Iterator[list[M
             batch, size = [], 0
     if batch:
         yield batch
+
+
+def portions(ranges: Iterable[MergedRange]) -> Iterator[list[MergedRange]]:
+    """What is asked of an object store in one go, all side by side."""
+    portion: list[MergedRange] = []
+    size = 0
+    for each in ranges:
+        if portion and (len(portion) == _MOST_TOGETHER or size + each.whole.length > _BYTES_TOGETHER):
+            yield portion
+            portion, size = [], 0
+        portion.append(each)
+        size += each.whole.length
+    if portion:
+        yield portion
 
 
 def _join(before: FileRange, after: FileRange) -> FileRange | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 import time
@@ -47,6 +48,10 @@ class Readers:
         threads: files that are read for one request at the same time, and threads that help all requests.
         bytes_in_flight: what loads under way may claim together, over all requests.
         decoding: memory for the decoding of what was loaded, which all warehouses share.
+        store_calls: small reads of an object store that are under way at the same time, over all requests.
+
+    Attributes:
+        calls: as many of these as may still begin.
     """
 
     def __init__(
@@ -54,7 +59,10 @@ class Readers:
         threads: int = 64,
         bytes_in_flight: int = DEFAULT_BYTES,
         decoding: DecodingMemory | None = None,
+        *,
+        store_calls: int = 256,
     ) -> None:
+        self.calls = asyncio.Semaphore(store_calls)
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="reader")
         self._budget = ByteBudget(bytes_in_flight)
@@ -93,7 +101,7 @@ class Readers:
             except IndexError:
                 return False
             check_deadline()
-            with self._room(size_of(item)):
+            with self.room(size_of(item)):
                 loaded[position] = load(item)
             return True
 
@@ -126,8 +134,13 @@ class Readers:
         return [loaded[position] for position in range(count)]
 
     @contextmanager
-    def _room(self, size: int) -> Iterator[None]:
-        """So many bytes of what loads may claim together."""
+    def room(self, size: int) -> Iterator[None]:
+        """So many bytes of what loads may claim together; in the block none of :meth:`map` claims any.
+
+        Raises:
+            DeadlineExceededError: the request's time was used up, or its caller went away.
+            MemoryShortError: there is no memory for so much now.
+        """
         self._budget.take(size)
         try:
             if size >= LARGE_BYTES:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import tenacity
 
@@ -29,6 +29,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt(Generic[Result]):
+    """What became of a call that was made already.
+
+    Attributes:
+        seconds: how long it took.
+        result: what it gave; None if it failed.
+        error: why it failed, if it did.
+    """
+
+    seconds: float
+    result: Result | None = None
+    error: Exception | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +69,15 @@ class RetryPolicy:
         operation: Callable[[], Result],
         *,
         kind: StorageOperation = StorageOperation.READ,
+        first: Attempt[Result] | None = None,
     ) -> Result:
         """The result of ``operation``, which does to ``path`` what ``kind`` says.
+
+        Args:
+            path: of a file or directory.
+            operation: the call.
+            kind: what is told of it.
+            first: the first attempt, where it was made together with others; its error counts as one here.
 
         Raises:
             FileMissingError: storage says that there is no such file.
@@ -65,8 +87,11 @@ class RetryPolicy:
         """
         check_deadline()
         try:
-            with waiting():
-                result = _observed(kind, path, operation)
+            if first is None:
+                with waiting():
+                    result = _observed(kind, path, operation)
+            else:
+                result = _told(kind, path, first)
         except PaimonIndexError:
             raise
         except Exception as error:
@@ -154,7 +179,21 @@ def _observed(
         # A reader that found out that it is not the one to ask.
         return result
     seconds = time.perf_counter() - began
-    # Readers give bytes, or how many there were.
-    size = len(result) if isinstance(result, bytes) else result if isinstance(result, int) else 0
-    observer().storage_called(kind, path, seconds, size, error=None, is_repeated=is_repeated)
+    observer().storage_called(kind, path, seconds, _size(result), error=None, is_repeated=is_repeated)
     return result
+
+
+def _told(kind: StorageOperation, path: str, made: Attempt[Result]) -> Result:
+    """What a call gave that was made already; the observer is told."""
+    observer().storage_called(
+        kind, path, made.seconds, _size(made.result), error=made.error, is_repeated=False
+    )
+    if made.error is not None:
+        raise made.error
+    assert made.result is not None  # noqa: S101 - or it would have an error
+    return made.result
+
+
+def _size(result: object) -> int:
+    """Readers give bytes, or how many there were."""
+    return len(result) if isinstance(result, bytes) else result if isinstance(result, int) else 0
