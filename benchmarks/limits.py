@@ -48,7 +48,7 @@ _LIMITS: Final = {
     ),
     "S3, first plan: bloom filters in side files*": (
         "each of 3,000 files is one call, and the service, the proxy and the client of the store share two "
-        "cores: 0.5 ms of the service's for each, and as much of the proxy's."
+        "cores: 0.4 ms of the service's for each, stacking included, and 0.15 of the proxy's."
     ),
     "S3, first plan: *": (
         "100 manifests are read side by side, some rounds of calls; what is left is decoding them, and the "

@@ -15,8 +15,9 @@ _LONGEST_MERGED_BYTES = 8 << 20
 _LOCAL_FILES_AT_ONCE = 16
 _LOCAL_BYTES_AT_ONCE = 1 << 20
 
+# As many as are under way at the same time, where 64 KiB are asked of each; their bytes are claimed together.
+_BYTES_TOGETHER = 16 << 20
 _MOST_TOGETHER = 1024
-_BYTES_TOGETHER = 64 << 20
 
 
 class FileRange(NamedTuple):
