@@ -141,6 +141,10 @@ class Readers:
             DeadlineExceededError: the request's time was used up, or its caller went away.
             MemoryShortError: there is no memory for so much now.
         """
+        if not size:
+            # Or it would wait in line behind those who wait for what the block around it holds.
+            yield
+            return
         self._budget.take(size)
         try:
             if size >= LARGE_BYTES:

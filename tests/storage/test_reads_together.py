@@ -97,6 +97,22 @@ def test_each_range_has_an_error_of_its_own() -> None:
     assert isinstance(outside, PathNotAllowedError)
 
 
+def test_more_bytes_than_may_be_under_way_are_read_in_turn() -> None:
+    """Each thread claims more than there is, and waits for the others, not for itself."""
+    store, found = Store(OBJECTS, lambda _: None), list[object]()
+    with store.serving() as options:
+        warehouse = opened(options, readers=Readers(2, bytes_in_flight=100))
+        threads = [
+            threading.Thread(target=lambda: found.append(warehouse.read_ranges(RANGES)), daemon=True)
+            for _ in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENT_SECONDS)
+    assert found == [FOUND] * 4
+
+
 def test_what_the_disk_keeps_is_not_asked_for(tmp_path: Path) -> None:
     store = Store(OBJECTS, lambda _: None)
     with store.serving() as options:
