@@ -37,8 +37,9 @@ _OPTIONS: Final = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORREC
 _NEAR: Final = ("file:", "hdfs:")
 """Object stores answer late, so their files are better read side by side."""
 _OPEN_BYTES: Final = 1 << 20
-_STAGE_BYTES: Final = 8 << 20
-"""What Spark's reader could read, in bytes, while a file is opened, and while a stage is added."""
+"""What Spark's reader could read while it opens a file."""
+_STAGE_BYTES: Final = 12 << 20
+"""What it could read in the time that another stage takes."""
 
 
 def known_files(
@@ -57,9 +58,8 @@ def known_files(
         paths = [uri for uri, _ in files]
         literal = {**_OPTIONS, "__globPaths__": "false"}
         return spark.read.format(file_format).schema(schema).options(**literal).load(paths)
-    # What is read one after the other, although some of it could be read at the same time.
-    late = sum(length + _OPEN_BYTES for _, length in files) * (1 - 1 / spark.sparkContext.defaultParallelism)
-    is_one_partition = late <= _STAGE_BYTES and all(uri.startswith(_NEAR) for uri, _ in files)
+    is_small = sum(length + _OPEN_BYTES for _, length in files) <= _STAGE_BYTES
+    is_one_partition = is_small and all(uri.startswith(_NEAR) for uri, _ in files)
     session = spark._jsparkSession  # noqa: SLF001 - Spark's files have no other door
     relation = _java(spark, f"{_SOURCES}.HadoopFsRelation")(
         index,

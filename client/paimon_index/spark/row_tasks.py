@@ -27,8 +27,9 @@ WORKER_MODULES: Final = (worker, worker_avro, worker_avro_rows)
 """What is pickled by value, so that workers need nothing of this package."""
 
 _OPEN_BYTES: Final = 1 << 20
-_OPEN_BYTES_OF_DISK: Final = 1 << 16
 """What opening a file costs a task, in bytes that it could read instead."""
+_OPEN_BYTES_OF_DISK: Final = 1 << 16
+"""The same of a file that lies on a disk."""
 
 _ROW_GROUP_BYTES: Final = 128 << 20
 """What a row costs at most: the engine writes row groups of this size, which are read as a whole."""
