@@ -16,16 +16,18 @@ import time
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from app.storage.deadline import wait_for
 from app.storage.retry import Attempt
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Coroutine, Mapping, Sequence
 
     from fsspec import AbstractFileSystem
     from obstore.store import ClientConfig, S3Credential, S3Store
+
+Result = TypeVar("Result")
 
 _log = logging.getLogger("paimon_index.storage")
 
@@ -128,11 +130,7 @@ class ObjectReads:
         """
         if self._is_given_up:
             return None
-        under_way = asyncio.run_coroutine_threadsafe(self._read(path, start, end), self.filesystem.loop)
-        try:
-            content = wait_for(under_way)
-        finally:
-            under_way.cancel()
+        content = self._awaited(self._read(path, start, end))
         return None if content is None else bytes(content)
 
     def read_many(
@@ -164,7 +162,11 @@ class ObjectReads:
         async def attempts() -> list[Attempt[bytes] | None]:
             return await asyncio.gather(*(attempt(*each) for each in wanted))
 
-        under_way = asyncio.run_coroutine_threadsafe(attempts(), self.filesystem.loop)
+        return self._awaited(attempts())
+
+    def _awaited(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """What the event loop of s3fs finds; its work ends with the request that waits for it."""
+        under_way = asyncio.run_coroutine_threadsafe(work, self.filesystem.loop)
         try:
             return wait_for(under_way)
         finally:

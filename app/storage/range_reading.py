@@ -141,7 +141,7 @@ class RangeReader:
                 alone_seconds=_CACHED_SECONDS,
             )
         else:
-            for portion in portions(merged):
+            for portion in portions(merged, self.readers.bytes_in_flight):
                 with self.readers.room(_bytes_of(portion)):
                     ahead = self._ask_together(neighbours, portion, immutable=immutable)
                     self.readers.map(

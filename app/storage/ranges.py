@@ -15,7 +15,7 @@ _LONGEST_MERGED_BYTES = 8 << 20
 _LOCAL_FILES_AT_ONCE = 16
 _LOCAL_BYTES_AT_ONCE = 1 << 20
 
-# As many as are under way at the same time, where 64 KiB are asked of each; their bytes are claimed together.
+# Of 64 KiB each, as many as are under way at the same time.
 _BYTES_TOGETHER = 16 << 20
 _MOST_TOGETHER = 1024
 
@@ -79,12 +79,17 @@ def batches(ranges: Iterable[MergedRange], *, is_local: bool) -> Iterator[list[M
         yield batch
 
 
-def portions(ranges: Iterable[MergedRange]) -> Iterator[list[MergedRange]]:
-    """What is asked of an object store in one go, all side by side."""
+def portions(ranges: Iterable[MergedRange], most_bytes: int) -> Iterator[list[MergedRange]]:
+    """What is asked of an object store in one go, all side by side.
+
+    Args:
+        ranges: what is to be read.
+        most_bytes: that may be under way; a longer range is a portion of its own.
+    """
     portion: list[MergedRange] = []
-    size = 0
+    size, most_bytes = 0, min(most_bytes, _BYTES_TOGETHER)
     for each in ranges:
-        if portion and (len(portion) == _MOST_TOGETHER or size + each.whole.length > _BYTES_TOGETHER):
+        if portion and (len(portion) == _MOST_TOGETHER or size + each.whole.length > most_bytes):
             yield portion
             portion, size = [], 0
         portion.append(each)

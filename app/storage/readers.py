@@ -51,7 +51,8 @@ class Readers:
         store_calls: small reads of an object store that are under way at the same time, over all requests.
 
     Attributes:
-        calls: as many of these as may still begin.
+        bytes_in_flight: see above.
+        calls: as many calls of a store as may still begin.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Readers:
         *,
         store_calls: int = 256,
     ) -> None:
+        self.bytes_in_flight = bytes_in_flight
         self.calls = asyncio.Semaphore(store_calls)
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="reader")
@@ -148,7 +150,7 @@ class Readers:
         self._budget.take(size)
         try:
             if size >= LARGE_BYTES:
-                PROCESS_MEMORY.require(size, "reading a file")
+                PROCESS_MEMORY.require(size, "reading files")
             yield
         finally:
             self._budget.give_back(size)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.storage.ranges import FileRange, batches, merge_ranges
+from app.storage.ranges import FileRange, batches, merge_ranges, portions
 
 GAP, LONGEST = 8 << 10, 8 << 20
 RANGES = st.builds(
@@ -60,3 +60,12 @@ def test_small_files_of_this_machine_are_read_in_batches() -> None:
     assert [each for batch in found for each in batch] == [*small, *large, *small]
     assert [len(batch) for batch in found] == [16, 16, 9, 16, 16, 8]
     assert [len(batch) for batch in batches(small, is_local=False)] == [1] * 40
+
+
+@given(st.lists(RANGES, max_size=30), st.integers(1, 1 << 25))
+def test_portions_are_bounded(ranges: list[FileRange], most_bytes: int) -> None:
+    merged = merge_ranges(ranges)
+    found = list(portions(merged, most_bytes))
+    assert [each for portion in found for each in portion] == merged
+    for portion in found:
+        assert len(portion) == 1 or sum(each.whole.length for each in portion) <= most_bytes

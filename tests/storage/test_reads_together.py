@@ -67,6 +67,13 @@ def test_no_more_calls_are_under_way_than_are_allowed() -> None:
     assert store.asked.total() == 3
 
 
+def test_no_more_bytes_are_under_way_than_are_allowed() -> None:
+    store = Store(OBJECTS, lambda _: Fault.HANG)
+
+    assert asked_until(store, 2, Readers(2, bytes_in_flight=1_000)) == [RequestCancelledError]
+    assert store.asked.total() == 2
+
+
 @pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.RESET, Fault.CUT])
 def test_what_fails_is_asked_for_again_by_itself(fault: Fault) -> None:
     draw, told = Random(7), Told()  # noqa: S311 - no secret
