@@ -98,6 +98,8 @@ class MetadataFiles:
         parse: Callable[[Buffer], Parsed],
         part: str = "",
         kept: KeptForm[Parsed] | None = None,
+        *,
+        keep: bool = True,
     ) -> Parsed:
         """A file that is written once under a name of its own, decoded.
 
@@ -107,6 +109,7 @@ class MetadataFiles:
             parse: decodes it.
             part: which part that gives, if not all of it.
             kept: how it is kept decoded on a disk, if it is.
+            keep: whether the cache is asked for it, and keeps it.
 
         Raises:
             SnapshotExpiredError: it is not there any more.
@@ -146,6 +149,8 @@ class MetadataFiles:
                 raise CorruptMetadataError(f"expected a file of {size} bytes, found {length}", path=path)
             return decoded
 
+        if not keep:
+            return load()
         parsed: Parsed = cache.get_or_load(self.key(file, part), load)
         return parsed
 
@@ -156,6 +161,8 @@ class MetadataFiles:
         parse: Callable[[Buffer], Parsed],
         part: str = "",
         kept: KeptForm[Parsed] | None = None,
+        *,
+        keep: bool = True,
     ) -> list[Parsed]:
         """Several files at once; what is cached already keeps no thread busy.
 
@@ -163,20 +170,20 @@ class MetadataFiles:
             PaimonIndexError: as of :meth:`get`.
         """
         keys = [self.key(file, part) for file in files]
-        found: dict[Any, Parsed] = cache.get_many(keys)
+        found: dict[Any, Parsed] = cache.get_many(keys) if keep else {}
         if len(found) == len(keys):
             return [found[key] for key in keys]
         if kept is not None:
             for file, key in zip(files, keys, strict=True):
                 # What is mapped is there before threads have handed over to each other.
                 if key not in found and self._is_kept(file, part, kept):
-                    found[key] = self.get(cache, file, parse, part, kept)
+                    found[key] = self.get(cache, file, parse, part, kept, keep=keep)
         missing = [file for file, key in zip(files, keys, strict=True) if key not in found]
         total = sum(size or 0 for _, size in missing)
         is_quick = self.reader.storage.is_local and total <= _SMALL_BYTES
         read = iter(
             self.reader.readers.map(
-                lambda file: self.get(cache, file, parse, part, kept),
+                lambda file: self.get(cache, file, parse, part, kept, keep=keep),
                 missing,
                 size_of=lambda file: file[1] or 0,
                 alone_seconds=_QUICK_SECONDS if is_quick else 0,

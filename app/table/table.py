@@ -213,7 +213,12 @@ class Table:
         return 2 * size > capacity > 0
 
     def manifests(
-        self, resolved: ResolvedSnapshot, files: Sequence[ManifestFile] | None = None, *, whole: bool = True
+        self,
+        resolved: ResolvedSnapshot,
+        files: Sequence[ManifestFile] | None = None,
+        *,
+        whole: bool = True,
+        keep: bool = True,
     ) -> tuple[Manifest, ...]:
         """Decoded manifests of a version, in their order.
 
@@ -221,6 +226,7 @@ class Table:
             resolved: the version.
             files: which of :meth:`manifest_files`; None for all.
             whole: with the indexes embedded in them, even where :meth:`keeps_indexes_apart`.
+            keep: whether the cache is asked for them, and keeps them.
 
         Raises:
             SnapshotExpiredError: the snapshot went away.
@@ -228,10 +234,10 @@ class Table:
         """
         files = self.manifest_files(resolved) if files is None else files
         if whole or not self.keeps_indexes_apart(resolved):
-            found = self._files.get_all(self._reader.manifests, files, Manifest.read, kept=_KEPT)
+            parse, part = Manifest.read, ""
         else:
-            parse = Manifest.read_without_embedded
-            found = self._files.get_all(self._reader.manifests, files, parse, _WITHOUT_EMBEDDED, _KEPT)
+            parse, part = Manifest.read_without_embedded, _WITHOUT_EMBEDDED
+        found = self._files.get_all(self._reader.manifests, files, parse, part, _KEPT, keep=keep)
         manifests = tuple(found)
         # Releases that know no write mode take the option as it is, and write files without keys.
         if resolved.schema.counts_rows and any(each.has_keys for each in manifests):

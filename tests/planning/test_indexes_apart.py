@@ -1,7 +1,11 @@
-"""Tables whose manifests are too large for the cache: embedded indexes are loaded one manifest at a time."""
+"""Tables whose manifests are too large for the cache.
+
+Embedded indexes are loaded one manifest at a time, and so are manifests that are too large even without them.
+"""
 
 from __future__ import annotations
 
+import gc
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -9,6 +13,7 @@ import pytest
 
 from app.planning.request.limits import CacheBytes
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector, TableRef
+from app.table.manifests.manifest import Manifest
 from benchmarks.events import DATABASE, TABLE, Indexed, Layout
 from benchmarks.synthetic import write_table
 from tests import golden_tables
@@ -78,3 +83,25 @@ def test_a_plan_says_that_indexes_are_read_again(warehouse: Path) -> None:
     assert not roomy.warnings
     # What is left of manifests stays, and of their indexes what there is room for.
     assert 0 < kept <= stored < kept_by_roomy
+
+
+def test_a_version_that_does_not_fit_is_planned_a_few_manifests_at_a_time(warehouse: Path) -> None:
+    request = PlanRequest(filter="c0 < 500")
+    with closing(open_service(warehouse, cache_bytes=CacheBytes(manifests=1, plans=0))) as service:
+        before = _alive()
+        version = service.resolve(EVENTS, SnapshotSelector())
+        found = service.plan_version(version, request)
+        held = _alive() - before
+    with closing(open_service(warehouse)) as service:
+        roomy = service.plan(EVENTS, request)
+
+    assert [*found.files] == [*roomy.files]
+    assert 0 < found.summary.files_kept < found.summary.files_total == FILES
+    assert any("PAIMON_INDEX_CACHE_MANIFESTS_BYTES" in each for each in found.warnings)
+    # Of MANIFESTS.
+    assert held == 1
+
+
+def _alive() -> int:
+    gc.collect()
+    return sum(isinstance(each, Manifest) for each in gc.get_objects())

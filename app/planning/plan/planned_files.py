@@ -108,7 +108,7 @@ class PlannedFiles(Sequence[FilePlan]):
         """
         root = version.source.warehouse.public_url if uris else ""
         columns, raw_convertible = state.files.columns, state.raw_convertible[files]
-        sequences = state.files.sequence_numbers(files)
+        details = state.files.details(files)
         selections = {}
         if with_selections and state.positions:
             selections = {
@@ -121,12 +121,12 @@ class PlannedFiles(Sequence[FilePlan]):
             steps = [tuple(state.steps[file]) for file in files.tolist()]
         return cls(
             numbers=files,
-            names=state.files.names(files),
-            external_paths=state.files.external_paths(files),
+            names=details.names,
+            external_paths=details.external_paths,
             partitions=columns.partitions,
             partition_codes=columns.partition_codes[files],
             places=Places(version.source.paths, version.partitions, root),
-            first_row_ids=state.files.first_row_ids(files),
+            first_row_ids=details.first_row_ids,
             integers={
                 "file_size": columns.file_sizes[files],
                 "row_count": columns.row_counts[files],
@@ -134,8 +134,8 @@ class PlannedFiles(Sequence[FilePlan]):
                 "level": columns.levels[files],
                 "bucket": columns.buckets[files],
                 "total_buckets": columns.total_buckets[files],
-                "min_sequence_number": sequences[0],
-                "max_sequence_number": sequences[1],
+                "min_sequence_number": details.min_sequence_numbers,
+                "max_sequence_number": details.max_sequence_numbers,
                 "selected_rows": np.where(state.is_left(files), state.rows_left[files], 0),
             },
             residual=~state.is_exact(files),

@@ -68,7 +68,7 @@ def units_of_version(version: Version, files: NDArray[np.int64]) -> MergeUnits:
     all_files = version.files()
 
     def ranks(some: NDArray[np.int64]) -> Ranks:
-        parts = [(all_files.manifests[number], rows) for number, _, rows in all_files.by_manifest(some)]
+        parts = ((all_files.manifests[number], rows) for number, _, rows in all_files.by_manifest(some))
         return key_ranks(parts, version.file_schema, version.schema)
 
     return merge_units(files, all_files.columns, ranks, one_version=keeps_one_version(version.schema))

@@ -89,7 +89,7 @@ class Planner:
         elif version.schema.primary_keys:
             self._judge_units(state, values, indexes)
         else:
-            indexes.test(state, values.test_values(state, state.left()))
+            self._test_values(state, values, indexes, state.left())
         if named is not None:
             state.considered = named
         if self._wants_rows:
@@ -111,6 +111,14 @@ class Planner:
         state.fits_caches = not beyond_memory
         self.lasting_warnings += beyond_memory
         return state
+
+    def _test_values(
+        self, state: PlanState, values: ValueFilter, indexes: IndexFilter, files: NDArray[np.int64]
+    ) -> None:
+        """Skips those of ascending ``files`` of which statistics or indexes say that no row matches."""
+        # What is read of a manifest serves both.
+        for some in state.files.portions(files):
+            indexes.test(state, values.test_values(state, some))
 
     @property
     def _wants_positions(self) -> bool:
@@ -147,7 +155,7 @@ class Planner:
             tested = np.sort(units.files)
         else:
             tested = np.sort(units.files[alone])
-        indexes.test(state, values.test_values(state, tested))
+        self._test_values(state, values, indexes, tested)
         self._keep_together(state, units, alone)
 
     def _keep_together(self, state: PlanState, units: MergeUnits, alone: NDArray[np.bool_]) -> None:

@@ -24,6 +24,7 @@ from app.planning.side_files.indexes import SideIndexes
 from app.planning.side_files.kept_segments import KeptSegments
 from app.planning.side_files.segments import Passing
 from app.planning.version.file_bounds import FileBounds
+from app.planning.version.passing_manifests import PassingManifests
 from app.storage import check_deadline
 
 if TYPE_CHECKING:
@@ -289,7 +290,7 @@ class FileIndexes:
             file, table = version.manifest_files()[number], version.table
             key = (version.source.warehouse.name, table.directory, *file)
             kept = KeptSegments(partial(table.place_of_manifest, file))
-            manifest = version.files().manifests[number]
+            manifest = partial(version.files().manifests.__getitem__, number)
             self._beside[number] = SideIndexes(version.source, manifest, key, kept)
         return self._beside[number]
 
@@ -301,6 +302,9 @@ def open_declared(version: Version) -> None:
         CorruptMetadataError: the statistics of one of the manifests are damaged.
     """
     files, bounds = version.files(), FileBounds(version)
+    if isinstance(files.manifests, PassingManifests):
+        # Nothing of them would stay.
+        return
     for declared in version.schema.options.file_indexes:
         column, kind = version.schema.by_name.get(declared.column), KINDS.get(declared.kind)
         if column is None or kind is None:

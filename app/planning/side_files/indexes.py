@@ -63,7 +63,7 @@ class SideIndexes:
 
     Attributes:
         source: loads the version's files.
-        manifest: the manifest.
+        read_manifest: gives the manifest, which may not be held between two calls.
         key: what tells it from all others.
         kept: what of them is kept on the disk.
         failures: why files could not be read so far, by row.
@@ -71,12 +71,17 @@ class SideIndexes:
     """
 
     source: IndexSource
-    manifest: Manifest
+    read_manifest: Callable[[], Manifest]
     key: tuple[Hashable, ...]
     kept: KeptSegments
     failures: dict[int, PaimonIndexError] = field(default_factory=dict)
     held: dict[Hashable, int] = field(default_factory=dict)
     _directories: dict[tuple[int, int], str] = field(default_factory=dict)
+
+    @property
+    def manifest(self) -> Manifest:
+        """The manifest."""
+        return self.read_manifest()
 
     def has_index(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of some files have an index file.
@@ -276,9 +281,10 @@ class SideIndexes:
 
     @property
     def _names(self) -> BytesColumn:
-        return self.manifest.derived.get_or_make(
+        manifest = self.manifest
+        return manifest.derived.get_or_make(
             "side indexes",
-            self.manifest.side_indexes,
+            manifest.side_indexes,
             lambda found: own_bytes(found.starts) + own_bytes(found.lengths),
         )
 

@@ -12,6 +12,7 @@ from app.options.table_options import MergeEngine
 from app.planning.version.files import FileColumns, Files
 from app.planning.version.kept_live_files import FORM, LEAST_FILES, keep_live_files, open_live_files
 from app.planning.version.live_files import LiveFiles
+from app.planning.version.passing_manifests import PassingManifests
 from app.planning.version.vector_places import VectorPlaces
 from app.table.manifests.live_files import live_rows
 from app.table.paths import POSTPONED_BUCKET
@@ -82,9 +83,11 @@ class VersionContents:
             columns,
             BytesColumn.of(columns.partitions),
             None if sees_all else live.select(~visible),
-            VectorPlaces.find(index_entries, Files(columns, tuple(manifests))),
+            VectorPlaces.find(index_entries, Files(columns, manifests)),
             dict(hash_indexes),
-            sum(manifest.decoded_bytes for manifest in manifests),
+            manifests.decoded_bytes
+            if isinstance(manifests, PassingManifests)
+            else sum(manifest.decoded_bytes for manifest in manifests),
         )
 
     @property
@@ -136,6 +139,16 @@ class ContentsCache:
         )
         return [told]
 
+    def decoded_bytes(self, resolved: ResolvedSnapshot, needed: NeededManifests | None) -> int | None:
+        """Memory that manifests of a version take if they are kept; None where nobody has read them.
+
+        Args:
+            resolved: the version.
+            needed: which of its manifests; None for all.
+        """
+        known: _DecodedBytes | None = self.cache.get(_key("decoded bytes", resolved, needed))
+        return None if known is None else known.count
+
     def read(
         self,
         table: Table,
@@ -159,7 +172,7 @@ class ContentsCache:
         def read() -> VersionContents:
             keys = table.manifest_files(resolved)
             newest = ("files", self.warehouse, resolved.directory)
-            is_large = sum(map(len, manifests)) >= LEAST_FILES
+            is_large = isinstance(manifests, PassingManifests) or sum(map(len, manifests)) >= LEAST_FILES
             place = table.place_of_versions(resolved, FORM) if is_large else None
             known: LiveFiles | None = self.cache.get(newest)
             if known is None and place is not None:
@@ -177,6 +190,22 @@ class ContentsCache:
                 columns = FileColumns.of(manifests, live_rows(manifests))
             return VersionContents.read(columns, manifests, table.index_entries(resolved), resolved.schema)
 
-        part = None if needed is None else needed.digest
-        contents: VersionContents = self.cache.get_or_load(("contents", resolved.identity, part), read)
+        contents: VersionContents = self.cache.get_or_load(_key("contents", resolved, needed), read)
+        weight = _DecodedBytes(contents.decoded_bytes)
+        self.cache.put(_key("decoded bytes", resolved, needed), weight)
         return contents
+
+
+@dataclass(frozen=True, slots=True)
+class _DecodedBytes:
+    """What the manifests of a version take; remembered even where there is no room for its contents."""
+
+    count: int
+    nbytes: int = 100
+
+
+def _key(
+    what: str, resolved: ResolvedSnapshot, needed: NeededManifests | None
+) -> tuple[str, str, str | None]:
+    """What tells something about a version, or about some of its manifests, from all others."""
+    return what, resolved.identity, None if needed is None else needed.digest

@@ -62,11 +62,11 @@ class FileBounds:
             return None
         pieces = []
         all_files = version.files()
-        asked = list(all_files.by_manifest(files))
+        asked = {(read.__name__, number) for number in all_files.manifests_of(files)}
         # Of manifests that were asked about before nothing is held beside what they hold themselves.
-        for gone in self._stored_rows.keys() - {(read.__name__, number) for number, _, _ in asked}:
+        for gone in self._stored_rows.keys() - asked:
             del self._stored_rows[gone]
-        for number, _, rows in asked:
+        for number, _, rows in all_files.by_manifest(files):
             manifest = all_files.manifests[number]
             key = (read.__name__, column.id, version.schema.digest)
             near = self._stored_rows.setdefault((read.__name__, number), StoredRows())

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.planning.version.growing_arrays import GrowingArrays
+from app.planning.version.passing_manifests import PassingManifests
 from app.types.array_memory import own_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -27,7 +28,18 @@ if TYPE_CHECKING:
     from app.table.manifests.manifest_entry import ManifestEntry
     from app.types.bytes_column import BytesColumn
 
-Integer = TypeVar("Integer", bound=np.integer)
+
+_DTYPES: Final[dict[str, type[np.integer]]] = {
+    "partition_codes": np.int32,
+    "buckets": np.int32,
+    "total_buckets": np.int32,
+    "levels": np.int32,
+    "schema_ids": np.int64,
+    "row_counts": np.int64,
+    "file_sizes": np.int64,
+    "delete_row_counts": np.int64,
+}
+"""Of the columns of files."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,36 +78,23 @@ class FileColumns:
     @classmethod
     def of(cls, manifests: Sequence[Manifest], rows: Sequence[NDArray[np.int64]]) -> Self:
         """The columns of some rows of each manifest."""
-        whole = [len(chosen) == len(each) for each, chosen in zip(manifests, rows, strict=True)]
-
-        def joined(dtype: type[Integer], column: Callable[[Manifest], NDArray[Integer]]) -> NDArray[Integer]:
-            pieces = [
-                column(each) if every else column(each)[chosen]
-                for each, chosen, every in zip(manifests, rows, whole, strict=True)
-            ]
-            return np.concatenate([np.zeros(0, dtype), *pieces])
-
+        starts = _starts(list(map(len, rows)))
+        columns: dict[str, Any] = {name: np.empty(int(starts[-1]), dtype) for name, dtype in _DTYPES.items()}
         partitions: dict[bytes, int] = {}
-        numbers = [
-            partitions.setdefault(row, len(partitions)) for each in manifests for row in each.partitions
-        ]
-        # Codes of a manifest count from its own first partition, among those of all manifests.
-        firsts = np.cumsum([0, *(len(each.partitions) for each in manifests)])[:-1]
-        codes = joined(np.int32, lambda each: each.partition_codes)
-        codes = codes + np.repeat(firsts, [len(chosen) for chosen in rows])
-        return cls(
-            rows=tuple(None if every else chosen for chosen, every in zip(rows, whole, strict=True)),
-            starts=_starts(list(map(len, rows))),
-            partitions=tuple(partitions),
-            partition_codes=np.array(numbers, np.int32)[codes],
-            buckets=joined(np.int32, lambda each: each.buckets),
-            total_buckets=joined(np.int32, lambda each: each.total_buckets),
-            levels=joined(np.int32, lambda each: each.levels),
-            schema_ids=joined(np.int64, lambda each: each.schema_ids),
-            row_counts=joined(np.int64, lambda each: each.row_counts),
-            file_sizes=joined(np.int64, lambda each: each.file_sizes),
-            delete_row_counts=joined(np.int64, lambda each: each.delete_row_counts.values),
-        )
+        some: list[NDArray[np.int64] | None] = []
+        # Gone over once, since not all of them may be held at the same time.
+        for manifest, chosen, start in zip(manifests, rows, starts[:-1].tolist(), strict=True):
+            numbers = [partitions.setdefault(row, len(partitions)) for row in manifest.partitions]
+            found: dict[str, NDArray[Any]] = {
+                "partition_codes": np.array(numbers, np.int32)[manifest.partition_codes],
+                "delete_row_counts": manifest.delete_row_counts.values,
+            }
+            some.append(None if len(chosen) == len(manifest) else chosen)
+            for name, column in columns.items():
+                values = found[name] if name in found else getattr(manifest, name)
+                here = slice(start, start + len(chosen))
+                column[here] = values if some[-1] is None else values[chosen]
+        return cls(rows=tuple(some), starts=starts, partitions=tuple(partitions), **columns)
 
     def first(self, manifests: int) -> Self:
         """The columns of the files in so many manifests."""
@@ -176,12 +175,30 @@ def _starts(counts: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
 
 
+class FileDetails(NamedTuple):
+    """What answers tell of files beside their columns; each of shape (k,).
+
+    Attributes:
+        names: in UTF-8.
+        external_paths: in UTF-8, where those lie that do not lie in their bucket.
+        min_sequence_numbers: the smallest sequence number in each.
+        max_sequence_numbers: the largest one.
+        first_row_ids: ids of first rows, -1 where rows have no ids.
+    """
+
+    names: pa.LargeBinaryArray
+    external_paths: pa.LargeBinaryArray
+    min_sequence_numbers: NDArray[np.int64]
+    max_sequence_numbers: NDArray[np.int64]
+    first_row_ids: NDArray[np.int64]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Files:
     """The files of a version, with the manifests that describe them."""
 
     columns: FileColumns
-    manifests: tuple[Manifest, ...]
+    manifests: Sequence[Manifest]
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -197,10 +214,26 @@ class Files:
             The manifest's number, the part of ``files`` that lies in it, and these files' rows in it.
         """
         cuts = np.searchsorted(files, self.columns.starts)
-        for number in np.flatnonzero(np.diff(cuts)).tolist():
+        asked: Iterable[int] = _filled(cuts)
+        if isinstance(self.manifests, PassingManifests):
+            asked = self.manifests.ahead(asked)
+        for number in asked:
             part = slice(int(cuts[number]), int(cuts[number + 1]))
             rows, places = self.columns.rows[number], files[part] - self.columns.starts[number]
             yield number, part, places if rows is None else rows[places]
+
+    def manifests_of(self, files: NDArray[np.int64]) -> list[int]:
+        """Numbers of the manifests that ascending ``files`` lie in."""
+        return _filled(np.searchsorted(files, self.columns.starts))
+
+    def portions(self, files: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+        """Ascending ``files`` cut up into those whose manifests can be held at the same time."""
+        if not isinstance(self.manifests, PassingManifests):
+            yield files
+            return
+        cuts = np.searchsorted(files, self.columns.starts)
+        for portion in self.manifests.portions(_filled(cuts)):
+            yield files[cuts[portion[0]] : cuts[portion[-1] + 1]]
 
     def place(self, file: int) -> tuple[int, int]:
         """The number of a file's manifest, and its row there."""
@@ -220,43 +253,43 @@ class Files:
 
     def names(self, files: NDArray[np.int64]) -> pa.LargeBinaryArray:
         """Names of ascending ``files``, in UTF-8."""
-        return self._strings(files, lambda manifest: manifest.file_names)
+        return _joined(
+            [_strings(self.manifests[number].file_names, rows) for number, _, rows in self.by_manifest(files)]
+        )
 
     def named(self, names: Sequence[str]) -> NDArray[np.int64]:
         """The files of these names, ascending."""
         wanted = pa.array([name.encode(errors="surrogatepass") for name in names], pa.large_binary())
         return np.flatnonzero(pc.is_in(self.names(self.all()), value_set=wanted))
 
-    def external_paths(self, files: NDArray[np.int64]) -> pa.LargeBinaryArray:
-        """Where those of ascending ``files`` lie that do not lie in their bucket, in UTF-8."""
-        return self._strings(files, lambda manifest: manifest.external_paths)
-
-    def sequence_numbers(self, files: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The smallest and the largest sequence number in each of ascending ``files``."""
-        low, high = np.zeros(len(files), np.int64), np.zeros(len(files), np.int64)
+    def details(self, files: NDArray[np.int64]) -> FileDetails:
+        """What answers tell of ascending ``files`` beside their columns."""
+        names, external_paths = [], []
+        low, high, ids = (np.empty(len(files), np.int64) for _ in range(3))
         for number, part, rows in self.by_manifest(files):
             manifest = self.manifests[number]
+            names.append(_strings(manifest.file_names, rows))
+            external_paths.append(_strings(manifest.external_paths, rows))
             low[part], high[part] = manifest.min_sequence_numbers[rows], manifest.max_sequence_numbers[rows]
-        return low, high
-
-    def first_row_ids(self, files: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The id of the first row of each of ascending ``files``, -1 where its rows have no ids."""
-        found = np.full(len(files), -1, np.int64)
-        for number, part, rows in self.by_manifest(files):
-            ids = self.manifests[number].first_row_ids
-            found[part] = np.where(ids.known[rows], ids.values[rows], -1)
-        return found
+            first = manifest.first_row_ids
+            ids[part] = np.where(first.known[rows], first.values[rows], -1)
+        return FileDetails(_joined(names), _joined(external_paths), low, high, ids)
 
     def path(self, file: int) -> tuple[bytes, int]:
         """Partition row and bucket of a file."""
         columns = self.columns
         return columns.partitions[columns.partition_codes[file]], int(columns.buckets[file])
 
-    def _strings(
-        self, files: NDArray[np.int64], column: Callable[[Manifest], BytesColumn]
-    ) -> pa.LargeBinaryArray:
-        pieces = []
-        for number, _, rows in self.by_manifest(files):
-            whole = column(self.manifests[number])
-            pieces.append((whole if len(rows) == len(whole) else whole.take(rows)).to_arrow())
-        return pa.concat_arrays(pieces) if pieces else pa.array([], pa.large_binary())
+
+def _filled(cuts: NDArray[np.int64]) -> list[int]:
+    """Numbers of the parts between cuts that are not empty."""
+    found: list[int] = np.flatnonzero(np.diff(cuts)).tolist()
+    return found
+
+
+def _strings(column: BytesColumn, rows: NDArray[np.int64]) -> pa.LargeBinaryArray:
+    return (column if len(rows) == len(column) else column.take(rows)).to_arrow()
+
+
+def _joined(pieces: Sequence[pa.LargeBinaryArray]) -> pa.LargeBinaryArray:
+    return pa.concat_arrays(pieces) if pieces else pa.array([], pa.large_binary())

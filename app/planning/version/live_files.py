@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 from app.planning.version.files import FileColumns
-from app.table.manifests.live_files import live_rows, removes_files
+from app.planning.version.passing_manifests import PassingManifests
+from app.table.manifests.live_files import live_and_removing, live_rows, removes_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,16 +51,20 @@ class LiveFiles:
             other: of another version of the table, if one is known.
         """
         same = 0 if other is None else _common(keys, other.keys)
-        removing = [at for at in range(same, len(keys)) if removes_files(manifests[at])]
-        if other is None or removing or any(at >= same for at in other.removing):
-            removing = [at for at, each in enumerate(manifests) if removes_files(each)]
-            return cls(keys, FileColumns.of(manifests, live_rows(manifests)), removing)
+        if (
+            other is None
+            or any(at >= same for at in other.removing)
+            or any(map(removes_files, manifests[same:]))
+        ):
+            live, removing = live_and_removing(manifests)
+            return cls(keys, FileColumns.of(manifests, live), removing)
         before, added = other.columns.first(same), manifests[same:]
         kept = min(other.kept, len(before))
         if not added:
             return cls(keys, before, other.removing, kept)
         # What is added may have been removed before.
-        rows = live_rows([*(manifests[at] for at in other.removing), *added])[len(other.removing) :]
+        rows = live_rows(_some(manifests, [*other.removing, *range(same, len(keys))]))
+        rows = rows[len(other.removing) :]
         return cls(keys, before.followed_by(FileColumns.of(added, rows)), other.removing, kept)
 
     def is_of(self, keys: Sequence[ManifestFile]) -> bool:
@@ -70,6 +75,13 @@ class LiveFiles:
     def nbytes(self) -> int:
         """About how much memory the object takes."""
         return self.columns.nbytes + _BYTES_OF_KEY * len(self.keys)
+
+
+def _some(manifests: Sequence[Manifest], numbers: Sequence[int]) -> Sequence[Manifest]:
+    """The manifests of these numbers."""
+    if isinstance(manifests, PassingManifests):
+        return manifests.some(numbers)
+    return [manifests[number] for number in numbers]
 
 
 def _common(keys: Sequence[ManifestFile], others: Sequence[ManifestFile]) -> int:

@@ -7,6 +7,7 @@ version as far as these tell: its files are those of these manifests, and count 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,9 +15,12 @@ import numpy as np
 from app.observation import Phase, during
 from app.planning.version.files import Files
 from app.planning.version.partitions import Partitions
+from app.planning.version.passing_manifests import PassingManifests, hold_or_pass
 from app.predicates.binding.names import Relation
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from app.planning.version.contents import ContentsCache, VersionContents
@@ -52,7 +56,7 @@ class Version:
     partitions: Partitions = field(init=False)
     _schemas: dict[int, TableSchema] = field(init=False, default_factory=dict)
     _manifest_files: tuple[ManifestFile, ...] | None = field(init=False, default=None)
-    _manifests: tuple[Manifest, ...] | None = field(init=False, default=None)
+    _manifests: Sequence[Manifest] | None = field(init=False, default=None)
     _contents: VersionContents | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -83,17 +87,24 @@ class Version:
         """
         self.contents()
 
-    def manifests(self) -> tuple[Manifest, ...]:
+    def manifests(self) -> Sequence[Manifest]:
         """The manifests that are looked at, read at the first call; they stay for the request.
 
-        Those of a table that is too large for the cache lack the indexes embedded in them.
+        Those of a table that is too large for the cache lack the indexes embedded in them, and if that is
+        still too much, some are held at a time.
 
         Raises:
             SnapshotExpiredError: the version went away.
             CorruptMetadataError: one of its manifests is damaged.
         """
         if self._manifests is None:
-            self._manifests = self.table.manifests(self.resolved, self.manifest_files(), whole=False)
+            self._manifests = hold_or_pass(
+                self.manifest_files(),
+                partial(self.table.manifests, self.resolved, whole=False),
+                partial(self.table.manifests, self.resolved, whole=False, keep=False),
+                self.contents_cache.cache.capacity,
+                self.contents_cache.decoded_bytes(self.resolved, self.needed),
+            )
         return self._manifests
 
     def manifest_files(self) -> tuple[ManifestFile, ...]:
@@ -109,6 +120,8 @@ class Version:
 
     def keep_derived(self) -> None:
         """Has the cache weigh manifests anew of which more is known than before."""
+        if isinstance(self._manifests, PassingManifests):
+            return
         for at, manifest in enumerate(self._manifests or ()):
             if manifest.derived.has_grown():
                 self.table.keep(self.manifest_files()[at], manifest)

@@ -8,7 +8,7 @@ name.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -25,30 +25,69 @@ if TYPE_CHECKING:
     from app.table.manifests.manifest import Manifest
     from app.types.bytes_column import BytesColumn
 
-    Selection: TypeAlias = tuple[Manifest, NDArray[np.int64]]
+
+class _Identities(NamedTuple):
+    """What identifies some entries of one manifest, without the manifest; each of shape (k,)."""
+
+    partitions: pa.LargeBinaryArray
+    buckets: NDArray[np.int32]
+    levels: NDArray[np.int32]
+    names: pa.LargeBinaryArray
+    extra_files: pa.LargeListArray
+    embedded: pa.LargeBinaryArray
+    external_paths: pa.LargeBinaryArray
+
+    @classmethod
+    def of(cls, manifest: Manifest, rows: NDArray[np.int64]) -> Self:
+        return cls(
+            _partitions(manifest, rows),
+            manifest.buckets[rows],
+            manifest.levels[rows],
+            _strings(manifest.file_names, rows),
+            _extra_files(manifest, rows),
+            _strings(_embedded(manifest), rows),
+            _strings(manifest.external_paths, rows),
+        )
 
 
 def live_rows(manifests: Sequence[Manifest]) -> list[NDArray[np.int64]]:
     """The entries of files that are there: per manifest their rows, ascending."""
-    added = [_rows_of_kind(manifest, FileKind.ADD) for manifest in manifests]
-    deleted = [_rows_of_kind(manifest, FileKind.DELETE) for manifest in manifests]
-    if not any(map(len, deleted)):
-        return added
-    deletions = list(zip(manifests, deleted, strict=True))
-    deleted_names = pa.chunked_array([_strings(each.file_names, rows) for each, rows in deletions])
+    return live_and_removing(manifests)[0]
+
+
+def live_and_removing(manifests: Sequence[Manifest]) -> tuple[list[NDArray[np.int64]], list[int]]:
+    """The entries of files that are there, and which manifests remove files.
+
+    Manifests are gone over once, and once more if files were removed; none is held any longer than that.
+
+    Returns:
+        Per manifest the rows of these entries, ascending; and numbers of the manifests that have a DELETE.
+    """
+    added: list[NDArray[np.int64]] = []
+    deletions: dict[int, _Identities] = {}
+    for number, manifest in enumerate(manifests):
+        added.append(_rows_of_kind(manifest, FileKind.ADD))
+        deleted = _rows_of_kind(manifest, FileKind.DELETE)
+        if len(deleted):
+            deletions[number] = _Identities.of(manifest, deleted)
+    if not deletions:
+        return added, []
+    deleted_names = pa.chunked_array([each.names for each in deletions.values()])
     # Most files share their name with no deletion; only the others are compared by all that identifies them.
-    suspects = [
-        rows[_is_in(_strings(manifest.file_names, rows), deleted_names)]
-        for manifest, rows in zip(manifests, added, strict=True)
-    ]
-    identities = _identities([*zip(manifests, suspects, strict=True), *deletions])
+    suspects: list[NDArray[np.int64]] = []
+    suspected: list[_Identities] = []
+    for manifest, rows in zip(manifests, added, strict=True):
+        suspects.append(rows[_is_in(_strings(manifest.file_names, rows), deleted_names)])
+        suspected.append(_Identities.of(manifest, suspects[-1]))
+    identities = _numbered([*suspected, *deletions.values()])
     count = sum(map(len, suspects))
     undone = _is_in(identities[:count], identities[count:])
     ends = np.cumsum([len(rows) for rows in suspects])[:-1]
-    return [
+    live = [
         np.setdiff1d(rows, suspect[gone], assume_unique=True)
         for rows, suspect, gone in zip(added, suspects, np.split(undone, ends), strict=True)
     ]
+    return live, [*deletions]
 
 
 def removes_files(manifest: Manifest) -> bool:
@@ -62,16 +101,16 @@ def _rows_of_kind(manifest: Manifest, kind: FileKind) -> NDArray[np.int64]:
     )
 
 
-def _identities(selections: Sequence[Selection]) -> pa.FixedSizeBinaryArray:
-    """The identities of the selected entries, their parts numbered; equal exactly where the entries' are."""
+def _numbered(entries: Sequence[_Identities]) -> pa.FixedSizeBinaryArray:
+    """The identities of entries, their parts numbered; equal exactly where the entries' are."""
     parts = [
-        _codes(_partitions(manifest, rows) for manifest, rows in selections),
-        np.concatenate([manifest.buckets[rows] for manifest, rows in selections]),
-        np.concatenate([manifest.levels[rows] for manifest, rows in selections]),
-        _codes(_strings(manifest.file_names, rows) for manifest, rows in selections),
-        list_codes(pa.concat_arrays([_extra_files(manifest, rows) for manifest, rows in selections]))[0],
-        _codes(_strings(_embedded(manifest), rows) for manifest, rows in selections),
-        _codes(_strings(manifest.external_paths, rows) for manifest, rows in selections),
+        _codes(each.partitions for each in entries),
+        np.concatenate([each.buckets for each in entries]),
+        np.concatenate([each.levels for each in entries]),
+        _codes(each.names for each in entries),
+        list_codes(pa.concat_arrays([each.extra_files for each in entries]))[0],
+        _codes(each.embedded for each in entries),
+        _codes(each.external_paths for each in entries),
     ]
     numbers = np.column_stack(parts).astype(np.int32)
     width = numbers.shape[1] * numbers.itemsize

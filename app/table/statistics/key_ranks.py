@@ -18,7 +18,7 @@ from app.types.grouping import group_rows
 from app.types.value_arrays import concat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def key_ranks(
-    parts: Sequence[tuple[Manifest, NDArray[np.int64]]],
+    parts: Iterable[tuple[Manifest, NDArray[np.int64]]],
     schema_of: Callable[[int], TableSchema],
     schema: TableSchema,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -44,7 +44,7 @@ def key_ranks(
     below, its largest above all others.
 
     Args:
-        parts: manifests, and which of their files.
+        parts: manifests, and which of their files; none is held longer than until the next one comes.
         schema_of: the schema with a given id.
         schema: the schema that the plan is made with.
 

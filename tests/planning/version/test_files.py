@@ -9,12 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.planning.version.files import FileColumns, Files
+from app.planning.version.passing_manifests import PassingManifests
 from app.types import parse_type
 from app.types.binary_row.row import serialize_row
 from tests.table.entries import entry, manifest
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from app.table.manifests.manifest import Manifest
     from app.table.manifests.manifest_entry import ManifestEntry
+    from app.table.manifests.manifest_list import ManifestFile
 
 PARTITIONS = [serialize_row([number], [parse_type("INT")]) for number in range(3)]
 
@@ -53,7 +58,19 @@ def versions(draw: st.DrawFn) -> tuple[list[Placed], Files]:
     plain = [Placed(number, row, listed[number][row]) for number, rows in enumerate(left) for row in rows]
     manifests = tuple(map(manifest, listed))
     rows = [np.array(each, np.int64) for each in left]
-    return plain, Files(FileColumns.of(manifests, rows), manifests)
+    return plain, Files(
+        FileColumns.of(manifests, rows), draw(st.sampled_from([manifests, passing(manifests)]))
+    )
+
+
+def passing(manifests: Sequence[Manifest]) -> PassingManifests:
+    """The manifests, of which one is held at a time."""
+    files = [(str(number), 1) for number in range(len(manifests))]
+
+    def read(some: Sequence[ManifestFile]) -> list[Manifest]:
+        return [manifests[int(name)] for name, _ in some]
+
+    return PassingManifests(files, read, sum(each.decoded_bytes for each in manifests), 1)
 
 
 @st.composite
@@ -118,6 +135,8 @@ def test_some_files_are_cut_up_by_manifest(some: tuple[list[Placed], Files, list
         found += [(file, number, row) for file, row in zip(at[part], rows.tolist(), strict=True)]
 
     assert found == [(file, plain[file].manifest, plain[file].row) for file in at]
+    assert files.manifests_of(asked) == sorted({plain[file].manifest for file in at})
+    assert np.concatenate([asked[:0], *files.portions(asked)]).tolist() == at
 
 
 @given(some=chosen())
@@ -127,14 +146,15 @@ def test_what_manifests_tell_of_some_files(some: tuple[list[Placed], Files, list
     asked = np.array(at, np.int64)
     expected = [plain[file].entry.file for file in at]
     external = [each.external_path for each in expected]
-    low, high = files.sequence_numbers(asked)
+    details = files.details(asked)
 
     assert files.names(asked).to_pylist() == [each.file_name.encode() for each in expected]
-    assert files.external_paths(asked).to_pylist() == [
+    assert details.names.equals(files.names(asked))
+    assert details.external_paths.to_pylist() == [
         None if path is None else path.encode() for path in external
     ]
-    assert low.tolist() == [each.min_sequence_number for each in expected]
-    assert high.tolist() == [each.max_sequence_number for each in expected]
+    assert details.min_sequence_numbers.tolist() == [each.min_sequence_number for each in expected]
+    assert details.max_sequence_numbers.tolist() == [each.max_sequence_number for each in expected]
 
 
 @given(version=versions(), names=st.lists(st.sampled_from(["a", "é", "ab", "A", "", "\ud800"]), max_size=4))
