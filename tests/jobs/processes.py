@@ -45,11 +45,13 @@ def parent(process: int) -> int:
     return int(status.partition("PPid:")[2].split()[0])
 
 
-def is_computing(process: int) -> bool:
-    """Whether a process runs or waits for a processor, and for nothing else."""
+def seconds_computed(process: int) -> float:
+    """The time that processors have spent on a process."""
     stat = (_PROCESSES / str(process) / "stat").read_text()
-    # The name of the program stands in parentheses, and may have any characters.
-    return stat.rpartition(")")[2].split()[0] == "R"
+    # The name of the program stands in parentheses, and may have any characters. See proc_pid_stat(5).
+    fields = stat.rpartition(")")[2].split()
+    in_user_mode, in_kernel_mode = int(fields[11]), int(fields[12])
+    return (in_user_mode + in_kernel_mode) / os.sysconf("SC_CLK_TCK")
 
 
 def ancestors(process: int) -> Iterator[int]:

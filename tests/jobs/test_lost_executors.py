@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -17,8 +17,8 @@ from tests.jobs.processes import (
     command,
     descendants,
     holders,
-    is_computing,
     parent,
+    seconds_computed,
     writing_end,
 )
 from tests.jobs.running_jobs import Jobs
@@ -39,7 +39,10 @@ COLUMNS = {"k": "BIGINT NOT NULL", "s": "STRING"}
 BUCKETS = 40
 ROWS = 200_000
 """So many that all buckets together are written for seconds."""
-_LOOKS = 5
+EVEN_BUCKETS = 128
+"""Spark deals half of them to each of two tasks, which then start and end together (of 40: 14 and 26)."""
+_BUSY_SECONDS: Final = 0.1
+"""Of a processor: more than a worker uses to tidy up after a task (0.05)."""
 QUERY = f"SELECT id k, concat('s', id) s FROM range({ROWS})"  # noqa: S608 - a number
 
 
@@ -89,11 +92,17 @@ def test_a_task_that_outlives_its_job_leaves_no_file(jobs: Jobs, tmp_path: Path)
 
     Spark tells of the failure at once, and takes seconds to stop the other worker.
     """
-    indexes = {"file-index.range-bitmap.columns": "s,k", "file-index.in-manifest-threshold": "1 b"}
-    options = {"bucket": str(BUCKETS), "file.format": "parquet"} | indexes
-    directory = make_table(tmp_path, "slow", COLUMNS, keys=["k"], options=options)
+    strings = [f"s{number}" for number in range(6)]
+    indexes = {
+        "file-index.range-bitmap.columns": ",".join(strings),
+        "file-index.in-manifest-threshold": "1 b",
+    }
+    options = {"bucket": str(EVEN_BUCKETS), "file.format": "parquet"} | indexes
+    columns = {"k": "BIGINT NOT NULL"} | dict.fromkeys(strings, "STRING")
+    directory = make_table(tmp_path, "slow", columns, keys=["k"], options=options)
     before = files_below(directory)
-    query = f"SELECT id k, concat('s', id) s FROM range({8 * ROWS})"  # noqa: S608 - a number
+    values = ", ".join(f"concat('{name}', id) {name}" for name in strings)
+    query = f"SELECT id k, {values} FROM range({8 * ROWS})"  # noqa: S608 - names and a number
 
     with ThreadPoolExecutor(1) as thread:
         running = thread.submit(jobs.run, "upsert", tmp_path, table("slow"), paths=[], query=query)
@@ -170,16 +179,15 @@ def files_of_tasks(directory: Path, count: int, running: Future[Any]) -> None:
 
 
 def busy_workers(jobs: Jobs, count: int, running: Future[Any]) -> list[int]:
-    """Waits until so many workers are computing, and not only for a moment, as those without a task may."""
+    """Waits until so many workers have computed for longer than those without a task do."""
     pause = threading.Event()
+    before = {each: seconds_computed(each) for each in descendants(jobs.pid) if is_worker(each)}
     while True:
-        found = [each for each in descendants(jobs.pid) if is_worker(each)]
-        for _ in range(_LOOKS):
-            found = [each for each in found if is_computing(each)]
-            pause.wait(0.01)
+        found = [each for each in before if seconds_computed(each) >= before[each] + _BUSY_SECONDS]
         if len(found) >= count:
             return found
         assert not running.done()
+        pause.wait(0.01)
 
 
 def number(path: Path) -> int:
