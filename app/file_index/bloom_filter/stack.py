@@ -4,9 +4,9 @@ A key is hashed once for all of them. Its bits are probed one hash function at a
 files left: a filter without the key is ruled out after two probes on average, so that asking costs a few
 reads of memory for each file however large the filters are. Nothing is copied.
 
-Many keys are probed together, in portions: of some files at a time whose filters then are in the processor's
-caches, the first bits of all keys, and the further bits of those keys that are left. A file that may hold one
-is asked no further portions.
+Many keys are probed together, in portions: the first bits of all keys, and the further bits of those keys
+that are left. A file that may hold one is asked no further portions. A few files at a time are asked all of
+them, so that their filters stay in the processor's caches.
 """
 
 from __future__ import annotations
@@ -41,8 +41,12 @@ _MANY_KEYS = 32
 _PORTION = SHORT_LIST
 """Keys of the first portion; each further one has as many as all before it, up to the largest."""
 _LARGEST_PORTION = 1 << 10
-_PAIRS_AT_ONCE = 1 << 15
-"""Files times keys that are probed together: so many stay in the processor's caches."""
+_FILES_AT_ONCE = 1 << 8
+"""So many are asked every portion of the keys before the next ones are asked any."""
+_PAIRS_AT_ONCE = 1 << 14
+"""Files times keys that are probed together: what is found of so many stays in the processor's caches."""
+_DENSE_BYTES = 1 << 8
+"""A filter is read from memory in order if it has no more bytes than so many for each key of a portion."""
 _DENSE_PROBES = 2
 """So many bits are probed of all pairs before those are told apart that are left."""
 _HASHES = "hashes of bloom filters"
@@ -130,24 +134,28 @@ class BloomStack:
         self, hashes: NDArray[np.uint64], files: NDArray[np.int64], answers: Answers, allowance: Allowance
     ) -> None:
         """Notes which of the files may hold one of many hashes; a file that does is asked no further."""
-        left, start, size = files, 0, _PORTION
-        while start < len(hashes) and len(left):
-            some = hashes[start : start + size]
-            # Portions end at the same keys whatever files are asked together, and so questions count alike.
-            if start and not allowance.take(len(some) * len(left)):
-                answers[left] = Answer.UNASKED
-                return
-            hit = self._holding(some, left)
-            answers[left[hit]] = Answer.KEEP
-            left = left[~hit]
-            start += len(some)
-            size = min(start, _LARGEST_PORTION)
+        portions = _portions(hashes)
+        places: list[_Places | None] = []
+        for start in range(0, len(files), _FILES_AT_ONCE):
+            left = files[start : start + _FILES_AT_ONCE]
+            for number, portion in enumerate(portions):
+                if number and not allowance.take(len(portion) * len(left)):
+                    answers[left] = Answer.UNASKED
+                    break
+                if number == len(places):
+                    places.append(_Places.of(portion, self) if len(self.bits) == 1 else None)
+                hit = self._holding(portion, places[number], left)
+                answers[left[hit]] = Answer.KEEP
+                left = left[~hit]
+                if not len(left):
+                    break
 
-    def _holding(self, hashes: NDArray[np.uint64], files: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _holding(
+        self, hashes: NDArray[np.uint64], places: _Places | None, files: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
         """Which of the files may hold one of the hashes, shape (len(files),)."""
         hit = np.zeros(len(files), bool)
         together = max(1, _PAIRS_AT_ONCE // len(hashes))
-        places = _Places.of(hashes, self) if len(self.bits) == 1 else None
         for start in range(0, len(files), together):
             some = files[start : start + together]
             if places is None:
@@ -199,10 +207,12 @@ class _Places:
     """Where the bits of n keys are in filters that are alike, one entry for each hash function.
 
     Attributes:
+        size: bytes of each filter.
         bytes_: int64, shape (n,) each: in which byte.
         masks: uint8, shape (n,) each: where in it.
     """
 
+    size: int
     bytes_: tuple[NDArray[np.int64], ...]
     masks: tuple[NDArray[np.uint8], ...]
 
@@ -211,10 +221,15 @@ class _Places:
         """The places of keys in the filters of a stack."""
         bits, count = int(stack.bits[0]), int(stack.hash_functions[0])
         places = [spot.astype(np.int64) % bits for spot in spots(hashes, count)]
-        return cls(tuple(at >> 3 for at in places), tuple(_MASKS.take(at & 7) for at in places))
+        return cls(
+            bits // _BITS_OF_BYTE,
+            tuple(at >> 3 for at in places),
+            tuple(_MASKS.take(at & 7) for at in places),
+        )
 
     def hits(self, data: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Which of the filters that start somewhere hold a key, ascending, some more than once."""
+        self._bring(data, starts)
         passed = self._bits(data, starts, 0)
         for number in range(1, min(_DENSE_PROBES, len(self.masks))):
             passed &= self._bits(data, starts, number)
@@ -227,11 +242,33 @@ class _Places:
             of_file, of_hash = of_file.take(left), of_hash.take(left)
         return of_file
 
+    def _bring(self, data: NDArray[np.uint8], starts: NDArray[np.int64]) -> None:
+        """Brings filters into the processor's caches, if most of their bytes are looked at.
+
+        Memory that is read in order comes several times faster than bytes here and there.
+        """
+        start, end = int(starts.min()), int(starts.max()) + self.size
+        if self.size <= _DENSE_BYTES * len(self.masks[0]) and end - start <= 2 * self.size * len(starts):
+            data[start:end].max()
+
     def _bits(self, data: NDArray[np.uint8], starts: NDArray[np.int64], number: int) -> NDArray[np.bool_]:
         """Whether one bit of each key is set, shape (filters, n)."""
         probed = data.take(starts[:, None] + self.bytes_[number]) & self.masks[number]
         set_: NDArray[np.bool_] = np.not_equal(probed, 0)
         return set_
+
+
+def _portions(hashes: NDArray[np.uint64]) -> list[NDArray[np.uint64]]:
+    """The hashes that are looked for together.
+
+    Portions end at the same keys whatever files are asked, and so questions count alike.
+    """
+    portions, start, size = [], 0, _PORTION
+    while start < len(hashes):
+        portions.append(hashes[start : start + size])
+        start += size
+        size = min(start, _LARGEST_PORTION)
+    return portions
 
 
 def _hashed(keys: Sequence[Key], space: KeySpace) -> NDArray[np.uint64]:

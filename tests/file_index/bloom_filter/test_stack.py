@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.errors import CorruptIndexError
+from app.file_index.answers.conditions import Points
+from app.file_index.answers.file_answers import Answer
 from app.file_index.bloom_filter import bloom_filter
 from app.file_index.bloom_filter.bloom_filter import BloomFilter
 from app.file_index.bloom_filter.stack import BloomStack
@@ -83,6 +87,40 @@ def test_many_texts_are_found_in_many_files() -> None:
 
     assert set(range(0, 300, 7)) <= set(found.tolist())
     assert len(found) < 60
+
+
+@dataclass
+class _Questions:
+    """An allowance of so many questions."""
+
+    left: int
+
+    def take(self, questions: int) -> bool:
+        if questions > self.left:
+            return False
+        self.left -= questions
+        return True
+
+
+@pytest.mark.parametrize("items", [[20] * 600, [20 + file % 3 * 40 for file in range(600)]])
+@pytest.mark.parametrize("questions", [0, 100_000, 1_000_000])
+def test_files_that_long_lists_take_too_long_for_are_told_apart(items: list[int], questions: int) -> None:
+    """600 files and 300 keys, more of both than are looked at together."""
+    payloads = [
+        bloom_filter.write(key_column([file * 1_000], BIGINT), number, 0.001)
+        for file, number in enumerate(items)
+    ]
+    keys = tuple(sorted({*range(1, 900, 3), *range(9_000, 600_000, 9_000)}))
+    stack = BloomStack.read(BytesColumn.of(payloads), INTEGERS)
+    truth = [any(map(BloomFilter.read(payload, INTEGERS).may_hold, keys)) for payload in payloads]
+
+    answers = stack.answers(Points(keys), np.arange(600), _Questions(questions))
+
+    for may_hold, answer in zip(truth, answers.tolist(), strict=True):
+        assert answer in (Answer.UNASKED, Answer.KEEP if may_hold else Answer.SKIP)
+    unasked = int(np.count_nonzero(answers == Answer.UNASKED))
+    assert (unasked == 0) == (questions == 1_000_000)
+    assert (np.count_nonzero(answers == Answer.SKIP) == 0) == (questions == 0)
 
 
 def test_filters_of_one_size_take_no_memory_of_their_own_but_where_they_start() -> None:
