@@ -12,8 +12,9 @@ from paimon_index.client import Client
 from paimon_index.errors import UnsupportedTableError
 from paimon_index.spark.frames import Frames
 from paimon_index.spark.key_lists import KeyLists
-from paimon_index.spark.questions import ask, condition_of, much_bytes
+from paimon_index.spark.questions import PythonShare, ask, condition_of
 from paimon_index.spark.refusals import check_session
+from paimon_index.spark.store_access import StoreAccess
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,6 +60,7 @@ def explain(  # noqa: PLR0913 - those of read_table
         ServiceError, UnavailableError, UnsupportedSessionError: as ``read_table``.
     """
     check_session(spark)
+    access = StoreAccess(spark)
     condition, time_zone = condition_of(spark, where), spark.conf.get("spark.sql.session.timeZone")
     with Client(url, token=token) as client:
         keys = KeyLists(in_lists or {}).asked(client)
@@ -70,7 +72,7 @@ def explain(  # noqa: PLR0913 - those of read_table
             time_zone=time_zone,
             snapshot_id=snapshot_id,
             reader=reader,
-            much_bytes=much_bytes(spark),
+            python_up_to=PythonShare.of(spark, access),
         )
         told = client.plan(
             table,
@@ -89,7 +91,7 @@ def explain(  # noqa: PLR0913 - those of read_table
     try:
         readers = Counter[str]()
         for chosen, _, file_format, is_plain, files in Frames(
-            spark, scan, {field.name for field in scan.schema.fields}
+            spark, scan, {field.name for field in scan.schema.fields}, access
         ).groups():
             way = "Spark's vectorised reader" if chosen == "vectorised" else "positions, in Python"
             readers[f"{file_format} by {way}{'' if is_plain else ', then merged by key'}"] += files.num_rows

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from paimon_index.catalog import SchemaColumn
     from paimon_index.spark.questions import Scan
+    from paimon_index.spark.store_access import StoreAccess
 
 Reader: TypeAlias = Literal["vectorised", "rows"]
 
@@ -45,14 +46,16 @@ class Frames:
         spark: the session.
         scan: what is read.
         names: of the columns that are needed.
+        access: to stores.
 
     Raises:
         UnsupportedTableError: a file, column or merge would not be read exactly.
     """
 
-    def __init__(self, spark: SparkSession, scan: Scan, names: Collection[str]) -> None:
+    def __init__(self, spark: SparkSession, scan: Scan, names: Collection[str], access: StoreAccess) -> None:
         check_scan(scan)
         self._spark = spark
+        self._access = access
         self._scan = scan
         is_merging = pc.any(pc.invert(scan.files.column("raw_convertible"))).as_py() or False
         keys = {*scan.schema.primary_keys, *scan.schema.partition_keys} if is_merging else set()
@@ -131,7 +134,8 @@ class Frames:
             there.append(StructField(some.name, self._type(some)))
         schema = StructType(there)
         if reader == "rows":
-            frame = row_tasks(self._spark, list(rows_of(self._scan, files)), schema)
+            stores = self._access.settings(files.column("path").to_pylist())
+            frame = row_tasks(self._spark, list(rows_of(self._scan, files)), schema, stores)
         else:
             sizes = files.column("file_size").to_pylist()
             uris = [self._hadoop_uri(uri) for uri in files.column("path").to_pylist()]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Self
 
 import pyarrow.compute as pc
 
@@ -17,7 +17,7 @@ from paimon_index.requests import TableName
 from paimon_index.selections import Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from paimon_index.client import Client
     from paimon_index.options import InLists
     from paimon_index.results import PlanFacts
+    from paimon_index.spark.store_access import StoreAccess
 
 OTHER_MEANINGS: Final = {
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
@@ -39,6 +40,10 @@ OTHER_MEANINGS: Final = {
 
 _MUCH_BYTES_OF_CORE: Final = 16 << 20
 """Less is read by Spark's reader before Python has started."""
+_MANY_OBJECTS_OF_CORE: Final = 4
+"""As above: Hadoop makes several calls for each object, one after the other."""
+_SMALL_BYTES: Final = 1 << 20
+"""Of smaller objects, these calls take longer than all rows take in Python."""
 _FEW: Final = 0.1
 """A share of the rows of the kept files: of more, Spark's reader is about as fast."""
 
@@ -92,7 +97,7 @@ def ask(  # noqa: PLR0913 - each is a part of one question
     time_zone: str | None,
     snapshot_id: int | None,
     reader: Literal["auto", "rows"],
-    much_bytes: int | None = None,
+    python_up_to: Callable[[pa.Table], float] | None = None,
 ) -> Scan:
     """Asks for a plan and for what reading it takes.
 
@@ -104,8 +109,8 @@ def ask(  # noqa: PLR0913 - each is a part of one question
         time_zone: in which the condition is meant.
         snapshot_id: of the version; the latest by default.
         reader: with ``rows`` the service is asked for rows, else for deleted rows only.
-        much_bytes: where the kept files have as many bytes, and lie where tasks in Python surely can read
-            them, ``auto`` asks for rows as well, and takes them if they are few. By default it does not.
+        python_up_to: of the files that are kept, up to which share of their rows ``auto`` reads these by
+            their positions (see :class:`PythonShare`), which it then asks for. By default it does not.
 
     Raises:
         PaimonIndexError: the service does not answer, or not well.
@@ -130,25 +135,43 @@ def ask(  # noqa: PLR0913 - each is a part of one question
     are_rows = reader == "rows"
     facts, files = plan(snapshot_id, "bitmap" if are_rows else "none")
     is_asked = condition is not None or in_lists is not None
-    if not are_rows and is_asked and much_bytes is not None and _is_much(files, much_bytes):
+    share = python_up_to(files) if not are_rows and is_asked and python_up_to is not None else 0
+    if share:
         of_rows, selected = plan(facts.snapshot_id, "bitmap")
-        if of_rows.summary.rows_selected <= _FEW * pc.sum(selected.column("row_count")).as_py():
+        if of_rows.summary.rows_selected <= share * pc.sum(selected.column("row_count")).as_py():
             facts, files, are_rows = of_rows, selected, True
     schemas = {schema.id: schema for schema in facts.schemas}
     rows = _rows(files, "selection", "selection") if are_rows else _deleted(files)
     return Scan(table, schemas[facts.schema_id], schemas, facts, files, rows, not are_rows)
 
 
-def much_bytes(spark: SparkSession) -> int:
-    """How much a session reads by Spark's reader in about the time that starting Python takes."""
-    return _MUCH_BYTES_OF_CORE * int(spark.sparkContext.defaultParallelism)
+@dataclass(frozen=True, slots=True)
+class PythonShare:
+    """Up to which share of the rows of kept files tasks in Python read them faster than Spark's reader.
 
+    Attributes:
+        cores: that tasks of the session run on.
+        access: to stores.
+    """
 
-def _is_much(files: pa.Table, much: int) -> bool:
-    """Whether files have as many bytes, and lie on a file system: of stores, workers may lack credentials."""
-    if (pc.sum(files.column("file_size")).as_py() or 0) < much:
-        return False
-    return bool(pc.all(pc.starts_with(files.column("path"), "file:")).as_py())
+    cores: int
+    access: StoreAccess
+
+    @classmethod
+    def of(cls, spark: SparkSession, access: StoreAccess) -> Self:
+        """What holds for a session."""
+        return cls(int(spark.sparkContext.defaultParallelism), access)
+
+    def __call__(self, files: pa.Table) -> float:
+        """The share; 0 where Spark's reader is done before Python has started, or only that can read."""
+        size = pc.sum(files.column("file_size")).as_py() or 0
+        near = pc.sum(pc.starts_with(files.column("path"), "file:")).as_py() or 0
+        are_objects = files.num_rows - near >= _MANY_OBJECTS_OF_CORE * self.cores
+        if not are_objects and size < _MUCH_BYTES_OF_CORE * self.cores:
+            return 0
+        if not self.access.reaches(files.column("path").to_pylist()):
+            return 0
+        return 1 if are_objects and size <= _SMALL_BYTES * files.num_rows else _FEW
 
 
 def needed(

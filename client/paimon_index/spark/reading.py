@@ -8,8 +8,9 @@ from paimon_index.client import Client
 from paimon_index.errors import UnavailableError
 from paimon_index.spark.frames import Frames
 from paimon_index.spark.key_lists import KeyLists
-from paimon_index.spark.questions import ask, condition_of, much_bytes, needed, resolved
+from paimon_index.spark.questions import PythonShare, ask, condition_of, needed, resolved
 from paimon_index.spark.refusals import check_session
+from paimon_index.spark.store_access import StoreAccess
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,7 +49,7 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
         snapshot_id: of the version to read; the latest by default.
         token: the secret for the service; it stays in the driver.
         reader: ``auto`` reads files with Spark's own readers, and those with deleted rows by their positions;
-            of many bytes on a file system of which few rows match, it reads these rows by their positions.
+            few rows of many bytes, and many small objects of S3, are read by positions.
             ``rows`` asks the service for rows always, and reads all files by positions, in Python.
         on_unavailable: ``scan`` reads ``table`` through the session's catalog of the warehouse's name where
             the service does not answer.
@@ -61,7 +62,7 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
         ValueError: a column is unknown, or keys are of another type than their column.
     """
     check_session(spark)
-    keys = KeyLists(in_lists or {})
+    keys, access = KeyLists(in_lists or {}), StoreAccess(spark)
     try:
         with Client(url, token=token) as client:
             scan = ask(
@@ -72,7 +73,7 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
                 time_zone=spark.conf.get("spark.sql.session.timeZone"),
                 snapshot_id=snapshot_id,
                 reader=reader,
-                much_bytes=much_bytes(spark),
+                python_up_to=PythonShare.of(spark, access),
             )
     except UnavailableError:
         if on_unavailable == "error":
@@ -84,7 +85,7 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
     keys.check(scan.schema)
     wanted = None if columns is None else [resolved(scan.schema, name) for name in columns]
     read = needed(scan.schema, where, wanted, keys.columns)
-    rows = Frames(spark, scan, read).rows().alias(scan.table.table)
+    rows = Frames(spark, scan, read, access).rows().alias(scan.table.table)
     if wanted == [field.name for field in scan.schema.fields if field.name in read]:
         wanted = None  # Spark takes milliseconds for each operation on a DataFrame
     return _narrowed(keys.joined(spark, _matching(rows, where)), wanted)

@@ -16,12 +16,12 @@ from pyspark.sql import types as spark_types
 from paimon_index.spark import worker, worker_avro, worker_avro_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
     from paimon_index.spark.questions import Scan
-    from paimon_index.spark.worker import FileRows
+    from paimon_index.spark.worker import FileRows, StoreSettings
 
 WORKER_MODULES: Final = (worker, worker_avro, worker_avro_rows)
 """What is pickled by value, so that workers need nothing of this package."""
@@ -56,7 +56,10 @@ _SIMPLE: Final = {
 
 
 def row_tasks(
-    spark: SparkSession, files: Sequence[tuple[FileRows, int]], schema: spark_types.StructType
+    spark: SparkSession,
+    files: Sequence[tuple[FileRows, int]],
+    schema: spark_types.StructType,
+    stores: Mapping[str, StoreSettings],
 ) -> DataFrame:
     """Rows of files.
 
@@ -64,12 +67,13 @@ def row_tasks(
         spark: the session.
         files: each with the bytes that reading it takes.
         schema: columns by the names that the files have.
+        stores: what files are read with, by bucket.
     """
     for module in WORKER_MODULES:
         cloudpickle.register_pickle_by_value(module)
     tasks = dealt(files, bytes_of_task(files, *task_sizes(spark)))
     arrow = pa.schema([(field.name, arrow_type(field.dataType)) for field in schema])
-    read = worker.reader_of(spark.sparkContext.broadcast(tasks), arrow)
+    read = worker.reader_of(spark.sparkContext.broadcast((tasks, stores)), arrow)
     return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, schema)
 
 

@@ -21,7 +21,7 @@ from pyarrow import parquet as pq
 from paimon_index.spark.worker_avro import avro_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 _ROWS_OF_BATCH = 1 << 15
 
@@ -33,6 +33,12 @@ FileRows: TypeAlias = "tuple[str, str, bytes | None, bool]"
 numbers (None for every row), and whether these are the rows to leave out instead of those to read."""
 
 
+StoreSettings: TypeAlias = "dict[str, str | bool]"
+"""Arguments of ``pyarrow.fs.S3FileSystem``."""
+
+S3_SCHEMES = ("s3", "s3a", "s3n")
+
+
 def reader_of(
     tasks: Any,  # noqa: ANN401 - Spark's Broadcast
     schema: pa.Schema,
@@ -40,15 +46,16 @@ def reader_of(
     """A function for ``mapInArrow``, which is given numbers of tasks and gives the rows of their files.
 
     Args:
-        tasks: broadcast lists of :data:`FileRows`.
+        tasks: broadcast: lists of :data:`FileRows`, and by bucket what its files are read with.
         schema: columns of the files by name; a file that lacks one gives nulls.
     """
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        filesystems: dict[str, Any] = {}
+        lists, stores = tasks.value
+        filesystems = opened_stores(stores)
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                files = tasks.value[number]
+                files = lists[number]
                 yield from gathered(rows for file in files for rows in read_file(file, schema, filesystems))
         forget_zip_finders()
 
@@ -200,6 +207,7 @@ def _shaped(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 def _opened(uri: str, filesystems: dict[str, Any]) -> tuple[Any, str]:
     """Filesystem and path of a URI; the path is not percent-decoded, as the engine does not."""
     scheme, _, rest = uri.partition(":")
+    scheme = "s3" if scheme in S3_SCHEMES else scheme
     authority, _, path = rest.removeprefix("//").partition("/")
     if scheme == "file":
         return fs.LocalFileSystem(), "/" + rest.lstrip("/")
@@ -211,14 +219,29 @@ def _opened(uri: str, filesystems: dict[str, Any]) -> tuple[Any, str]:
 
 
 def _filesystem(scheme: str, authority: str) -> tuple[Any, str]:
-    """A filesystem and its root; for S3 by AWS's environment variables, which pyarrow knows in part."""
-    is_s3 = scheme in ("s3", "s3a", "s3n")
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    if is_s3 and endpoint:
-        # Asked by its URI, pyarrow would look for the bucket's region at AWS.
-        protocol, _, host = endpoint.rpartition("://")
-        region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
-        store = fs.S3FileSystem(endpoint_override=host.rstrip("/"), scheme=protocol or "https", region=region)
-        return store, authority
-    found: tuple[Any, str] = fs.FileSystem.from_uri(f"{'s3' if is_s3 else scheme}://{authority}/")
+    """A filesystem and its root."""
+    if scheme == "s3":
+        return _bucket(authority, {}), authority
+    found: tuple[Any, str] = fs.FileSystem.from_uri(f"{scheme}://{authority}/")
     return found
+
+
+def opened_stores(settings: Mapping[str, StoreSettings]) -> dict[str, Any]:
+    """Filesystems of buckets, as :func:`read_file` takes them."""
+    return {f"s3://{bucket}/": (_bucket(bucket, each), bucket) for bucket, each in settings.items()}
+
+
+def _bucket(bucket: str, settings: StoreSettings) -> fs.S3FileSystem:
+    """A store; what settings leave open is in AWS's environment variables, which pyarrow knows in part."""
+    found = dict(settings)
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    if endpoint and "endpoint_override" not in found:
+        protocol, _, host = endpoint.rpartition("://")
+        found |= {"endpoint_override": host.rstrip("/"), "scheme": protocol or "https"}
+    if "region" not in found:
+        if "endpoint_override" in found:
+            region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+        else:
+            region = fs.resolve_s3_region(bucket)
+        found["region"] = region
+    return fs.S3FileSystem(**found)

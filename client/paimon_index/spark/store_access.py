@@ -1,0 +1,154 @@
+"""How tasks in Python reach the objects that a session's Hadoop reaches.
+
+Hadoop has settings of its own for S3, ``fs.s3a.*``, for all buckets or for one. What they say of credentials
+and endpoints is put into pyarrow's words and goes to tasks beside the names of their files, as Spark sends
+Hadoop's settings to tasks of its own. Where they leave credentials to the environment, tasks ask theirs: it
+is that of the same executors.
+
+Source: the documentation of Hadoop-AWS ("Authenticating with S3", "Per-bucket settings").
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from paimon_index.spark.worker import S3_SCHEMES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pyspark.sql import SparkSession
+
+    from paimon_index.spark.worker import StoreSettings
+
+_PREFIX: Final = "fs.s3a."
+_PROVIDERS: Final = "aws.credentials.provider"
+_OF_SETTINGS: Final = {"TemporaryAWSCredentialsProvider", "SimpleAWSCredentialsProvider"}
+"""Hadoop's classes that take credentials from its settings."""
+_OF_ENVIRONMENT: Final = {
+    "ContainerCredentialsProvider",
+    "DefaultAWSCredentialsProviderChain",
+    "DefaultCredentialsProvider",
+    "EC2ContainerCredentialsProviderWrapper",
+    "EnvironmentVariableCredentialsProvider",
+    "IAMInstanceCredentialsProvider",
+    "InstanceProfileCredentialsProvider",
+}
+"""Those that take them from where pyarrow looks for them as well."""
+_OF_NOBODY: Final = {"AnonymousAWSCredentialsProvider", "AnonymousCredentialsProvider"}
+_SETTINGS: Final = (
+    r"^fs\.s3a\.(bucket\..+\.)?(access\.key|secret\.key|session\.token|endpoint|endpoint\.region"
+    r"|path\.style\.access|connection\.ssl\.enabled|aws\.credentials\.provider|encryption\.algorithm"
+    r"|server-side-encryption-algorithm|requester\.pays\.enabled|security\.credential\.provider\.path"
+    r"|delegation\.token\.binding|proxy\.host)$|^fs\.s3\.impl$|^hadoop\.security\.credential\.provider\.path$"
+)
+"""Java's pattern of the names of settings that say how objects are read."""
+_UNKNOWN_TO_PYARROW: Final = (
+    "security.credential.provider.path",
+    "delegation.token.binding",
+    "proxy.host",
+)
+_CUSTOMERS_KEYS: Final = ("SSE-C", "CSE-KMS", "CSE-CUSTOM")
+"""Ways of encryption whose objects cannot be read without keys."""
+_CLASS: Final = "fs.s3.impl"
+_HADOOPS_CLASS: Final = "S3AFileSystem"
+_AWS_HOST: Final = ".amazonaws.com"
+_AWS_ENDPOINT: Final = re.compile(r"s3(?:[.-](?P<region>[a-z0-9-]+))?\.amazonaws\.com(?:\.cn)?")
+
+
+class StoreAccess:
+    """What tasks in Python need to read the files of a session.
+
+    Args:
+        spark: the session.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def settings(self, uris: Iterable[str]) -> dict[str, StoreSettings]:
+        """By bucket what Hadoop's settings say; buckets that are not there are left to the environment."""
+        buckets = {bucket for uri in uris if (bucket := bucket_of(uri)) is not None}
+        translated = {bucket: pyarrow_settings(bucket, self._hadoop) for bucket in buckets}
+        return {bucket: each for bucket, each in translated.items() if each is not None}
+
+    def reaches(self, uris: Iterable[str]) -> bool:
+        """Whether tasks can surely read all these files: of a disk, or of S3 with what Hadoop takes."""
+        places = {bucket_of(uri) or uri.partition(":")[0] for uri in uris if not uri.startswith("file:")}
+        return places <= self.settings(uris).keys()
+
+    @cached_property
+    def _hadoop(self) -> dict[str, str]:
+        """Hadoop's settings as files of this session are read with them; all from one call of Java."""
+        settings = self._spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001 - no other door
+        return dict(settings.getValByRegex(_SETTINGS))
+
+
+def bucket_of(uri: str) -> str | None:
+    """The bucket of S3 that a URI lies in; None for others."""
+    scheme, _, rest = uri.partition("://")
+    return rest.partition("/")[0] if scheme in S3_SCHEMES else None
+
+
+def pyarrow_settings(bucket: str, hadoop: Mapping[str, str]) -> StoreSettings | None:
+    """What pyarrow is told to read a bucket with the credentials that Hadoop takes.
+
+    Args:
+        bucket: its name.
+        hadoop: Hadoop's settings by their names.
+
+    Returns:
+        None where Hadoop knows ways that pyarrow does not.
+    """
+
+    def told(name: str) -> str:
+        return hadoop.get(f"{_PREFIX}bucket.{bucket}.{name}", hadoop.get(_PREFIX + name, "")).strip()
+
+    if any(map(told, _UNKNOWN_TO_PYARROW)) or hadoop.get("hadoop.security.credential.provider.path"):
+        return None
+    if not hadoop.get(_CLASS, _HADOOPS_CLASS).endswith(_HADOOPS_CLASS):
+        return None  # such as EMRFS, which has settings of its own
+    algorithm = told("encryption.algorithm") or told("server-side-encryption-algorithm")
+    if algorithm in _CUSTOMERS_KEYS or told("requester.pays.enabled") == "true":
+        return None
+    credentials = _credentials(
+        {each.strip().rpartition(".")[2] for each in told(_PROVIDERS).split(",") if each.strip()},
+        *map(told, ("access.key", "secret.key", "session.token")),
+    )
+    if credentials is None:
+        return None
+    is_secure = told("connection.ssl.enabled") != "false"
+    place = _place(told("endpoint"), told("endpoint.region"), is_secure=is_secure)
+    if "region" not in place and _AWS_HOST in str(place.get("endpoint_override", "")):
+        return None  # AWS takes signatures for a region only, and Hadoop guesses it
+    if "endpoint_override" in place and told("path.style.access") != "true":
+        place["force_virtual_addressing"] = True
+    return credentials | place
+
+
+def _credentials(providers: set[str], key: str, secret: str, token: str) -> StoreSettings | None:
+    """The credentials themselves, nothing where the environment has them, None where others have."""
+    if not providers <= _OF_SETTINGS | _OF_ENVIRONMENT | _OF_NOBODY:
+        return None
+    if key and secret and (not providers or providers & _OF_SETTINGS):
+        credentials: StoreSettings = {"access_key": key, "secret_key": secret}
+        if token and (not providers or "TemporaryAWSCredentialsProvider" in providers):
+            credentials["session_token"] = token
+        return credentials
+    if providers & _OF_NOBODY:
+        return None if providers & _OF_ENVIRONMENT else {"anonymous": True}
+    return {}
+
+
+def _place(endpoint: str, region: str, *, is_secure: bool) -> StoreSettings:
+    """Where the store is; an endpoint of AWS itself says no more than a region."""
+    protocol, _, host = endpoint.rstrip("/").rpartition("://")
+    of_aws = _AWS_ENDPOINT.fullmatch(host)
+    if of_aws is not None:
+        endpoint, region = "", region or of_aws["region"] or ""
+    place: StoreSettings = {"region": region} if region else {}
+    if endpoint:
+        place |= {"endpoint_override": host, "scheme": protocol or ("https" if is_secure else "http")}
+    return place
