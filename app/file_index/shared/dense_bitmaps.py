@@ -174,7 +174,7 @@ class DenseBitmaps:
         rows = np.concatenate(pieces).view("<u2")
         # One number for each row of each bitmap: these ascend, too, where no row lies beyond its bitmap.
         size = width * _WORD_BITS
-        places = np.repeat(np.arange(len(starts), dtype=np.int32) * np.int32(size), counts)
+        places = np.repeat(np.arange(len(starts)) * size, counts)
         places += rows
         spread = np.zeros(len(starts) * size, bool)
         lasts = np.cumsum(counts) - 1
