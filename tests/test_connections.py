@@ -31,7 +31,7 @@ async def application(_scope: Any, _receive: Any, send: Any) -> None:
 
 @contextmanager
 def listening(answering: Callable[..., Any], protocol: type[PunctualProtocol]) -> Iterator[tuple[str, int]]:
-    config = uvicorn.Config(answering, port=0, log_config=None, lifespan="off", http=protocol)
+    config = uvicorn.Config(answering, port=0, log_config=None, lifespan="off", loop="asyncio", http=protocol)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()

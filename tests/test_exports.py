@@ -111,6 +111,7 @@ EXPORTS = {
         "check_deadline",
         "remaining_seconds",
         "time_limit",
+        "wait_for",
     },
     "app.table": {
         "BucketMode",

@@ -90,6 +90,8 @@ def serve(  # noqa: PLR0913 - a parameter for each flag
             host=settings.host,
             port=settings.port,
             workers=settings.workers,
+            # The protocol is written for this loop, and uvloop's saves requests no time.
+            loop="asyncio",
             http=PunctualProtocol,
             log_config=logging_config(settings.log_format, settings.log_level),
             # Every request has a line of its own.

@@ -1,7 +1,14 @@
 """Where the bytes come from: named warehouses, read with limits and retries; caches; upkeep."""
 
 from app.storage.cache import ByteCache, CacheStatistics
-from app.storage.deadline import Cancellation, cancellable, check_deadline, remaining_seconds, time_limit
+from app.storage.deadline import (
+    Cancellation,
+    cancellable,
+    check_deadline,
+    remaining_seconds,
+    time_limit,
+    wait_for,
+)
 from app.storage.disk_tier import DiskTier, DiskTierStatistics
 from app.storage.maintenance import Contents, Maintenance, StoredFile
 from app.storage.readers import Readers
@@ -24,4 +31,5 @@ __all__ = [
     "check_deadline",
     "remaining_seconds",
     "time_limit",
+    "wait_for",
 ]

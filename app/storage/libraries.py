@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from functools import cache
+from importlib.util import find_spec
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,9 +36,27 @@ def open_filesystem(
         ValueError: there is no library for the protocol.
         ImportError: the library is not installed.
     """
-    filesystem = fsspec.filesystem(protocol, **{**store_options(protocol, stall_seconds), **options})
+    own = store_options(protocol, stall_seconds)
+    if fsspec.get_filesystem_class(protocol).async_impl:
+        own["loop"] = _event_loop()
+    filesystem = fsspec.filesystem(protocol, **{**own, **options})
     set_up(filesystem, protocol, stall_seconds)
     return filesystem
+
+
+@cache
+def _event_loop() -> asyncio.AbstractEventLoop | None:
+    """What runs the calls of all asynchronous libraries; None, which is fsspec's own loop, without uvloop.
+
+    Each answer of obstore wakes the loop from a thread of its own, while it holds Python's lock.
+    """
+    if find_spec("uvloop") is None:
+        return None
+    import uvloop  # noqa: PLC0415 - it comes with the extra `s3`
+
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="storage calls", daemon=True).start()
+    return loop
 
 
 def ask(filesystem: AbstractFileSystem, method: str, path: str, **options: object) -> Any:  # noqa: ANN401 - any

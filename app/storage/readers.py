@@ -155,6 +155,10 @@ class Readers:
         finally:
             self._budget.give_back(size)
 
+    def begin(self, work: Callable[[], Loaded]) -> Future[Loaded]:
+        """Has a thread do something that this request waits for later, with its deadline and its end."""
+        return self._pool.submit(copy_context().run, work)
+
     def later(self, work: Callable[[], object]) -> None:
         """Has a thread do something that nobody waits for."""
         self._pool.submit(work)

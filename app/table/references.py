@@ -239,17 +239,20 @@ class References:
                 path=path,
             )
 
-    def _latest_hint(self) -> int | None:
-        """The number in LATEST, unless a later snapshot shows it to be stale."""
-        path = f"{self._directory}/snapshot"
+    def hint(self) -> int | None:
+        """The number in LATEST, which may be stale; None where there is none."""
         try:
-            written = _HINT.fullmatch(self._storage.read(f"{path}/LATEST"))
+            written = _HINT.fullmatch(self._storage.read(f"{self._directory}/snapshot/LATEST"))
         except FileMissingError:
             return None
-        if written is None:
+        return None if written is None else int(written.group(1))
+
+    def _latest_hint(self) -> int | None:
+        """The number in LATEST, unless a later snapshot shows it to be stale."""
+        hinted = self.hint()
+        if hinted is None or self._is_there(snapshot_path(self._directory, hinted + 1)):
             return None
-        hinted = int(written.group(1))
-        return None if self._is_there(f"{path}/snapshot-{hinted + 1}") else hinted
+        return hinted
 
     def _is_there(self, path: str) -> bool:
         # Asked whether something exists, libraries of object stores list, too; to read it costs one call.

@@ -11,7 +11,8 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from app.errors import CorruptMetadataError, NotFoundError
+from app.errors import CorruptMetadataError, NotFoundError, PaimonIndexError
+from app.storage import wait_for
 from app.table.decoding import decode
 from app.table.reading_ahead import ReadAhead, Seen, expected_files
 from app.table.references import References
@@ -118,7 +119,8 @@ class Versions:
         asked_at = time.monotonic()
         key = ("seen", self.reader.storage.name, self.directory, wanted.snapshot_id, wanted.tag)
         is_guessed = wanted.timestamp_millis is None
-        seen: Seen | None = self.reader.metadata.get(key) if is_guessed else None
+        known: Seen | None = self.reader.metadata.get(key) if is_guessed else None
+        seen = self._first_look() if known is None and wanted == Wanted() else known
         ahead = expected_files(self.directory, seen, wanted.snapshot_id, wanted.tag, wanted.schema_id)
         storage = ReadAhead.of(self.reader.storage, self.reader.readers, ahead)
         references = References(storage, self.directory, self.what)
@@ -130,11 +132,24 @@ class Versions:
         else:
             schema = self._newest_schema(references, seen, snapshot)
         found = Seen(None if snapshot is None else snapshot.id, schema.id)
-        if is_guessed and wanted.schema_id is None and found != seen:
+        if is_guessed and wanted.schema_id is None and found != known:
             self.reader.metadata.put(key, found)
         facts = (self.reader.storage.name, self.directory, snapshot.digest if snapshot else "", schema.digest)
         identity = content_digest(*(fact.encode() for fact in facts))
         return ResolvedSnapshot(snapshot, schema, self.branch, wanted.tag, self.directory, identity, asked_at)
+
+    def _first_look(self) -> Seen | None:
+        """What the latest version is probably made of, of a table in a store that nobody has asked about."""
+        if self.reader.storage.is_local:
+            return None
+        references = References(self.reader.storage, self.directory, self.what)
+        hint = self.reader.readers.begin(references.hint)
+        try:
+            schema_ids = references.schema_ids()
+            return Seen(wait_for(hint), schema_ids[-1])
+        except PaimonIndexError:
+            # Whoever looks at one after the other says what is wrong.
+            return None
 
     def _newest_schema(
         self, references: References, seen: Seen | None, snapshot: Snapshot | None

@@ -38,6 +38,7 @@ def listening(application: Callable[..., Any], *, lifespan: Literal["on", "off"]
         port=0,
         log_config=None,
         lifespan=lifespan,
+        loop="asyncio",
         http=PunctualProtocol,
         timeout_keep_alive=Settings().keep_alive_seconds,
     )

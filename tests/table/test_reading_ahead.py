@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from threading import Barrier
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -90,6 +91,37 @@ class Store(MemoryStorage):
             self.files[f"{DIRECTORY}/tag/tag-a"] = self.files[f"{DIRECTORY}/snapshot/snapshot-{numbers[-1]}"]
 
 
+class FarStore(MemoryStorage):
+    """The same files, in a store."""
+
+    is_local = False
+
+    def __init__(self, store: Store) -> None:
+        super().__init__()
+        self.files = store.files
+
+
+class RoundTrips(FarStore):
+    """A store that answers once as many calls as are expected were made side by side.
+
+    Args:
+        store: its files.
+        expected: how many calls each round trip has.
+    """
+
+    def __init__(self, store: Store, *expected: int) -> None:
+        super().__init__(store)
+        self._turns = iter([each for count in expected for each in [Barrier(count, timeout=30)] * count])
+
+    def read(self, path: str) -> bytes:
+        next(self._turns).wait()
+        return super().read(path)
+
+    def list_names(self, directory: str) -> list[str]:
+        next(self._turns).wait()
+        return super().list_names(directory)
+
+
 CHANGES = ("create", "alter", "commit", "roll_back", "expire", "lose_hint", "stale_hint", "tag")
 
 
@@ -121,8 +153,9 @@ def test_what_was_seen_before_changes_no_answer(changes: list[list[str]], reader
             {"tag": "a"},
             {"snapshot_id": 1, "schema_id": 1},
         ):
-            another = Catalog(reader_of(store)).table("d", "t")
-            assert outcome(table, **asked) == outcome(another, **asked)
+            for other in (store, FarStore(store)):
+                another = Catalog(reader_of(other)).table("d", "t")
+                assert outcome(table, **asked) == outcome(another, **asked)
 
 
 @pytest.mark.parametrize(
@@ -159,6 +192,18 @@ def test_everything_is_read_ahead(
 
     assert sorted(store.reads) == sorted(f"{DIRECTORY}/{each}" for each in read)
     assert not store.lists
+
+
+def test_the_first_look_at_a_table_in_a_store_takes_two_round_trips(
+    store: Store, reader_of: ReaderOf
+) -> None:
+    store.commit()
+    store.alter()
+    store.commit()
+
+    found = Catalog(reader_of(RoundTrips(store, 2, 5))).table("d", "t").resolve()
+
+    assert (found.schema.id, found.snapshot and found.snapshot.id) == (1, 2)
 
 
 def test_a_commit_is_found_without_a_listing(store: Store, reader_of: ReaderOf) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,10 +19,9 @@ from app.errors import CorruptIndexError
 from app.file_index.index_kinds import KINDS
 from app.file_index.stacked.index import StackedIndex
 from app.planning.request.budget import UNBOUNDED
-from app.planning.side_files.fetch import FRONT_BYTES, fetch_ahead
 from app.planning.side_files.indexes import SideIndexes
 from app.planning.side_files.kept_segments import KeptSegments
-from app.planning.side_files.segments import Passing
+from app.planning.side_files.portions import Portions
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.passing_manifests import PassingManifests
 from app.storage import check_deadline
@@ -36,18 +35,11 @@ if TYPE_CHECKING:
     from app.file_index.container import FileIndex
     from app.file_index.index_choice import WantedIndexes
     from app.planning.request.budget import Budget
-    from app.planning.side_files.fetch import Ahead
+    from app.planning.side_files.portions import Share
     from app.planning.version.version import Version
     from app.table.manifests.derived import Derived
     from app.table.manifests.manifest import Manifest
     from app.types.bytes_column import BytesColumn
-
-
-_FILES_AT_ONCE: Final = 1024
-"""Index files of an object store that are read before the next ones are: up to 64 MiB."""
-
-_FILES_OF_BUDGET: Final = 128
-"""The same for a plan with a budget of time, which ends between them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,23 +55,6 @@ class Stacked:
     at: NDArray[np.int64]
     index: StackedIndex
     places: NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Share:
-    """Files of one manifest that are asked at one time.
-
-    Attributes:
-        number: of the manifest.
-        positions: int64, shape (k,): of the files among those that were asked about.
-        rows: int64, shape (k,): of the files in the manifest.
-        beside: bool, shape (k,): files whose index is a file.
-    """
-
-    number: int
-    positions: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    beside: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +109,7 @@ class FileIndexes:
         Raises:
             DeadlineExceededError: the request's time ran out.
         """
-        for together in self._together(files):
-            may_fetch = not self.budget.is_spent
-            ahead = self._read_ahead(together) if may_fetch else {}
+        for together, ahead, may_fetch in Portions(self.version, self.budget, self._side).in_turn(files):
             for share in together:
                 check_deadline()
                 yield from self._embedded_stacks(files, share, may_fetch=may_fetch)
@@ -214,55 +187,8 @@ class FileIndexes:
                 for file, row in zip(files[part][failed].tolist(), rows[failed].tolist(), strict=True):
                     yield file, found[row]
 
-    def _together(self, files: NDArray[np.int64]) -> Iterator[list[_Share]]:
-        """Cuts ascending ``files`` up into what is asked at one time, between two looks at the budget.
-
-        Where index files have to be read from an object store, these are files of many manifests.
-        """
-        all_files = self.version.files()
-        is_local, is_bounded = self.version.source.warehouse.is_local, self.budget.ends is not None
-        most = _FILES_OF_BUDGET if is_bounded else _FILES_AT_ONCE
-        together: list[_Share] = []
-        reads = 0
-        for number, part, rows in all_files.by_manifest(files):
-            positions = np.arange(part.start, part.stop)
-            beside = all_files.manifests[number].embedded_indexes.lengths[rows] < 0
-            lacking = 0
-            if beside.any() and (is_bounded or not is_local):
-                lacking = len(self._side(number).without_head(rows[beside]))
-            step = most if lacking else len(rows)
-            for start in range(0, len(rows), step):
-                here = slice(start, start + step)
-                together.append(_Share(number, positions[here], rows[here], beside[here]))
-                reads += lacking and len(rows[here])
-                if is_local or reads >= most:
-                    yield together
-                    together, reads = [], 0
-        if together:
-            yield together
-
-    def _read_ahead(self, together: list[_Share]) -> Ahead:
-        """The fronts of index files that nobody has read yet, if they lie in an object store."""
-        source = self.version.source
-        if source.warehouse.is_local:
-            return {}
-        paths: list[str] = []
-        for share in together:
-            if share.beside.any():
-                side = self._side(share.number)
-                paths += side.paths(side.without_head(share.rows[share.beside]))
-        if not paths:
-            return {}
-        found: Passing[Ahead] = source.caches.file_indexes.get_or_load(
-            ("ahead", source.warehouse.name, *paths),
-            lambda: Passing(fetch_ahead(source.warehouse, paths)),
-            expected_bytes=FRONT_BYTES * len(paths),
-            storage=source.warehouse.name,
-        )
-        return found.item
-
     def _embedded_stacks(
-        self, files: NDArray[np.int64], share: _Share, *, may_fetch: bool
+        self, files: NDArray[np.int64], share: Share, *, may_fetch: bool
     ) -> Iterator[Stacked]:
         """The embedded indexes of files of one manifest."""
         embedded = ~share.beside

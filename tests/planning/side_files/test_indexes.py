@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from app.planning.request.limits import CacheBytes
+from app.planning.side_files import portions
 from app.planning.side_files.fetch import STORE_FRONT_BYTES
 from tests.planning.counted_reads import Read, Reads, counted_service
 from tests.planning.made_tables import MadeTable, names_of, statistics
@@ -148,6 +149,25 @@ def test_two_plans_at_a_time_fetch_each_piece_once(beside: Beside) -> None:
 
     reads = beside.reads.taken()
     assert len(reads) == len(set(reads)) == 2 * 4
+
+
+def test_the_next_files_are_read_while_the_first_are_looked_at(
+    beside: Beside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(portions, "_FILES_AT_ONCE", 2)
+    next_began = threading.Event()
+
+    def hold_up(read: Read) -> None:
+        if read == Read("2", 0, STORE_FRONT_BYTES):
+            next_began.set()
+        elif read.start and read.file == "0":
+            # Behind its front lies what a look at the first two files needs.
+            assert next_began.wait(30)
+
+    beside.reads.before = hold_up
+
+    assert beside.kept("cat = 5") == ["5"]
+    assert [read for read in beside.reads.taken() if read.start == 0] == fronts(*range(FILES))
 
 
 def test_a_plan_says_that_its_index_files_do_not_fit_into_the_cache(beside: Beside) -> None:
