@@ -47,8 +47,8 @@ _LIMITS: Final = {
         "once, to find two; the engine's compiled loops look up what they need."
     ),
     "S3, first plan: bloom filters in side files*": (
-        "each of 3,000 files is one call, and the service and the proxy share two cores: a call takes 0.26 ms "
-        "of processor time in the service, evaluation included, and 0.1 ms in the proxy."
+        "each of 3,000 files is one call, and the service and the proxy share two cores: a call takes "
+        "0.26 ms of processor time in the service, evaluation included, and 0.1 ms in the proxy."
     ),
     "S3, first plan: *": (
         "100 manifests are read side by side, some rounds of calls; what is left is decoding them, and the "

@@ -39,7 +39,7 @@ def main(url: str, table: str, where: str, scratch: str, settings: str) -> None:
     with Client(url) as client:
         files = client.plan(table, filter=where, selection="none", uris=True).to_arrow()
     found = {
-        "share": PythonShare.of(spark, StoreAccess(spark))(files),
+        "share": PythonShare.of(spark, StoreAccess(spark)).of_files(files),
         "auto": read_table(spark, url, table, where=where).count(),
         "rows": read_table(spark, url, table, where=where, reader="rows").count(),
         "explained": explained.getvalue().splitlines(),

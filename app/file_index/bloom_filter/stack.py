@@ -243,9 +243,10 @@ class _Places:
         return of_file
 
     def _bring(self, data: NDArray[np.uint8], starts: NDArray[np.int64]) -> None:
-        """Brings filters into the processor's caches, if most of their bytes are looked at.
+        """Reads filters once in order, if most of them are going to be probed and little lies between them.
 
-        Memory that is read in order comes several times faster than bytes here and there.
+        They are in the processor's caches then, and memory that is read in order comes several times faster
+        than bytes here and there.
         """
         start, end = int(starts.min()), int(starts.max()) + self.size
         if self.size <= _DENSE_BYTES * len(self.masks[0]) and end - start <= 2 * self.size * len(starts):

@@ -72,7 +72,7 @@ def explain(  # noqa: PLR0913 - those of read_table
             time_zone=time_zone,
             snapshot_id=snapshot_id,
             reader=reader,
-            python_up_to=PythonShare.of(spark, access),
+            python_share=PythonShare.of(spark, access),
         )
         told = client.plan(
             table,

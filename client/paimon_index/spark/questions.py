@@ -17,7 +17,7 @@ from paimon_index.requests import TableName
 from paimon_index.selections import Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
@@ -97,7 +97,7 @@ def ask(  # noqa: PLR0913 - each is a part of one question
     time_zone: str | None,
     snapshot_id: int | None,
     reader: Literal["auto", "rows"],
-    python_up_to: Callable[[pa.Table], float] | None = None,
+    python_share: PythonShare | None = None,
 ) -> Scan:
     """Asks for a plan and for what reading it takes.
 
@@ -109,8 +109,8 @@ def ask(  # noqa: PLR0913 - each is a part of one question
         time_zone: in which the condition is meant.
         snapshot_id: of the version; the latest by default.
         reader: with ``rows`` the service is asked for rows, else for deleted rows only.
-        python_up_to: of the files that are kept, up to which share of their rows ``auto`` reads these by
-            their positions (see :class:`PythonShare`), which it then asks for. By default it does not.
+        python_share: tells up to which share of their rows ``auto`` reads the kept files by position. By
+            default it reads none so.
 
     Raises:
         PaimonIndexError: the service does not answer, or not well.
@@ -135,7 +135,7 @@ def ask(  # noqa: PLR0913 - each is a part of one question
     are_rows = reader == "rows"
     facts, files = plan(snapshot_id, "bitmap" if are_rows else "none")
     is_asked = condition is not None or in_lists is not None
-    share = python_up_to(files) if not are_rows and is_asked and python_up_to is not None else 0
+    share = python_share.of_files(files) if python_share is not None and is_asked and not are_rows else 0
     if share:
         of_rows, selected = plan(facts.snapshot_id, "bitmap")
         if of_rows.summary.rows_selected <= share * pc.sum(selected.column("row_count")).as_py():
@@ -162,8 +162,12 @@ class PythonShare:
         """What holds for a session."""
         return cls(int(spark.sparkContext.defaultParallelism), access)
 
-    def __call__(self, files: pa.Table) -> float:
-        """The share; 0 where Spark's reader is done before Python has started, or only that can read."""
+    def of_files(self, files: pa.Table) -> float:
+        """The share of these; 0 where Spark's reader is done before Python starts, or tasks may lack access.
+
+        Args:
+            files: of a plan, with ``path`` and ``file_size``.
+        """
         size = pc.sum(files.column("file_size")).as_py() or 0
         near = pc.sum(pc.starts_with(files.column("path"), "file:")).as_py() or 0
         are_objects = files.num_rows - near >= _MANY_OBJECTS_OF_CORE * self.cores

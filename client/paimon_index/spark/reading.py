@@ -73,7 +73,7 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
                 time_zone=spark.conf.get("spark.sql.session.timeZone"),
                 snapshot_id=snapshot_id,
                 reader=reader,
-                python_up_to=PythonShare.of(spark, access),
+                python_share=PythonShare.of(spark, access),
             )
     except UnavailableError:
         if on_unavailable == "error":

@@ -76,8 +76,8 @@ class StoreAccess:
 
     def reaches(self, uris: Iterable[str]) -> bool:
         """Whether tasks can surely read all these files: of a disk, or of S3 with what Hadoop takes."""
-        places = {bucket_of(uri) or uri.partition(":")[0] for uri in uris if not uri.startswith("file:")}
-        return places <= self.settings(uris).keys()
+        far = [uri for uri in uris if not uri.startswith("file:")]
+        return {bucket_of(uri) for uri in far} <= self.settings(far).keys()
 
     @cached_property
     def _hadoop(self) -> dict[str, str]:

@@ -105,7 +105,7 @@ class _Questions:
 @pytest.mark.parametrize("items", [[20] * 600, [20 + file % 3 * 40 for file in range(600)]])
 @pytest.mark.parametrize("questions", [0, 100_000, 1_000_000])
 def test_files_that_long_lists_take_too_long_for_are_told_apart(items: list[int], questions: int) -> None:
-    """600 files and 300 keys, more of both than are looked at together."""
+    """600 files and 366 keys, more of both than are looked at together."""
     payloads = [
         bloom_filter.write(key_column([file * 1_000], BIGINT), number, 0.001)
         for file, number in enumerate(items)
