@@ -21,6 +21,7 @@ from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, RANGE_BITMAP
 from app.file_index.range_bitmap import range_bitmap
 from app.file_index.stacked.evaluation import UNKNOWN_ROW_COUNT, decide_files
 from app.file_index.stacked.index import StackedIndex
+from app.file_index.stacked.joined import JoinedIndexes
 from app.file_index.stacked.rows import select_rows
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, DataType, TypeRoot
@@ -127,7 +128,8 @@ def _which_files(contents: BytesColumn, leaf: BoundLeaf) -> int:
 def _rows_of_each(contents: BytesColumn, leaf: BoundLeaf) -> int:
     """As rows of files that are kept are found: of indexes that lie together, a set of rows for each."""
     files = np.arange(len(contents))
-    found = select_rows(leaf, StackedIndex.read(contents), files, np.full(len(contents), UNKNOWN_ROW_COUNT))
+    index = JoinedIndexes.whole(StackedIndex.read(contents))
+    found = select_rows(leaf, index, files, np.full(len(contents), UNKNOWN_ROW_COUNT))
     return sum(each.result is not SKIP for each in found)
 
 

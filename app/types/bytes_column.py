@@ -80,6 +80,19 @@ class BytesColumn:
         data = np.concatenate([column.data for column in columns])
         return cls(data, np.where(lengths < 0, 0, np.concatenate(starts)), lengths)
 
+    @classmethod
+    def gathered(cls, columns: Sequence[Self]) -> Self:
+        """The strings of several columns (at least one), copied into a buffer that holds nothing else."""
+        strings: list[memoryview] = []
+        for column in columns:
+            shared = np.ascontiguousarray(column.data).data
+            ends = column.starts + np.maximum(column.lengths, 0)
+            strings += [shared[at:end] for at, end in zip(column.starts.tolist(), ends.tolist(), strict=True)]
+        lengths = np.concatenate([column.lengths for column in columns])
+        ends = np.cumsum(np.maximum(lengths, 0))
+        data = np.frombuffer(b"".join(strings), np.uint8)
+        return cls(data, np.where(lengths < 0, 0, ends - lengths), lengths)
+
     def __len__(self) -> int:
         return len(self.starts)
 

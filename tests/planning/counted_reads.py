@@ -66,7 +66,7 @@ class CountedFileSystem(LocalFileSystem):  # type: ignore[misc]
         return "/" + path.removeprefix("counted://").strip("/")
 
 
-def counted_service(root: Path, reads: Reads) -> IndexService:
+def counted_service(root: Path, reads: Reads, cache_bytes: CacheBytes | None = None) -> IndexService:
     """A service of one warehouse, named ``golden``, that never waits before it reads again."""
     fsspec.register_implementation("counted", CountedFileSystem, clobber=True)
     warehouse = Warehouse(
@@ -75,4 +75,4 @@ def counted_service(root: Path, reads: Reads) -> IndexService:
         options={"reads": reads},
         retry=RetryPolicy(attempts=2, first_wait_seconds=0),
     )
-    return IndexService({"golden": warehouse}, cache_bytes=CacheBytes(), limits=Limits())
+    return IndexService({"golden": warehouse}, cache_bytes=cache_bytes or CacheBytes(), limits=Limits())

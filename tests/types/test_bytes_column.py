@@ -95,6 +95,17 @@ def test_columns_joined_hold_all_strings_in_order(parts: list[list[bytes | None]
     assert joined.to_arrow().to_pylist() == list(joined)
 
 
+@given(st.lists(st.tuples(strings, st.integers(0, 3)), min_size=1, max_size=4))
+def test_gathered_columns_hold_their_strings_alone(parts: list[tuple[list[bytes | None], int]]) -> None:
+    columns = [BytesColumn.of(values).take(slice(start, None)) for values, start in parts]
+
+    gathered = BytesColumn.gathered(columns)
+
+    expected = [value for column in columns for value in column]
+    assert list(gathered) == expected
+    assert gathered.data.tobytes() == b"".join(value for value in expected if value is not None)
+
+
 @pytest.mark.parametrize("capacity", [0, 6, 12, 100])
 def test_a_growing_buffer_keeps_what_was_added(capacity: int) -> None:
     growing = GrowingBytes(capacity)

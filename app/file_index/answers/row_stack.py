@@ -7,7 +7,7 @@ rows.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Final, Protocol, assert_never
+from typing import TYPE_CHECKING, Final, Protocol, Self, assert_never
 
 from app.file_index.answers.allowance import SHORT_LIST
 from app.file_index.answers.conditions import NullTest, Points, Span
@@ -77,13 +77,17 @@ class SelectingRows(ABC):
 
     __slots__ = ()
 
+    @classmethod
     @abstractmethod
-    def rows(self, condition: Condition, files: NDArray[np.int64]) -> list[BitMap | None]:
+    def rows(
+        cls, parts: Sequence[tuple[Self, NDArray[np.int64]]], condition: Condition
+    ) -> list[BitMap | None]:
         """The rows of files that meet a condition, which the kind can answer.
 
         Args:
+            parts: stacks of one column (at least one), and positions of files in each, whose indexes are
+                there and not broken. The indexes in several stacks are copied to lie together.
             condition: what is asked.
-            files: shape (k,): positions of files whose indexes are there and not broken.
 
         Returns:
             A set of the caller's own for each file: what the file's own reader selects. None where that

@@ -16,12 +16,15 @@ from app.file_index.bitmap.entries import OFFSET
 from app.file_index.bitmap.records import behind_keys
 from app.file_index.bitmap.stack import BitmapStack
 from app.file_index.bitmap.stored_entries import StoredEntries
+from app.file_index.bitmap.stored_rows import StoredRows
 from app.file_index.keys.keys import after
 from app.file_index.payloads.bitmaps import UNKNOWN_LENGTH, StoredBitmaps
 from app.file_index.payloads.cursors import integers
 from app.file_index.shared.directory import StoredKeys, read_integers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from app.file_index.answers.conditions import Condition
@@ -36,33 +39,33 @@ class SelectingBitmapStack(BitmapStack, SelectingRows):
 
     __slots__ = ()
 
-    def rows(self, condition: Condition, files: NDArray[np.int64]) -> list[BitMap | None]:
+    @classmethod
+    def rows(
+        cls, parts: Sequence[tuple[Self, NDArray[np.int64]]], condition: Condition
+    ) -> list[BitMap | None]:
         """As :meth:`SelectingRows.rows`."""
-        return select_rows(self, condition, files)
+        return select_rows(StoredRows.of_parts(parts), condition)
 
 
-def select_rows(stack: BitmapStack, condition: Condition, files: NDArray[np.int64]) -> list[BitMap | None]:
+def select_rows(stored: StoredRows, condition: Condition) -> list[BitMap | None]:
     """The rows of files that meet a condition.
 
     Args:
-        stack: their indexes.
+        stored: their indexes.
         condition: what is asked.
-        files: shape (k,): positions of files whose indexes are there and not broken.
 
     Returns:
         A set for each file; None where the file's own reader has to be asked, since something is wrong.
     """
     match condition:
         case NullTest(null=True):
-            return _unions(stack, files, _References.of_nulls(stack, files))
+            return _unions(stored, _References.of_nulls(stored))
         case NullTest():
-            return _all_but(stack, files, _References.of_nulls(stack, files))
+            return _all_but(stored, _References.of_nulls(stored))
         case Points(negated=True):
-            return _all_but(
-                stack, files, _References.of_nulls(stack, files), _References.of_keys(stack, files, condition)
-            )
+            return _all_but(stored, _References.of_nulls(stored), _References.of_keys(stored, condition))
         case _:
-            return _unions(stack, files, _References.of_keys(stack, files, condition))
+            return _unions(stored, _References.of_keys(stored, condition))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,33 +83,24 @@ class _References:
     lengths: NDArray[np.int64]
 
     @classmethod
-    def of_nulls(cls, stack: BitmapStack, files: NDArray[np.int64]) -> Self:
+    def of_nulls(cls, stored: StoredRows) -> Self:
         """Those of the null rows."""
-        owners = np.flatnonzero(stack.with_nulls.take(files))
-        places = stack.payloads.starts.take(files.take(owners)) + _HEAD_BYTES
-        return cls._at(stack, files, owners, places)
+        owners = np.flatnonzero(stored.with_nulls)
+        return cls._at(stored, owners, stored.payloads.starts.take(owners) + _HEAD_BYTES)
 
     @classmethod
-    def of_keys(cls, stack: BitmapStack, files: NDArray[np.int64], condition: Points | Span) -> Self:
+    def of_keys(cls, stored: StoredRows, condition: Points | Span) -> Self:
         """Those of the keys that are named."""
-        if stack.space.width is None:
-            stored = _text_keys(stack, files, condition)
-        else:
-            stored = _integer_keys(stack, files, condition)
-        return cls._at(stack, files, stored.owners, behind_keys(stack.payloads.data, stored, stack.space))
+        find = _text_keys if stored.space.width is None else _integer_keys
+        keys = find(stored, condition)
+        return cls._at(stored, keys.owners, behind_keys(stored.payloads.data, keys, stored.space))
 
     @classmethod
-    def _at(
-        cls,
-        stack: BitmapStack,
-        files: NDArray[np.int64],
-        owners: NDArray[np.int64],
-        places: NDArray[np.int64],
-    ) -> Self:
+    def _at(cls, stored: StoredRows, owners: NDArray[np.int64], places: NDArray[np.int64]) -> Self:
         """The references that are stored at some places."""
-        data = stack.payloads.data
+        data = stored.payloads.data
         lengths = np.full(len(owners), UNKNOWN_LENGTH)
-        told = np.flatnonzero(stack.versions.take(files.take(owners)) == VERSION_2)
+        told = np.flatnonzero(stored.versions.take(owners) == VERSION_2)
         lengths[told] = integers(data, places.take(told) + OFFSET.size, OFFSET.format)
         return cls(owners, integers(data, places, OFFSET.format), lengths)
 
@@ -122,9 +116,9 @@ class _References:
         return several | (np.bincount(self.owners, np.maximum(self.lengths, 0), len(room)) > room)
 
 
-def _integer_keys(stack: BitmapStack, files: NDArray[np.int64], condition: Points | Span) -> StoredKeys:
-    stored = StoredEntries.read(stack.payloads.take(files), stack.space).keys
-    keys = read_integers(stack.payloads.data, stored.places, stack.space)
+def _integer_keys(stored: StoredRows, condition: Points | Span) -> StoredKeys:
+    listed = StoredEntries.read(stored.payloads, stored.space).keys
+    keys = read_integers(stored.payloads.data, listed.places, stored.space)
     match condition:
         case Points(keys=named) if len(named) == 1:
             chosen = np.equal(keys, named[0])
@@ -138,28 +132,27 @@ def _integer_keys(stack: BitmapStack, files: NDArray[np.int64], condition: Point
                 chosen &= keys >= int(start)
             if stop is not None:
                 chosen &= keys < int(stop)
-    return StoredKeys(stored.owners[chosen], stored.places[chosen])
+    return StoredKeys(listed.owners[chosen], listed.places[chosen])
 
 
-def _text_keys(stack: BitmapStack, files: NDArray[np.int64], condition: Points | Span) -> StoredKeys:
+def _text_keys(stored: StoredRows, condition: Points | Span) -> StoredKeys:
     spans = (
         [(condition.start, condition.stop)]
         if isinstance(condition, Span)
         else [(key, after(key)) for key in condition.keys]
     )
-    found = [stack.directory.stored_between(*span) for span in spans]
-    asked = np.full(len(stack.row_counts), -1)
-    asked[files] = np.arange(len(files))
+    found = [texts.between(*span) for texts in stored.texts for span in spans]
     nothing = np.zeros(0, np.int64)
-    owners = asked[np.concatenate([nothing, *(owners for owners, _ in found)])]
-    places = np.concatenate([nothing, *(places.astype(np.int64) for _, places in found)])
-    return StoredKeys(owners[owners >= 0], places[owners >= 0])
+    return StoredKeys(
+        np.concatenate([nothing, *(owners for owners, _ in found)]),
+        np.concatenate([nothing, *(places for _, places in found)]),
+    )
 
 
-def _unions(stack: BitmapStack, files: NDArray[np.int64], references: _References) -> list[BitMap | None]:
+def _unions(stored: StoredRows, references: _References) -> list[BitMap | None]:
     """The rows of each file that one of its references stands for."""
-    row_counts = stack.row_counts.take(files)
-    found: list[BitMap | None] = [BitMap() for _ in range(len(files))]
+    row_counts = stored.row_counts
+    found: list[BitMap | None] = [BitMap() for _ in range(len(stored))]
     single = references.offsets < 0
     owners, rows = references.owners[single], -1 - references.offsets[single]
     wrong = set(owners[rows >= row_counts.take(owners)].tolist())
@@ -168,14 +161,14 @@ def _unions(stack: BitmapStack, files: NDArray[np.int64], references: _Reference
             set_of_rows.add(row)
     references = references.only(~single)
     owners = references.owners
-    room = (stack.payloads.starts + stack.payloads.lengths).take(files) - stack.bodies.take(files)
+    room = stored.payloads.starts + stored.payloads.lengths - stored.bodies
     too_many = references.exceed(room)
     wrong.update(np.flatnonzero(too_many).tolist())
     references = references.only(~too_many.take(owners))
     owners = references.owners
-    starts = stack.bodies.take(files).take(owners)
+    starts = stored.bodies.take(owners)
     bitmaps = StoredBitmaps.measure(
-        stack.payloads.data,
+        stored.payloads.data,
         starts + references.offsets,
         starts + room.take(owners),
         references.lengths,
@@ -194,11 +187,11 @@ def _unions(stack: BitmapStack, files: NDArray[np.int64], references: _Reference
     return found
 
 
-def _all_but(stack: BitmapStack, files: NDArray[np.int64], *left_out: _References) -> list[BitMap | None]:
+def _all_but(stored: StoredRows, *left_out: _References) -> list[BitMap | None]:
     """The rows of each file that no reference stands for."""
-    found: list[BitMap | None] = [all_rows(count) for count in stack.row_counts.take(files).tolist()]
+    found: list[BitMap | None] = [all_rows(count) for count in stored.row_counts.tolist()]
     for references in left_out:
-        for at, rows in enumerate(_unions(stack, files, references)):
+        for at, rows in enumerate(_unions(stored, references)):
             kept = found[at]
             found[at] = None if rows is None or kept is None else kept - rows
     return found

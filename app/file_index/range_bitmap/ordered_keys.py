@@ -38,6 +38,14 @@ class OrderedKeys:
     values: NDArray[np.signedinteger]
     distinct: NDArray[np.int64]
 
+    @classmethod
+    def concat(cls, several: Sequence[OrderedKeys]) -> OrderedKeys:
+        """The keys of the files of several (at least one), in this order."""
+        return cls(
+            np.concatenate([each.values for each in several]),
+            np.concatenate([each.distinct for each in several]),
+        )
+
     @property
     def nbytes(self) -> int:
         """Bytes of memory, those of a directory of the same keys if these are more."""

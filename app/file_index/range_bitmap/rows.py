@@ -7,7 +7,6 @@ since which of them a file needs depends on the rows that those before have left
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -17,10 +16,10 @@ from app.file_index.answers.conditions import NullTest, Points, Span
 from app.file_index.answers.row_index import all_rows
 from app.file_index.answers.row_stack import SelectingRows
 from app.file_index.payloads.bitmaps import StoredBitmaps
-from app.file_index.payloads.cursors import Cursors, integers, runs_of
-from app.file_index.range_bitmap.bit_slice_index import ENTRY
+from app.file_index.payloads.cursors import Cursors, integers
 from app.file_index.range_bitmap.dictionaries import read_values
 from app.file_index.range_bitmap.stack import RangeBitmapStack
+from app.file_index.range_bitmap.stored_rows import StoredParts, StoredRows
 from app.file_index.shared.bit_slices import MAX_SLICES, rows_in_spans
 from app.file_index.shared.dense_bitmaps import DenseBitmaps
 from app.file_index.shared.dense_rows import MOST_ROWS, select_dense
@@ -37,11 +36,9 @@ if TYPE_CHECKING:
     from app.file_index.range_bitmap.ordered_keys import OrderedKeys
     from app.file_index.shared.bit_slices import CodeSpan
 
-_ROW_COUNT_AT = 5
 _CARDINALITY_AT = 9
 _BOUNDS_AT = 13
 _LENGTH_BYTES = 4
-_NO_LENGTH = -2
 _MOST_BITS = MAX_SLICES - 2
 """A code has fewer, and the end of a span that has none is of so many."""
 _MOST_KEYS = 16
@@ -53,20 +50,20 @@ class SelectingRangeBitmapStack(RangeBitmapStack, SelectingRows):
 
     __slots__ = ()
 
-    def rows(self, condition: Condition, files: NDArray[np.int64]) -> list[BitMap | None]:
+    @classmethod
+    def rows(
+        cls, parts: Sequence[tuple[Self, NDArray[np.int64]]], condition: Condition
+    ) -> list[BitMap | None]:
         """As :meth:`SelectingRows.rows`."""
-        return select_rows(self, condition, files)
+        return select_rows(StoredRows.of_parts(parts), condition)
 
 
-def select_rows(
-    stack: RangeBitmapStack, condition: Condition, files: NDArray[np.int64]
-) -> list[BitMap | None]:
+def select_rows(stored: StoredRows, condition: Condition) -> list[BitMap | None]:
     """The rows of files that meet a condition.
 
     Args:
-        stack: their indexes.
+        stored: their indexes.
         condition: what is asked.
-        files: shape (k,): positions of files whose indexes are there and not broken.
 
     Returns:
         A set for each file; None where the file's own reader has to be asked: something is wrong, keys vary
@@ -74,46 +71,42 @@ def select_rows(
     """
     match condition:
         case NullTest(null):
-            slices = _Slices(stack, files, np.zeros(len(files), np.int64))
-            return [slices.null_rows(at) if null else slices.existing(at) for at in range(len(files))]
-        case Points(keys) if stack.space.width is None or len(keys) > _MOST_KEYS:
-            return [None] * len(files)
-        case Span() if stack.space.width is None:
-            return [None] * len(files)
+            slices = _Slices(stored, np.zeros(len(stored), np.int64))
+            return [slices.null_rows(at) if null else slices.existing(at) for at in range(len(stored))]
+        case Points(keys) if stored.space.width is None or len(keys) > _MOST_KEYS:
+            return [None] * len(stored)
+        case Span() if stored.space.width is None:
+            return [None] * len(stored)
         case Points(keys, negated=negated):
-            dictionaries, sound = _dictionaries(stack, files, stack.space.width)
+            dictionaries, sound = _dictionaries(stored, stored.space.width)
             spans = _spans_of_keys(dictionaries, keys)
         case Span(start, stop):
             negated = False
-            dictionaries, sound = _dictionaries(stack, files, stack.space.width)
+            dictionaries, sound = _dictionaries(stored, stored.space.width)
             spans = _spans_between(dictionaries, start, stop)
     spans = [each if is_sound else [] for each, is_sound in zip(spans, sound.tolist(), strict=True)]
-    found = _select_dense(stack, files, spans, negated=negated)
+    found = _select_dense(stored, spans, negated=negated)
     left = np.fromiter((each is None for each in found), bool, len(found)) & sound
     if not left.any():
         return found
     wanted = left & np.fromiter((bool(each) for each in spans), bool, len(spans))
-    slices = _Slices(stack, files, np.where(wanted, stack.slices.take(files), 0))
+    slices = _Slices(stored, np.where(wanted, stored.slices, 0))
     for at in np.flatnonzero(left).tolist():
         found[at] = slices.select(at, spans[at], negated=negated)
     return found
 
 
 def _select_dense(
-    stack: RangeBitmapStack,
-    files: NDArray[np.int64],
-    spans: Sequence[Sequence[CodeSpan]],
-    *,
-    negated: bool,
+    stored: StoredRows, spans: Sequence[Sequence[CodeSpan]], *, negated: bool
 ) -> list[BitMap | None]:
     """The rows of those files that have one span, and slices that can be combined as they are stored."""
-    row_counts = stack.row_counts.take(files)
-    found: list[BitMap | None] = [None] * len(files)
+    row_counts = stored.row_counts
+    found: list[BitMap | None] = [None] * len(stored)
     is_dense = (row_counts > 0) & (row_counts <= MOST_ROWS)
     at = np.flatnonzero(is_dense & np.fromiter((len(each) == 1 for each in spans), bool, len(spans)))
-    counts = stack.slices.take(files[at])
-    parts = _Parts.of(stack, files[at], counts)
-    bitmaps = DenseBitmaps.read(stack.payloads.data, parts.starts, parts.lengths, parts.limits)
+    counts = stored.slices.take(at)
+    parts = StoredParts.read(stored.take(at), counts)
+    bitmaps = DenseBitmaps.read(stored.payloads.data, parts.starts, parts.lengths, parts.limits)
     usable = np.bincount(parts.owners, ~bitmaps.usable, len(at)) == 0
     low, high = (np.array([spans[place][0][end] for place in at.tolist()], np.int64) for end in (0, 1))
     # The end of a span may lie above all codes, and so may its start.
@@ -129,28 +122,25 @@ def _select_dense(
     return found
 
 
-def _dictionaries(
-    stack: RangeBitmapStack, files: NDArray[np.int64], width: int | None
-) -> tuple[OrderedKeys, NDArray[np.bool_]]:
+def _dictionaries(stored: StoredRows, width: int | None) -> tuple[OrderedKeys, NDArray[np.bool_]]:
     """The keys of files, of a width; and which dictionaries agree with the bounds that stand before them."""
     assert width is not None  # noqa: S101 - texts were left to the readers of single files
-    payloads, data = stack.payloads.take(files), stack.payloads.data
+    payloads, data = stored.payloads, stored.payloads.data
     cardinalities = integers(data, payloads.starts + _CARDINALITY_AT, ">i4")
     bounds_at = payloads.starts + _BOUNDS_AT
     lengths_at = bounds_at + np.where(cardinalities > 0, 2 * width, 0)
-    ordered = stack.dictionary.ordered
-    if ordered is None:
+    if stored.ordered is None:
         starts = lengths_at + _LENGTH_BYTES
         ends = starts + integers(data, lengths_at, ">i4")
-        cursors = Cursors(data, starts, ends, np.ones(len(files), bool))
-        keys = read_values(cursors, stack.space, cardinalities, width)
+        cursors = Cursors(data, starts, ends, np.ones(len(stored), bool))
+        keys = read_values(cursors, stored.space, cardinalities, width)
         sound = cursors.sound.copy()
     else:
-        keys, sound = ordered.take(files), np.ones(len(files), bool)
+        keys, sound = stored.ordered, np.ones(len(stored), bool)
     valued = np.flatnonzero(sound & (keys.distinct > 0))
     behind = np.cumsum(keys.distinct)
     for at, places in ((0, (behind - keys.distinct)[valued]), (width, behind[valued] - 1)):
-        stated = read_integers(data, bounds_at[valued] + at, stack.space)
+        stated = read_integers(data, bounds_at[valued] + at, stored.space)
         sound[valued] &= stated == keys.values[places]
     return keys, sound
 
@@ -177,64 +167,22 @@ def _spans_between(dictionaries: OrderedKeys, start: Key | None, stop: Key | Non
     ]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Parts:
-    """Where the bitmaps of k files lie: first the rows of each that have a value, then all slices.
-
-    Attributes:
-        starts: int64, shape (n,): where each starts; anything may stand there.
-        lengths: int64, shape (n,): its bytes.
-        limits: int64, shape (n,): where the index that it is a part of ends.
-        row_counts: int64, shape (n,): rows of its file.
-        owners: int64, shape (n,): its file.
-        firsts: int64, shape (k,): the first slice of each file.
-    """
-
-    starts: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    limits: NDArray[np.int64]
-    row_counts: NDArray[np.int64]
-    owners: NDArray[np.int64]
-    firsts: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, stack: RangeBitmapStack, files: NDArray[np.int64], slices: NDArray[np.int64]) -> Self:
-        """Reads the tables of slices; of each file as many slices as are asked for, all or none."""
-        existing, payloads, data = stack.existing.take(files), stack.payloads.take(files), stack.payloads.data
-        bodies, ends = existing.starts + existing.lengths, payloads.starts + payloads.lengths
-        of_slice, places = runs_of(existing.starts - slices * ENTRY.size, slices, ENTRY.size)
-        lengths = integers(data, places + ENTRY.size // 2, ">i4")
-        # Slices never overlap: with more bytes than there are, none of the file is read here.
-        too_many = np.bincount(of_slice, np.maximum(lengths, 0), len(files)) > ends - bodies
-        lengths[too_many.take(of_slice)] = _NO_LENGTH
-        owners = np.concatenate([np.arange(len(files)), of_slice])
-        return cls(
-            np.concatenate([existing.starts, bodies.take(of_slice) + integers(data, places, ">i4")]),
-            np.concatenate([existing.lengths, lengths]),
-            ends.take(owners),
-            stack.row_counts.take(files).take(owners),
-            owners,
-            len(files) + np.cumsum(slices) - slices,
-        )
-
-
 class _Slices:
     """The bit slices of files, measured.
 
     Args:
-        stack: the indexes.
-        files: shape (k,): positions of the files.
+        stored: their indexes.
         slices: shape (k,): how many slices of each are going to be asked for: all or none.
     """
 
-    def __init__(self, stack: RangeBitmapStack, files: NDArray[np.int64], slices: NDArray[np.int64]) -> None:
-        parts = _Parts.of(stack, files, slices)
+    def __init__(self, stored: StoredRows, slices: NDArray[np.int64]) -> None:
+        parts = StoredParts.read(stored, slices)
         self._bitmaps = StoredBitmaps.measure(
-            stack.payloads.data, parts.starts, parts.limits, parts.lengths, parts.row_counts
+            stored.payloads.data, parts.starts, parts.limits, parts.lengths, parts.row_counts
         )
         self._counts = slices.tolist()
         self._firsts = parts.firsts.tolist()
-        self._row_counts = stack.row_counts.take(files).tolist()
+        self._row_counts = stored.row_counts.tolist()
 
     def existing(self, at: int) -> BitMap | None:
         """Rows of a file that have a value."""

@@ -14,11 +14,8 @@ from typing import TYPE_CHECKING, Final, assert_never
 import numpy as np
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.allowance import UNLIMITED
-from app.file_index.answers.file_answers import Answer
 from app.file_index.answers.result import KEEP, SKIP, Rows, both, either, rows
 from app.file_index.answers.row_index import all_rows
-from app.file_index.answers.row_stack import SelectingRows
 from app.file_index.evaluation import evaluate
 from app.file_index.index_choice import bounded_on_both_sides, condition_of, is_false_without_values
 from app.file_index.index_kinds import KINDS, cost
@@ -31,8 +28,7 @@ if TYPE_CHECKING:
     from app.file_index.answers.conditions import Condition
     from app.file_index.answers.result import Result
     from app.file_index.answers.trace import Step
-    from app.file_index.index_kinds import IndexKind
-    from app.file_index.stacked.index import StackedIndex
+    from app.file_index.stacked.joined import JoinedIndexes
     from app.predicates.model import BoundPredicate
 
 
@@ -56,22 +52,21 @@ class FileRows:
 
 
 def select_rows(
-    predicate: BoundPredicate, index: StackedIndex, files: NDArray[np.int64], row_counts: NDArray[np.int64]
+    predicate: BoundPredicate, index: JoinedIndexes, files: NDArray[np.int64], row_counts: NDArray[np.int64]
 ) -> list[FileRows]:
     """The rows of files that can satisfy a predicate: what ``evaluate`` finds for each of them.
 
     Args:
         predicate: bound to the schema that the files were written with.
-        index: the files' indexes.
+        index: the indexes of these files, and possibly of others.
         files: shape (k,): positions of the files in question, each once.
         row_counts: shape (k,): rows of these files, with which every index must agree; -1 if not known.
     """
     if len(files) <= _FEW:
         counts = zip(files.tolist(), row_counts.tolist(), strict=True)
         return [_by_itself(predicate, index, file, count) for file, count in counts]
-    selection = _Selection(index, files, row_counts, [KEEP] * len(files), [None] * len(files), set())
-    if index.heads.broken:
-        selection.left_over.update(np.flatnonzero(np.isin(files, list(index.heads.broken))).tolist())
+    left_over = set(np.flatnonzero(index.broken(files)).tolist())
+    selection = _Selection(index, files, row_counts, [KEEP] * len(files), [None] * len(files), left_over)
     at = np.flatnonzero(~np.isin(np.arange(len(files)), list(selection.left_over)))
     answers = selection.answer(predicate, at)
     for place, answer in zip(at.tolist(), answers, strict=True):
@@ -84,7 +79,7 @@ def select_rows(
     ]
 
 
-def _by_itself(predicate: BoundPredicate, index: StackedIndex, file: int, row_count: int) -> FileRows:
+def _by_itself(predicate: BoundPredicate, index: JoinedIndexes, file: int, row_count: int) -> FileRows:
     """What the readers of the one file say."""
     trace: list[Step] = []
     known = None if row_count == UNKNOWN_ROW_COUNT else row_count
@@ -106,7 +101,7 @@ class _Selection:
         left_over: files that are left to their own readers.
     """
 
-    index: StackedIndex
+    index: JoinedIndexes
     files: NDArray[np.int64]
     row_counts: NDArray[np.int64]
     results: list[Result]
@@ -142,8 +137,8 @@ class _Selection:
     def _any_of(self, parts: tuple[BoundPredicate, ...], at: NDArray[np.int64]) -> list[Result]:
         kept = np.zeros(len(at), bool)
         for column in bounded_on_both_sides(parts):
-            for kind in self.index.heads.kinds(column):
-                kept |= self.index.extents(column, kind).empty[self.files[at]]
+            for kind in self.index.kinds(column):
+                kept |= self.index.extents(column, kind, self.files[at]).empty
         answers: list[Result] = [KEEP if each else SKIP for each in kept.tolist()]
         for part in parts:
             left = self._open(at, (~kept).tolist())
@@ -155,7 +150,7 @@ class _Selection:
         condition = condition_of(leaf)
         answers: list[Result] = [KEEP] * len(at)
         settled = [False] * len(at)
-        for kind in sorted(self.index.heads.kinds(leaf.field.name), key=cost):
+        for kind in sorted(self.index.kinds(leaf.field.name), key=cost):
             left = self._open(at, [not each for each in settled])
             if not len(left):
                 break
@@ -178,51 +173,25 @@ class _Selection:
         self, leaf: BoundLeaf, kind: str, condition: Condition | None, at: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], list[Result]]:
         """Which files of ``at`` an index of this kind has an answer about, as positions in it; and these."""
-        extents, files = self.index.extents(leaf.field.name, kind), self.files[at]
-        empty, known = extents.empty[files], KINDS.get(kind)
+        files = self.files[at]
+        extents, known = self.index.extents(leaf.field.name, kind, files), KINDS.get(kind)
+        empty = extents.empty
         of_empty: Result = SKIP if is_false_without_values(leaf) else KEEP
         if known is None or condition is None:
             told = np.flatnonzero(empty)
             return told, [of_empty] * len(told)
         if not known.can_answer(condition):
-            told = np.flatnonzero(extents.present[files])
+            told = np.flatnonzero(extents.present)
             return told, [of_empty if each else KEEP for each in empty[told].tolist()]
-        usable = self._usable(leaf, known, at)
+        sound = self.index.are_sound(leaf, known, files, self.row_counts[at])
+        # What a plan did not fetch is as if the file had no such index, which its own readers know as well.
+        self.left_over.update(at[extents.present & ~empty & ~sound].tolist())
+        usable = np.flatnonzero(sound)
         answers: list[Result | None] = [of_empty if each else None for each in empty.tolist()]
-        for place, answer in zip(
-            usable.tolist(), self._selected(leaf, known, condition, files[usable]), strict=True
-        ):
+        selected = self.index.select(leaf, known, condition, files[usable])
+        for place, answer in zip(usable.tolist(), selected, strict=True):
             if answer is None:
                 self.left_over.add(int(at[place]))
             answers[place] = answer
         told = np.array([place for place, answer in enumerate(answers) if answer is not None], np.int64)
         return told, [answer for answer in answers if answer is not None]
-
-    def _usable(self, leaf: BoundLeaf, kind: IndexKind, at: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Which files of ``at`` have an index that can be asked, as positions in it."""
-        opened = self.index.open(leaf.field.name, kind, leaf.field.type)
-        files = self.files[at]
-        present = self.index.extents(leaf.field.name, kind).present[files]
-        present &= ~self.index.extents(leaf.field.name, kind).empty[files]
-        sound = opened.sound[files]
-        if opened.stack is not None and (found := opened.stack.row_counts) is not None:
-            counts = self.row_counts[at]
-            sound &= (counts == UNKNOWN_ROW_COUNT) | (counts == found[files])
-        # What a plan did not fetch is as if the file had no such index, which its own readers know as well.
-        self.left_over.update(at[present & ~sound].tolist())
-        return np.flatnonzero(sound)
-
-    def _selected(
-        self, leaf: BoundLeaf, kind: IndexKind, condition: Condition, files: NDArray[np.int64]
-    ) -> list[Result | None]:
-        """The answers about files with a sound index; None where their own readers have to be asked."""
-        stack = self.index.open(leaf.field.name, kind, leaf.field.type).stack
-        if stack is None or not len(files):
-            return [None] * len(files)
-        if not kind.tells_rows:
-            held = stack.answers(condition, files, UNLIMITED)
-            return [SKIP if each == Answer.SKIP else KEEP for each in held.tolist()]
-        if not isinstance(stack, SelectingRows):
-            return [None] * len(files)
-        found = stack.rows(condition, files)
-        return [None if each is None else rows(each, exact=condition.exact) for each in found]

@@ -9,6 +9,7 @@ or cannot be read keeps its file, and the plan warns.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -21,6 +22,7 @@ from app.file_index.index_choice import wanted_indexes
 from app.file_index.index_kinds import KINDS
 from app.file_index.range_bitmap.kind import RANGE_BITMAP
 from app.file_index.stacked.evaluation import decide_files
+from app.file_index.stacked.joined import JoinedIndexes
 from app.file_index.stacked.rows import select_rows
 from app.observation import FileFormat, observer
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
@@ -35,10 +37,10 @@ if TYPE_CHECKING:
 
     from app.file_index.answers.trace import Step
     from app.file_index.container import FileIndex
-    from app.file_index.stacked.index import StackedIndex
+    from app.file_index.index_choice import WantedIndexes
     from app.planning.plan.state import PlanState
     from app.planning.request.effort import Effort
-    from app.planning.side_files.file_indexes import FileIndexes
+    from app.planning.side_files.file_indexes import FileIndexes, Stacked
     from app.planning.version.version import Version
     from app.predicates.model import BoundPredicate
 
@@ -105,12 +107,13 @@ class IndexFilter:
     def find_rows(self, state: PlanState) -> None:
         """Notes the rows that can match, of files that are kept and can be read straight."""
         narrowing, self._narrowing = self._narrowing, []
-        for predicate, files in narrowing:
+        for predicate, together in groupby(narrowing, key=lambda each: each[0]):
+            files = np.sort(np.concatenate([some for _, some in together]))
             kept = files[state.is_left(files) & state.raw_convertible[files]]
-            for stacked in self.indexes.stacks(kept, wanted_indexes(predicate)):
-                self._select_rows(state, kept[stacked.at], stacked.index, stacked.places, predicate)
+            for at, index in self._joined(kept, wanted_indexes(predicate)):
+                self._select_rows(state, kept[at], index, predicate)
                 # Or the next indexes would be loaded beside these.
-                del stacked
+                del index
             self._report_failures(state, kept)
 
     def open_ordered(
@@ -182,18 +185,34 @@ class IndexFilter:
             for place, error in found.errors.items():
                 self.unreadable(state, by_place[place], error)
             doubtful = np.flatnonzero(found.answers == Answer.DOUBT)
-            self._select_rows(state, some[doubtful], stacked.index, stacked.places[doubtful], affordable)
+            in_doubt = JoinedIndexes(((stacked.index, stacked.places[doubtful]),))
+            self._select_rows(state, some[doubtful], in_doubt, affordable)
             self._narrowing.append((affordable, some[found.answers == Answer.ROWS]))
             # Or the next indexes would be loaded beside these.
+            del stacked, in_doubt
+
+    def _joined(
+        self, files: NDArray[np.int64], wanted: WantedIndexes
+    ) -> Iterator[tuple[NDArray[np.int64], JoinedIndexes]]:
+        """The indexes of some files, as many together as are selected at once.
+
+        Yields:
+            Positions in ``files``, and the indexes of these files in this order.
+        """
+        # What the caches do not keep stays in memory only as long as it is asked.
+        enough = _FILES_AT_ONCE if self.indexes.stay else 1
+        waiting: list[Stacked] = []
+        for stacked in self.indexes.stacks(files, wanted):
+            waiting.append(stacked)
             del stacked
+            if sum(len(each.at) for each in waiting) >= enough:
+                yield _join(waiting)
+                waiting = []
+        if waiting:
+            yield _join(waiting)
 
     def _select_rows(
-        self,
-        state: PlanState,
-        files: NDArray[np.int64],
-        index: StackedIndex,
-        places: NDArray[np.int64],
-        predicate: BoundPredicate,
+        self, state: PlanState, files: NDArray[np.int64], index: JoinedIndexes, predicate: BoundPredicate
     ) -> None:
         """Notes the rows of files that can match, and skips files where there are none."""
         row_counts = state.files.columns.row_counts
@@ -201,9 +220,9 @@ class IndexFilter:
             check_deadline()
             some = files[start : start + _FILES_AT_ONCE]
             asked, without = self.effort.of_rows_of_files(predicate, len(some))
-            some_places = places[start : start + _FILES_AT_ONCE]
-            found = select_rows(predicate, index, some_places[:asked], row_counts[some[:asked]])
-            found += select_rows(without, index, some_places[asked:], row_counts[some[asked:]])
+            places = np.arange(start, start + len(some))
+            found = select_rows(predicate, index, places[:asked], row_counts[some[:asked]])
+            found += select_rows(without, index, places[asked:], row_counts[some[asked:]])
             reasons = np.array([each.kind is not None for each in found], bool)
             state.keep(some[reasons], KeepReason.MATCHED)
             state.keep(some[asked:][~reasons[asked:]], KeepReason.NOT_ASKED)
@@ -253,3 +272,8 @@ class IndexFilter:
             if not isinstance(error, _UNUSABLE):
                 raise error
             self.unreadable(state, file, error)
+
+
+def _join(several: list[Stacked]) -> tuple[NDArray[np.int64], JoinedIndexes]:
+    parts = tuple((each.index, each.places) for each in several)
+    return np.concatenate([each.at for each in several]), JoinedIndexes(parts)

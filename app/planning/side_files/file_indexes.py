@@ -121,6 +121,8 @@ class FileIndexes:
                 for at, index, places in side.stacks(rows, wanted, ahead, may_fetch=may_fetch):
                     lacking[at] = False
                     yield Stacked(positions[at], index, places)
+                    # Or the next indexes would be loaded beside these.
+                    del index
                 if not may_fetch:
                     lacking &= ~np.isin(rows, list(side.failures))
                     self._unloaded.update(files[positions[lacking]].tolist())
@@ -137,6 +139,12 @@ class FileIndexes:
                 except CorruptIndexError as error:
                     found = error
                 yield file, found
+
+    @property
+    def stay(self) -> bool:
+        """Whether what was asked so far stays in memory anyway."""
+        is_passing = isinstance(self.version.files().manifests, PassingManifests)
+        return not is_passing and not self._apart and self._held <= self._capacity
 
     @property
     def are_complete(self) -> bool:
@@ -168,15 +176,22 @@ class FileIndexes:
                 f"them: the version's manifests ({size} bytes) are too large to be kept beside those of "
                 "other tables, unless PAIMON_INDEX_CACHE_MANIFESTS_BYTES gets more memory"
             )
-        held = sum(sum(side.held.values()) for side in self._beside.values())
-        capacity = self.version.source.caches.file_indexes.capacity
-        if held > capacity:
+        if self._held > self._capacity:
             found.append(
-                f"the index files that this filter asks take {held} bytes of memory, and the cache for them "
-                f"has {capacity}: some are read again for each plan, unless "
+                f"the index files that this filter asks take {self._held} bytes of memory, and the cache for "
+                f"them has {self._capacity}: some are read again for each plan, unless "
                 "PAIMON_INDEX_CACHE_FILE_INDEXES_BYTES gets more memory"
             )
         return found
+
+    @property
+    def _held(self) -> int:
+        """Bytes of memory that the index files that were asked so far take."""
+        return sum(sum(side.held.values()) for side in self._beside.values())
+
+    @property
+    def _capacity(self) -> int:
+        return self.version.source.caches.file_indexes.capacity
 
     def failures(self, files: NDArray[np.int64]) -> Iterator[tuple[int, PaimonIndexError]]:
         """Why indexes of ascending ``files`` could not be read, as far as somebody asked for them."""

@@ -166,6 +166,8 @@ class SideIndexes:
                     fetched = body.fetched[inside]
                     some, inside = some[fetched], inside[fetched]
                 yield some, body.index, inside
+                # Or the next one would be loaded beside it.
+                del body
 
     def _cached_heads(self, first: int) -> HeadSegment | None:
         return self.source.caches.file_indexes.get((*self.key, "heads", first))

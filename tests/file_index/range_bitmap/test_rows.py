@@ -15,8 +15,11 @@ from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import RANGE_BITMAP
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.range_bitmap import range_bitmap
+from app.file_index.range_bitmap.bit_slice_index import ENTRY
+from app.file_index.range_bitmap.stack import RangeBitmapStack
 from app.file_index.shared import dense_rows
 from app.file_index.stacked.index import StackedIndex
+from app.file_index.stacked.joined import JoinedIndexes
 from app.file_index.stacked.rows import select_rows
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, parse_type
@@ -75,7 +78,7 @@ def by_file(leaf: BoundLeaf, content: bytes) -> Result | str:
 
 
 def together(leaf: BoundLeaf, files: list[bytes]) -> list[Result | str]:
-    index = StackedIndex.read(BytesColumn.of(files))
+    index = JoinedIndexes.whole(StackedIndex.read(BytesColumn.of(files)))
     found = select_rows(leaf, index, np.arange(len(files)), np.full(len(files), -1))
     return [each.result if each.error is None else str(each.error) for each in found]
 
@@ -111,6 +114,24 @@ def test_damage_is_found_as_by_each_file() -> None:
             expected = by_file(leaf, content)
             # Bits of rows that the file does not have are not looked at.
             assert found == expected or (isinstance(expected, str) and found == by_file(leaf, whole))
+
+
+@pytest.mark.parametrize("leaf", [LEAVES[0], LEAVES[9]], ids=str)
+def test_slices_of_the_file_before_are_not_those_of_a_file(leaf: BoundLeaf) -> None:
+    content = FILES[0]
+    stack: object = StackedIndex.read(BytesColumn.of([content])).open("c", RANGE_BITMAP, FIELD.type).stack
+    assert isinstance(stack, RangeBitmapStack)
+    changed = bytearray(content)
+    first_slice = int(stack.existing.starts[0]) - ENTRY.size * int(stack.slices[0])
+    offset, length = ENTRY.unpack_from(changed, first_slice)
+    # There lies a slice that would do: the same one of an equal file.
+    ENTRY.pack_into(changed, first_slice, offset - len(content), length)
+    files = [content] * 10 + [bytes(changed)] * 2
+
+    found = together(leaf, files)
+
+    assert found == [by_file(leaf, each) for each in files]
+    assert isinstance(found[-1], str)
 
 
 def damage(content: bytes, random: np.random.Generator) -> bytes:

@@ -19,13 +19,15 @@ from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
 from app.file_index.index_choice import condition_of
 from app.file_index.index_kinds import BITMAP, RANGE_BITMAP, IndexKind
+from app.file_index.stacked.evaluation import decide_files
 from app.file_index.stacked.index import StackedIndex
+from app.file_index.stacked.joined import JoinedIndexes
 from app.file_index.stacked.rows import FileRows, select_rows
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, parse_type
 from app.types.bytes_column import BytesColumn
 from tests import golden_file_index
-from tests.file_index.stacked.tables import INDEXED, predicates, tables
+from tests.file_index.stacked.tables import INDEXED, joined, predicates, tables
 from tests.file_index.strategies import leaves
 from tests.key_columns import key_column
 from tests.planning.made_tables import payload
@@ -60,7 +62,6 @@ def test_selects_the_rows_that_the_indexes_of_each_file_select(
     rows, contents = data.draw(tables(data_type))
     fields = [DataField(at, name, data_type) for at, name in enumerate("ab")]
     counts = np.array([len(each["a"]) for each in rows])
-    index = StackedIndex.read(BytesColumn.of(contents))
     values = [value for each in rows for value in each["a"]]
 
     for _ in range(4):
@@ -71,6 +72,7 @@ def test_selects_the_rows_that_the_indexes_of_each_file_select(
             (data.draw(st.lists(st.booleans(), min_size=7, max_size=7)) * 20)[: len(rows)]
         )
         chosen = chosen[::-1]
+        index = data.draw(joined(contents, predicate))
 
         found = select_rows(predicate, index, chosen, counts[chosen])
 
@@ -96,7 +98,7 @@ def test_says_of_a_damaged_index_what_its_readers_say(data: st.DataObject) -> No
     damaged *= 20 if len(damaged) < 20 else 1
     counts = np.resize(counts, len(damaged))
     leaf = data.draw(leaves(DataField(0, "a", data_type), [value for each in rows for value in each["a"]]))
-    index = StackedIndex.read(BytesColumn.of(damaged))
+    index = data.draw(joined(damaged, leaf))
 
     found = select_rows(leaf, index, np.arange(len(damaged)), counts)
 
@@ -107,12 +109,13 @@ def test_says_of_a_damaged_index_what_its_readers_say(data: st.DataObject) -> No
 @pytest.mark.parametrize("name", golden_file_index.names())
 def test_selects_what_the_readers_of_golden_files_select(name: str) -> None:
     golden = golden_file_index.load(name)
-    index = StackedIndex.read(BytesColumn.of([golden.content, None, *[golden.content] * 9]))
+    stack = StackedIndex.read(BytesColumn.of([golden.content, None, *[golden.content] * 9]))
+    index = JoinedIndexes(((stack, np.arange(2, 6)), (stack, np.arange(6, 11))))
 
     for check in golden.document["checks"]:
         predicate = golden.bind(check["predicate"])
 
-        found = select_rows(predicate, index, np.arange(2, 11), np.full(9, golden.row_count))
+        found = select_rows(predicate, index, np.arange(9), np.full(9, golden.row_count))
 
         assert [told(each) for each in found] == [by_file(predicate, golden.content, golden.row_count)] * 9
 
@@ -121,20 +124,38 @@ def test_selects_what_the_readers_of_golden_files_select(name: str) -> None:
     ("data_type", "literal"), [("INT", 3), ("DOUBLE", 3.0), ("STRING", b"3"), ("TIMESTAMP(3)", 3_000_000)]
 )
 @pytest.mark.parametrize("kind", [BITMAP, RANGE_BITMAP])
-def test_stacks_select_rows_themselves(kind: IndexKind, data_type: str, literal: Value) -> None:
+@pytest.mark.parametrize("times_asked", [(0,), (2,), (0, 0), (0, 2, 0)])
+def test_stacks_select_rows_themselves(
+    kind: IndexKind, data_type: str, literal: Value, times_asked: tuple[int, ...]
+) -> None:
     field = DataField(0, "a", parse_type(data_type))
     rows: list[Value | None] = [literal, None, b"5" if isinstance(literal, bytes) else 5 * literal] * 9
     content = container.write({"a": [(kind, payload(kind, rows, field))]})
-    stack: object = StackedIndex.read(BytesColumn.of([content] * 20)).open("a", kind, field.type).stack
-    assert isinstance(stack, SelectingRows)
+    parts = []
+    for times in times_asked:
+        index = StackedIndex.read(BytesColumn.of([content] * 20))
+        for _ in range(times):
+            # Keys that are asked about again are merged.
+            leaf = BoundLeaf(Operator.EQUAL, field, (literal,))
+            decide_files(leaf, index, np.arange(20), np.full(20, len(rows)))
+        stack: object = index.open("a", kind, field.type).stack
+        assert isinstance(stack, SelectingRows)
+        parts.append((stack, np.arange(3, 20)))
 
-    for operator in (Operator.EQUAL, Operator.NOT_EQUAL, Operator.LESS_THAN, Operator.IS_NULL):
+    for operator, rows_of_three in (
+        (Operator.EQUAL, [0]),
+        (Operator.NOT_EQUAL, [2]),
+        (Operator.LESS_OR_EQUAL, [0]),
+        (Operator.IS_NULL, [1]),
+    ):
         condition = condition_of(
             BoundLeaf(operator, field, (literal,) if operator is not Operator.IS_NULL else ())
         )
         assert condition is not None
         is_left = kind == RANGE_BITMAP and data_type == "STRING" and operator is not Operator.IS_NULL
-        assert [each is None for each in stack.rows(condition, np.arange(20))] == [is_left] * 20
+        expected = BitMap(row for row in range(len(rows)) if row % 3 in rows_of_three)
+        found = type(parts[0][0]).rows(parts, condition)
+        assert found == [None if is_left else expected] * 17 * len(parts)
 
 
 def test_files_that_share_texts_keep_their_own_rows() -> None:
@@ -145,9 +166,12 @@ def test_files_that_share_texts_keep_their_own_rows() -> None:
         bitmap.write(key_column(rows, field.type), version=1 + (number % 3 > 0))
         for number, rows in enumerate(files)
     ]
-    index = StackedIndex.read(BytesColumn.of(container.write({"a": [(BITMAP, each)]}) for each in payloads))
+    contents = [container.write({"a": [(BITMAP, each)]}) for each in payloads]
+    stacks = [StackedIndex.read(BytesColumn.of(contents[start : start + 20])) for start in (0, 20)]
+    index = JoinedIndexes(tuple((each, np.arange(20)) for each in stacks))
 
-    found = select_rows(BoundLeaf(Operator.EQUAL, field, (b"b",)), index, np.arange(40), np.full(40, 5))
+    leaf = BoundLeaf(Operator.EQUAL, field, (b"b",))
+    found = select_rows(leaf, index, np.arange(40), np.full(40, 5))
 
     assert [each.result for each in found] == [
         Rows(BitMap([number % 5]), exact=True) for number in range(len(files))

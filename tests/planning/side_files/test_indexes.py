@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -9,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from app.file_index.stacked.index import StackedIndex
 from app.planning.request.limits import CacheBytes
+from app.planning.request.requests import SelectionForm
 from app.planning.side_files import portions
 from app.planning.side_files.fetch import STORE_FRONT_BYTES
 from tests.planning.counted_reads import Read, Reads, counted_service
@@ -123,6 +126,25 @@ def test_segments_of_large_payloads_hold_few_files_each(tmp_path: Path) -> None:
     assert caches["file_indexes"]["entries"] == 3
     assert names_of(again.files) == ["62", "64", "66", "68"]
     assert not reads.taken()
+
+
+def test_what_the_cache_does_not_keep_is_in_memory_one_manifest_at_a_time(beside: Beside) -> None:
+    in_memory = []
+
+    def count_fetched(_: Read) -> None:
+        gc.collect()
+        stacks = [each for each in gc.get_objects() if isinstance(each, StackedIndex)]
+        in_memory.append(sum(bool(each.fetched) for each in stacks))
+
+    root = beside.made.directory.parent.parent
+    with closing(counted_service(root, beside.reads, CacheBytes(file_indexes=0))) as service:
+        beside.reads.before = count_fetched
+        plan = beside.made.plan(service, "cat BETWEEN 1 AND 4", selection=SelectionForm.RANGES)
+
+    assert names_of(plan.files) == ["1", "2", "3", "4"]
+    # To decide about files, and for the rows of those that are kept.
+    assert [read.file for read in beside.reads.made if read == beside.extent("4", "cat")] == ["4", "4"]
+    assert not any(in_memory)
 
 
 def test_other_columns_of_a_filter_do_not_matter(beside: Beside) -> None:
