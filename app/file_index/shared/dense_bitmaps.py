@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _WORD_BITS: Final = 64
+_WORD_SHIFT: Final = 6
 _WORD_BYTES: Final = 8
 _EMPTY = struct.Struct("<II")
 _ONE_CONTAINER = struct.Struct("<IIHHI")
@@ -202,25 +203,48 @@ class DenseBitmaps:
         """The bits of bitmaps that are stored as runs, and which of them have runs in order."""
         owners, places = runs_of(starts, runs, _RUN_BYTES)
         begins = integers(self.data, places, "<u2")
-        lengths = integers(self.data, places + 2, "<u2") + 1
-        ends = begins + lengths
-        is_first = np.ones(len(owners), bool)
-        is_first[1:] = owners[1:] != owners[:-1]
-        gaps = begins - np.where(is_first, 0, np.append(0, ends)[:-1])
-        wrong = (gaps < ~is_first) | (ends > width * _WORD_BITS)
+        ends = begins + integers(self.data, places + 2, "<u2") + 1
+        wrong = ends > width * _WORD_BITS
+        wrong[1:] |= (begins[1:] <= ends[:-1]) & (owners[1:] == owners[:-1])
         sound: NDArray[np.bool_] = np.bincount(owners, wrong, len(starts)) == 0
         if not sound.all():
             bits = np.zeros((len(starts), width * _WORD_BYTES), np.uint8)
             if sound.any():
                 bits[sound] = self._runs(starts[sound], runs[sound], width)[0]
             return bits, sound
-        # Gaps and runs in turn, and at last the gap behind all runs.
-        last = np.cumsum(2 * runs + 1) - 1
-        at = (last - 2 * runs)[owners] + 2 * (np.arange(len(owners)) - (np.cumsum(runs) - runs)[owners])
-        sizes = np.zeros(int(last[-1]) + 1, np.int64)
-        sizes[at], sizes[at + 1] = gaps, lengths
-        sizes[last] = width * _WORD_BITS - ends[np.cumsum(runs) - 1]
-        is_run = np.zeros(len(sizes), bool)
-        is_run[at + 1] = True
-        spread = np.repeat(is_run, sizes).reshape(len(starts), width * _WORD_BITS)
-        return np.packbits(spread, axis=1, bitorder="little"), sound
+        return _between(owners, begins, ends, len(starts), width), sound
+
+
+def _between(
+    owners: NDArray[np.int64], begins: NDArray[np.int64], ends: NDArray[np.int64], count: int, width: int
+) -> NDArray[np.uint8]:
+    """Bits that are set in runs of which no two of a bitmap touch each other.
+
+    Args:
+        owners: shape (n,): the bitmap of each run, ascending.
+        begins: shape (n,): its first bit, ascending in a bitmap.
+        ends: shape (n,): the first bit behind it.
+        count: of bitmaps.
+        width: words of each.
+
+    Returns:
+        Shape (count, bytes).
+    """
+    edges = np.empty(2 * len(owners), np.int64)
+    # One word more, in which a run may end.
+    firsts = owners * ((width + 1) * _WORD_BITS)
+    np.add(firsts, begins, out=edges[0::2])
+    np.add(firsts, ends, out=edges[1::2])
+    at = edges >> _WORD_SHIFT
+    bits = np.uint64(1) << (edges & (_WORD_BITS - 1)).view(np.uint64)
+    groups = np.append(0, np.flatnonzero(at[1:] != at[:-1]) + 1)
+    words = np.zeros(count * (width + 1), np.uint64)
+    words[at[groups]] = np.bitwise_or.reduceat(bits, groups)
+    # A bit lies in a run if the number of edges up to it is odd: first within its word ..
+    for shift in (1, 2, 4, 8, 16, 32):
+        words ^= words << np.uint64(shift)
+    # .. and then with all words before.
+    by_bitmap = words.reshape(count, width + 1)
+    is_odd = np.bitwise_xor.accumulate(by_bitmap >> np.uint64(_WORD_BITS - 1), axis=1)
+    by_bitmap[:, 1:] ^= -is_odd[:, :-1]
+    return by_bitmap[:, :width].astype("<u8").view(np.uint8)

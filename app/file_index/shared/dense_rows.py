@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS: Final = 8 * BITS_BYTES
 
-_BITS_AT_ONCE: Final = 1 << 22
+_BITS_AT_ONCE: Final = 1 << 24
 """The bits of so many rows stay in the processor's caches."""
 _MOST_LISTED: Final = 256
 """So many rows are found in words of bits sooner than by turning the bits of a bitmap around."""
