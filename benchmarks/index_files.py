@@ -128,7 +128,7 @@ def _which_files(contents: BytesColumn, leaf: BoundLeaf) -> int:
 def _rows_of_each(contents: BytesColumn, leaf: BoundLeaf) -> int:
     """As rows of files that are kept are found: of indexes that lie together, a set of rows for each."""
     files = np.arange(len(contents))
-    index = JoinedIndexes.whole(StackedIndex.read(contents))
+    index = JoinedIndexes(((StackedIndex.read(contents), files),))
     found = select_rows(leaf, index, files, np.full(len(contents), UNKNOWN_ROW_COUNT))
     return sum(each.result is not SKIP for each in found)
 

@@ -298,14 +298,14 @@ def commit_replacements(
     for _ in range(_COMMITS):
         if not left:
             return None, overtaken
-        manifests = committer.table.manifests(committer.table.resolve())
+        manifests = committer.table.contents.manifests(committer.table.resolve())
         gone = removed_identities(manifests, [old.file.file_name for old, _ in left])
         files = [replace(old, kind=FileKind.DELETE) for old, _ in left]
         files += [_unlike(new) if identity(new) in gone else new for _, new in left]
         try:
             return committer.commit(Changes(CommitKind.COMPACT, tuple(files))), overtaken
         except CommitConflictError:
-            manifests = committer.table.manifests(committer.table.resolve())
+            manifests = committer.table.contents.manifests(committer.table.resolve())
             there = live_entries(manifests, [old.file.file_name for old, _ in left])
             lost = [old for old, _ in left if identity(old) not in there]
             if not lost:

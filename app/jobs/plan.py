@@ -196,10 +196,10 @@ def plan_manifest(task: PlanTask) -> PlannedManifest:
     opened = _opened(task.place, task.table)
     selector = SnapshotSelector(snapshot_id=task.snapshot_id, schema_id=task.schema_id)
     whole = opened.service.resolve(opened.ref, selector)
-    manifest = whole.table.manifest(task.manifest)
-    others = [whole.table.manifest(file) for file in task.removing if file != task.manifest]
+    manifest = whole.table.contents.manifest(task.manifest)
+    others = [whole.table.contents.manifest(file) for file in task.removing if file != task.manifest]
     rows = live_rows([*others, manifest])[-1]
-    entries, columns = whole.table.index_entries(whole.resolved), FileColumns.of([manifest], [rows])
+    entries, columns = whole.table.contents.index_entries(whole.resolved), FileColumns.of([manifest], [rows])
     contents = VersionContents.read(columns, [manifest], entries, whole.schema)
     part = whole.part(task.manifest, manifest, contents)
     request = PlanRequest(selector, task.filter, selection=SelectionForm.COUNT, time_zone=task.time_zone)
@@ -258,7 +258,7 @@ def _tasks(
     zone: str,
 ) -> list[PlanTask]:
     """A task for each manifest of a version that the filter needs."""
-    lists = version.table.manifest_lists(version.resolved)
+    lists = version.table.contents.manifest_lists(version.resolved)
     manifests = [file for each in lists for file in each.manifests]
     removes = np.concatenate([each.deleted > 0 for each in lists])
     are_needed = np.ones(len(manifests), np.bool_) if needed is None else needed.are_needed

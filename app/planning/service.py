@@ -233,9 +233,9 @@ class IndexService:
             CorruptMetadataError: one of its manifests is damaged.
         """
         with second_look(version):
-            whole = not version.table.keeps_indexes_apart(version.resolved)
+            whole = not version.table.contents.keeps_indexes_apart(version.resolved)
             for file in version.manifest_files():
-                version.table.manifest(file, whole=whole)
+                version.table.contents.manifest(file, whole=whole)
             # Short by now: a request for the same version, which would wait for it, has nothing left to read.
             version.load()
             open_declared(version)

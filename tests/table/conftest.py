@@ -7,11 +7,15 @@ import pytest
 from app.storage import ByteCache, Readers, Warehouse
 from app.table.catalog import Catalog
 from app.table.metadata_files import TableReader
+from tests.golden_tables import DATABASE
+from tests.memory_storage import MemoryStorage
+from tests.table.versioned_table import NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from app.table.storage import Storage
+    from app.table.table import Table
     from tests.golden_tables import GoldenWarehouse
 
 
@@ -31,3 +35,15 @@ def reader_of() -> Iterator[Callable[[Storage], TableReader]]:
 def golden_catalog(golden: GoldenWarehouse, reader_of: Callable[[Storage], TableReader]) -> Catalog:
     warehouse = Warehouse("golden", str(golden.root), allow_external=golden.allow_external())
     return Catalog(reader_of(warehouse))
+
+
+@pytest.fixture
+def storage(golden: GoldenWarehouse) -> MemoryStorage:
+    """That of :mod:`tests.table.versioned_table`."""
+    paths = (path for path in golden.table(NAME).rglob("*") if path.is_file() and path.suffix != ".parquet")
+    return MemoryStorage({str(path.relative_to(golden.root)): path.read_bytes() for path in paths})
+
+
+@pytest.fixture
+def table(storage: MemoryStorage, reader_of: Callable[[Storage], TableReader]) -> Table:
+    return Catalog(reader_of(storage)).table(DATABASE, NAME)

@@ -1,27 +1,20 @@
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from app.errors import (
     CorruptMetadataError,
     NotFoundError,
-    PaimonIndexError,
     RequestError,
     SnapshotExpiredError,
-    UnsupportedFormatError,
 )
 from app.table.catalog import Catalog
 from app.table.manifests.live_files import live_rows
-from app.table.manifests.manifest import Manifest
-from app.table.manifests.manifest_list import ManifestList
 from tests.golden_tables import DATABASE
 from tests.memory_storage import MemoryStorage
-from tests.table.entries import avro, entry, record
+from tests.table.versioned_table import DIRECTORY, NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,56 +23,17 @@ if TYPE_CHECKING:
     from app.table.resolution import ResolvedSnapshot
     from app.table.storage import Storage
     from app.table.table import Table
-    from tests.golden_tables import GoldenWarehouse
 
     TableOf = Callable[[MemoryStorage], Table]
 
-NAME = "versions"
-DIRECTORY = f"{DATABASE}.db/{NAME}"
-
-
-@pytest.fixture
-def storage(golden: GoldenWarehouse) -> MemoryStorage:
-    """One golden table in memory, to be changed at will."""
-    paths = (path for path in golden.table(NAME).rglob("*") if path.is_file() and path.suffix != ".parquet")
-    return MemoryStorage({str(path.relative_to(golden.root)): path.read_bytes() for path in paths})
-
-
-@pytest.fixture
-def table(storage: MemoryStorage, reader_of: Callable[[Storage], TableReader]) -> Table:
-    return Catalog(reader_of(storage)).table(DATABASE, NAME)
-
-
-def metadata_reads(storage: MemoryStorage) -> list[str]:
-    return [path for path in storage.reads if "/manifest/" in path]
-
 
 def live_files(table: Table, resolved: ResolvedSnapshot) -> list[str]:
-    manifests = table.manifests(resolved)
+    manifests = table.contents.manifests(resolved)
     return [
         manifest.file_name(row)
         for manifest, rows in zip(manifests, live_rows(manifests), strict=True)
         for row in rows.tolist()
     ]
-
-
-def test_what_is_written_once_is_read_once(table: Table, storage: MemoryStorage) -> None:
-    for _ in range(3):
-        resolved = table.resolve()
-        assert table.manifests(resolved)
-        assert table.index_entries(resolved)
-    assert len(metadata_reads(storage)) == len(set(metadata_reads(storage)))
-
-
-def test_a_new_version_decodes_only_what_it_added(table: Table, storage: MemoryStorage) -> None:
-    older, newer = (table.resolve(snapshot_id=number) for number in (7, 8))
-    table.manifests(older)
-    seen = {name for name, _ in table.manifest_files(older)}
-    added = [name for name, _ in table.manifest_files(newer) if name not in seen]
-    storage.reads.clear()
-    manifests = table.manifests(newer)
-    assert len(manifests) == len(table.manifest_files(newer)) > len(added) > 0
-    assert [path.rpartition("/")[2] for path in metadata_reads(storage)] == added
 
 
 def test_a_resolved_version_stays_what_it_was(table: Table, storage: MemoryStorage) -> None:
@@ -210,46 +164,3 @@ class TestWhatIsNotThere:
 
 def test_the_main_branch_has_a_name(table: Table) -> None:
     assert table.resolve(branch="main").identity == table.resolve().identity
-
-
-@pytest.mark.parametrize("kind", ["manifest-list-", "manifest-", "index-manifest-"])
-def test_files_that_expire_while_they_are_read(table: Table, storage: MemoryStorage, kind: str) -> None:
-    resolved = table.resolve()
-    for path in list(storage.files):
-        if path.startswith(f"{DIRECTORY}/manifest/{kind}"):
-            del storage.files[path]
-    with pytest.raises(SnapshotExpiredError, match=kind):
-        _ = table.manifests(resolved), table.index_entries(resolved)
-
-
-@pytest.mark.parametrize(
-    ("content", "error"),
-    [
-        (b"garbage", CorruptMetadataError),
-        (b"ORC...", CorruptMetadataError),
-        (b"PAR1" + bytes(20), CorruptMetadataError),
-        (avro([{**record(entry()), "_VERSION": 3}]), UnsupportedFormatError),
-    ],
-    ids=["garbage", "orc", "parquet", "later_version"],
-)
-def test_errors_name_the_file(
-    table: Table, storage: MemoryStorage, content: bytes, error: type[PaimonIndexError]
-) -> None:
-    ((name, _), *_) = table.manifest_files(table.resolve())
-    path = f"{DIRECTORY}/manifest/{name}"
-    storage.files[path] = content
-    with pytest.raises(error, match=path):
-        table.manifests(table.resolve())
-
-
-@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_damaged_manifests_raise_nothing_but_our_errors(golden: GoldenWarehouse, data: st.DataObject) -> None:
-    # Not compressed, so that damage reaches the records.
-    files = sorted((golden.table("codec_null") / "manifest").glob("manifest-*"))
-    path = data.draw(st.sampled_from(files))
-    damaged = bytearray(path.read_bytes())
-    for _ in range(data.draw(st.integers(1, 4))):
-        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
-    with contextlib.suppress(PaimonIndexError):
-        (ManifestList if "manifest-list" in path.name else Manifest).read(bytes(damaged))

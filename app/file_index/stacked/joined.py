@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -45,11 +45,6 @@ class JoinedIndexes:
     """
 
     parts: tuple[tuple[StackedIndex, NDArray[np.int64]], ...]
-
-    @classmethod
-    def whole(cls, index: StackedIndex) -> Self:
-        """All files of one stack."""
-        return cls(((index, np.arange(len(index))),))
 
     def __len__(self) -> int:
         return int(self._ends[-1])

@@ -175,4 +175,4 @@ class Attempt:
         )
 
     def _index_entries(self) -> tuple[IndexEntry, ...]:
-        return self.version.table.index_entries(self.version.resolved)
+        return self.version.table.contents.index_entries(self.version.resolved)

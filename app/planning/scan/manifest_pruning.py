@@ -54,7 +54,7 @@ def needed_manifests(
     places = {field.id: at for at, field in enumerate(version.schema.partition_fields)}
     if not any(isinstance(leaf, BoundLeaf) and leaf.field.id in places for leaf in leaves(predicate)):
         return None
-    lists = version.table.manifest_lists(version.resolved)
+    lists = version.table.contents.manifest_lists(version.resolved)
     needed = np.concatenate([_may_match(each, predicate, places, warnings) for each in lists])
     if needed.all():
         return None

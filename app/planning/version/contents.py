@@ -170,10 +170,10 @@ class ContentsCache:
         """
 
         def read() -> VersionContents:
-            keys = table.manifest_files(resolved)
+            keys = table.contents.manifest_files(resolved)
             newest = ("files", self.warehouse, resolved.directory)
             is_large = isinstance(manifests, PassingManifests) or sum(map(len, manifests)) >= LEAST_FILES
-            place = table.place_of_versions(resolved, FORM) if is_large else None
+            place = table.contents.place_of_versions(resolved, FORM) if is_large else None
             known: LiveFiles | None = self.cache.get(newest)
             if known is None and place is not None:
                 known = open_live_files(place)
@@ -188,7 +188,9 @@ class ContentsCache:
                 columns = known.columns.of_manifests(np.flatnonzero(needed.are_needed))
             else:
                 columns = FileColumns.of(manifests, live_rows(manifests))
-            return VersionContents.read(columns, manifests, table.index_entries(resolved), resolved.schema)
+            return VersionContents.read(
+                columns, manifests, table.contents.index_entries(resolved), resolved.schema
+            )
 
         contents: VersionContents = self.cache.get_or_load(_key("contents", resolved, needed), read)
         weight = _DecodedBytes(contents.decoded_bytes)

@@ -74,7 +74,9 @@ class FileBounds:
             make = partial(_of_every_file, manifest, read_column)
             if len(manifest) >= _WORTH_KEEPING:
                 file = version.manifest_files()[number]
-                make = partial(version.table.made_of, file, f"bounds 1 {' '.join(map(str, key))}", make)
+                make = partial(
+                    version.table.contents.made_of, file, f"bounds 1 {' '.join(map(str, key))}", make
+                )
             whole = manifest.derived.get_or_make(key, make, lambda bounds: bounds.nbytes)
             pieces.append(whole if len(rows) == len(whole) else whole.take(rows))
         return ColumnBounds.concat(pieces) if pieces else None

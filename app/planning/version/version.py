@@ -100,8 +100,8 @@ class Version:
         if self._manifests is None:
             self._manifests = hold_or_pass(
                 self.manifest_files(),
-                partial(self.table.manifests, self.resolved, whole=False),
-                partial(self.table.manifests, self.resolved, whole=False, keep=False),
+                partial(self.table.contents.manifests, self.resolved, whole=False),
+                partial(self.table.contents.manifests, self.resolved, whole=False, keep=False),
                 self.contents_cache.cache.capacity,
                 self.contents_cache.decoded_bytes(self.resolved, self.needed),
             )
@@ -114,7 +114,7 @@ class Version:
             SnapshotExpiredError: the version went away.
         """
         if self._manifest_files is None:
-            files = self.table.manifest_files(self.resolved)
+            files = self.table.contents.manifest_files(self.resolved)
             self._manifest_files = files if self.needed is None else self.needed.of(files)
         return self._manifest_files
 
@@ -124,7 +124,7 @@ class Version:
             return
         for at, manifest in enumerate(self._manifests or ()):
             if manifest.derived.has_grown():
-                self.table.keep(self.manifest_files()[at], manifest)
+                self.table.contents.keep(self.manifest_files()[at], manifest)
 
     def contents(self) -> VersionContents:
         """Which files the version has, read at the first call.

@@ -141,8 +141,8 @@ class _Attempt:
         resolved = table.resolve()
         options = resolved.schema.options.values
         compression = manifest_compression(table.name, options)
-        index_entries, mode = table.index_entries(resolved), resolved.schema.bucket_mode
-        self.changes.check(table.manifests(resolved), index_entries, mode)
+        index_entries, mode = table.contents.index_entries(resolved), resolved.schema.bucket_mode
+        self.changes.check(table.contents.manifests(resolved), index_entries, mode)
         index_manifest = None if resolved.snapshot is None else resolved.snapshot.index_manifest
         if self.changes.index_files:
             combined = combine(IndexManifest(index_entries), self.changes.index_files, mode)

@@ -78,8 +78,9 @@ def by_file(leaf: BoundLeaf, content: bytes) -> Result | str:
 
 
 def together(leaf: BoundLeaf, files: list[bytes]) -> list[Result | str]:
-    index = JoinedIndexes.whole(StackedIndex.read(BytesColumn.of(files)))
-    found = select_rows(leaf, index, np.arange(len(files)), np.full(len(files), -1))
+    places = np.arange(len(files))
+    index = JoinedIndexes(((StackedIndex.read(BytesColumn.of(files)), places),))
+    found = select_rows(leaf, index, places, np.full(len(files), -1))
     return [each.result if each.error is None else str(each.error) for each in found]
 
 
