@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from app.planning.request.limits import CacheBytes
 from app.planning.request.requests import PlanRequest, SelectionForm
 from app.storage import DiskTier
-from app.storage.memory import prepare_process
+from app.storage.memory import give_memory_back, prepare_process
 from benchmarks.plans import FIRST, LARGEST
 from benchmarks.runner import in_process, measured, resident_bytes
 from benchmarks.services import EVENTS, KEYS, NO_INDEX, VALUES_BESIDE, open_service, prepare, warehouse_of
@@ -141,6 +141,8 @@ def _keep(layout: Layout, files: int, directory: Path) -> None:
 
 def _own_bytes() -> int:
     """This process's memory, with its part of what others have as well; 0 where the system does not tell."""
+    # The server returns what was freed, too, within seconds (app/storage/process_memory.py).
+    give_memory_back()
     try:
         told = Path(f"/proc/{os.getpid()}/smaps_rollup").read_text().splitlines()
     except OSError:
