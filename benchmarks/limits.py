@@ -32,8 +32,8 @@ _LIMITS: Final = {
         "a probe is a read of memory far from the last one, and 100,000 files are at least two probes each."
     ),
     "memory of 4 processes / of one, no index": (
-        "what is mapped is shared, and a process has about 2 MB besides, mostly objects of Python; but pages "
-        "of libraries that only one of the processes came to use count as well, up to 3.5 MB in a run."
+        "what is mapped is shared, and each process has about 2 MB besides, mostly objects of Python; "
+        "without indexes there is hardly more to map."
     ),
     "warm plan, bloom filters, embedded: id IN*": (
         "each filter is asked about 150 keys before it seems to have one, which are reads all over its "

@@ -81,13 +81,13 @@ def _items(
     first = partial(in_process, partial(_first_plan, layout, files, directory))
     yield Workload(first_plan_name(layout), files, first, is_cold=True, runs=_RUNS, target=target)
     # Before this process maps the same files, which would make it one of those that share them.
-    alone, together = (_proportional_bytes(layout, files, directory, each) for each in (1, _WORKERS))
-    if alone:
+    each, together = _kept_bytes(layout, files, directory)
+    if each:
         yield Figure(
             f"memory of {_WORKERS} processes / of one, {layout.title}",
             files,
             Unit.TIMES,
-            together / alone,
+            together / each,
             peak_bytes=together,
             target=_TOGETHER,
         )
@@ -111,20 +111,21 @@ def _items(
             )
 
 
-def _proportional_bytes(layout: Layout, files: int, directory: Path, processes: int) -> int:
-    """What processes that have planned the table take together, beyond what they took before."""
+def _kept_bytes(layout: Layout, files: int, directory: Path) -> tuple[int, int]:
+    """What each of some processes that have planned the table keeps of it, and what all keep together."""
     with ExitStack() as opened:
         pools = [
             opened.enter_context(ProcessPoolExecutor(1, mp_context=get_context("spawn")))
-            for _ in range(processes)
+            for _ in range(_WORKERS)
         ]
         taken = []
         for size in (FIRST, files):
             for pool in pools:
                 pool.submit(_keep, layout, size, directory).result()
-            taken.append(sum(pool.submit(_own_bytes).result() for pool in pools))
-    before, after = taken
-    return after - before
+            told = [pool.submit(_own_bytes).result() for pool in pools]
+            taken.append((sum(each for each, _ in told) // _WORKERS, sum(share for _, share in told)))
+    (each_before, together_before), (each, together) = taken
+    return each - each_before, together - together_before
 
 
 _kept: Final[list[object]] = []
@@ -139,15 +140,16 @@ def _keep(layout: Layout, files: int, directory: Path) -> None:
     _kept.append(service)
 
 
-def _own_bytes() -> int:
-    """This process's memory, with its part of what others have as well; 0 where the system does not tell."""
+def _own_bytes() -> tuple[int, int]:
+    """This process's memory, with all or its part of what others share; 0 where the system does not tell."""
     # The server returns what was freed, too, within seconds (app/storage/process_memory.py).
     give_memory_back()
     try:
         told = Path(f"/proc/{os.getpid()}/smaps_rollup").read_text().splitlines()
     except OSError:
-        return 0
-    return sum(int(line.split()[1]) << 10 for line in told if line.startswith("Pss:"))
+        return 0, 0
+    found = {line.split(":")[0]: int(line.split()[1]) << 10 for line in told if line.endswith("kB")}
+    return found["Rss"], found["Pss"]
 
 
 def _first_plan(layout: Layout, files: int, directory: Path) -> Measured:

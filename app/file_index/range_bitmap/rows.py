@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyroaring import BitMap
 
     from app.file_index.answers.conditions import Condition
-    from app.file_index.keys.keys import Key
+    from app.file_index.keys.keys import Key, KeySpace
     from app.file_index.range_bitmap.ordered_keys import OrderedKeys
     from app.file_index.shared.bit_slices import CodeSpan
 
@@ -55,7 +55,16 @@ class SelectingRangeBitmapStack(RangeBitmapStack, SelectingRows):
         cls, parts: Sequence[tuple[Self, NDArray[np.int64]]], condition: Condition
     ) -> list[BitMap | None]:
         """As :meth:`SelectingRows.rows`."""
+        if not _can_select(condition, parts[0][0].space):
+            return [None] * sum(len(files) for _, files in parts)
         return select_rows(StoredRows.of_parts(parts), condition)
+
+
+def _can_select(condition: Condition, space: KeySpace) -> bool:
+    """Whether keys are looked up here; texts and long lists are left to the files' own readers."""
+    if isinstance(condition, Points) and len(condition.keys) > _MOST_KEYS:
+        return False
+    return isinstance(condition, NullTest) or space.width is not None
 
 
 def select_rows(stored: StoredRows, condition: Condition) -> list[BitMap | None]:
@@ -63,20 +72,15 @@ def select_rows(stored: StoredRows, condition: Condition) -> list[BitMap | None]
 
     Args:
         stored: their indexes.
-        condition: what is asked.
+        condition: what is asked, of null rows or of integers.
 
     Returns:
-        A set for each file; None where the file's own reader has to be asked: something is wrong, keys vary
-        in width, or there are many of them.
+        A set for each file; None where the file's own reader has to be asked, since something is wrong.
     """
     match condition:
         case NullTest(null):
             slices = _Slices(stored, np.zeros(len(stored), np.int64))
             return [slices.null_rows(at) if null else slices.existing(at) for at in range(len(stored))]
-        case Points(keys) if stored.space.width is None or len(keys) > _MOST_KEYS:
-            return [None] * len(stored)
-        case Span() if stored.space.width is None:
-            return [None] * len(stored)
         case Points(keys, negated=negated):
             dictionaries, sound = _dictionaries(stored, stored.space.width)
             spans = _spans_of_keys(dictionaries, keys)

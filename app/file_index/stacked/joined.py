@@ -46,9 +46,6 @@ class JoinedIndexes:
 
     parts: tuple[tuple[StackedIndex, NDArray[np.int64]], ...]
 
-    def __len__(self) -> int:
-        return int(self._ends[-1])
-
     def kinds(self, column: str) -> tuple[str, ...]:
         """Every kind of index that a file may have on a column, also kinds that nobody here knows."""
         return tuple(dict.fromkeys(kind for index, _ in self.parts for kind in index.heads.kinds(column)))
