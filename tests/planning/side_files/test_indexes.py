@@ -91,16 +91,19 @@ def test_a_plan_that_leaves_further_files_fetches_only_these(beside: Beside) -> 
     assert {read.file for read in beside.reads.taken()} == {"0"}
 
 
-def test_segments_of_large_payloads_hold_few_files_each(tmp_path: Path) -> None:
-    """Seventy default filters take more than a segment may."""
-    reads = Reads()
+TWO_SEGMENTS = 70
+"""So many default filters take more than a segment may."""
+
+
+@pytest.fixture
+def two_segments(tmp_path: Path) -> MadeTable:
+    """A table of one manifest, whose ``id`` is the file's number modulo two."""
     made = MadeTable.make(tmp_path, (ID, CAT, PLACE))
-    count = 70
     bodies = []
     for body in range(2):
         bodies.append(tmp_path / str(body))
         bodies[-1].write_bytes(large(body))
-    for file in range(count):
+    for file in range(TWO_SEGMENTS):
         made.side_file(str(file)).hardlink_to(bodies[file % 2])
     made.commit(
         [
@@ -110,9 +113,14 @@ def test_segments_of_large_payloads_hold_few_files_each(tmp_path: Path) -> None:
                 extra_files=(f"{file}.index",),
                 **statistics({PLACE: [file]}),
             )
-            for file in range(count)
+            for file in range(TWO_SEGMENTS)
         ]
     )
+    return made
+
+
+def test_segments_of_large_payloads_hold_few_files_each(two_segments: MadeTable, tmp_path: Path) -> None:
+    reads, made = Reads(), two_segments
 
     with closing(counted_service(tmp_path, reads)) as service:
         plan = made.plan(service, "id = 1")
@@ -120,31 +128,54 @@ def test_segments_of_large_payloads_hold_few_files_each(tmp_path: Path) -> None:
         caches = service.cache_statistics()
         again = made.plan(service, "id = 0 AND place > 60")
 
-    assert names_of(plan.files) == [str(file) for file in range(1, count, 2)]
-    assert fetched == 2 * count
+    assert names_of(plan.files) == [str(file) for file in range(1, TWO_SEGMENTS, 2)]
+    assert fetched == 2 * TWO_SEGMENTS
     # One of heads, two of payloads.
     assert caches["file_indexes"]["entries"] == 3
     assert names_of(again.files) == ["62", "64", "66", "68"]
     assert not reads.taken()
 
 
-def test_what_the_cache_does_not_keep_is_in_memory_one_manifest_at_a_time(beside: Beside) -> None:
-    in_memory = []
+class Loaded:
+    """How many indexes with payloads were in memory at each read."""
 
-    def count_fetched(_: Read) -> None:
+    def __init__(self) -> None:
+        self.at_reads: list[int] = []
+        # Fixtures that outlive a test keep some.
+        self._of_others = self._alive()
+
+    def count(self, _: Read) -> None:
+        others = {id(each) for each in self._of_others}
+        self.at_reads.append(sum(bool(each.fetched) and id(each) not in others for each in self._alive()))
+
+    def _alive(self) -> list[StackedIndex]:
         gc.collect()
-        stacks = [each for each in gc.get_objects() if isinstance(each, StackedIndex)]
-        in_memory.append(sum(bool(each.fetched) for each in stacks))
+        return [each for each in gc.get_objects() if isinstance(each, StackedIndex)]
 
+
+def test_what_the_cache_does_not_keep_is_in_memory_one_manifest_at_a_time(beside: Beside) -> None:
+    loaded = Loaded()
     root = beside.made.directory.parent.parent
     with closing(counted_service(root, beside.reads, CacheBytes(file_indexes=0))) as service:
-        beside.reads.before = count_fetched
+        beside.reads.before = loaded.count
         plan = beside.made.plan(service, "cat BETWEEN 1 AND 4", selection=SelectionForm.RANGES)
 
     assert names_of(plan.files) == ["1", "2", "3", "4"]
     # To decide about files, and for the rows of those that are kept.
     assert [read.file for read in beside.reads.made if read == beside.extent("4", "cat")] == ["4", "4"]
-    assert not any(in_memory)
+    assert not any(loaded.at_reads)
+
+
+def test_what_the_cache_does_not_keep_is_in_memory_one_segment_at_a_time(
+    two_segments: MadeTable, tmp_path: Path
+) -> None:
+    loaded, reads = Loaded(), Reads()
+    reads.before = loaded.count
+    with closing(counted_service(tmp_path, reads, CacheBytes(file_indexes=0))) as service:
+        plan = two_segments.plan(service, "id = 1")
+
+    assert len(plan.files) == TWO_SEGMENTS // 2
+    assert not any(loaded.at_reads)
 
 
 def test_other_columns_of_a_filter_do_not_matter(beside: Beside) -> None:
