@@ -25,11 +25,11 @@ from app.storage import check_deadline
 from app.table.commits.manifest_writing import (
     ListedManifests,
     listed,
-    manifest_compression,
-    manifest_target_bytes,
+    manifest_options,
     manifests_of,
     write_manifest,
 )
+from app.table.manifests.manifest import Manifest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,8 +90,7 @@ def prune(version: Version, plan: Plan) -> PrunedSnapshot:
         PaimonIndexError: the version cannot be read.
     """
     table, schema = version.table, version.schema
-    options = schema.options.values
-    compression = manifest_compression(table.name, options)
+    options = manifest_options(table.name, schema)
     if schema.options.data_evolution:
         raise UnsupportedFormatError(
             f"table {table.name} has data evolution: its rows lie in several files each, and no snapshot of "
@@ -108,13 +107,13 @@ def prune(version: Version, plan: Plan) -> PrunedSnapshot:
     name = str(uuid.uuid4())
     made: list[MetadataFile] = []
     records = []
-    for entries in manifests_of(map(files.entry, numbers.tolist()), manifest_target_bytes(options)):
+    for entries in manifests_of(map(files.entry, numbers.tolist()), options.target_bytes):
         check_deadline()
-        manifest = MetadataFile(f"manifest-{name}-{len(made)}", write_manifest(entries, compression))
-        made.append(manifest)
-        records.append(listed(manifest.name, len(manifest.content), entries, schema))
-    base = MetadataFile(f"manifest-list-{name}-0", ListedManifests(tuple(records)).write(compression))
-    delta = MetadataFile(f"manifest-list-{name}-1", ListedManifests().write(compression))
+        content = write_manifest(entries, options.compression)
+        made.append(MetadataFile(f"manifest-{name}-{len(made)}", content))
+        records.append(listed(made[-1].name, len(content), Manifest.read(content), schema))
+    base = MetadataFile(f"manifest-list-{name}-0", ListedManifests(tuple(records)).write(options.compression))
+    delta = MetadataFile(f"manifest-list-{name}-1", ListedManifests().write(options.compression))
     snapshot = version.resolved.snapshot
     document: dict[str, Json] = {
         "version": _VERSION,

@@ -12,6 +12,7 @@ import pytest
 
 from app.jobs.build_index import commit_replacements
 from app.table.commits import Changes, CommitKind
+from app.table.manifests.manifest_entry import FileKind
 from tests import golden_tables
 from tests.acceptance.java_engine import JavaEngine
 from tests.jobs.engine_tables import EngineTable
@@ -139,6 +140,48 @@ def test_side_files_survive_expiration(jobs: Jobs, connector: Spark, golden: Gol
     assert found.missing_files() == []
     assert found.rows() == rows
     assert jobs.run("audit", found.root, found.name)["problems"] == []
+
+
+def test_the_engine_goes_on_with_manifests_that_we_merged(
+    jobs: Jobs, connector: Spark, golden: GoldenWarehouse
+) -> None:
+    found = EngineTable.copy(connector, golden, "append_partitioned")
+    contents = found.opened.table.contents
+    like, rows, files = found.opened.entries()[0], found.rows(), len(found.opened.entries())
+    digest = f"SELECT sum(crc32(to_json(struct(*)))) AS digest FROM {found.name}"  # noqa: S608
+
+    # A minor merge, of as many files as it takes.
+    at = 0
+    while at < 5 or len(contents.manifests(found.opened.table.resolve())) > 3:
+        at += 1
+        new = f"data-{at}-0.parquet"
+        shutil.copy(next(found.directory.rglob(like.file.file_name)), _beside(found.directory, like, new))
+        entry = replace(like, file=replace(like.file, file_name=new))
+        found.opened.committer.commit(Changes(CommitKind.APPEND, (entry,)))
+    assert at > 20
+    assert found.rows() == rows + at * like.file.row_count
+    (before,) = found.session.sql(digest)
+
+    # A full one: every file is removed and added again, and nothing of what was removed is left.
+    found.session.sql(
+        f"ALTER TABLE {found.name} SET TBLPROPERTIES ('manifest.full-compaction-threshold-size' = '1 kb')"
+    )
+    jobs.run("drop_index", found.root, found.name)
+    jobs.run("build_index", found.root, found.name)
+    (base,) = contents.manifests(found.opened.table.resolve())[:-1]
+    assert len(base) == files + at
+    assert FileKind.DELETE not in base.kinds
+    assert found.session.sql(digest) == [before]
+
+    # The engine writes, merges and expires on top.
+    found.session.sql(f"INSERT INTO {found.name} SELECT * FROM {found.name}")  # noqa: S608
+    assert found.rows() == 2 * (rows + at * like.file.row_count)
+    found.session.sql(f"DELETE FROM {found.name} WHERE TRUE")  # noqa: S608
+    assert found.rows() == 0
+    jobs.run("build_index", found.root, found.name)
+    found.call(f"expire_snapshots(table => '{found.name}', retain_max => 1, retain_min => 1)")
+    assert found.missing_files() == []
+    assert found.rows() == 0
 
 
 def test_two_committers_and_the_engine_at_once_lose_nothing(

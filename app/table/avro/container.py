@@ -22,7 +22,7 @@ Blocks are expanded here, with a bound (:mod:`app.table.records.codecs`), and de
 from __future__ import annotations
 
 import traceback
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -81,8 +81,8 @@ def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
         UnsupportedFormatError: the file is compressed by an unknown codec.
     """
     allowance = Allowance(len(data))
-    schema, blocks = _open(data, expected, allowance)
-    return _decode(blocks, schema, allowance)
+    file = _open(data, expected, allowance)
+    return _decode(file.blocks, file.schema, allowance)
 
 
 def read_columns_apart(
@@ -101,7 +101,7 @@ def read_columns_apart(
 def _read_lifted(data: Buffer, expected: RecordOf, column: ColumnApart) -> tuple[RecordColumns, BytesColumn]:
     """The same, where everything that looks like a value of the column is one."""
     allowance = Allowance(len(data))
-    schema, blocks = _open(data, expected, allowance)
+    file = _open(data, expected, allowance)
     lifted = LiftedValues(column.prefix, capacity=len(data))
 
     def lighten(block: Block) -> Block:
@@ -109,19 +109,38 @@ def _read_lifted(data: Buffer, expected: RecordOf, column: ColumnApart) -> tuple
         allowance.take(max(0, len(block.expanded) - len(lighter.expanded)), "embedded indexes", block.offset)
         return lighter
 
-    records, decoded = column.take_out(_decode(map(lighten, _ahead(blocks)), schema, allowance))
+    records, decoded = column.take_out(_decode(map(lighten, _ahead(file.blocks)), file.schema, allowance))
     return records, lifted.put_back(decoded)
 
 
-def _open(data: Buffer, expected: RecordOf, allowance: Allowance) -> tuple[ReadingSchema, Iterator[Block]]:
-    """The schema of a record, found harmless, and the expanded blocks of a file."""
+class EncodedFile(NamedTuple):
+    """A file whose records are encoded still.
+
+    Attributes:
+        schema_text: the schema as it stands in the file.
+        schema: the same to decode a record with, found harmless.
+        blocks: the expanded blocks; what is damaged in them is found as they are read.
+    """
+
+    schema_text: bytes
+    schema: ReadingSchema
+    blocks: Iterator[Block]
+
+
+def open_encoded(data: Buffer, expected: RecordOf) -> EncodedFile:
+    """A file whose records are not decoded; arguments and errors as of :func:`read_columns`."""
+    return _open(data, expected, Allowance(len(data)))
+
+
+def _open(data: Buffer, expected: RecordOf, allowance: Allowance) -> EncodedFile:
     cursor = VarintCursor(memoryview(data))
     check_magic(cursor)
     header = read_header(cursor)
     sync = bytes(cursor.take(SYNC_BYTES, "a sync marker"))
     codec = header.get("avro.codec", b"null").decode(errors="replace")
-    schema = reading_schema(header.get("avro.schema", b""), expected)
-    return schema, _read_blocks(cursor, codec, sync, allowance)
+    schema_text = header.get("avro.schema", b"")
+    schema = reading_schema(schema_text, expected)
+    return EncodedFile(schema_text, schema, _read_blocks(cursor, codec, sync, allowance))
 
 
 def _decode(blocks: Iterable[Block], schema: ReadingSchema, allowance: Allowance) -> RecordColumns:

@@ -22,10 +22,11 @@ from app.table.records.codecs import compress
 from app.table.records.expected import ArrayOf, Nullable, RecordOf
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from app.table.records.codecs import WrittenCodec
     from app.table.records.expected import Expected
+    from app.types.roaring import Buffer
 
 _NAME: Final = "record"
 _NAMESPACE: Final = "org.apache.paimon.avro.generated"
@@ -55,18 +56,65 @@ def write_avro(records: Iterable[Mapping[str, object]], fields: RecordOf, compre
         RequestError: a value does not fit its field.
         UnsupportedFormatError: the compression is another one.
     """
-    codec = _CODECS.get(compression)
-    if codec is None:
-        raise UnsupportedFormatError(
-            f"expected manifest.compression to be one of {', '.join(_CODECS)}, found {compression!r}"
-        )
-    schema = avro_schema(fields)
-    sync = secrets.token_bytes(SYNC_BYTES)
-    header = (b"avro.schema", orjson.dumps(schema), b"avro.codec", codec.encode())
-    parts = [MAGIC, encode_long(len(header) // 2), *map(_sized, header), _END, sync]
-    for count, block in _blocks(records, fields):
-        parts += [encode_long(count), _sized(compress(codec, block)), sync]
-    return b"".join(parts)
+    file, schema = GrowingFile(orjson.dumps(avro_schema(fields)), compression), _parsed(fields)
+    for record in records:
+        resolved, encoded = _resolve(record, fields, _NAME), io.BytesIO()
+        try:
+            fastavro.schemaless_writer(encoded, schema, resolved)
+        except UnicodeEncodeError as error:
+            raise RequestError(f"a text does not fit UTF-8: {error}") from error
+        file.add(1, encoded.getvalue())
+    return file.content()
+
+
+class GrowingFile:
+    """A file that encoded records are added to.
+
+    Args:
+        schema_text: JSON, the schema of the records.
+        compression: as of :func:`write_avro`.
+
+    Raises:
+        UnsupportedFormatError: the compression is another one.
+    """
+
+    def __init__(self, schema_text: bytes, compression: str) -> None:
+        codec = _CODECS.get(compression)
+        if codec is None:
+            raise UnsupportedFormatError(
+                f"expected manifest.compression to be one of {', '.join(_CODECS)}, found {compression!r}"
+            )
+        self.schema_text = schema_text
+        self._codec = codec
+        self._sync = secrets.token_bytes(SYNC_BYTES)
+        header = (b"avro.schema", schema_text, b"avro.codec", codec.encode())
+        self._parts = [MAGIC, encode_long(len(header) // 2), *map(_sized, header), _END, self._sync]
+        self._block: list[Buffer] = []
+        self._block_records = 0
+        self._block_bytes = 0
+        self.closed_bytes = sum(map(len, self._parts))
+        """Of the file so far, without the block that is not closed yet."""
+
+    def add(self, count: int, records: Buffer) -> None:
+        """Adds encoded records, ``count`` of them, to the last block."""
+        self._block.append(records)
+        self._block_records += count
+        self._block_bytes += len(records)
+        if self._block_bytes >= _BLOCK_BYTES:
+            self._close_block()
+
+    def content(self) -> bytes:
+        """The whole file."""
+        if self._block_records:
+            self._close_block()
+        return b"".join(self._parts)
+
+    def _close_block(self) -> None:
+        block = compress(self._codec, b"".join(self._block))
+        parts = [encode_long(self._block_records), _sized(block), self._sync]
+        self._parts += parts
+        self.closed_bytes += sum(map(len, parts))
+        self._block, self._block_records, self._block_bytes = [], 0, 0
 
 
 def avro_schema(fields: RecordOf) -> dict[str, Any]:
@@ -103,24 +151,6 @@ def _describe_fields(record: RecordOf, name: str) -> list[dict[str, Any]]:
 @lru_cache(maxsize=16)
 def _parsed(fields: RecordOf) -> Any:  # noqa: ANN401 - the library's own form of a schema
     return fastavro.parse_schema(avro_schema(fields))
-
-
-def _blocks(records: Iterable[Mapping[str, object]], fields: RecordOf) -> Iterator[tuple[int, bytes]]:
-    """``(number of records, their bytes)`` of each block."""
-    schema = _parsed(fields)
-    block, count = io.BytesIO(), 0
-    for record in records:
-        resolved = _resolve(record, fields, _NAME)
-        try:
-            fastavro.schemaless_writer(block, schema, resolved)
-        except UnicodeEncodeError as error:
-            raise RequestError(f"a text does not fit UTF-8: {error}") from error
-        count += 1
-        if block.tell() >= _BLOCK_BYTES:
-            yield count, block.getvalue()
-            block, count = io.BytesIO(), 0
-    if count:
-        yield count, block.getvalue()
 
 
 def _resolve(value: Any, expected: Expected, name: str) -> Any:  # noqa: ANN401 - of any type that Avro has

@@ -1,8 +1,9 @@
 """Makes snapshots.
 
-What a commit writes, in this order: manifests of what it changes, a list of all manifests before it, a list
-of its own, an index manifest if it changes index files, and last the snapshot, which is created only if there
-is none of its number (:class:`app.storage.writing.Writing`). Nothing is overwritten but the hint ``LATEST``.
+What a commit writes, in this order: an index manifest if it changes index files, manifests of what it
+changes, manifests that it makes of others (:mod:`app.table.commits.merging`), a list of all manifests before
+it, a list of its own, and last the snapshot, which is created only if there is none of its number
+(:class:`app.storage.writing.Writing`). Nothing is overwritten but the hint ``LATEST``.
 
 Where another commit was first, what was written is removed, and the commit is tried again on top of that one
 if it still fits (:meth:`Changes.check`).
@@ -34,22 +35,25 @@ from app.errors import (
 from app.table.commits.manifest_writing import (
     ListedManifests,
     listed,
-    manifest_compression,
-    manifest_target_bytes,
+    manifest_options,
     manifests_of,
     write_manifest,
 )
+from app.table.commits.merging import merge_manifests
 from app.table.manifests.index_manifest import IndexManifest
 from app.table.manifests.index_manifest_changes import combine
+from app.table.manifests.manifest import Manifest
 from app.types.digest import content_digest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from app.options.manifests import ManifestOptions
     from app.storage import Warehouse
     from app.storage.writing import Writing
     from app.table.commits.changes import Changes
     from app.table.resolution import ResolvedSnapshot
+    from app.table.schema.schema import TableSchema
     from app.table.table import Table
 
 _log = logging.getLogger("paimon_index.commits")
@@ -87,7 +91,7 @@ class Committer:
         Raises:
             UnsupportedFormatError: its metadata is of a form that is not written.
         """
-        manifest_compression(self.table.name, self.table.resolve().schema.options.values)
+        manifest_options(self.table.name, self.table.resolve().schema)
 
     def commit(self, changes: Changes) -> int:
         """Makes a snapshot with changes.
@@ -108,8 +112,12 @@ class Committer:
             retry=tenacity.retry_if_exception_type((LostRaceError, SnapshotExpiredError)),
             reraise=True,
         )
-        snapshot_id: int = retrying(lambda: _Attempt(self, changes).make())
-        return snapshot_id
+
+        def attempt() -> int:
+            is_first = retrying.statistics["attempt_number"] == 1
+            return _Attempt(self, changes, merges=is_first).make()
+
+        return retrying(attempt)
 
 
 @dataclass(slots=True)
@@ -117,11 +125,14 @@ class _Attempt:
     """One attempt to make a snapshot.
 
     Attributes:
+        merges: whether manifests are merged. An attempt after one that lost a race does not take that time;
+            the next commit merges them.
         written: paths of what was written so far.
     """
 
     committer: Committer
     changes: Changes
+    merges: bool
     written: list[str] = field(default_factory=list)
     _names: uuid.UUID = field(default_factory=uuid.uuid4)
     _counts: dict[str, int] = field(default_factory=dict)
@@ -139,20 +150,19 @@ class _Attempt:
     def _make(self) -> int:
         table = self.committer.table
         resolved = table.resolve()
-        options = resolved.schema.options.values
-        compression = manifest_compression(table.name, options)
+        options = manifest_options(table.name, resolved.schema)
         index_entries, mode = table.contents.index_entries(resolved), resolved.schema.bucket_mode
         self.changes.check(table.contents.manifests(resolved), index_entries, mode)
         index_manifest = None if resolved.snapshot is None else resolved.snapshot.index_manifest
         if self.changes.index_files:
             combined = combine(IndexManifest(index_entries), self.changes.index_files, mode)
-            index_manifest = self._write("index-manifest", combined.write(compression))[0]
+            index_manifest = self._write("index-manifest", combined.write(options.compression))[0]
         own = []
-        for entries in manifests_of(self.changes.files, manifest_target_bytes(options)):
-            manifest = self._write("manifest", write_manifest(entries, compression))
-            own.append(listed(*manifest, entries, resolved.schema))
-        base = self._write("manifest-list", self._base(resolved).write(compression))
-        delta = self._write("manifest-list", ListedManifests(tuple(own)).write(compression))
+        for entries in manifests_of(self.changes.files, options.target_bytes):
+            content = write_manifest(entries, options.compression)
+            own.append(self._write_manifest(content, Manifest.read(content), resolved.schema))
+        base = self._write("manifest-list", self._base(resolved, options).write(options.compression))
+        delta = self._write("manifest-list", ListedManifests(tuple(own)).write(options.compression))
         document = self._document(resolved) | {
             "baseManifestList": base[0],
             "baseManifestListSize": base[1],
@@ -164,19 +174,41 @@ class _Attempt:
         self._publish(snapshot_id, {name: value for name, value in document.items() if value is not None})
         return snapshot_id
 
-    def _base(self, resolved: ResolvedSnapshot) -> ListedManifests:
-        """All manifests of the latest snapshot."""
+    def _base(self, resolved: ResolvedSnapshot, options: ManifestOptions) -> ListedManifests:
+        """All manifests of the latest snapshot, some of them merged."""
         snapshot = resolved.snapshot
         if snapshot is None:
             return ListedManifests()
         records: list[dict[str, Any]] = []
         for name in (snapshot.base_manifest_list, snapshot.delta_manifest_list):
-            path = f"{self.committer.table.directory}/manifest/{name}"
-            try:
-                records += ListedManifests.read(self._warehouse.read(path)).records
-            except FileMissingError as error:
-                raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired", path=path) from error
-        return ListedManifests(tuple(records))
+            records += ListedManifests.read(self._read(name)).records
+        if not self.merges:
+            return ListedManifests(tuple(records))
+        names, sizes = ([each[field] for each in records] for field in ("_FILE_NAME", "_FILE_SIZE"))
+        merged = merge_manifests(
+            sizes,
+            self.committer.table.contents.manifests(resolved),
+            options,
+            lambda numbers: self._warehouse.readers.map(
+                lambda number: self._read(names[number]), numbers, size_of=lambda number: sizes[number]
+            ),
+        )
+        return ListedManifests(
+            tuple(
+                records[each]
+                if isinstance(each, int)
+                else self._write_manifest(each.content, each.manifest, resolved.schema)
+                for each in merged
+            )
+        )
+
+    def _read(self, name: str) -> bytes:
+        """A file beside the manifests."""
+        path = f"{self.committer.table.directory}/manifest/{name}"
+        try:
+            return self._warehouse.read(path)
+        except FileMissingError as error:
+            raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired", path=path) from error
 
     def _document(self, resolved: ResolvedSnapshot) -> dict[str, Any]:
         """The snapshot without what stands in files of its own."""
@@ -237,6 +269,10 @@ class _Attempt:
             return
         if stored != content:
             raise LostRaceError(f"another commit has overwritten snapshot {snapshot_id}")
+
+    def _write_manifest(self, content: bytes, manifest: Manifest, schema: TableSchema) -> dict[str, Any]:
+        """The record that lists a new manifest."""
+        return listed(*self._write("manifest", content), manifest, schema)
 
     def _write(self, kind: str, content: bytes) -> tuple[str, int]:
         """Name and bytes of a new file beside the manifests."""

@@ -8,12 +8,12 @@ name, and the engine's expiration of snapshots deletes what an entry removes unl
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from app.errors import UnsupportedFormatError
-from app.options.memory_size import memory_size
+import numpy as np
+
+from app.options.manifests import ManifestOptions
 from app.table.avro.writing import write_avro
 from app.table.manifests.manifest_entry import FileKind
 from app.table.manifests.manifest_list import RECORD as RECORD_OF_LIST
@@ -25,8 +25,9 @@ from app.types import sql_key
 from app.types.binary_row.row import read_row, serialize_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from app.table.manifests.manifest import Manifest
     from app.table.manifests.manifest_entry import DataFileMeta, ManifestEntry
     from app.table.schema.schema import TableSchema
     from app.types import DataType, Value
@@ -42,41 +43,25 @@ MANIFEST: Final = RecordOf(
 """The record of a manifest as the engine wants it written."""
 
 _EMPTY_ROW: Final = serialize_row((), ())
-_DEFAULT_MANIFEST_BYTES: Final = 8 << 20
 _ENTRY_BYTES: Final = 200
 """Of an entry's numbers and names, beside what it has of any length."""
 
 
-def manifest_compression(table: str, options: Mapping[str, str]) -> str:
-    """How the metadata of a table is compressed.
+def manifest_options(table: str, schema: TableSchema) -> ManifestOptions:
+    """How the manifests of a table are written.
 
     Args:
         table: its name.
-        options: of it.
+        schema: its newest.
 
     Raises:
         UnsupportedFormatError: its metadata is of a form that is not written.
+        PaimonIndexError: an option is not what it should be.
     """
-    manifest_format = options.get("manifest.format", "avro").strip().lower()
-    if manifest_format != "avro":
-        raise UnsupportedFormatError(
-            f"table {table} has manifest.format={manifest_format}, and only Avro is written here: use the "
-            f"engine instead"
-        )
-    compression = options.get("manifest.compression", "zstd").strip().lower()
+    options = ManifestOptions.of(table, schema.options.values)
     # An unknown compression is found out before any work is done.
-    ListedManifests().write(compression)
-    return compression
-
-
-def manifest_target_bytes(options: Mapping[str, str]) -> int:
-    """How large a manifest grows before another one is begun.
-
-    Raises:
-        RequestError: the table's option is no size.
-    """
-    name = "manifest.target-file-size"
-    return memory_size(name, options.get(name, f"{_DEFAULT_MANIFEST_BYTES} b"))
+    ListedManifests().write(options.compression)
+    return options
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,40 +106,32 @@ def write_manifest(entries: Iterable[ManifestEntry], compression: str) -> bytes:
     return write_avro(map(_record, entries), MANIFEST, compression)
 
 
-def listed(name: str, size: int, entries: Sequence[ManifestEntry], schema: TableSchema) -> dict[str, Any]:
+def listed(name: str, size: int, manifest: Manifest, schema: TableSchema) -> dict[str, Any]:
     """The record that lists a manifest.
 
     Args:
         name: of its file.
         size: of it, in bytes.
-        entries: of the manifest, at least one.
+        manifest: what is in it, one entry at least.
         schema: the table's newest.
     """
-    added = sum(entry.kind is FileKind.ADD for entry in entries)
-    buckets = [entry.bucket for entry in entries]
-    levels = [entry.file.level for entry in entries]
-    first_row_ids = [entry.file.first_row_id for entry in entries]
-    ids = [row_id for row_id in first_row_ids if row_id is not None]
-    ends = [
-        row_id + entry.file.row_count - 1
-        for row_id, entry in zip(first_row_ids, entries, strict=True)
-        if row_id is not None
-    ]
-    is_tracked = len(ids) == len(entries)
+    added = int(np.count_nonzero(manifest.kinds == FileKind.ADD))
+    buckets, levels, first_row_ids = manifest.buckets, manifest.levels, manifest.first_row_ids
+    is_tracked = bool(first_row_ids.known.all())
     return {
         "_VERSION": _VERSION,
         "_FILE_NAME": name,
         "_FILE_SIZE": size,
         "_NUM_ADDED_FILES": added,
-        "_NUM_DELETED_FILES": len(entries) - added,
-        "_PARTITION_STATS": _partition_statistics(entries, [each.type for each in schema.partition_fields]),
+        "_NUM_DELETED_FILES": len(manifest) - added,
+        "_PARTITION_STATS": _partition_statistics(manifest, [each.type for each in schema.partition_fields]),
         "_SCHEMA_ID": schema.id,
-        "_MIN_BUCKET": min(buckets),
-        "_MAX_BUCKET": max(buckets),
-        "_MIN_LEVEL": min(levels),
-        "_MAX_LEVEL": max(levels),
-        "_MIN_ROW_ID": min(ids) if is_tracked else None,
-        "_MAX_ROW_ID": max(ends) if is_tracked else None,
+        "_MIN_BUCKET": int(buckets.min()),
+        "_MAX_BUCKET": int(buckets.max()),
+        "_MIN_LEVEL": int(levels.min()),
+        "_MAX_LEVEL": int(levels.max()),
+        "_MIN_ROW_ID": int(first_row_ids.values.min()) if is_tracked else None,
+        "_MAX_ROW_ID": int((first_row_ids.values + manifest.row_counts).max()) - 1 if is_tracked else None,
     }
 
 
@@ -223,18 +200,18 @@ def _statistics(statistics: RowStatistics) -> dict[str, object]:
     return {"_MIN_VALUES": low, "_MAX_VALUES": high, "_NULL_COUNTS": None if is_unknown else counts}
 
 
-def _partition_statistics(entries: Sequence[ManifestEntry], types: Sequence[DataType]) -> dict[str, object]:
-    counts = Counter(entry.partition for entry in entries)
-    rows = {partition: read_row(partition, types) for partition in counts}
+def _partition_statistics(manifest: Manifest, types: Sequence[DataType]) -> dict[str, object]:
+    counts = np.bincount(manifest.partition_codes, minlength=len(manifest.partitions)).tolist()
+    rows = [read_row(partition, types) for partition in manifest.partitions]
     low: list[Value | None] = []
     high: list[Value | None] = []
     null_counts: list[int] = []
     for at, data_type in enumerate(types):
-        known = [value for row in rows.values() if (value := row[at]) is not None]
+        known = [value for row in rows if (value := row[at]) is not None]
         known.sort(key=sql_key(data_type))
         low.append(known[0] if known else None)
         high.append(known[-1] if known else None)
-        null_counts.append(sum(counts[partition] for partition, row in rows.items() if row[at] is None))
+        null_counts.append(sum(count for count, row in zip(counts, rows, strict=True) if row[at] is None))
     return _statistics(
         RowStatistics(serialize_row(low, types), serialize_row(high, types), tuple(null_counts))
     )

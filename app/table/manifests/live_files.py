@@ -63,15 +63,56 @@ def live_and_removing(manifests: Sequence[Manifest]) -> tuple[list[NDArray[np.in
     Returns:
         Per manifest the rows of these entries, ascending; and numbers of the manifests that have a DELETE.
     """
+    compared = _compare(manifests)
+    return compared.live, [*compared.removals]
+
+
+def rows_left(manifests: Sequence[Manifest]) -> list[NDArray[np.int64]]:
+    """What is left of entries once every DELETE and what it removes have cancelled each other.
+
+    Returns:
+        Per manifest rows, ascending: of the ADDs that count, and of the DELETEs that remove nothing here.
+    """
+    compared = _compare(manifests)
+    if not compared.removals:
+        return compared.live
+    ends = np.cumsum([len(rows) for rows in compared.removals.values()])[:-1]
+    needless = np.split(_is_in(compared.removing, compared.suspected), ends)
+    left = list(compared.live)
+    for (number, rows), is_needless in zip(compared.removals.items(), needless, strict=True):
+        left[number] = np.sort(np.concatenate([left[number], rows[~is_needless]]))
+    return left
+
+
+class _Compared(NamedTuple):
+    """ADDs held against DELETEs.
+
+    Attributes:
+        live: per manifest the rows of ADDs that count.
+        removals: the rows of DELETEs, by number of the manifest.
+        suspected: identities of the ADDs whose files share their name with some DELETE.
+        removing: identities of the DELETEs.
+    """
+
+    live: list[NDArray[np.int64]]
+    removals: dict[int, NDArray[np.int64]]
+    suspected: pa.FixedSizeBinaryArray
+    removing: pa.FixedSizeBinaryArray
+
+
+def _compare(manifests: Sequence[Manifest]) -> _Compared:
     added: list[NDArray[np.int64]] = []
+    removals: dict[int, NDArray[np.int64]] = {}
     deletions: dict[int, _Identities] = {}
     for number, manifest in enumerate(manifests):
         added.append(_rows_of_kind(manifest, FileKind.ADD))
         deleted = _rows_of_kind(manifest, FileKind.DELETE)
         if len(deleted):
+            removals[number] = deleted
             deletions[number] = _Identities.of(manifest, deleted)
     if not deletions:
-        return added, []
+        nothing = pa.array([], pa.binary(0))
+        return _Compared(added, {}, nothing, nothing)
     deleted_names = pa.chunked_array([each.names for each in deletions.values()])
     # Most files share their name with no deletion; only the others are compared by all that identifies them.
     suspects: list[NDArray[np.int64]] = []
@@ -81,13 +122,14 @@ def live_and_removing(manifests: Sequence[Manifest]) -> tuple[list[NDArray[np.in
         suspected.append(_Identities.of(manifest, suspects[-1]))
     identities = _numbered([*suspected, *deletions.values()])
     count = sum(map(len, suspects))
-    undone = _is_in(identities[:count], identities[count:])
+    suspected_identities, removing = identities[:count], identities[count:]
+    undone = _is_in(suspected_identities, removing)
     ends = np.cumsum([len(rows) for rows in suspects])[:-1]
     live = [
         np.setdiff1d(rows, suspect[gone], assume_unique=True)
         for rows, suspect, gone in zip(added, suspects, np.split(undone, ends), strict=True)
     ]
-    return live, [*deletions]
+    return _Compared(live, removals, suspected_identities, removing)
 
 
 def removes_files(manifest: Manifest) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.table.manifests.live_files import live_rows
+from app.table.manifests.live_files import live_rows, rows_left
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from tests.table.entries import entry, manifest
 
@@ -97,5 +97,31 @@ def test_it_is_what_the_definition_says(manifests: list[list[ManifestEntry]]) ->
             for row, each in enumerate(entries)
             if each.kind is FileKind.ADD and identity(each) not in deleted
         ]
+        for entries in manifests
+    ]
+
+
+def left(*manifests: list[ManifestEntry]) -> list[list[int]]:
+    return [rows.tolist() for rows in rows_left([manifest(entries) for entries in manifests])]
+
+
+def test_an_addition_and_its_removal_cancel_each_other() -> None:
+    added, deleted = entry(file_name="a"), entry(FileKind.DELETE, file_name="a")
+    elsewhere = entry(FileKind.DELETE, file_name="elsewhere")
+    assert left([added, entry(file_name="b")], [elsewhere, deleted]) == [[1], [0]]
+    assert left([added], [entry(FileKind.DELETE, file_name="a", level=5)]) == [[0], [0]]
+    assert left([added], []) == [[0], []]
+    assert left() == []
+
+
+@settings(deadline=None, max_examples=200)
+@given(MANIFESTS)
+def test_what_is_left_is_what_nothing_cancels(manifests: list[list[ManifestEntry]]) -> None:
+    added, deleted = (
+        {identity(each) for entries in manifests for each in entries if each.kind is kind}
+        for kind in (FileKind.ADD, FileKind.DELETE)
+    )
+    assert left(*manifests) == [
+        [row for row, each in enumerate(entries) if identity(each) not in added & deleted]
         for entries in manifests
     ]

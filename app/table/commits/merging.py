@@ -1,0 +1,159 @@
+"""Merges the manifests of a table, as commits of the engine do, so that they do not become more and more.
+
+A *minor* merge makes one manifest of consecutive ones that reach the target size together, and of those at
+the end of the list once they are many. An ADD and the DELETE of the same file cancel each other where both
+are among them; a DELETE whose ADD is elsewhere stays.
+
+A *full* merge follows once manifests that are small, or remove files, take much together: whatever is said of
+removed files goes away, wherever it stands. Manifests that are large and all of whose files are there stay.
+
+Entries are copied as they are encoded (:mod:`app.table.avro.copying`), so none is changed. Readers must find
+the same files before and after; where they would not, since manifests say something twice, nothing is merged.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from app.table.avro.container import MAGIC
+from app.table.avro.copying import CopiedFrom, copy_records
+from app.table.manifests.live_files import live_rows, removes_files, rows_left
+from app.table.manifests.manifest import Manifest
+from app.table.manifests.manifest_record import RECORD
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from app.options.manifests import ManifestOptions
+
+_log = logging.getLogger("paimon_index.commits")
+
+
+class MergedManifest(NamedTuple):
+    """A manifest that is made of others.
+
+    Attributes:
+        content: its file.
+        manifest: the same, read.
+    """
+
+    content: bytes
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Merge:
+    """What is merged.
+
+    Attributes:
+        numbers: which manifests, ascending.
+        rows: which entries of each are left, ascending.
+    """
+
+    numbers: list[int]
+    rows: list[NDArray[np.int64]]
+
+
+def merge_manifests(
+    sizes: Sequence[int],
+    manifests: Sequence[Manifest],
+    options: ManifestOptions,
+    read: Callable[[Sequence[int]], Sequence[bytes]],
+) -> list[int | MergedManifest]:
+    """The manifests of a table, those that should be merged in the place of those that they are made of.
+
+    Args:
+        sizes: bytes of each manifest.
+        manifests: all of a version, in order.
+        options: of the table.
+        read: gives the files of some manifests, by their numbers.
+
+    Returns:
+        Manifests in order: the number of one that stays, or a new one.
+
+    Raises:
+        CorruptMetadataError: a manifest is damaged.
+        PaimonIndexError: as of ``read``.
+    """
+    untouched: list[int | MergedManifest] = [*range(len(manifests))]
+    made: dict[int, list[MergedManifest]] = {}
+    gone: set[int] = set()
+    for merge in planned_merges(sizes, manifests, options):
+        files = read(merge.numbers)
+        if all(data[: len(MAGIC)] == MAGIC for data in files):
+            gone.update(merge.numbers)
+            made[merge.numbers[0]] = _merged(merge, files, [manifests[at] for at in merge.numbers], options)
+    if not made:
+        return untouched
+    result: list[int | MergedManifest] = []
+    for number in range(len(manifests)):
+        result += made.get(number, []) if number in gone else [number]
+    after = [manifests[each] if isinstance(each, int) else each.manifest for each in result]
+    if _count_live(after) != _count_live(manifests):
+        _log.warning(
+            "manifests are not merged: they add or remove files more than once, and merged ones would have "
+            "other files"
+        )
+        return untouched
+    _log.info("%d manifests are merged: %d become %d", len(gone), len(manifests), len(result))
+    return result
+
+
+def planned_merges(
+    sizes: Sequence[int], manifests: Sequence[Manifest], options: ManifestOptions
+) -> list[Merge]:
+    """What should be merged, as of :func:`merge_manifests`."""
+    full = _full_merge(sizes, manifests, options)
+    if full is not None:
+        return [full]
+    runs: list[list[int]] = [[]]
+    run_bytes = 0
+    for number, size in enumerate(sizes):
+        runs[-1].append(number)
+        run_bytes += size
+        if run_bytes >= options.target_bytes:
+            runs.append([])
+            run_bytes = 0
+    if len(runs[-1]) < options.merge_min_count:
+        runs.pop()
+    return [Merge(run, rows_left([manifests[number] for number in run])) for run in runs if len(run) > 1]
+
+
+def _full_merge(
+    sizes: Sequence[int], manifests: Sequence[Manifest], options: ManifestOptions
+) -> Merge | None:
+    """Everything that has entries of removed files or is small, if that is much."""
+    is_unsettled = [
+        size < options.target_bytes or removes_files(manifest)
+        for size, manifest in zip(sizes, manifests, strict=True)
+    ]
+    unsettled_bytes = sum(size for size, unsettled in zip(sizes, is_unsettled, strict=True) if unsettled)
+    if unsettled_bytes < options.full_merge_bytes:
+        return None
+    live = live_rows(manifests)
+    numbers = [
+        number
+        for number, manifest in enumerate(manifests)
+        if is_unsettled[number] or len(live[number]) < len(manifest)
+    ]
+    return Merge(numbers, [live[number] for number in numbers]) if len(numbers) > 1 else None
+
+
+def _merged(
+    merge: Merge, files: Sequence[bytes], manifests: Sequence[Manifest], options: ManifestOptions
+) -> list[MergedManifest]:
+    sources = [
+        CopiedFrom(data, rows, len(manifest))
+        for data, rows, manifest in zip(files, merge.rows, manifests, strict=True)
+    ]
+    contents = copy_records(sources, RECORD, options.compression, options.target_bytes)
+    return [MergedManifest(content, Manifest.read(content)) for content in contents]
+
+
+def _count_live(manifests: Sequence[Manifest]) -> int:
+    return sum(map(len, live_rows(manifests)))
