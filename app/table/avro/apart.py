@@ -85,6 +85,9 @@ class LiftedValues:
 
     def lighten(self, block: Block) -> Block:
         """The block with tokens for what looks like values."""
+        if len(block.expanded) < SMALLEST_BYTES * block.count:
+            # Few of its records can have a large value, and a search takes half as long as decoding.
+            return block
         expanded = bytes(block.expanded)
         find, prefix, token = expanded.find, self._prefix, self._token
         at = find(prefix)
