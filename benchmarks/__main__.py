@@ -28,6 +28,7 @@ from benchmarks import (
     key_lookups,
     manifest_formats,
     memory,
+    merging,
     peers,
     plans,
     restarts,
@@ -145,6 +146,7 @@ def _suites(arguments: argparse.Namespace, engine_directory: Path | None) -> Ite
         callers,
         stores,
         commits,
+        merging,
     ):
         yield from module.suites()
     if not arguments.quick:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from benchmarks import commits, engine, index_files, manifest_formats, peers
+from benchmarks import commits, engine, index_files, manifest_formats, merging, peers
 from benchmarks.plans import COMPARED, FEW_VALUES, LARGEST, MANY_COLUMNS, MANY_VALUES, cold_name, warm_name
 from benchmarks.services import KEYS, NO_INDEX, VALUES
 from benchmarks.workload import Figure, Target, Unit
@@ -27,7 +27,7 @@ def ratios(figures: Sequence[Figure]) -> Iterator[Figure]:
     """Ratios of medians; those of which a part was not measured are left out."""
     medians = {(figure.name, figure.size): figure.p50 for figure in figures if figure.p50}
     by_key = {(figure.name, figure.size): figure for figure in figures}
-    wanted = [*_growth(figures), *_comparisons(), *_formats(), *_decoding(figures)]
+    wanted = [*_growth(figures), *_comparisons(), *_formats(), *_merging(), *_decoding(figures)]
     for name, above, below, target in wanted:
         if above in medians and below in medians:
             ratio = medians[above] / medians[below]
@@ -62,6 +62,14 @@ def _formats() -> Iterator[tuple[str, Key, Key, Target]]:
     size = manifest_formats.ENTRIES
     for other in others:
         yield f"{other} / {avro}", (other, size), (avro, size), _CONSTANT
+
+
+def _merging() -> Iterator[tuple[str, Key, Key, Target]]:
+    """Tables whose manifests nobody merges by such as merge them."""
+    ours, theirs = merging.WAYS
+    sizes = {merging.commit_name: merging.FILES, merging.plan_name: merging.FILES + merging.COMMITS}
+    for name, size in sizes.items():
+        yield f"{name(theirs)} / {ours}", (name(theirs), size), (name(ours), size), _NOT_SLOWER
 
 
 def _comparisons() -> Iterator[tuple[str, Key, Key, Target | None]]:
