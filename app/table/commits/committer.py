@@ -46,7 +46,7 @@ from app.table.manifests.manifest import Manifest
 from app.types.digest import content_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from app.options.manifests import ManifestOptions
     from app.storage import Warehouse
@@ -152,7 +152,8 @@ class _Attempt:
         resolved = table.resolve()
         options = manifest_options(table.name, resolved.schema)
         index_entries, mode = table.contents.index_entries(resolved), resolved.schema.bucket_mode
-        self.changes.check(table.contents.manifests(resolved), index_entries, mode)
+        manifests = table.contents.manifests(resolved)
+        self.changes.check(manifests, index_entries, mode)
         index_manifest = None if resolved.snapshot is None else resolved.snapshot.index_manifest
         if self.changes.index_files:
             combined = combine(IndexManifest(index_entries), self.changes.index_files, mode)
@@ -161,7 +162,9 @@ class _Attempt:
         for entries in manifests_of(self.changes.files, options.target_bytes):
             content = write_manifest(entries, options.compression)
             own.append(self._write_manifest(content, Manifest.read(content), resolved.schema))
-        base = self._write("manifest-list", self._base(resolved, options).write(options.compression))
+        base = self._write(
+            "manifest-list", self._base(resolved, manifests, options).write(options.compression)
+        )
         delta = self._write("manifest-list", ListedManifests(tuple(own)).write(options.compression))
         document = self._document(resolved) | {
             "baseManifestList": base[0],
@@ -174,7 +177,9 @@ class _Attempt:
         self._publish(snapshot_id, {name: value for name, value in document.items() if value is not None})
         return snapshot_id
 
-    def _base(self, resolved: ResolvedSnapshot, options: ManifestOptions) -> ListedManifests:
+    def _base(
+        self, resolved: ResolvedSnapshot, manifests: Sequence[Manifest], options: ManifestOptions
+    ) -> ListedManifests:
         """All manifests of the latest snapshot, some of them merged."""
         snapshot = resolved.snapshot
         if snapshot is None:
@@ -187,7 +192,7 @@ class _Attempt:
         names, sizes = ([each[field] for each in records] for field in ("_FILE_NAME", "_FILE_SIZE"))
         merged = merge_manifests(
             sizes,
-            self.committer.table.contents.manifests(resolved),
+            manifests,
             options,
             lambda numbers: self._warehouse.readers.map(
                 lambda number: self._read(names[number]), numbers, size_of=lambda number: sizes[number]

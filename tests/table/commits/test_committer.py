@@ -354,4 +354,5 @@ def test_two_committers_at_once_on_s3_lose_nothing(golden: GoldenWarehouse) -> N
             warehouse = Warehouse("main", f"s3://{bucket}/w", options=options, readers=Readers(2))
             return WritableTable.of(warehouse, "codec_null")
 
-        race([opened(), opened()], rounds=5)
+        # Enough that manifests are merged.
+        race([opened(), opened()], rounds=16)
