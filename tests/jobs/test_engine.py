@@ -179,7 +179,11 @@ def test_the_engine_goes_on_with_manifests_that_we_merged(
     found.session.sql(f"DELETE FROM {found.name} WHERE TRUE")  # noqa: S608
     assert found.rows() == 0
     jobs.run("build_index", found.root, found.name)
+    # What was merged goes with the snapshots that list it.
+    manifests = found.directory / "manifest"
+    assert len(list(manifests.glob("manifest-*"))) > 100
     found.call(f"expire_snapshots(table => '{found.name}', retain_max => 1, retain_min => 1)")
+    assert len(list(manifests.glob("manifest-*"))) < 10
     assert found.missing_files() == []
     assert found.rows() == 0
 

@@ -9,6 +9,7 @@ removed files goes away, wherever it stands. Manifests that are large and all of
 
 Entries are copied as they are encoded (:mod:`app.table.avro.copying`), so none is changed. Readers must find
 the same files before and after; where they would not, since manifests say something twice, nothing is merged.
+Merging is never the reason why a commit fails: what cannot be merged stays as it is.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from app.errors import CorruptMetadataError
 from app.table.avro.container import MAGIC
 from app.table.avro.copying import CopiedFrom, copy_records
 from app.table.manifests.live_files import live_rows, removes_files, rows_left
@@ -77,7 +79,6 @@ def merge_manifests(
         Manifests in order: the number of one that stays, or a new one.
 
     Raises:
-        CorruptMetadataError: a manifest is damaged.
         PaimonIndexError: as of ``read``.
     """
     untouched: list[int | MergedManifest] = [*range(len(manifests))]
@@ -85,9 +86,16 @@ def merge_manifests(
     gone: set[int] = set()
     for merge in planned_merges(sizes, manifests, options):
         files = read(merge.numbers)
-        if all(data[: len(MAGIC)] == MAGIC for data in files):
-            gone.update(merge.numbers)
-            made[merge.numbers[0]] = _merged(merge, files, [manifests[at] for at in merge.numbers], options)
+        if any(data[: len(MAGIC)] != MAGIC for data in files):
+            continue
+        try:
+            merged = _merged(merge, files, [manifests[at] for at in merge.numbers], options)
+        except CorruptMetadataError as error:
+            # Whatever is wrong with them, the commit itself does not need them merged.
+            _log.warning("%d manifests are not merged: %s", len(files), error)
+            continue
+        gone.update(merge.numbers)
+        made[merge.numbers[0]] = merged
     if not made:
         return untouched
     result: list[int | MergedManifest] = []
