@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 COMMITS: Final = 300
 FILES: Final = 100
-"""At first."""
+"""Data files of the table before the first commit."""
 _NEVER: Final = {"manifest.merge-min-count": str((1 << 31) - 1)}
 WAYS: Final[Mapping[str, Mapping[str, str]]] = {"manifests merged": {}, "manifests not merged": _NEVER}
 """What results call them, and the options of the table."""

@@ -85,14 +85,22 @@ def merge_manifests(
     made: dict[int, list[MergedManifest]] = {}
     gone: set[int] = set()
     for merge in planned_merges(sizes, manifests, options):
-        files = read(merge.numbers)
+        # Of removed files alone there may be gigabytes, after indexes were built anew.
+        left = [(number, rows) for number, rows in zip(merge.numbers, merge.rows, strict=True) if len(rows)]
+        files = read([number for number, _ in left])
         if any(data[: len(MAGIC)] != MAGIC for data in files):
             continue
         try:
-            merged = _merged(merge, files, [manifests[at] for at in merge.numbers], options)
+            merged = _merged(
+                [
+                    CopiedFrom(data, rows, len(manifests[number]))
+                    for data, (number, rows) in zip(files, left, strict=True)
+                ],
+                options,
+            )
         except CorruptMetadataError as error:
             # Whatever is wrong with them, the commit itself does not need them merged.
-            _log.warning("%d manifests are not merged: %s", len(files), error)
+            _log.warning("%d manifests are not merged: %s", len(merge.numbers), error)
             continue
         gone.update(merge.numbers)
         made[merge.numbers[0]] = merged
@@ -152,14 +160,8 @@ def _full_merge(
     return Merge(numbers, [live[number] for number in numbers]) if len(numbers) > 1 else None
 
 
-def _merged(
-    merge: Merge, files: Sequence[bytes], manifests: Sequence[Manifest], options: ManifestOptions
-) -> list[MergedManifest]:
-    sources = [
-        CopiedFrom(data, rows, len(manifest))
-        for data, rows, manifest in zip(files, merge.rows, manifests, strict=True)
-    ]
-    contents = copy_records(sources, RECORD, options.compression, options.target_bytes)
+def _merged(files: Sequence[CopiedFrom], options: ManifestOptions) -> list[MergedManifest]:
+    contents = copy_records(files, RECORD, options.compression, options.target_bytes)
     return [MergedManifest(content, Manifest.read(content)) for content in contents]
 
 
