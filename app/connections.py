@@ -8,19 +8,26 @@ deadline of their own, see :mod:`app.api.json_body`.
 from __future__ import annotations
 
 import socket
+import sys
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from app.open_connections import OPEN_CONNECTIONS
+
 if TYPE_CHECKING:
     import asyncio
-
+    from asyncio.trsock import TransportSocket
 
 _PROGRESS_BYTES: Final = 1 << 16
 """Who takes fewer bytes of an answer in the time that there is takes none."""
 
 _UNSENT_BYTES: Final = 1 << 18
 _PATIENCE_SECONDS: Final = 1.0
+
+_TELLS_STATE: Final = sys.platform == "linux"
+_ENDED_STATES: Final = (7, 8)
+"""``TCP_CLOSE`` and ``TCP_CLOSE_WAIT``, as Linux numbers the states of a connection."""
 
 
 class UntakenAnswers:
@@ -88,21 +95,27 @@ class PunctualProtocol(H11Protocol):
     head_seconds: ClassVar[float] = 20.0
 
     _head_timer: asyncio.TimerHandle | None = None
+    _socket: TransportSocket | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as in uvicorn
         """Begins to wait for the first request."""
         super().connection_made(transport)
         connected = transport.get_extra_info("socket")
         if connected is not None and connected.family != getattr(socket, "AF_UNIX", None):
+            self._socket = connected
             # asyncio does so only for sockets that say they are TCP's, which those shared by workers do not.
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if hasattr(socket, "TCP_NOTSENT_LOWAT"):
                 # Else the system takes megabytes for each caller who takes nothing.
                 connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
         self._expect_head()
+        OPEN_CONNECTIONS.open(self)
 
     def data_received(self, data: bytes) -> None:
-        """Begins to wait at the first byte of a head, and ends it with the last."""
+        """Begins to wait at the first byte of a head, and ends it with the last; leaves out who has gone."""
+        if self._is_abandoned():
+            self.transport.abort()
+            return
         # One cycle per request; there is none before the first.
         last: RequestResponseCycle | None = self.cycle
         if self._head_timer is None and (last is None or last.response_complete):
@@ -110,11 +123,21 @@ class PunctualProtocol(H11Protocol):
         super().data_received(data)
         if self.cycle is not last:
             self._stop_waiting()
+            if not self.cycle.response_complete:
+                OPEN_CONNECTIONS.ask(self)
+
+    def on_response_complete(self) -> None:
+        """Waits for the next request, unless it has come already."""
+        last = self.cycle
+        super().on_response_complete()
+        if self.cycle is last:
+            OPEN_CONNECTIONS.rest(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Ends the waiting."""
         self._stop_waiting()
         UNTAKEN_ANSWERS.remove(self)
+        OPEN_CONNECTIONS.close(self)
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -131,6 +154,20 @@ class PunctualProtocol(H11Protocol):
         """Closes a silent connection, and does not wait for ever for the rest of an answer to be taken."""
         super().timeout_keep_alive_handler()
         self.loop.call_later(UNTAKEN_ANSWERS.seconds, self.transport.abort)
+
+    def _is_abandoned(self) -> bool:
+        """Whether the caller has closed the connection before its request was looked at.
+
+        Under more load than the process can take, many of those who wait to be looked at have gone. uvicorn
+        would learn of it only after it has begun to answer.
+        """
+        if not _TELLS_STATE or self._socket is None:
+            return False
+        try:
+            state = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
+        except OSError:
+            return False
+        return state in _ENDED_STATES
 
     def _expect_head(self) -> None:
         self._head_timer = self.loop.call_later(self.head_seconds, self.transport.close)

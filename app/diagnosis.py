@@ -131,13 +131,15 @@ def _check_clock(_: Settings) -> Iterator[Finding]:
 def _check_system(_: Settings) -> Iterator[Finding]:
     try:
         # Not everywhere.
-        from resource import RLIMIT_NOFILE, getrlimit  # noqa: PLC0415
+        from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit  # noqa: PLC0415
     except ImportError:
         return
-    files = getrlimit(RLIMIT_NOFILE)[0]
-    found = f"{files} open files, {os.cpu_count()} core(s)"
-    if files < _LEAST_OPEN_FILES:
-        advice = f"raise the limit of open files to {_LEAST_OPEN_FILES} (ulimit -n)"
+    # The service raises its own limit to the hard one.
+    files = getrlimit(RLIMIT_NOFILE)[1]
+    is_bounded = files != RLIM_INFINITY
+    found = f"{files if is_bounded else 'unlimited'} open files, {os.cpu_count()} core(s)"
+    if is_bounded and files < _LEAST_OPEN_FILES:
+        advice = f"raise the limit of open files to {_LEAST_OPEN_FILES} (ulimit -Hn)"
         yield Finding("system", Outcome.WARNING, found, advice)
     else:
         yield Finding("system", Outcome.OK, found)

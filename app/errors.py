@@ -180,10 +180,12 @@ class BusyError(OverloadedError):
 
     Attributes:
         limit: how many.
+        pause_seconds: until it may have answered those who wait now, by the pace of late.
     """
 
-    def __init__(self, message: str, *, limit: int) -> None:
+    def __init__(self, message: str, *, limit: int, pause_seconds: int) -> None:
         self.limit = limit
+        self.pause_seconds = pause_seconds
         super().__init__(message)
 
 

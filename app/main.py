@@ -30,6 +30,7 @@ from app.api.runtime import Runtime
 from app.api.security_headers import SecurityHeaders
 from app.connections import UNTAKEN_ANSWERS
 from app.errors import PaimonIndexError, RequestError
+from app.open_connections import OPEN_CONNECTIONS
 from app.opening import create_service
 from app.processes import Processes
 from app.settings import ENVIRONMENT_PREFIX, Settings
@@ -137,7 +138,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     for kind in (PaimonIndexError, ProblemError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _answer_error)
     # The last one added is the outermost.
-    app.add_middleware(Admission, requests=settings.requests)
+    app.add_middleware(Admission, requests=min(settings.requests, OPEN_CONNECTIONS.requests))
     app.add_middleware(Compression)
     app.add_middleware(Authentication, gate=_gate(settings, tokens), is_open=open_paths(settings))
     app.add_middleware(RequestIds)

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -39,13 +39,28 @@ class Served:
 
 
 @contextmanager
-def serving(warehouse: Path, workers: int = 1, **settings: object) -> Iterator[Served]:
+def serving(
+    warehouse: Path, workers: int = 1, *, before: str = "", log: Path | None = None, **settings: object
+) -> Iterator[Served]:
+    """A server for the time of a block.
+
+    Args:
+        warehouse: what it serves.
+        workers: processes of it.
+        before: what a shell does before it becomes the server, such as setting limits.
+        log: the file for its lines.
+        settings: others, by their names.
+    """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     named = {f"PAIMON_INDEX_{name.upper()}": str(value) for name, value in settings.items()}
     command = [sys.executable, "-c", "from app.cli import main; main()", "serve"]
     command += ["--warehouse", f"main={warehouse}", "--port", str(port), "--workers", str(workers)]
-    process = subprocess.Popen(command, env={**os.environ, **named})  # noqa: S603 - our own command
+    if before:
+        command = ["/bin/sh", "-c", f'{before}; exec "$@"', "sh", *command]
+    with ExitStack() as stack:
+        lines = None if log is None else stack.enter_context(log.open("wb"))
+        process = subprocess.Popen(command, env={**os.environ, **named}, stderr=lines)  # noqa: S603 - ours
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_SECONDS) as client:
             _until_ready(client, process)

@@ -1,33 +1,137 @@
-"""What the requests of one warehouse may hold, so that a storage that hangs holds up no other warehouse.
+"""Threads for the requests of one warehouse, so that a storage that hangs holds up no other warehouse.
 
 Bulkheads, as in ships: each warehouse has threads and places for waiting requests of its own. What reads from
 no warehouse has its own as well, as bodies that are parsed and answers about the service.
+
+Where requests wait for a thread, the newest goes first, and the oldest is refused when there is no place left.
+In the order of their coming, each would be begun only when its caller is about to give up, and under a load
+that lasts nobody would be answered at all.
 """
 
 from __future__ import annotations
 
+import asyncio
+import math
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from app.api.load import Work
+from app.errors import BusyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+
+T = TypeVar("T")
+
+_WEIGHT: Final = 1 / 16
+"""Of the latest request in the mean of what a request takes."""
+
+_LONGEST_PAUSE_SECONDS: Final = 30
 
 
-@dataclass(frozen=True, slots=True)
 class Bulkhead:
-    """What some requests have for themselves.
+    """Threads, and a line of those who wait for them; used by the event loop alone.
 
-    Attributes:
-        threads: do the blocking work. A thread that storage holds up stays counted here after its request was
+    Args:
+        name: of the threads.
+        threads: how many there are. A thread that storage holds up stays counted after its request was
             answered with 504, so that no number of such requests makes more threads.
-        work: counts the requests that are worked on.
+        limit: requests that are worked on or wait. Those whose body is still arriving, or whose answer has
+            begun, are not among them.
     """
 
-    threads: ThreadPoolExecutor
-    work: Work
+    def __init__(self, name: str, threads: int, limit: int) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._threads = self._free = threads
+        self._limit = limit
+        self._answered_for: set[asyncio.Future[Any]] = set()
+        self._waiting: dict[asyncio.Future[Any], Callable[[], Any]] = {}
+        self._pieces: deque[tuple[asyncio.Future[Any], Callable[[], Any]]] = deque()
+        self._mean_seconds = 0.0
+
+    @property
+    def under_way(self) -> int:
+        """Requests that are worked on, for somebody who waits, or wait for a thread."""
+        return len(self._answered_for) + len(self._waiting)
+
+    def submit(self, work: Callable[[], T], *, is_begun: bool = False) -> asyncio.Future[T]:
+        """The result of ``work`` in a thread; to be cancelled when nobody waits for it any more.
+
+        It raises :class:`BusyError` if newer requests take the last place while this one waits for a thread.
+
+        Args:
+            work: what to do.
+            is_begun: for an answer of which some is sent already: it is never refused, and goes first.
+
+        Raises:
+            BusyError: the limit is reached, and none of the others can be refused.
+        """
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        if is_begun:
+            self._pieces.append((answer, work))
+        else:
+            if self.under_way >= self._limit:
+                self._refuse_oldest()
+            self._waiting[answer] = work
+            answer.add_done_callback(self._leave)
+        self._begin()
+        return answer
+
+    def is_waiting(self, answer: asyncio.Future[T]) -> bool:
+        """Whether a request waits for a thread."""
+        return answer in self._waiting
+
+    def close(self) -> None:
+        """Ends the threads; work that was not begun is dropped."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _refuse_oldest(self) -> None:
+        pause = len(self._waiting) * self._mean_seconds / self._threads
+        error = BusyError(
+            f"{self._limit} requests are worked on already",
+            limit=self._limit,
+            pause_seconds=min(max(1, math.ceil(pause)), _LONGEST_PAUSE_SECONDS),
+        )
+        if not self._waiting:
+            raise error
+        oldest = next(iter(self._waiting))
+        del self._waiting[oldest]
+        oldest.set_exception(error)
+
+    def _begin(self) -> None:
+        """Gives threads that are free to those who wait."""
+        while self._free and (self._pieces or self._waiting):
+            if self._pieces:
+                answer, work = self._pieces.popleft()
+            else:
+                answer, work = self._waiting.popitem()
+                self._answered_for.add(answer)
+            if answer.done():
+                continue
+            self._free -= 1
+            loop = asyncio.get_running_loop()
+            ended = partial(self._end, answer, loop.time())
+            loop.run_in_executor(self._pool, work).add_done_callback(ended)
+
+    def _end(self, answer: asyncio.Future[T], since: float, done: asyncio.Future[T]) -> None:
+        self._free += 1
+        self._mean_seconds += _WEIGHT * (answer.get_loop().time() - since - self._mean_seconds)
+        if done.cancelled():
+            answer.cancel()
+            return
+        error = done.exception()
+        if answer.done():
+            pass
+        elif error is None:
+            answer.set_result(done.result())
+        else:
+            answer.set_exception(error)
+        self._begin()
+
+    def _leave(self, answer: asyncio.Future[Any]) -> None:
+        self._waiting.pop(answer, None)
+        self._answered_for.discard(answer)
 
 
 class Bulkheads:
@@ -43,11 +147,8 @@ class Bulkheads:
     """
 
     def __init__(self, warehouses: Iterable[str], threads: int, concurrency: int) -> None:
-        def one(name: str) -> Bulkhead:
-            return Bulkhead(ThreadPoolExecutor(threads, thread_name_prefix=name), Work(concurrency))
-
-        self.common = one("paimon-index")
-        self._own = {warehouse: one(f"paimon-index-{warehouse}") for warehouse in warehouses}
+        self.common = Bulkhead("paimon-index", threads, concurrency)
+        self._own = {name: Bulkhead(f"paimon-index-{name}", threads, concurrency) for name in warehouses}
 
     def of(self, warehouse: str | None) -> Bulkhead:
         """That of a warehouse; the common one if there is no such warehouse."""
@@ -56,4 +157,4 @@ class Bulkheads:
     def close(self) -> None:
         """Ends the threads; work that was not begun is dropped."""
         for each in (self.common, *self._own.values()):
-            each.threads.shutdown(wait=False, cancel_futures=True)
+            each.close()

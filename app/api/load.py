@@ -1,49 +1,17 @@
-"""What requests take while they are under way, beside memory that is decoded: slots of work, and bodies."""
+"""What bodies take while they are being received, or read."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from app.errors import BusyError, MemoryShortError
+from app.errors import MemoryShortError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _ALWAYS_TAKEN_BYTES: Final = 1 << 16
 """Bodies of so few bytes are received whatever others hold; the number of requests bounds them."""
-
-
-class Work:
-    """Counts the requests that are worked on, or wait for a thread to begin; used by the event loop alone.
-
-    Requests whose body is still arriving, or whose answer has begun, are not among them.
-
-    Args:
-        limit: how many there may be.
-
-    Attributes:
-        under_way: how many there are.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self.under_way = 0
-        self._limit = limit
-
-    @contextmanager
-    def one_more(self) -> Iterator[None]:
-        """Counts one for the time of the block.
-
-        Raises:
-            BusyError: the limit is reached.
-        """
-        if self.under_way >= self._limit:
-            raise BusyError(f"{self._limit} requests are worked on already", limit=self._limit)
-        self.under_way += 1
-        try:
-            yield
-        finally:
-            self.under_way -= 1
 
 
 class Bodies:

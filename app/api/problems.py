@@ -108,7 +108,7 @@ _KINDS = (
     _Kind(errors.DeadlineExceededError, 504, "deadline-exceeded", "The request took too long"),
     _Kind(errors.StorageError, 503, "storage-unavailable", "Storage failed"),
     _Kind(errors.MemoryShortError, 503, "memory-short", "The service is short of memory", again=True),
-    _Kind(errors.BusyError, 429, "too-many-requests", "Too Many Requests", again=True),
+    _Kind(errors.BusyError, 429, "too-many-requests", "Too Many Requests"),
 )
 
 _INTERNAL = "internal"
@@ -147,7 +147,10 @@ def problem_of(error: Exception, *, path_was_named: bool = False) -> Problem:
                 # Where files outside of the warehouse lie is not for callers to know.
                 members["path"] = name = path.rpartition("/")[2]
                 detail = detail.replace(path, name)
-            return Problem(status, kind.slug, kind.title, detail, members, AGAIN if kind.again else {})
+            headers = AGAIN if kind.again else {}
+            if isinstance(error, errors.BusyError):
+                headers = {"Retry-After": str(error.pause_seconds)}
+            return Problem(status, kind.slug, kind.title, detail, members, headers)
     return Problem(500, _INTERNAL, "A bug in the service", "The service erred; its log has the request id")
 
 

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Annotated, Self, TypeVar
 
@@ -88,7 +87,7 @@ class Runtime:
             is_begun: for an answer of which some is sent already, so that it is too late to be refused.
 
         Raises:
-            BusyError: as many requests of this warehouse as may be are worked on already.
+            BusyError: as many requests of this warehouse as may be are worked on, or wait and are newer.
             DeadlineExceededError: the time was up, in the queue or in the work.
             ClientDisconnect: nobody waits for the result any more.
         """
@@ -101,16 +100,13 @@ class Runtime:
                 time_limit(seconds),
                 cancellable(cancellation),
                 observed_by(self.observer),
-                self.slots.computing(),
+                self.slots.computing(is_begun=is_begun),
             ):
                 self.observer.spent(Phase.QUEUE, time.perf_counter() - asked)
                 check_deadline()
                 return work()
 
-        with nullcontext() if is_begun else self.bulkhead.work.one_more():
-            return await self._finished(
-                asyncio.get_running_loop().run_in_executor(self.bulkhead.threads, limited), cancellation
-            )
+        return await self._finished(self.bulkhead.submit(limited, is_begun=is_begun), cancellation)
 
     async def _finished(self, under_way: asyncio.Future[T], cancellation: Cancellation) -> T:
         seconds = self.settings.deadline_seconds
@@ -142,7 +138,9 @@ class Runtime:
         self.bulkheads.close()
 
     async def _while_awaited(self, under_way: asyncio.Future[T]) -> T:
-        done, _ = await asyncio.wait({under_way}, timeout=_UNWATCHED_SECONDS)
+        # Who has to wait may have gone already, and must not take a thread from somebody who has not.
+        unwatched = 0 if self.bulkhead.is_waiting(under_way) else _UNWATCHED_SECONDS
+        done, _ = await asyncio.wait({under_way}, timeout=unwatched)
         if not done and self.receive is not None:
             gone = asyncio.ensure_future(_disconnected(self.receive))
             either: set[asyncio.Future[T] | asyncio.Future[None]] = {under_way, gone}

@@ -16,6 +16,7 @@ from app.cli.options import AllowExternal, parse_warehouse
 from app.connections import PunctualProtocol
 from app.errors import SettingsError
 from app.main import create_app
+from app.open_connections import OPEN_CONNECTIONS, raise_descriptor_limit
 from app.opening import create_service
 from app.processes import VARIABLE as WORKERS_DIRECTORY
 from app.processes import shared_directory
@@ -75,6 +76,7 @@ def serve(  # noqa: PLR0913 - a parameter for each flag
     )
     _check_address(settings)
     _check_certificate(settings)
+    raise_descriptor_limit()
     # Made before anything listens, so that settings which cannot be used end the command with their message.
     service = create_service(settings)
     application: FastAPI | str = create_app(settings, service)
@@ -96,6 +98,7 @@ def serve(  # noqa: PLR0913 - a parameter for each flag
             log_config=logging_config(settings.log_format, settings.log_level),
             # Every request has a line of its own.
             access_log=False,
+            backlog=OPEN_CONNECTIONS.accepted_at_once,
             timeout_keep_alive=settings.keep_alive_seconds,
             timeout_graceful_shutdown=settings.grace_seconds,
             timeout_worker_healthcheck=_WORKER_SECONDS,

@@ -2,12 +2,16 @@
 
 More threads that compute at once finish nothing sooner, since Python runs one of them at a time: each takes
 longer, all of them hold their memory, and the event loop waits for its turn among them.
+
+Who has computed before goes first, in the order of asking, so that what is begun is finished; of those who
+begin, the newest goes first, since its caller will still be there.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -30,12 +34,21 @@ class Slots:
     """
 
     def __init__(self, count: int | None = None) -> None:
-        self._free = threading.Semaphore(count or os.cpu_count() or 1)
+        self._lock = threading.Lock()
+        self._free = count or os.cpu_count() or 1
+        # Each waits for a lock of its own, which whoever gives it a slot lets go.
+        self._resuming: deque[threading.Lock] = deque()
+        self._beginning: list[threading.Lock] = []
+
+    @property
+    def waiting(self) -> int:
+        """How many threads wait for a slot."""
+        return len(self._resuming) + len(self._beginning)
 
     @contextmanager
-    def computing(self) -> Iterator[None]:
-        """The block runs in a slot, except where it waits."""
-        self.take_back()
+    def computing(self, *, is_begun: bool = False) -> Iterator[None]:
+        """The block runs in a slot, except where it waits; what ``is_begun`` goes before what is not."""
+        self._take(self._resuming if is_begun else self._beginning)
         try:
             yield
         finally:
@@ -43,13 +56,29 @@ class Slots:
 
     def take_back(self) -> None:
         """Waits for a slot again after :func:`give_away`; whoever calls it holds no lock."""
-        self._free.acquire()
-        _held.slots = self
+        self._take(self._resuming)
 
     def give_back(self) -> None:
         """Frees the slot of this thread."""
         _held.slots = None
-        self._free.release()
+        with self._lock:
+            if self._resuming:
+                self._resuming.popleft().release()
+            elif self._beginning:
+                self._beginning.pop().release()
+            else:
+                self._free += 1
+
+    def _take(self, line: deque[threading.Lock] | list[threading.Lock]) -> None:
+        turn = threading.Lock()
+        with self._lock:
+            if self._free:
+                self._free -= 1
+            else:
+                turn.acquire()
+                line.append(turn)
+        turn.acquire()
+        _held.slots = self
 
 
 def give_away() -> Slots | None:

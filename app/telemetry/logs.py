@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from app.telemetry.repeated_lines import RepeatedLines
 from app.telemetry.structured import structlog
 
 if TYPE_CHECKING:
@@ -51,9 +52,11 @@ def logging_config(log_format: LogFormat, level: LogLevel) -> dict[str, Any]:
                 "with_messages": level == "debug",
             }
         },
+        "filters": {"repeated": {"()": RepeatedLines}},
         "handlers": {
             "lines": {
                 "class": "logging.StreamHandler",
+                "filters": ["repeated"],
                 "formatter": "lines",
                 "stream": "ext://sys.stderr",
             }

@@ -1,11 +1,11 @@
-"""Bodies and work under way are bounded, each on its own."""
+"""Bodies that are being received are bounded together."""
 
 from __future__ import annotations
 
 import pytest
 
-from app.api.load import Bodies, Work
-from app.errors import BusyError, MemoryShortError
+from app.api.load import Bodies
+from app.errors import MemoryShortError
 
 LARGE = 1 << 20
 
@@ -30,11 +30,3 @@ def test_small_bodies_are_always_received() -> None:
 
         with pytest.raises(MemoryShortError):
             small.grow(LARGE)
-
-
-def test_work_is_refused_over_its_limit() -> None:
-    work = Work(1)
-    with work.one_more(), pytest.raises(BusyError), work.one_more():
-        pass
-
-    assert work.under_way == 0

@@ -65,3 +65,36 @@ def test_threads_that_wait_for_room_in_a_cache_do_not_keep_the_one_that_has_it_f
 def test_a_thread_without_a_slot_lends_none() -> None:
     with waiting():
         pass
+
+
+def test_who_has_computed_before_goes_first_and_then_the_newest() -> None:
+    slots, begun, order = Slots(1), threading.Event(), list[str]()
+
+    def compute(name: str, *, is_begun: bool = False) -> None:
+        with slots.computing(is_begun=is_begun):
+            order.append(name)
+
+    def wait_and_go_on() -> None:
+        with slots.computing():
+            with waiting():
+                begun.set()
+                assert in_line.wait(PATIENCE_SECONDS)
+            order.append("resumed")
+
+    in_line = threading.Event()
+    threads = [threading.Thread(target=wait_and_go_on)]
+    threads[0].start()
+    assert begun.wait(PATIENCE_SECONDS)
+    with slots.computing():
+        for name in ("older", "newer"):
+            threads.append(threading.Thread(target=compute, args=(name,)))
+            threads[-1].start()
+            while slots.waiting < len(threads) - 1:
+                pass
+        in_line.set()
+        while slots.waiting < len(threads):
+            pass
+    for thread in threads:
+        thread.join(PATIENCE_SECONDS)
+
+    assert order == ["resumed", "newer", "older"]
