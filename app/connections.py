@@ -7,12 +7,16 @@ deadline of their own, see :mod:`app.api.json_body`.
 
 from __future__ import annotations
 
+import logging
 import socket
+import struct
 import sys
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from app.api.problems import problem_of_status
+from app.api.strict_json import write_json
 from app.open_connections import OPEN_CONNECTIONS
 
 if TYPE_CHECKING:
@@ -25,9 +29,27 @@ _PROGRESS_BYTES: Final = 1 << 16
 _UNSENT_BYTES: Final = 1 << 18
 _PATIENCE_SECONDS: Final = 1.0
 
+_UNREAD_SECONDS: Final = 1.0
+"""A request that nobody looked at for so long is refused: more come than the event loop can take."""
+
 _TELLS_STATE: Final = sys.platform == "linux"
 _ENDED_STATES: Final = (7, 8)
 """``TCP_CLOSE`` and ``TCP_CLOSE_WAIT``, as Linux numbers the states of a connection."""
+
+_TCP_INFO: Final = struct.Struct("=B51xI")
+"""Of ``struct tcp_info``: the state, and the milliseconds since data came."""
+
+_PROBLEM: Final = problem_of_status(
+    429, "more requests come than this process can look at: ask again in a moment"
+)
+_BODY: Final = write_json(_PROBLEM.to_json(""))
+_REFUSAL: Final = (
+    b"HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\n"
+    b"Connection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(_BODY), _BODY)
+)
+_GUARDED: Final = b" /v1/"
+
+_log = logging.getLogger("paimon_index")
 
 
 class UntakenAnswers:
@@ -112,9 +134,8 @@ class PunctualProtocol(H11Protocol):
         OPEN_CONNECTIONS.open(self)
 
     def data_received(self, data: bytes) -> None:
-        """Begins to wait at the first byte of a head, and ends it with the last; leaves out who has gone."""
-        if self._is_abandoned():
-            self.transport.abort()
+        """Begins to wait at the first byte of a head, and ends it with the last."""
+        if self._is_left_out(data):
             return
         # One cycle per request; there is none before the first.
         last: RequestResponseCycle | None = self.cycle
@@ -155,19 +176,30 @@ class PunctualProtocol(H11Protocol):
         super().timeout_keep_alive_handler()
         self.loop.call_later(UNTAKEN_ANSWERS.seconds, self.transport.abort)
 
-    def _is_abandoned(self) -> bool:
-        """Whether the caller has closed the connection before its request was looked at.
+    def _is_left_out(self, data: bytes) -> bool:
+        """Whether a request is not looked at, since its caller has gone or it waited for too long already.
 
-        Under more load than the process can take, many of those who wait to be looked at have gone. uvicorn
-        would learn of it only after it has begun to answer.
+        Under more load than the event loop can take, each request is looked at when its caller is about to
+        give up, or has; uvicorn would learn of that only after it has begun to answer. What is left out here
+        costs a hundredth of an answer, so that there is time for those that have just come.
         """
-        if not _TELLS_STATE or self._socket is None:
+        is_first_piece = self.cycle is None or self.cycle.response_complete
+        if not _TELLS_STATE or self._socket is None or not is_first_piece:
             return False
         try:
-            state = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
+            told = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
         except OSError:
             return False
-        return state in _ENDED_STATES
+        state, unread = _TCP_INFO.unpack(told)
+        if state in _ENDED_STATES:
+            self.transport.abort()
+            return True
+        if unread < _UNREAD_SECONDS * 1_000 or _GUARDED not in data[:16]:
+            return False
+        _log.warning("requests that waited for %g s are refused: more come than can be read", _UNREAD_SECONDS)
+        self.transport.write(_REFUSAL)
+        self.transport.close()
+        return True
 
     def _expect_head(self) -> None:
         self._head_timer = self.loop.call_later(self.head_seconds, self.transport.close)

@@ -4,6 +4,9 @@ A thread of its own reads the file again every second, so that no request waits 
 what it read before. That notices every change, however it was made: a file written in place, a file moved
 over it, a Kubernetes Secret whose symbolic link points to a new directory.
 
+A change is taken over when the file was the same three times in a row: a file that is written in place is
+half there for a while, and half of the tokens may be a sound list, too.
+
 A new file that cannot be used changes nothing: the tokens read before stay in force, and the log has an
 error.
 """
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("paimon_index")
 
 _SECONDS: Final = 1.0
+_LOOKS: Final = 3
 _MOST_BYTES: Final = 1 << 20
 _STOP_SECONDS: Final = 5.0
 
@@ -46,9 +50,11 @@ class TokenFile:
         self._warehouses = warehouses
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="paimon-index-tokens", daemon=True)
-        self._fault: str | None = None
         self._seen = self._read()
         self._book = self._open(self._seen)
+        # What the file held at the last look, or why it could not be read; and how often in a row.
+        self._found: bytes | str = self._seen
+        self._looks = 1
 
     def __len__(self) -> int:
         """How many tokens are in force."""
@@ -69,20 +75,27 @@ class TokenFile:
             self._thread.join(_STOP_SECONDS)
 
     def refresh(self) -> None:
-        """Takes over what the file lists now, if it can be used."""
+        """Looks at the file, and takes over what it lists once it was still for some looks, if it can be used."""
         try:
-            content = self._read()
-            if content != self._seen:
-                self._seen = content
-                self._book = self._open(content)
-                _log.info("the tokens file changed: %d tokens are in force", len(self._book))
+            found: bytes | str = self._read()
         except SettingsError as error:
-            # Once for each fault, not every second.
-            if str(error) != self._fault:
-                _log.error("%s; the tokens read before stay in force", error)
-            self._fault = str(error)
+            found = str(error)
+        self._looks = self._looks + 1 if found == self._found else 1
+        self._found = found
+        # Once for each change, not every second.
+        if self._looks == _LOOKS and found != self._seen:
+            self._take_over(found)
+
+    def _take_over(self, found: bytes | str) -> None:
+        try:
+            if isinstance(found, str):
+                raise SettingsError(found)
+            self._book = self._open(found)
+        except SettingsError as error:
+            _log.error("%s; the tokens read before stay in force", error)
         else:
-            self._fault = None
+            self._seen = found
+            _log.info("the tokens file changed: %d tokens are in force", len(self._book))
 
     def _follow(self) -> None:
         while not self._stopped.wait(_SECONDS):

@@ -21,13 +21,37 @@ def names(file: TokenFile) -> list[str | None]:
     return [None if caller is None else caller.name for caller in callers]
 
 
+def look(file: TokenFile) -> None:
+    """Looks at a file until it was still for long enough."""
+    for _ in range(3):
+        file.refresh()
+
+
+def test_a_file_that_is_half_written_changes_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = write(tmp_path / "tokens", OLD)
+    whole = write(tmp_path / "whole", NEW, OLD).read_bytes()
+    file = TokenFile(str(path), ["main"])
+    # The halves in between are a list of fewer tokens, or none at all.
+    for size in range(0, len(whole), 8):
+        path.write_bytes(whole[:size])
+        file.refresh()
+        file.refresh()
+        assert names(file) == ["old", None]
+
+    path.write_bytes(whole)
+    look(file)
+
+    assert names(file) == ["old", "new"]
+    assert not caplog.records
+
+
 def test_a_file_that_was_written_again_is_taken_over(tmp_path: Path) -> None:
     path = write(tmp_path / "tokens", OLD)
     file = TokenFile(str(path), ["main"])
     before = names(file)
 
     write(path, NEW)
-    file.refresh()
+    look(file)
 
     assert (before, names(file)) == (["old", None], [None, "new"])
 
@@ -37,7 +61,7 @@ def test_a_file_that_was_moved_there_is_taken_over(tmp_path: Path) -> None:
     file = TokenFile(str(path), ["main"])
 
     write(tmp_path / "next", OLD, NEW).replace(path)
-    file.refresh()
+    look(file)
 
     assert names(file) == ["old", "new"]
 
@@ -54,7 +78,7 @@ def test_a_secret_volume_of_kubernetes_is_followed(tmp_path: Path) -> None:
 
     (tmp_path / "..data_tmp").symlink_to("..2")
     (tmp_path / "..data_tmp").replace(tmp_path / "..data")
-    file.refresh()
+    look(file)
 
     assert (before, names(file)) == (["old", None], [None, "new"])
 
@@ -70,7 +94,7 @@ def test_a_broken_file_changes_nothing_and_is_told_once(
 
     path.unlink() if content is None else path.write_bytes(content)
     for _ in range(3):
-        file.refresh()
+        look(file)
 
     assert names(file) == ["old", None]
     (record,) = caplog.records
@@ -83,9 +107,9 @@ def test_a_file_that_was_mended_is_taken_over(tmp_path: Path) -> None:
     file = TokenFile(str(path), ["main"])
 
     path.write_bytes(b"tokens: [")
-    file.refresh()
+    look(file)
     write(path, OLD, NEW)
-    file.refresh()
+    look(file)
 
     assert names(file) == ["old", "new"]
 
