@@ -11,8 +11,9 @@ import logging
 import socket
 import struct
 import sys
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from app.api.problems import problem_of_status
@@ -22,6 +23,8 @@ from app.open_connections import OPEN_CONNECTIONS
 if TYPE_CHECKING:
     import asyncio
     from asyncio.trsock import TransportSocket
+
+    _Event: TypeAlias = h11.Event | type[h11.NEED_DATA | h11.PAUSED]
 
 _PROGRESS_BYTES: Final = 1 << 16
 """Who takes fewer bytes of an answer in the time that there is takes none."""
@@ -48,6 +51,9 @@ _REFUSAL: Final = (
     b"Connection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(_BODY), _BODY)
 )
 _GUARDED: Final = b" /v1/"
+
+_HEAD_BYTES: Final = 1 << 14
+_LENGTHS: Final = {b"content-length", b"transfer-encoding"}
 
 _log = logging.getLogger("paimon_index")
 
@@ -107,6 +113,21 @@ UNTAKEN_ANSWERS: Final = UntakenAnswers()
 """Those of this process; used by its event loop alone."""
 
 
+class _StrictConnection(h11.Connection):
+    """HTTP/1.1 without requests of two lengths.
+
+    One that has both Content-Length and Transfer-Encoding may end elsewhere for a proxy in front, which would
+    take what follows for the request of another caller. It is refused, and the connection closed.
+    """
+
+    def next_event(self) -> _Event:
+        """What has come."""
+        event = super().next_event()
+        if isinstance(event, h11.Request) and _LENGTHS.issubset(name for name, _ in event.headers):
+            raise h11.RemoteProtocolError("both Content-Length and Transfer-Encoding")
+        return event
+
+
 class PunctualProtocol(H11Protocol):
     """uvicorn's HTTP/1.1, with a deadline for the head of every request and for the taking of every answer.
 
@@ -122,6 +143,7 @@ class PunctualProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as in uvicorn
         """Begins to wait for the first request."""
         super().connection_made(transport)
+        self.conn = _StrictConnection(h11.SERVER, _HEAD_BYTES)
         connected = transport.get_extra_info("socket")
         if connected is not None and connected.family != getattr(socket, "AF_UNIX", None):
             self._socket = connected
@@ -183,7 +205,8 @@ class PunctualProtocol(H11Protocol):
         give up, or has; uvicorn would learn of that only after it has begun to answer. What is left out here
         costs a hundredth of an answer, so that there is time for those that have just come.
         """
-        is_first_piece = self.cycle is None or self.cycle.response_complete
+        last: RequestResponseCycle | None = self.cycle
+        is_first_piece = last is None or last.response_complete
         if not _TELLS_STATE or self._socket is None or not is_first_piece:
             return False
         try:

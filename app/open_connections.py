@@ -1,16 +1,15 @@
-"""Connections of a process, bounded by its file descriptors, so that some are left for storage and for health.
+"""Connections of a process, bounded by its file descriptors, so that storage and health have some, too.
 
 Half of the descriptors that a process may have are for connections, the others for files and for storage.
 Connections of which nobody waits for an answer give way to newer ones:
 
-======== ============================================================= =======================================
-kind     what it waits for                                             closed, the eldest first
-======== ============================================================= =======================================
-silent   the head of its first request                                 beyond an eighth of all from one address;
-                                                                       where there are too many connections
-idle     the next request, after an answer                             where there are too many, and none is
-                                                                       silent
-======== ============================================================= =======================================
+======== ================================== ==================================================================
+kind     what it waits for                  when the eldest is closed
+======== ================================== ==================================================================
+silent   the head of its first request      where an eighth of all are silent and from one address, and where
+                                            there are too many connections
+idle     the next request, after an answer  where there are too many connections, and none is silent
+======== ================================== ==================================================================
 
 Fewer requests than connections may be under way (:attr:`OpenConnections.requests`), so there is always one
 that gives way to somebody who asks for the service's health.

@@ -10,6 +10,7 @@ shortly after            the process ends, even where a thread hangs in storage
 ======================== =====================================================================================
 
 SIGINT, which somebody at a terminal sends, skips the first wait. A second signal ends the process at once.
+Linux sends SIGINT to workers whose parent was killed: nobody else would end them, and they hold the port.
 
 uvicorn handles signals while it serves and ends its process by the signal in the end. So the handlers here
 take the place of its own once it has started the application, wherever it was started from.
@@ -18,10 +19,12 @@ take the place of its own once it has started the application, wherever it was s
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import logging
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from typing import TYPE_CHECKING, Final
 
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("paimon_index")
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+_PR_SET_PDEATHSIG: Final = 1
 _LAST_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 0.1
 
@@ -64,6 +68,7 @@ class Stopping:
             self._loop = asyncio.get_running_loop()
             for each in _SIGNALS:
                 signal.signal(each, self._handle)
+            _end_with_parent()
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         if self._is_repeated(number):
@@ -96,6 +101,17 @@ class Stopping:
             ending = threading.Timer(_LAST_SECONDS, os._exit, (0,))
             ending.daemon = True
             ending.start()
+
+
+def _end_with_parent() -> None:
+    """Has a worker be sent SIGINT when its parent ends, however that comes about."""
+    parent = multiprocessing.parent_process()
+    if parent is None or sys.platform != "linux":
+        return
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGINT), 0, 0, 0)
+    if os.getppid() != parent.pid:
+        # It has ended before the system was asked to tell.
+        signal.raise_signal(signal.SIGINT)
 
 
 class Workers(Multiprocess):

@@ -76,7 +76,9 @@ def _figures(directory: Path) -> Iterator[Figure]:
             what = f"{times} times the load"
             target = Target(_GOODPUT * capacity, is_ceiling=False)
             print(load)
-            yield Figure(f"plans answered in 3 s, {what}", _FILES, Unit.PER_SECOND, load.goodput, target=target)
+            yield Figure(
+                f"plans answered in 3 s, {what}", _FILES, Unit.PER_SECOND, load.goodput, target=target
+            )
             recovery = load.recovery * 1e3
             yield Figure(f"first answer after {what}", _FILES, Unit.MILLISECONDS, recovery, target=_RECOVERY)
 

@@ -188,3 +188,24 @@ def test_nobody_is_broken_off_who_was_given_no_time() -> None:
     answers.add(caller)
 
     assert not caller.is_broken_off
+
+
+def test_a_request_of_two_lengths_is_refused_and_the_connection_closed(address: tuple[str, int]) -> None:
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with socket.create_connection(address, timeout=20) as connection:
+        connection.sendall(head + b"0\r\n\r\n" + REQUEST)
+        answers = received(connection)
+
+    assert answers.startswith(b"HTTP/1.1 400 ")
+    assert answers.count(b"HTTP/1.1") == 1
+
+
+@pytest.mark.parametrize(
+    "header", [b"Content-Length: 5\r\n\r\nabcde", b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"]
+)
+def test_a_request_of_one_length_is_answered(address: tuple[str, int], header: bytes) -> None:
+    with socket.create_connection(address, timeout=20) as connection:
+        connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\n" + header)
+        receive_answer(connection)
+        connection.sendall(REQUEST)
+        receive_answer(connection)

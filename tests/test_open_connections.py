@@ -28,7 +28,9 @@ def connect(port: int) -> socket.socket:
 def test_silent_connections_keep_nobody_from_being_answered(golden: GoldenWarehouse, tmp_path: Path) -> None:
     log = tmp_path / "log"
     with serving(golden.root, before=f"ulimit -n {DESCRIPTORS}", log=log) as served, ExitStack() as stack:
-        before = stack.enter_context(served.begin_plan("/v1/main/databases/golden/tables/append_sidecar/plan"))
+        before = stack.enter_context(
+            served.begin_plan("/v1/main/databases/golden/tables/append_sidecar/plan")
+        )
         silent = [stack.enter_context(connect(served.port)) for _ in range(CALLERS)]
         asking = stack.enter_context(connect(served.port))
         asking.sendall(HEALTH)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -13,7 +18,6 @@ from tests.served import PATIENCE_SECONDS, serving
 if TYPE_CHECKING:
     import socket
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.golden_tables import GoldenWarehouse
     from tests.served import Served
@@ -89,3 +93,17 @@ def test_the_disk_cache_survives_being_killed(golden: GoldenWarehouse, tmp_path:
     assert {plan.status_code for plan in plans} == {200}
     files = [plan.json()["files"] for plan in plans if plan.request.content == plans[0].request.content]
     assert files == [files[0]] * 3
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent ended")
+def test_workers_end_when_their_parent_is_killed(golden: GoldenWarehouse) -> None:
+    with serving(golden.root, workers=2) as served:
+        children = Path(f"/proc/{served.process.pid}/task/{served.process.pid}/children").read_text().split()
+        served.process.kill()
+        give_up = time.monotonic() + PATIENCE_SECONDS / 4
+        try:
+            assert any(time.monotonic() > give_up for _ in answers(served, "/health/live")) is False
+        finally:
+            for child in children:
+                with suppress(ProcessLookupError):
+                    os.kill(int(child), signal.SIGKILL)

@@ -52,8 +52,8 @@ class TokenFile:
         self._thread = threading.Thread(target=self._follow, name="paimon-index-tokens", daemon=True)
         self._seen = self._read()
         self._book = self._open(self._seen)
-        # What the file held at the last look, or why it could not be read; and how often in a row.
-        self._found: bytes | str = self._seen
+        # Why the file could not be read at the last look, and what it held; and how often in a row.
+        self._found = "", self._seen
         self._looks = 1
 
     def __len__(self) -> int:
@@ -75,26 +75,26 @@ class TokenFile:
             self._thread.join(_STOP_SECONDS)
 
     def refresh(self) -> None:
-        """Looks at the file, and takes over what it lists once it was still for some looks, if it can be used."""
+        """Looks at the file, and takes over what it lists once it was still, if it can be used."""
+        fault, content = "", b""
         try:
-            found: bytes | str = self._read()
+            content = self._read()
         except SettingsError as error:
-            found = str(error)
+            fault = str(error)
+        found = fault, content
         self._looks = self._looks + 1 if found == self._found else 1
         self._found = found
         # Once for each change, not every second.
-        if self._looks == _LOOKS and found != self._seen:
-            self._take_over(found)
-
-    def _take_over(self, found: bytes | str) -> None:
+        if self._looks != _LOOKS or content == self._seen:
+            return
         try:
-            if isinstance(found, str):
-                raise SettingsError(found)
-            self._book = self._open(found)
+            self._book = self._book if fault else self._open(content)
         except SettingsError as error:
-            _log.error("%s; the tokens read before stay in force", error)
+            fault = str(error)
+        if fault:
+            _log.error("%s; the tokens read before stay in force", fault)
         else:
-            self._seen = found
+            self._seen = content
             _log.info("the tokens file changed: %d tokens are in force", len(self._book))
 
     def _follow(self) -> None:

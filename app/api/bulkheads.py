@@ -3,8 +3,8 @@
 Bulkheads, as in ships: each warehouse has threads and places for waiting requests of its own. What reads from
 no warehouse has its own as well, as bodies that are parsed and answers about the service.
 
-Where requests wait for a thread, the newest goes first, and the oldest is refused when there is no place left.
-In the order of their coming, each would be begun only when its caller is about to give up, and under a load
+Where requests wait for a thread, the newest goes first, and the oldest is refused when no place is left. In
+the order of their coming, each would be begun only when its caller is about to give up, and under a load
 that lasts nobody would be answered at all.
 """
 

@@ -24,6 +24,7 @@ from app.settings import Settings
 from app.storage import Cancellation, cancellable, check_deadline, time_limit
 from app.storage.process_memory import PROCESS_MEMORY
 from app.storage.slots import Slots
+from app.telemetry.logs import event_record
 
 T = TypeVar("T")
 
@@ -72,7 +73,9 @@ class Runtime:
         """
         budget = MemoryBudget.of(settings)
         PROCESS_MEMORY.keep_within(budget.limit)
-        _log.info("memory of this process in bytes: %s", budget.describe())
+        members = {"memory": budget.describe()}
+        if _log.isEnabledFor(logging.INFO):
+            _log.handle(event_record(_log.name, logging.INFO, "memory of this process in bytes", members))
         watch = Watch(service, settings.watched_tables, settings.watch_seconds, observer=observer)
         watch.start()
         bulkheads = Bulkheads(service.warehouses, settings.threads, settings.concurrency)

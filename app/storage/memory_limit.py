@@ -1,4 +1,6 @@
-"""How much memory this process may use: what its control groups allow, or what the machine has.
+"""How much memory this process may use: what its groups and its own limits allow, or what the machine has.
+
+What a process may map at most (``RLIMIT_AS``, ``ulimit -v``) is in ``/proc/self/limits``.
 
 Control groups nest, and each of them bounds those inside of it. Linux shows them in two forms:
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 _SYSTEM: Final = Path("/")
 _FILES: Final = {"cgroup": ("memory.limit_in_bytes",), "cgroup2": ("memory.max", "memory.high")}
+_ADDRESS_SPACE: Final = "Max address space"
 _ASSUMED_BYTES: Final = 4 << 30
 """Where the system does not tell, as on systems other than Linux."""
 
@@ -48,7 +51,7 @@ class MemoryLimit:
             system: the root directory, below which ``proc`` and the groups are.
         """
         machine = cls(_machine_bytes(system), "the machine's memory")
-        return min((machine, *_group_limits(system)), key=lambda limit: limit.bytes)
+        return min((machine, *_own_limit(system), *_group_limits(system)), key=lambda limit: limit.bytes)
 
 
 def _machine_bytes(system: Path) -> int:
@@ -57,6 +60,14 @@ def _machine_bytes(system: Path) -> int:
         if name == "MemTotal":
             return int(value.split()[0]) << 10
     return _ASSUMED_BYTES
+
+
+def _own_limit(system: Path) -> Iterator[MemoryLimit]:
+    for line in _lines(system / "proc/self/limits"):
+        if line.startswith(_ADDRESS_SPACE):
+            soft = line.removeprefix(_ADDRESS_SPACE).split()[0]
+            if soft.isdecimal():
+                yield MemoryLimit(int(soft), "RLIMIT_AS")
 
 
 def _group_limits(system: Path) -> Iterator[MemoryLimit]:

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from app.errors import CorruptMetadataError, NotFoundError, PaimonIndexError
+from app.errors import CorruptMetadataError, FileMissingError, NotFoundError, PaimonIndexError
 from app.storage import wait_for
 from app.table.decoding import decode
 from app.table.reading_ahead import ReadAhead, Seen, expected_files
@@ -127,10 +127,10 @@ class Versions:
         snapshot = _snapshot(references, wanted)
         if wanted.schema_id is not None:
             schema = read_schema(self.reader, references, wanted.schema_id)
-        elif snapshot is not None and wanted.is_time_travel:
-            schema = read_schema(self.reader, references, snapshot.schema_id)
+        elif snapshot is None:
+            schema = self._newest_schema(references, seen, None)
         else:
-            schema = self._newest_schema(references, seen, snapshot)
+            schema = self._schema_beside(references, seen, snapshot, wanted)
         found = Seen(None if snapshot is None else snapshot.id, schema.id)
         if is_guessed and wanted.schema_id is None and found != known:
             self.reader.metadata.put(key, found)
@@ -150,6 +150,23 @@ class Versions:
         except PaimonIndexError:
             # Whoever looks at one after the other says what is wrong.
             return None
+
+    def _schema_beside(
+        self, references: References, seen: Seen | None, snapshot: Snapshot, wanted: Wanted
+    ) -> TableSchema:
+        """The schema that filters on a snapshot are about."""
+        try:
+            if wanted.is_time_travel:
+                return read_schema(self.reader, references, snapshot.schema_id)
+            newest = self._newest_schema(references, seen, snapshot)
+        except NotFoundError:
+            newest = None
+        if newest is None or newest.id < snapshot.schema_id:
+            raise FileMissingError(
+                f"the schema is not there, but snapshot {snapshot.id} of {self.what} needs it: restore it",
+                path=references.schema_path(snapshot.schema_id),
+            )
+        return newest
 
     def _newest_schema(
         self, references: References, seen: Seen | None, snapshot: Snapshot | None

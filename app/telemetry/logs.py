@@ -39,6 +39,9 @@ _SECRET: Final = re.compile(
     re.IGNORECASE,
 )
 
+_UNSEEN: Final = re.compile("[\x80-\x9f\u2028\u2029]")
+"""What JSON leaves as it is, and some programs begin another line at, or take for a terminal's commands."""
+
 
 def logging_config(log_format: LogFormat, level: LogLevel) -> dict[str, Any]:
     """What :func:`logging.config.dictConfig`, and so uvicorn, takes; lines go to standard error."""
@@ -155,7 +158,8 @@ def _places(trace: TracebackType | None) -> Iterator[str]:
 
 def _to_json(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
     try:
-        return orjson.dumps(event, default=str).decode()
+        line = orjson.dumps(event, default=str).decode()
+        return line if line.isascii() else _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
     except TypeError:
         # Text that is no Unicode, such as the name of a file that was decoded with surrogates.
         return json.dumps(event, default=str)
@@ -174,7 +178,7 @@ def _escape(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict
         if not isinstance(value, str):
             continue
         if name == "exception":
-            event[name] = "\n".join(f"  {_printable(line)}" for line in value.splitlines())
+            event[name] = "\n".join(f"  {_printable(line)}" for line in value.rstrip("\n").split("\n"))
         else:
             event[name] = _printable(value)
     return event

@@ -1,7 +1,7 @@
 """Leaves out log lines that say the same again and again, so that nobody can fill a disk with them.
 
-A text is told a few times in a while; the next line with it after that says how many were left out. Events with
-members, such as the lines of requests, are not looked at.
+A text is told a few times in a while; the next line with it after that says how many were left out. Events
+with members, such as the lines of requests, are not looked at.
 """
 
 from __future__ import annotations

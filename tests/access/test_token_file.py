@@ -27,7 +27,9 @@ def look(file: TokenFile) -> None:
         file.refresh()
 
 
-def test_a_file_that_is_half_written_changes_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_that_is_half_written_changes_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = write(tmp_path / "tokens", OLD)
     whole = write(tmp_path / "whole", NEW, OLD).read_bytes()
     file = TokenFile(str(path), ["main"])

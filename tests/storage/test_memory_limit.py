@@ -41,6 +41,18 @@ def test_without_groups_it_is_the_machine(system: System) -> None:
     assert system.limit() == MemoryLimit(MACHINE, "the machine's memory")
 
 
+@pytest.mark.parametrize(("soft", "found"), [("3000000", 3_000_000), ("unlimited", MACHINE)])
+def test_the_address_space_counts(system: System, soft: str, found: int) -> None:
+    system.write(
+        "proc/self/limits",
+        "Limit                     Soft Limit           Hard Limit           Units     \n"
+        "Max data size             7000                 7000                 bytes     \n"
+        f"Max address space         {soft:<20} unlimited            bytes     ",
+    )
+
+    assert system.limit().bytes == found
+
+
 @pytest.mark.parametrize(("inner", "outer"), [("1000", "max"), ("max", "1000"), ("5000", "1000")])
 def test_the_smallest_of_nested_groups_counts(system: System, inner: str, outer: str) -> None:
     system.write("proc/self/cgroup", "0::/pod/container")

@@ -113,3 +113,25 @@ def test_what_is_not_asked_for_is_not_imported() -> None:
     )
 
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0  # noqa: S603
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+@pytest.mark.parametrize(
+    "separator", ["\n", "\r", "\x0b", "\x0c", "\x1c", "\x1e", "\x85", "\u2028", "\u2029"]
+)
+def test_nothing_that_somebody_chose_begins_another_line(separator: str, *, as_text: bool) -> None:
+    line = line_formatter(as_text=as_text, with_messages=True).format(record_of(f"one{separator}two"))
+
+    assert len(line.splitlines()) == 1
+    if not as_text:
+        assert json.loads(line)["event"] == f"one{separator}two"
+
+
+@pytest.mark.parametrize("separator", ["\r", "\x1c", "\x85", "\u2028", "\u2029"])
+def test_nothing_that_an_exception_quotes_begins_another_line(separator: str) -> None:
+    info = (RuntimeError, RuntimeError(f"one{separator}two"), None)
+    record = logging.LogRecord("paimon_index", logging.ERROR, "", 0, "failed", (), info)
+
+    lines = line_formatter(as_text=True, with_messages=True).format(record).splitlines()
+
+    assert len(lines) == 2
