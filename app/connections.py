@@ -32,9 +32,6 @@ _PROGRESS_BYTES: Final = 1 << 16
 _UNSENT_BYTES: Final = 1 << 18
 _PATIENCE_SECONDS: Final = 1.0
 
-_UNREAD_SECONDS: Final = 1.0
-"""A request that nobody looked at for so long is refused: more come than the event loop can take."""
-
 _TELLS_STATE: Final = sys.platform == "linux"
 _ENDED_STATES: Final = (7, 8)
 """``TCP_CLOSE`` and ``TCP_CLOSE_WAIT``, as Linux numbers the states of a connection."""
@@ -133,9 +130,12 @@ class PunctualProtocol(H11Protocol):
 
     Attributes:
         head_seconds: from the connection's start, or from the first byte of a later request.
+        unread_seconds: a request that nobody looked at for so long is refused: more come than the event loop
+            can take.
     """
 
     head_seconds: ClassVar[float] = 20.0
+    unread_seconds: ClassVar[float] = 1.0
 
     _head_timer: asyncio.TimerHandle | None = None
     _socket: TransportSocket | None = None
@@ -217,9 +217,11 @@ class PunctualProtocol(H11Protocol):
         if state in _ENDED_STATES:
             self.transport.abort()
             return True
-        if unread < _UNREAD_SECONDS * 1_000 or _GUARDED not in data[:16]:
+        if unread < self.unread_seconds * 1_000 or _GUARDED not in data[:16]:
             return False
-        _log.warning("requests that waited for %g s are refused: more come than can be read", _UNREAD_SECONDS)
+        _log.warning(
+            "requests that waited for %g s are refused: more come than can be read", self.unread_seconds
+        )
         self.transport.write(_REFUSAL)
         self.transport.close()
         return True

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import json
 import socket
+import sys
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from tests.golden_tables import GoldenWarehouse
 
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the state of a connection")
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
@@ -209,3 +212,53 @@ def test_a_request_of_one_length_is_answered(address: tuple[str, int], header: b
         receive_answer(connection)
         connection.sendall(REQUEST)
         receive_answer(connection)
+
+
+class OverloadedProtocol(PunctualProtocol):
+    """Has waited for too long whatever it looks at."""
+
+    unread_seconds: ClassVar[float] = 0.0
+
+
+@ON_LINUX
+def test_a_request_that_waited_for_too_long_is_refused_and_health_is_not() -> None:
+    with listening(application, OverloadedProtocol) as address:
+        with socket.create_connection(address, timeout=20) as connection:
+            connection.sendall(b"POST /v1/main/plan HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+            refused = received(connection)
+        with socket.create_connection(address, timeout=20) as connection:
+            connection.sendall(b"GET /health/ready HTTP/1.1\r\nHost: x\r\n\r\n")
+            receive_answer(connection)
+
+    head, _, body = refused.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 429 ")
+    assert b"Retry-After: 1" in head
+    assert json.loads(body)["type"] == "urn:paimon-index:error:too-many-requests"
+
+
+@ON_LINUX
+def test_a_caller_who_has_gone_before_the_request_was_looked_at_is_not_answered() -> None:
+    begun, released, asked = threading.Event(), threading.Event(), list[str]()
+
+    async def holding(scope: Any, receive: Any, send: Any) -> None:
+        asked.append(scope["path"])
+        if scope["path"] == "/hold":
+            begun.set()
+            # The event loop looks at nothing meanwhile.
+            assert released.wait(20)
+        await application(scope, receive, send)
+
+    with listening(holding, PunctualProtocol) as address, ExitStack() as stack:
+        first, gone, stays = (
+            stack.enter_context(socket.create_connection(address, timeout=20)) for _ in range(3)
+        )
+        first.sendall(REQUEST.replace(b"/ ", b"/hold ", 1))
+        assert begun.wait(20)
+        gone.sendall(REQUEST.replace(b"/ ", b"/gone ", 1))
+        gone.close()
+        stays.sendall(REQUEST.replace(b"/ ", b"/stays ", 1))
+        released.set()
+        receive_answer(first)
+        receive_answer(stays)
+
+    assert asked == ["/hold", "/stays"]
