@@ -7,6 +7,10 @@ import time
 from dataclasses import dataclass
 from typing import Final, Self
 
+from app.storage import remaining_seconds
+
+_SHARE_OF_DEADLINE: Final = 2 / 3
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:
@@ -22,8 +26,16 @@ class Budget:
 
     @classmethod
     def begin(cls, milliseconds: int | None) -> Self:
-        """A budget that begins now; None for one without an end."""
-        return cls(None if milliseconds is None else time.monotonic() + milliseconds / 1000)
+        """A budget that begins now; None for one without an end.
+
+        It leaves a third of what the request has until its deadline to whatever else the answer takes: a
+        request that waited for a thread, or for its version, has less time left than its budget says.
+        """
+        if milliseconds is None:
+            return cls(None)
+        remaining = remaining_seconds()
+        until = math.inf if remaining is None else remaining * _SHARE_OF_DEADLINE
+        return cls(time.monotonic() + min(milliseconds / 1000, until))
 
     @property
     def is_spent(self) -> bool:
