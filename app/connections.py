@@ -48,6 +48,9 @@ _REFUSAL: Final = (
     b"Connection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(_BODY), _BODY)
 )
 _GUARDED: Final = b" /v1/"
+"""As in :mod:`app.api.admission`: health answers always."""
+
+_METHOD_BYTES: Final = 16
 
 _HEAD_BYTES: Final = 1 << 14
 _LENGTHS: Final = {b"content-length", b"transfer-encoding"}
@@ -207,7 +210,8 @@ class PunctualProtocol(H11Protocol):
         """
         last: RequestResponseCycle | None = self.cycle
         is_first_piece = last is None or last.response_complete
-        if not _TELLS_STATE or self._socket is None or not is_first_piece:
+        is_guarded = is_first_piece and _GUARDED in data[:_METHOD_BYTES]
+        if not _TELLS_STATE or self._socket is None or not is_guarded:
             return False
         try:
             told = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
@@ -217,7 +221,7 @@ class PunctualProtocol(H11Protocol):
         if state in _ENDED_STATES:
             self.transport.abort()
             return True
-        if unread < self.unread_seconds * 1_000 or _GUARDED not in data[:16]:
+        if unread < self.unread_seconds * 1_000:
             return False
         _log.warning(
             "requests that waited for %g s are refused: more come than can be read", self.unread_seconds

@@ -242,7 +242,7 @@ def test_a_caller_who_has_gone_before_the_request_was_looked_at_is_not_answered(
 
     async def holding(scope: Any, receive: Any, send: Any) -> None:
         asked.append(scope["path"])
-        if scope["path"] == "/hold":
+        if scope["path"] == "/v1/hold":
             begun.set()
             # The event loop looks at nothing meanwhile.
             assert released.wait(20)
@@ -252,13 +252,13 @@ def test_a_caller_who_has_gone_before_the_request_was_looked_at_is_not_answered(
         first, gone, stays = (
             stack.enter_context(socket.create_connection(address, timeout=20)) for _ in range(3)
         )
-        first.sendall(REQUEST.replace(b"/ ", b"/hold ", 1))
+        first.sendall(REQUEST.replace(b"/ ", b"/v1/hold ", 1))
         assert begun.wait(20)
-        gone.sendall(REQUEST.replace(b"/ ", b"/gone ", 1))
+        gone.sendall(REQUEST.replace(b"/ ", b"/v1/gone ", 1))
         gone.close()
-        stays.sendall(REQUEST.replace(b"/ ", b"/stays ", 1))
+        stays.sendall(REQUEST.replace(b"/ ", b"/v1/stays ", 1))
         released.set()
         receive_answer(first)
         receive_answer(stays)
 
-    assert asked == ["/hold", "/stays"]
+    assert asked == ["/v1/hold", "/v1/stays"]
