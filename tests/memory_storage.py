@@ -28,6 +28,9 @@ class MemoryStorage:
             raise FileMissingError(f"there is no file {path}", path=path)
         return self.files[path]
 
+    def read_start(self, path: str, count: int) -> bytes:
+        return self.read(path)[:count]
+
     @contextmanager
     def reading(self, path: str, size: int | None, *, is_kept: bool = True) -> Iterator[bytes]:
         del size, is_kept  # nothing is kept

@@ -109,8 +109,12 @@ class Warehouse:
         """Whether all files lie on this machine, those of external roots as well."""
         return all(root.uri_is_local for root in (self._root, *self._external))
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, size: int | None = None) -> bytes:
         """The whole file.
+
+        Args:
+            path: the file.
+            size: its bytes, if metadata tells; of a longer file one byte more is read.
 
         Raises:
             PathNotAllowedError: the path leaves the warehouse and the allowed external roots.
@@ -119,32 +123,42 @@ class Warehouse:
             StorageError: storage failed, after retries.
         """
         # One byte more than allowed tells a file that is too large without another question.
-        content = self._slice(path, self.locate(path), 0, self._max_file_bytes + 1)
+        most = self._max_file_bytes if size is None else max(0, min(size, self._max_file_bytes))
+        content = self.read_start(path, most + 1)
         why = too_large(path, len(content), self._max_file_bytes)
         if why is not None:
             raise why
         return content
 
-    def read_immutable(self, path: str, size: int | None) -> bytes:
+    def read_start(self, path: str, count: int) -> bytes:
+        """The first ``count`` bytes of a file, fewer where it ends before.
+
+        Raises:
+            PaimonIndexError: as :meth:`read`, but never for its size.
+        """
+        root, place = self.locate(path)
+        return self.retry.call(path, lambda: root.read(place, 0, count))
+
+    def read_immutable(self, path: str, size: int) -> bytes:
         """The whole of a file that never changes, from the disk tier if it is there.
 
         Only for files under names that no other file ever has, before or after.
 
         Args:
             path: the file.
-            size: its bytes, if metadata tells; what is not as long is answered, but not kept.
+            size: its bytes, as metadata says; what is not as long is answered, but not kept.
 
         Raises:
             PaimonIndexError: as :meth:`read`.
         """
         if self._disk is None:
-            return self.read(path)
+            return self.read(path, size)
         self.locate(path)
         piece = Piece(self._identity, path, size, 0, None)
         content = self._disk.get(piece)
         if content is None:
-            content = self.read(path)
-            if size in (None, len(content)):
+            content = self.read(path, size)
+            if size == len(content):
                 self._disk.put(piece, content)
         return content
 
@@ -163,15 +177,36 @@ class Warehouse:
             PaimonIndexError: as :meth:`read`.
         """
         root, place = self.locate(path)
-        is_large = size is not None and _LARGE_BYTES <= size < self._max_file_bytes
-        may_keep = is_kept and self._disk is not None
-        if size is None or not is_large or may_keep or not root.uri_is_local:
-            yield self.read_immutable(path, size) if may_keep else self.read(path)
+        disk = self._disk if is_kept else None
+        if size is None:
+            with self._of_unknown_size(path, disk) as content:
+                yield content
+            return
+        is_large = _LARGE_BYTES <= size < self._max_file_bytes
+        if not is_large or disk is not None or not root.uri_is_local:
+            yield self.read(path, size) if disk is None else self.read_immutable(path, size)
             return
         # One byte more tells a file that is longer than its metadata says.
         with self._scratch.buffer(size + 1) as buffer:
             count = self.retry.call(path, lambda: root.read_into(place, buffer))
             yield buffer[:count]
+
+    @contextmanager
+    def _of_unknown_size(self, path: str, disk: DiskTier | None) -> Iterator[bytes]:
+        """The whole of a file that never changes; a large one claims memory, since nobody could before."""
+        piece = Piece(self._identity, path, None, 0, None)
+        content = None if disk is None else disk.get(piece)
+        if content is not None:
+            yield content
+            return
+        content = self.read_start(path, _LARGE_BYTES)
+        is_whole = len(content) < _LARGE_BYTES
+        with self.readers.room(len(content) if is_whole else self.size(path)):
+            if not is_whole:
+                content = self.read(path)
+            if disk is not None:
+                disk.put(piece, content)
+            yield content
 
     @property
     def arrays_capacity(self) -> int:
@@ -295,7 +330,3 @@ class Warehouse:
             f"--allow-external URL or PAIMON_INDEX_ALLOW_EXTERNAL",
             path=path,
         )
-
-    def _slice(self, path: str, place: tuple[Root, str], start: int, end: int) -> bytes:
-        root, inside = place
-        return self.retry.call(path, lambda: root.read(inside, start, end))

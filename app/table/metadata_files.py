@@ -146,7 +146,8 @@ class MetadataFiles:
             # Avro cut between two blocks is Avro as well, with fewer records: only the size tells.
             if size is not None and length != size:
                 report_undecodable(path)
-                raise CorruptMetadataError(f"expected a file of {size} bytes, found {length}", path=path)
+                found = "more" if length > size else length
+                raise CorruptMetadataError(f"expected a file of {size} bytes, found {found}", path=path)
             return decoded
 
         if not keep:

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class SmallFiles(Protocol):
-    """Files that are read as a whole, and names in directories."""
+    """Files that are small if they are what they should be, and names in directories."""
 
-    def read(self, path: str) -> bytes:
-        """The whole file.
+    def read_start(self, path: str, count: int) -> bytes:
+        """The first ``count`` bytes of a file, fewer where it ends before.
 
         Raises:
             FileMissingError: there is none.
