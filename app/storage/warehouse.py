@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from app.storage.disk_tier import DiskTier
+    from app.storage.mapped_files import Look
 
 DEFAULT_MAX_FILE_BYTES = 1 << 30
 
@@ -213,13 +214,14 @@ class Warehouse:
         """Bytes of the disk that there are for what is made of files; 0 without a disk tier."""
         return 0 if self._disk is None else self._disk.capacity
 
-    def arrays_of(self, path: str, size: int | None, form: str) -> KeptArrays | None:
+    def arrays_of(self, path: str, size: int | None, form: str, directory: str) -> KeptArrays | None:
         """Where the disk tier keeps what is made of a file that never changes; None without a tier.
 
         Args:
             path: the file.
             size: its bytes, if metadata tells.
             form: what is made of it.
+            directory: what is made of its files is used together, see :meth:`lost_arrays`.
 
         Raises:
             PathNotAllowedError: the path leaves the warehouse and the allowed external roots.
@@ -227,7 +229,25 @@ class Warehouse:
         if self._disk is None:
             return None
         self.locate(path)
-        return KeptArrays(self._disk, Piece(self._identity, path, size, 0, None), form)
+        piece = Piece(self._identity, path, size, 0, None)
+        return KeptArrays(self._disk, piece, form, self._group(directory))
+
+    def lost_arrays(self, directory: str, look: Look) -> int:
+        """How much of what the disk tier keeps of a directory was found damaged while it was in use.
+
+        Args:
+            directory: as of :meth:`arrays_of`.
+            look: how closely it is looked at now.
+        """
+        return 0 if self._disk is None else self._disk.lost_files(self._group(directory), look)
+
+    def give_up_disk(self) -> None:
+        """Keeps nothing on the disk any more."""
+        if self._disk is not None:
+            self._disk.give_up()
+
+    def _group(self, directory: str) -> str:
+        return f"{self._identity} {directory}"
 
     def read_ranges(
         self, ranges: Sequence[tuple[str, int, int]], *, immutable: bool = False

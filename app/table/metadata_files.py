@@ -82,7 +82,7 @@ class MetadataFiles:
     def place(self, file: MetadataFile, what: str) -> KeptArrays | None:
         """Where the disk keeps what was made of a file; None without a disk."""
         name, size = file
-        return self.reader.storage.arrays_of(self._path(name), size, what)
+        return self.reader.storage.arrays_of(self._path(name), size, what, self.directory)
 
     def _is_kept(self, file: MetadataFile, part: str, kept: KeptForm[Any]) -> bool:
         place = self.place(file, _form(kept, part))

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final, Self
 import numpy as np
 import pyarrow as pa
 
+from app.errors import CorruptFileError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -202,6 +204,9 @@ class BytesColumn:
             data = self.data[first : first + size]
         else:
             data = self.packed().data
+        # Arrow believes offsets, and would read whatever lies behind the buffer.
+        if len(data) != size:
+            raise CorruptFileError(f"expected {size} bytes of strings, found {len(data)}")
         valid = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
         buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
         return pa.Array.from_buffers(pa.large_binary(), len(self), buffers, int(null.sum()))
