@@ -174,26 +174,23 @@ class BytesColumn:
         step = int(self.starts[1] - self.starts[0])
         return step if step > 0 and bool((np.diff(self.starts) == step).all()) else None
 
-    def _check(self) -> None:
-        """Makes sure that all strings lie in the buffer: what is mapped may have changed.
+    def packed(self) -> Self:
+        """The same strings one behind the other, in a buffer that holds nothing else.
 
         Raises:
-            CorruptFileError: one does not.
+            CorruptFileError: they are longer than any strings of the buffer are together.
         """
-        size = len(self.data)
-        if not ((self.lengths <= 0) | ((self.starts >= 0) & (self.starts <= size - self.lengths))).all():
-            raise CorruptFileError(f"expected all strings in a buffer of {size} bytes, found one outside")
-
-    def packed(self) -> Self:
-        """The same strings one behind the other, in a buffer that holds nothing else."""
-        self._check()
         lengths = np.maximum(self.lengths, 0)
         starts = np.cumsum(lengths) - lengths
         width = int(lengths[0]) if len(self) else 0
+        size = int(lengths.sum())
+        if not 0 <= size <= len(self) * len(self.data):
+            raise CorruptFileError(
+                f"expected strings in a buffer of {len(self.data)} bytes, found {size} bytes"
+            )
         if width and (lengths == width).all():
             data = self.gather(0, width).reshape(-1)
         else:
-            size = int(lengths.sum())
             index = np.int32 if max(size, len(self.data)) <= np.iinfo(np.int32).max else np.int64
             positions = np.repeat((self.starts - starts).astype(index), lengths)
             positions += np.arange(size, dtype=index)
@@ -202,8 +199,6 @@ class BytesColumn:
 
     def to_arrow(self) -> pa.LargeBinaryArray:
         """An Arrow array of the strings; the bytes are copied unless they lie one behind the other."""
-        # Arrow believes offsets, and would read whatever lies behind the buffer.
-        self._check()
         null = self.is_null
         if null.all():
             return pa.nulls(len(self), pa.large_binary())
@@ -217,6 +212,9 @@ class BytesColumn:
             data = self.data[first : first + size]
         else:
             data = self.packed().data
+        # What is mapped may have changed, and Arrow reads whatever lies behind a buffer.
+        if len(data) != size:
+            raise CorruptFileError(f"expected {size} bytes of strings, found {len(data)}")
         valid = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
         buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
         return pa.Array.from_buffers(pa.large_binary(), len(self), buffers, int(null.sum()))
