@@ -127,6 +127,7 @@ class _Group:
     lock: threading.Lock = field(default_factory=threading.Lock)
     round: Iterator[tuple[int, MappedFile | None]] = field(default_factory=lambda: iter(()))
     credit: float = 0.0
+    cost: int = 0
     lost: int = 0
     verified_at: float = field(default_factory=time.monotonic)
     measured_at: float = field(default_factory=time.monotonic)
@@ -182,7 +183,8 @@ def _finds_damage(group: _Group) -> bool:
     """Goes on with the round, for as long as there is time."""
     now = time.monotonic()
     earned = (now - group.verified_at) * _BYTES_PER_SECOND
-    group.credit = min(_MOST_BYTES, max(_LEAST_BYTES, group.credit + earned))
+    least = _LEAST_BYTES if group.cost <= _LEAST_BYTES else 0
+    group.credit = min(_MOST_BYTES, max(least, group.credit + earned))
     group.verified_at = now
     is_new = False
     while group.credit > 0:
@@ -201,15 +203,20 @@ def _finds_damage(group: _Group) -> bool:
     return False
 
 
+def _cost(block: VerifiedBlock) -> int:
+    return block.size + _PIECE_COST
+
+
 def _round(group: _Group) -> Iterator[tuple[int, MappedFile | None]]:
     """Verifies the files of a group that somebody holds, piece by piece: what it cost, and damaged ones."""
     group.files = [file for file in group.files if file.is_held]
+    group.cost = sum(_cost(block) for file in group.files for block in tuple(file.blocks.values()))
     for file in tuple(group.files):
         if not file.is_whole():
             yield _PIECE_COST, file
             continue
         for block in tuple(file.blocks.values()):
             for is_sound in file.verify(block):
-                yield min(block.size, _PIECE_BYTES) + _PIECE_COST, None if is_sound else file
+                yield min(_cost(block), _PIECE_BYTES), None if is_sound else file
                 if not is_sound:
                     break

@@ -183,14 +183,14 @@ class BytesColumn:
         lengths = np.maximum(self.lengths, 0)
         starts = np.cumsum(lengths) - lengths
         width = int(lengths[0]) if len(self) else 0
-        size = int(lengths.sum())
-        if not 0 <= size <= len(self) * len(self.data):
-            raise CorruptFileError(
-                f"expected strings in a buffer of {len(self.data)} bytes, found {size} bytes"
-            )
         if width and (lengths == width).all():
             data = self.gather(0, width).reshape(-1)
         else:
+            size = int(lengths.sum())
+            if not 0 <= size <= len(self) * len(self.data):
+                raise CorruptFileError(
+                    f"expected {len(self)} strings in {len(self.data)} bytes, found {size}"
+                )
             index = np.int32 if max(size, len(self.data)) <= np.iinfo(np.int32).max else np.int64
             positions = np.repeat((self.starts - starts).astype(index), lengths)
             positions += np.arange(size, dtype=index)

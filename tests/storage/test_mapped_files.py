@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 KEY = b"key"
 GROUP = "table"
 MIB = 1 << 20
+PATIENCE_SECONDS = 60
 NAMES = [f"block {number}" for number in range(8)]
 
 
@@ -51,10 +53,12 @@ def test_blocks_are_verified_in_turn(held: Held, mapped: MappedFiles, block: int
 
     held.damage(block)
 
-    found = [mapped.look(GROUP, Look.SOME) for _ in range(2 * len(NAMES))]
-    assert [files for files, _ in found if files] == [[held.file.file]]
+    give_up = time.monotonic() + PATIENCE_SECONDS
+    while (found := mapped.look(GROUP, Look.SOME)) == ([], 0):
+        assert time.monotonic() < give_up
+    assert found == ([held.file.file], 1)
     # Those who have used the file meanwhile see that one more was lost.
-    assert found[-1] == ([], 1)
+    assert mapped.look(GROUP, Look.SOME) == ([], 1)
 
 
 def test_all_are_verified_where_something_went_wrong(held: Held, mapped: MappedFiles) -> None:
@@ -92,14 +96,11 @@ def test_a_file_that_was_cut_is_not_looked_at(held: Held, mapped: MappedFiles, s
     assert mapped.look(GROUP, Look.LENGTHS) == ([held.file.file], 1)
 
 
-@pytest.mark.parametrize("look", [Look.SOME, Look.ALL])
-def test_a_file_that_is_cut_while_it_is_verified_is_damaged(
-    held: Held, mapped: MappedFiles, look: Look
-) -> None:
+def test_a_file_that_was_cut_is_damaged(held: Held, mapped: MappedFiles) -> None:
     with held.path.open("r+b") as file:
         file.truncate(MIB)
 
-    assert mapped.look(GROUP, look) == ([held.file.file], 1)
+    assert mapped.look(GROUP, Look.ALL) == ([held.file.file], 1)
 
 
 @pytest.mark.parametrize("is_replaced", [False, True])
