@@ -16,14 +16,15 @@ class MappedBytes(np.ndarray[Any, np.dtype[np.uint8]]):
     """
 
     @classmethod
-    def map(cls, path: str) -> Self:
-        """Maps a file.
+    def map(cls, descriptor: int) -> Self:
+        """Maps a file that is open, which may be closed then.
 
         Raises:
-            OSError: there is none, or it cannot be mapped.
+            OSError: it cannot be mapped.
             ValueError: it is empty.
         """
-        with pa.memory_map(path) as file:
+        # By its name, another file could be there by now.
+        with pa.memory_map(f"/dev/fd/{descriptor}") as file:
             # The kernel is told to read ahead what is taken, which must not be what nobody asks for.
             first, size = file.read_buffer(1), file.size()
         # NumPy would leave out this class as the base of an array that is made of a view.

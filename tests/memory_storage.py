@@ -28,12 +28,15 @@ class MemoryStorage:
             raise FileMissingError(f"there is no file {path}", path=path)
         return self.files[path]
 
+    def read_start(self, path: str, count: int) -> bytes:
+        return self.read(path)[:count]
+
     @contextmanager
     def reading(self, path: str, size: int | None, *, is_kept: bool = True) -> Iterator[bytes]:
         del size, is_kept  # nothing is kept
         yield self.read(path)
 
-    def arrays_of(self, path: str, size: int | None, form: str) -> None:
+    def arrays_of(self, path: str, size: int | None, form: str, directory: str) -> None:
         """Nothing is kept."""
 
     def list_names(self, directory: str) -> list[str]:

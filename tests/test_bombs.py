@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from tests.served import Served
 
 MIB: Final = 1 << 20
+CORRUPT: Final = (424, "urn:paimon-index:error:corrupt-metadata")
 TABLES: Final = 16
 
 
@@ -50,5 +52,31 @@ def test_bombs_are_corrupt_and_take_little_memory_however_many_there_are(tmp_pat
         after = plan(served, "plain")
 
     assert (before, after) == ((200, ""), (200, ""))
-    assert answers == {(424, "urn:paimon-index:error:corrupt-metadata")}
+    assert answers == {CORRUPT}
+    assert resident < 500 * MIB
+
+
+def test_files_that_are_larger_than_any_of_their_kind_are_not_read(tmp_path: Path) -> None:
+    expected = {
+        "snapshot/LATEST": (200, ""),
+        "snapshot/snapshot-1": CORRUPT,
+        "snapshot/snapshot-2": CORRUPT,
+        "schema/schema-0": CORRUPT,
+        "schema/schema-1": CORRUPT,
+        "manifest/manifest-list-delta-1": CORRUPT,
+        "manifest/manifest-1-0": CORRUPT,
+    }
+    for number, file in enumerate(expected):
+        made = MadeTable.make(tmp_path, [ID], name=f"t{number}")
+        made.commit(manifest_of(encoded()))
+        (made.directory / file).touch()
+        os.truncate(made.directory / file, 100 * MIB)
+
+    with serving(tmp_path) as served, ThreadPoolExecutor(4) as callers:
+        resident_before = most_resident_bytes(served)
+        asked = 4 * [f"t{number}" for number in range(len(expected))]
+        answers = list(callers.map(lambda table: plan(served, table), asked))
+        resident = most_resident_bytes(served) - resident_before
+
+    assert answers == 4 * list(expected.values())
     assert resident < 500 * MIB

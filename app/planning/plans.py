@@ -14,11 +14,13 @@ from app.planning.request.filters import read_filter, time_zone_warnings
 from app.planning.request.requests import SnapshotSelector
 from app.planning.scan.manifest_pruning import needed_manifests
 from app.planning.scan.planner import Planner
-from app.planning.version.second_look import second_look
+from app.planning.version.sound_answers import sound_answer
 from app.types.digest import request_digest
 from app.types.session_zone import session_zone
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from app.planning.plan.answers import Plan
     from app.planning.request.limits import Limits
     from app.planning.request.requests import PlanRequest
@@ -32,11 +34,13 @@ class Plans:
     Args:
         cache: remembers plans.
         limits: how large filters may be.
+        forget: empties all caches.
     """
 
-    def __init__(self, cache: ByteCache[Plan], limits: Limits) -> None:
+    def __init__(self, cache: ByteCache[Plan], limits: Limits, forget: Callable[[], None]) -> None:
         self.cache = cache
         self._limits = limits
+        self._forget = forget
         self._loads = BackgroundLoads()
 
     def of(self, version: Version, request: PlanRequest, budget_ms: int | None) -> Plan:
@@ -49,8 +53,7 @@ class Plans:
         """
         budget = Budget.begin(budget_ms if request.budget_ms is None else request.budget_ms)
         request = replace(request, selector=SnapshotSelector())
-        with second_look(version):
-            plan = self._remembered(version, request, budget)
+        plan = self._remembered(version, request, budget)
         report_plan(plan)
         return plan
 
@@ -74,8 +77,7 @@ class Plans:
 
     def _finish(self, version: Version, request: PlanRequest) -> None:
         """Makes a plan with all the time that it takes, and remembers it."""
-        with second_look(version):
-            plan = self._make(version, request, YIELDING)
+        plan = sound_answer(version, lambda version: self._make(version, request, YIELDING), self._forget)
         self.cache.put((version.identity, request_digest(request)), plan)
 
     def _make(self, version: Version, request: PlanRequest, budget: Budget) -> Plan:

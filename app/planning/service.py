@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import asdict, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.errors import LimitExceededError, NotFoundError
 from app.observation import Phase, during
@@ -25,7 +25,7 @@ from app.planning.version.contents import ContentsCache
 from app.planning.version.descriptions import describe_index_files, describe_snapshot, describe_table
 from app.planning.version.index_source import IndexCaches, IndexSource
 from app.planning.version.schemas import DescribedSchemas, describe_schema
-from app.planning.version.second_look import second_look
+from app.planning.version.sound_answers import sound_answer
 from app.planning.version.version import Version
 from app.storage import ByteCache
 from app.storage.memory import give_memory_back
@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from app.table.table import Table
     from app.types import Json
     from app.types.session_zone import SessionZone
+
+Found = TypeVar("Found")
 
 
 class IndexService:
@@ -92,7 +94,7 @@ class IndexService:
 
         self._metadata, self._manifests = cache("metadata"), cache("manifests")
         self._indexes = IndexCaches(cache("file_indexes"), cache("deletion_vectors"), cache("hash_indexes"))
-        self._plans = Plans(cache("plans", plan_bytes), limits)
+        self._plans = Plans(cache("plans", plan_bytes), limits, self.clear_caches)
 
     def databases(self, warehouse: str) -> list[str]:
         """Names of the databases of a warehouse."""
@@ -168,8 +170,7 @@ class IndexService:
 
     def index_files(self, version: Version, index_type: str | None) -> list[Json]:
         """The index files of a version."""
-        with second_look(version):
-            return describe_index_files(version, index_type)
+        return self._answer(version, lambda version: describe_index_files(version, index_type))
 
     def plan(self, ref: TableRef, request: PlanRequest) -> Plan:
         """Which files a query reads, and which of their rows."""
@@ -188,7 +189,7 @@ class IndexService:
         """
         self._check_named(request.files)
         request = replace(request, time_zone=self.time_zone(request.time_zone))
-        return self._plans.of(version, request, budget_ms)
+        return self._answer(version, lambda version: self._plans.of(version, request, budget_ms))
 
     def pruned_snapshot(
         self, ref: TableRef, request: PlanRequest, budget_ms: int | None = None
@@ -202,9 +203,14 @@ class IndexService:
         """
         version = self.resolve(ref, request.selector)
         # Files count among the manifests that a plan reads: here among all.
-        plan = self.plan_version(version, replace(request, totals=True), budget_ms)
-        with second_look(version), during(Phase.EVALUATE):
-            return prune(version, plan)
+        request = replace(request, totals=True)
+
+        def pruned(version: Version) -> PrunedSnapshot:
+            plan = self.plan_version(version, request, budget_ms)
+            with during(Phase.EVALUATE):
+                return prune(version, plan)
+
+        return self._answer(version, pruned)
 
     def deletions(self, ref: TableRef, request: DeletionsRequest) -> DeletionsAnswer:
         """Which rows are deleted."""
@@ -213,8 +219,8 @@ class IndexService:
     def deletions_version(self, version: Version, request: DeletionsRequest) -> DeletionsAnswer:
         """The deletions of a version that was resolved before, whatever the request's selector says."""
         self._check_named(request.files)
-        with second_look(version), during(Phase.EVALUATE):
-            return answer_deletions(version, request, self._zone(request.time_zone))
+        zone = self._zone(request.time_zone)
+        return self._evaluate(version, lambda version: answer_deletions(version, request, zone))
 
     def lookup(self, ref: TableRef, request: LookupRequest) -> LookupAnswer:
         """Which buckets keys are in."""
@@ -222,8 +228,8 @@ class IndexService:
 
     def lookup_version(self, version: Version, request: LookupRequest) -> LookupAnswer:
         """The buckets in a version that was resolved before, whatever the request's selector says."""
-        with second_look(version), during(Phase.EVALUATE):
-            return answer_lookup(version, request, self._zone(request.time_zone))
+        zone = self._zone(request.time_zone)
+        return self._evaluate(version, lambda version: answer_lookup(version, request, zone))
 
     def warm(self, version: Version) -> None:
         """Reads what plans of a version need; no request waits for more than the one file being read.
@@ -232,26 +238,19 @@ class IndexService:
             SnapshotExpiredError: the version went away.
             CorruptMetadataError: one of its manifests is damaged.
         """
-        with second_look(version):
-            whole = not version.table.contents.keeps_indexes_apart(version.resolved)
-            for file in version.manifest_files():
-                version.table.contents.manifest(file, whole=whole)
-            # Short by now: a request for the same version, which would wait for it, has nothing left to read.
-            version.load()
-            open_declared(version)
-            version.keep_derived()
+        self._answer(version, _warm)
 
     def buckets(self, ref: TableRef, request: BucketsRequest) -> BucketsAnswer:
         """What is in the buckets of a partition, or of all partitions."""
         version = self.resolve(ref, request.selector)
-        with second_look(version), during(Phase.EVALUATE):
-            return answer_buckets(version, request, self._zone(request.time_zone))
+        zone = self._zone(request.time_zone)
+        return self._evaluate(version, lambda version: answer_buckets(version, request, zone))
 
     def assign(self, ref: TableRef, request: AssignRequest) -> AssignAnswer:
         """Which buckets a writer would put keys into; nothing is written."""
         version = self.resolve(ref, request.lookup.selector)
-        with second_look(version), during(Phase.EVALUATE):
-            return answer_assignment(version, request, self._zone(request.lookup.time_zone))
+        zone = self._zone(request.lookup.time_zone)
+        return self._evaluate(version, lambda version: answer_assignment(version, request, zone))
 
     def evaluate(
         self, warehouse: str, request: EvaluateRequest, *, any_place: bool = False
@@ -303,6 +302,13 @@ class IndexService:
         # It takes long, and nobody waits for it.
         threading.Thread(target=give_memory_back, name="memory", daemon=True).start()
 
+    def _answer(self, version: Version, work: Callable[[Version], Found]) -> Found:
+        return sound_answer(version, work, self.clear_caches)
+
+    def _evaluate(self, version: Version, work: Callable[[Version], Found]) -> Found:
+        with during(Phase.EVALUATE):
+            return self._answer(version, work)
+
     def close(self) -> None:
         """Ends the threads that load and read files."""
         self._plans.close()
@@ -341,6 +347,17 @@ class IndexService:
             raise LimitExceededError(
                 f"a request names at most {limit} files, found {len(files)}", limit=limit
             )
+
+
+def _warm(version: Version) -> None:
+    """As of :meth:`IndexService.warm`."""
+    whole = not version.table.contents.keeps_indexes_apart(version.resolved)
+    for file in version.manifest_files():
+        version.table.contents.manifest(file, whole=whole)
+    # Short by now: a request for the same version, which would wait for it, has nothing left to read.
+    version.load()
+    open_declared(version)
+    version.keep_derived()
 
 
 def _nbytes(item: Any) -> int:  # noqa: ANN401 - every cached object tells its size

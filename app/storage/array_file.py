@@ -16,18 +16,14 @@ offset             type            meaning
 
 Arrays that are used together lie in one block. The header is verified when a file is mapped, a block when one
 of its arrays is first asked for: a file may have many arrays of which nobody asks but a few, and pages that
-nobody touches take no memory. A large block is verified once for all processes until the machine is started
-again: the first one notes it in an extended attribute of the file.
+nobody touches take no memory. Blocks that are in use are verified again (:mod:`app.storage.mapped_files`).
 """
 
 from __future__ import annotations
 
 import json
-import os
 import struct
-from contextlib import suppress
-from functools import cache, lru_cache
-from pathlib import Path
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import numpy as np
@@ -35,9 +31,12 @@ import orjson
 import xxhash
 
 from app.mapped_bytes import MappedBytes
+from app.storage.mapped_files import MappedFile, VerifiedBlock
+from app.storage.own_files import opened
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    import os
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
@@ -45,9 +44,6 @@ _MAGIC: Final = b"ARR1"
 _HEAD: Final = struct.Struct("<4sIQ")
 _ALIGNMENT: Final = 64
 _DTYPES: Final = {"|u1", "|i1", "|b1", "<i4", "<i8", "<f8"}
-_LARGE_BYTES: Final = 1 << 20
-_MARK: Final = "user.paimon-index.verified."
-_BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 class DamagedArraysError(Exception):
@@ -73,26 +69,17 @@ class ArrayFile:
         mapped: the whole file, which stays mapped as long as an array of it is held.
         start: where its blocks begin.
         header: what stands before them.
-        path: of the file.
-        inode: of the file, and its device.
-        verified: marks of the blocks that somebody has verified since the machine was started.
+        file: see below.
+
+    Attributes:
+        file: what it takes to verify its blocks again.
     """
 
-    def __init__(
-        self,
-        mapped: MappedBytes,
-        start: int,
-        header: Mapping[str, Any],
-        path: str,
-        inode: tuple[int, int],
-        verified: Collection[str],
-    ) -> None:
+    def __init__(self, mapped: MappedBytes, start: int, header: Mapping[str, Any], file: MappedFile) -> None:
+        self.file = file
         self._mapped = mapped
         self._start = start
         self._blocks: dict[str, tuple[int, int, int, str]] = header["blocks"]
-        self._path = path
-        self._inode = inode
-        self._verified = verified
 
     @classmethod
     def map(cls, path: str, key: bytes) -> tuple[Self, os.stat_result]:
@@ -102,14 +89,12 @@ class ArrayFile:
             The file, and what the system says of it.
 
         Raises:
-            OSError: there is none, or it cannot be mapped.
+            OSError: there is none of this user, or it cannot be mapped.
             DamagedArraysError: it is not what was written under this key.
         """
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - a Path takes longer than the mapping
-            status = os.fstat(file.fileno())
-            verified = _marks(file.fileno()) if status.st_size >= _LARGE_BYTES else ()
+        with opened(path) as (descriptor, status):
             try:
-                mapped = _map(path, status)
+                mapped = MappedBytes.map(descriptor)
                 magic, length, checksum = _HEAD.unpack_from(mapped.data)
                 written = mapped[_HEAD.size : _HEAD.size + length].tobytes()
                 if magic != _MAGIC or xxhash.xxh3_64_intdigest(written) != checksum:
@@ -120,7 +105,7 @@ class ArrayFile:
                     raise DamagedArraysError("another file, or a part of it")
             except (ValueError, struct.error) as error:
                 raise DamagedArraysError(str(error)) from error
-        return cls(mapped, start, header, path, (status.st_ino, status.st_dev), verified), status
+        return cls(mapped, start, header, MappedFile(key, path, mapped, status)), status
 
     def length(self, block: str, array: str) -> int:
         """How many items an array has; its block is not looked at."""
@@ -135,38 +120,16 @@ class ArrayFile:
         """
         offset, size, checksum, contents = self._blocks[name]
         first = self._start + offset
-        is_large = size >= _LARGE_BYTES
-        if not is_large or _mark(name) not in self._verified:
-            if xxhash.xxh3_64_intdigest(self._mapped[first : first + size].data) != checksum:
-                raise DamagedArraysError(f"block {name!r} is damaged")
-            if is_large:
-                self._note_verified(name)
+        is_whole = self.file.is_whole()
+        if not is_whole or xxhash.xxh3_64_intdigest(self._mapped[first : first + size].data) != checksum:
+            raise DamagedArraysError(f"block {name!r} is damaged")
+        self.file.blocks[name] = VerifiedBlock(first, size, checksum)
         found = _contents(contents)
         arrays: dict[str, NDArray[Any]] = {
             array: np.ndarray((count,), dtype, self._mapped, first + at)
             for array, (dtype, count, at) in found["arrays"].items()
         }
         return Block(arrays, found["facts"])
-
-    def _note_verified(self, name: str) -> None:
-        with suppress(OSError):
-            found = os.stat(self._path)  # noqa: PTH116 - as above
-            # Another file may lie there by now, which nobody has verified.
-            if (found.st_ino, found.st_dev) == self._inode and _boot():
-                os.setxattr(self._path, _mark(name), b"")
-
-
-def _map(path: str, status: os.stat_result) -> MappedBytes:
-    """The bytes of a file.
-
-    Raises:
-        FileNotFoundError: another file lies there than the one of this status.
-    """
-    mapped = MappedBytes.map(path)
-    found = os.stat(path)  # noqa: PTH116 - as above
-    if (found.st_ino, found.st_dev) != (status.st_ino, status.st_dev):
-        raise FileNotFoundError(f"{path} was replaced while it was mapped")
-    return mapped
 
 
 def array_file_parts(key: bytes, blocks: Mapping[str, Block]) -> list[bytes | memoryview]:
@@ -206,27 +169,7 @@ def _padded(size: int) -> int:
     return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
-def _mark(block: str) -> str:
-    return f"{_MARK}{_boot()}.{block}"
-
-
-def _marks(descriptor: int) -> Collection[str]:
-    try:
-        return os.listxattr(descriptor)
-    except OSError:
-        return ()
-
-
 @lru_cache(1 << 10)
 def _contents(written: str) -> Any:  # noqa: ANN401 - JSON, which nobody changes
     """What stands in a block; blocks of manifests with the same number of files are alike."""
     return json.loads(written)
-
-
-@cache
-def _boot() -> str:
-    """Tells this start of the machine from others; nothing where the system does not say."""
-    try:
-        return _BOOT.read_text().strip()
-    except OSError:
-        return ""

@@ -21,11 +21,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from app.storage.array_file import ArrayFile, DamagedArraysError
 from app.storage.disk_entry import entry_head, entry_name, read_entry
+from app.storage.mapped_files import MappedFiles
+from app.storage.own_files import MODE, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from app.storage.disk_entry import Piece
+    from app.storage.mapped_files import Look
 
 _log = logging.getLogger(__name__)
 
@@ -81,6 +84,7 @@ class DiskTier:
         self._written = count()
         self._entries = self._bytes = self._unseen = 0
         self._hits = self._misses = self._evictions = self._corrupt = 0
+        self._mapped = MappedFiles()
         self._warned = False
         self._usable = False
         with self._tolerance():
@@ -111,12 +115,19 @@ class DiskTier:
         """Whether there is an entry of a key, whatever is in it."""
         return self._usable and os.path.exists(self._path(key))  # noqa: PTH110 - as below
 
-    def map(self, key: bytes) -> ArrayFile | None:
-        """The file of arrays that was put under a key, if it is there."""
+    def map(self, key: bytes, group: str) -> ArrayFile | None:
+        """The file of arrays that was put under a key, if it is there.
+
+        Args:
+            key: as of :meth:`put_parts`.
+            group: names what is used together, and verified again then.
+        """
         found = None
         if self._usable:
             with self._tolerance(), suppress(FileNotFoundError):
                 found = self._map(key)
+        if found is not None:
+            self._mapped.add(group, found.file)
         self._count_answer(is_hit=found is not None)
         return found
 
@@ -146,6 +157,28 @@ class DiskTier:
         """Removes an entry that was found to be damaged."""
         with self._tolerance(), suppress(FileNotFoundError):
             self._drop(self._path(key))
+
+    def lost_files(self, group: str, look: Look) -> int:
+        """How many mapped files of a group were found not to be what was written, which are removed then.
+
+        Args:
+            group: what is used.
+            look: how closely they are looked at now.
+        """
+        found, count = self._mapped.look(group, look)
+        for file in found:
+            _log.warning(
+                "an entry of the disk cache has changed while it was in use: %s", self._path(file.key)
+            )
+            self.drop(file.key)
+        return count
+
+    def give_up(self) -> None:
+        """Leaves the directory alone from now on, since nothing that comes from it can be relied on."""
+        self._usable = False
+        _log.error(
+            "the disk cache in %s is not used any more: what is in it changes again and again", self._root
+        )
 
     def statistics(self) -> DiskTierStatistics:
         """The counters, all of one moment."""
@@ -178,14 +211,13 @@ class DiskTier:
 
     def _read(self, key: bytes) -> bytes | None:
         path = self._path(key)
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - a Path takes longer than the reading
-            entry = file.read()
-            used = os.fstat(file.fileno()).st_mtime
+        with opened(path) as (descriptor, status):
+            entry = _read_all(descriptor, status.st_size)
         content = read_entry(entry, key)
         if content is None:
             self._drop(path)
         else:
-            _record_use(path, used)
+            _record_use(path, status.st_mtime)
         return content
 
     def _map(self, key: bytes) -> ArrayFile | None:
@@ -209,7 +241,7 @@ class DiskTier:
     def _write(self, path: str, parts: Sequence[bytes | memoryview]) -> None:
         temporary = f"{self._temporary}{next(self._written)}"
         try:
-            with open(temporary, "xb") as file:  # noqa: PTH123 - as above
+            with open(temporary, "xb", opener=_create) as file:
                 file.writelines(parts)
             try:
                 os.replace(temporary, path)  # noqa: PTH105 - as above
@@ -293,6 +325,19 @@ class _Entry(NamedTuple):
     used: float
     size: int
     path: str
+
+
+def _create(path: str, flags: int) -> int:
+    return os.open(path, flags, MODE)
+
+
+def _read_all(descriptor: int, size: int) -> bytes:
+    """So many bytes of a file, fewer where it was cut."""
+    parts = []
+    while size > 0 and (part := os.read(descriptor, size)):
+        parts.append(part)
+        size -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _record_use(path: str, used: float) -> None:

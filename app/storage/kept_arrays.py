@@ -26,11 +26,13 @@ class KeptArrays:
         tier: where it lies.
         piece: the file.
         form: what is made of it.
+        group: names what is used together with it.
     """
 
     tier: DiskTier
     piece: Piece
     form: str
+    group: str
 
     @property
     def key(self) -> bytes:
@@ -44,7 +46,7 @@ class KeptArrays:
 
     def get(self) -> ArrayFile | None:
         """The arrays, mapped, if they are there."""
-        return self.tier.map(self.key)
+        return self.tier.map(self.key, self.group)
 
     def put(self, blocks: Mapping[str, Block]) -> None:
         """Keeps arrays, those of one block used together, if the tier can take them."""

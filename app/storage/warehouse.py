@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from app.storage.disk_tier import DiskTier
+    from app.storage.mapped_files import Look
 
 DEFAULT_MAX_FILE_BYTES = 1 << 30
 
@@ -109,8 +110,12 @@ class Warehouse:
         """Whether all files lie on this machine, those of external roots as well."""
         return all(root.uri_is_local for root in (self._root, *self._external))
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, size: int | None = None) -> bytes:
         """The whole file.
+
+        Args:
+            path: the file.
+            size: its bytes, if metadata tells; of a longer file one byte more is read.
 
         Raises:
             PathNotAllowedError: the path leaves the warehouse and the allowed external roots.
@@ -119,32 +124,42 @@ class Warehouse:
             StorageError: storage failed, after retries.
         """
         # One byte more than allowed tells a file that is too large without another question.
-        content = self._slice(path, self.locate(path), 0, self._max_file_bytes + 1)
+        most = self._max_file_bytes if size is None else max(0, min(size, self._max_file_bytes))
+        content = self.read_start(path, most + 1)
         why = too_large(path, len(content), self._max_file_bytes)
         if why is not None:
             raise why
         return content
 
-    def read_immutable(self, path: str, size: int | None) -> bytes:
+    def read_start(self, path: str, count: int) -> bytes:
+        """The first ``count`` bytes of a file, fewer where it ends before.
+
+        Raises:
+            PaimonIndexError: as :meth:`read`, but never for its size.
+        """
+        root, place = self.locate(path)
+        return self.retry.call(path, lambda: root.read(place, 0, count))
+
+    def read_immutable(self, path: str, size: int) -> bytes:
         """The whole of a file that never changes, from the disk tier if it is there.
 
         Only for files under names that no other file ever has, before or after.
 
         Args:
             path: the file.
-            size: its bytes, if metadata tells; what is not as long is answered, but not kept.
+            size: its bytes, as metadata says; what is not as long is answered, but not kept.
 
         Raises:
             PaimonIndexError: as :meth:`read`.
         """
         if self._disk is None:
-            return self.read(path)
+            return self.read(path, size)
         self.locate(path)
         piece = Piece(self._identity, path, size, 0, None)
         content = self._disk.get(piece)
         if content is None:
-            content = self.read(path)
-            if size in (None, len(content)):
+            content = self.read(path, size)
+            if size == len(content):
                 self._disk.put(piece, content)
         return content
 
@@ -163,28 +178,50 @@ class Warehouse:
             PaimonIndexError: as :meth:`read`.
         """
         root, place = self.locate(path)
-        is_large = size is not None and _LARGE_BYTES <= size < self._max_file_bytes
-        may_keep = is_kept and self._disk is not None
-        if size is None or not is_large or may_keep or not root.uri_is_local:
-            yield self.read_immutable(path, size) if may_keep else self.read(path)
+        disk = self._disk if is_kept else None
+        if size is None:
+            with self._of_unknown_size(path, disk) as content:
+                yield content
+            return
+        is_large = _LARGE_BYTES <= size < self._max_file_bytes
+        if not is_large or disk is not None or not root.uri_is_local:
+            yield self.read(path, size) if disk is None else self.read_immutable(path, size)
             return
         # One byte more tells a file that is longer than its metadata says.
         with self._scratch.buffer(size + 1) as buffer:
             count = self.retry.call(path, lambda: root.read_into(place, buffer))
             yield buffer[:count]
 
+    @contextmanager
+    def _of_unknown_size(self, path: str, disk: DiskTier | None) -> Iterator[bytes]:
+        """The whole of a file that never changes; a large one claims memory, since nobody could before."""
+        piece = Piece(self._identity, path, None, 0, None)
+        content = None if disk is None else disk.get(piece)
+        if content is not None:
+            yield content
+            return
+        content = self.read_start(path, _LARGE_BYTES)
+        is_whole = len(content) < _LARGE_BYTES
+        with self.readers.room(len(content) if is_whole else self.size(path)):
+            if not is_whole:
+                content = self.read(path)
+            if disk is not None:
+                disk.put(piece, content)
+            yield content
+
     @property
     def arrays_capacity(self) -> int:
         """Bytes of the disk that there are for what is made of files; 0 without a disk tier."""
         return 0 if self._disk is None else self._disk.capacity
 
-    def arrays_of(self, path: str, size: int | None, form: str) -> KeptArrays | None:
+    def arrays_of(self, path: str, size: int | None, form: str, directory: str) -> KeptArrays | None:
         """Where the disk tier keeps what is made of a file that never changes; None without a tier.
 
         Args:
             path: the file.
             size: its bytes, if metadata tells.
             form: what is made of it.
+            directory: what is made of its files is used together, see :meth:`lost_arrays`.
 
         Raises:
             PathNotAllowedError: the path leaves the warehouse and the allowed external roots.
@@ -192,7 +229,25 @@ class Warehouse:
         if self._disk is None:
             return None
         self.locate(path)
-        return KeptArrays(self._disk, Piece(self._identity, path, size, 0, None), form)
+        piece = Piece(self._identity, path, size, 0, None)
+        return KeptArrays(self._disk, piece, form, self._group(directory))
+
+    def lost_arrays(self, directory: str, look: Look) -> int:
+        """How much of what the disk tier keeps of a directory was found damaged while it was in use.
+
+        Args:
+            directory: as of :meth:`arrays_of`.
+            look: how closely it is looked at now.
+        """
+        return 0 if self._disk is None else self._disk.lost_files(self._group(directory), look)
+
+    def give_up_disk(self) -> None:
+        """Keeps nothing on the disk any more."""
+        if self._disk is not None:
+            self._disk.give_up()
+
+    def _group(self, directory: str) -> str:
+        return f"{self._identity} {directory}"
 
     def read_ranges(
         self, ranges: Sequence[tuple[str, int, int]], *, immutable: bool = False
@@ -295,7 +350,3 @@ class Warehouse:
             f"--allow-external URL or PAIMON_INDEX_ALLOW_EXTERNAL",
             path=path,
         )
-
-    def _slice(self, path: str, place: tuple[Root, str], start: int, end: int) -> bytes:
-        root, inside = place
-        return self.retry.call(path, lambda: root.read(inside, start, end))

@@ -170,7 +170,7 @@ class TableContents:
             resolved: a version; those of another branch have another place.
             what: tells it from all else that is made of versions.
         """
-        return self._storage.arrays_of(resolved.directory, None, what)
+        return self._storage.arrays_of(resolved.directory, None, what, self._files.directory)
 
     def index_entries(self, resolved: ResolvedSnapshot) -> tuple[IndexEntry, ...]:
         """The hash indexes, deletion vector files and other index files of a version.

@@ -82,7 +82,7 @@ class MetadataFiles:
     def place(self, file: MetadataFile, what: str) -> KeptArrays | None:
         """Where the disk keeps what was made of a file; None without a disk."""
         name, size = file
-        return self.reader.storage.arrays_of(self._path(name), size, what)
+        return self.reader.storage.arrays_of(self._path(name), size, what, self.directory)
 
     def _is_kept(self, file: MetadataFile, part: str, kept: KeptForm[Any]) -> bool:
         place = self.place(file, _form(kept, part))
@@ -146,7 +146,8 @@ class MetadataFiles:
             # Avro cut between two blocks is Avro as well, with fewer records: only the size tells.
             if size is not None and length != size:
                 report_undecodable(path)
-                raise CorruptMetadataError(f"expected a file of {size} bytes, found {length}", path=path)
+                found = "more" if length > size else length
+                raise CorruptMetadataError(f"expected a file of {size} bytes, found {found}", path=path)
             return decoded
 
         if not keep:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final
 from app.errors import CorruptMetadataError, FileMissingError, SnapshotExpiredError
 from app.table.decoding import decode
 from app.table.manifests.index_manifest import IndexManifest
+from app.table.small_files import SNAPSHOT_BYTES, read_small
 from app.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -131,7 +132,8 @@ class NamedFiles:
     def _read_version(self, path: str) -> Snapshot | None:
         """A snapshot, tag or changelog; None if it is not there any more."""
         try:
-            return decode(path, self._maintenance.warehouse.read(path), Snapshot.read)
+            content = read_small(self._maintenance.warehouse, path, SNAPSHOT_BYTES)
+            return decode(path, content, Snapshot.read)
         except FileMissingError:
             return None
 

@@ -27,6 +27,7 @@ from app.table.named_files import NamedFiles
 from app.table.references import References
 from app.table.schema.partition import escape
 from app.table.schema.schema import TableSchema
+from app.table.small_files import SCHEMA_BYTES, read_small
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -194,7 +195,9 @@ class OrphanFiles:
         what = f"table {self._table.database}.{self._table.name}"
         references = References(warehouse, self._table.directory, what)
         paths = map(references.schema_path, references.schema_ids())
-        return self._readers.map(lambda path: decode(path, warehouse.read(path), TableSchema.read), paths)
+        return self._readers.map(
+            lambda path: decode(path, read_small(warehouse, path, SCHEMA_BYTES), TableSchema.read), paths
+        )
 
 
 def _kind_of(name: str) -> OrphanKind | None:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from app.errors import PaimonIndexError
-from app.table.references import schema_path, snapshot_path, tag_path
+from app.table.references import hint_path, schema_path, snapshot_path, tag_path
+from app.table.small_files import HINT_BYTES, SCHEMA_BYTES, SNAPSHOT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -40,8 +41,8 @@ class Seen:
 
 def expected_files(
     directory: str, seen: Seen | None, snapshot_id: int | None, tag: str | None, schema_id: int | None
-) -> Iterator[str]:
-    """The files that a version is probably made of.
+) -> Iterator[tuple[str, int]]:
+    """The files that a version is probably made of, each with the most bytes that it may have.
 
     Args:
         directory: of the table or branch.
@@ -51,19 +52,19 @@ def expected_files(
         schema_id: the schema that is asked for, if one is.
     """
     if snapshot_id is not None:
-        yield snapshot_path(directory, snapshot_id)
+        yield snapshot_path(directory, snapshot_id), SNAPSHOT_BYTES
     elif tag is not None:
-        yield tag_path(directory, tag)
+        yield tag_path(directory, tag), SNAPSHOT_BYTES
     elif seen is not None and seen.snapshot_id is not None:
-        yield f"{directory}/snapshot/LATEST"
-        yield snapshot_path(directory, seen.snapshot_id)
-        yield snapshot_path(directory, seen.snapshot_id + 1)
+        yield hint_path(directory), HINT_BYTES
+        yield snapshot_path(directory, seen.snapshot_id), SNAPSHOT_BYTES
+        yield snapshot_path(directory, seen.snapshot_id + 1), SNAPSHOT_BYTES
     if schema_id is not None:
-        yield schema_path(directory, schema_id)
+        yield schema_path(directory, schema_id), SCHEMA_BYTES
     elif seen is not None:
-        yield schema_path(directory, seen.schema_id)
+        yield schema_path(directory, seen.schema_id), SCHEMA_BYTES
         if snapshot_id is None and tag is None:
-            yield schema_path(directory, seen.schema_id + 1)
+            yield schema_path(directory, seen.schema_id + 1), SCHEMA_BYTES
 
 
 class ReadAhead:
@@ -81,17 +82,22 @@ class ReadAhead:
         self._found = found
 
     @classmethod
-    def of(cls, storage: Storage, readers: Readers, paths: Iterable[str]) -> Self:
+    def of(cls, storage: Storage, readers: Readers, files: Iterable[tuple[str, int]]) -> Self:
         """Storage that has read these files.
+
+        Args:
+            storage: the warehouse.
+            readers: read side by side.
+            files: path of each, and the most bytes that it may have; one more is read.
 
         Raises:
             DeadlineExceededError: the request's time was used up, or its caller went away.
         """
-        wanted = list(paths)
+        wanted = dict(files)
 
         def read(path: str) -> bytes | PaimonIndexError:
             try:
-                return storage.read(path)
+                return storage.read_start(path, wanted[path] + 1)
             except PaimonIndexError as error:
                 return error
 
@@ -99,12 +105,12 @@ class ReadAhead:
         read_all = map if storage.is_local else readers.map
         return cls(storage, dict(zip(wanted, read_all(read, wanted), strict=True)))
 
-    def read(self, path: str) -> bytes:
-        """As :meth:`app.table.storage.SmallFiles.read`."""
+    def read_start(self, path: str, count: int) -> bytes:
+        """As :meth:`app.table.storage.SmallFiles.read_start`."""
         found = self._found.pop(path, None)
         if isinstance(found, PaimonIndexError):
             raise found
-        return self._storage.read(path) if found is None else found
+        return self._storage.read_start(path, count) if found is None else found[:count]
 
     def list_names(self, directory: str) -> list[str]:
         """As :meth:`app.table.storage.SmallFiles.list_names`."""

@@ -25,6 +25,7 @@ from app.errors import (
 )
 from app.table.decoding import decode
 from app.table.listings import Part
+from app.table.small_files import HINT_BYTES, SCHEMA_BYTES, SNAPSHOT_BYTES, read_small
 from app.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -41,6 +42,11 @@ _NUMBER = re.compile(r"\d{1,18}")
 def snapshot_path(directory: str, snapshot_id: int) -> str:
     """The file of a snapshot."""
     return f"{directory}/snapshot/snapshot-{snapshot_id}"
+
+
+def hint_path(directory: str) -> str:
+    """The file that names the latest snapshot."""
+    return f"{directory}/snapshot/LATEST"
 
 
 def schema_path(directory: str, schema_id: int) -> str:
@@ -86,7 +92,9 @@ class References:
             snapshot: the newest one, whose schema was there before it.
         """
         newest = seen
-        while self._is_there(self.schema_path(newest + 1)) or (snapshot and newest < snapshot.schema_id):
+        while self._is_there(self.schema_path(newest + 1), SCHEMA_BYTES) or (
+            snapshot and newest < snapshot.schema_id
+        ):
             newest += 1
         return newest
 
@@ -99,9 +107,10 @@ class References:
 
         Raises:
             NotFoundError: there is none.
+            CorruptMetadataError: it is too large to be one.
         """
         try:
-            return self._storage.read(self.schema_path(schema_id))
+            return read_small(self._storage, self.schema_path(schema_id), SCHEMA_BYTES)
         except FileMissingError as error:
             raise NotFoundError(f"{self._what} has no schema {schema_id}") from error
 
@@ -195,7 +204,7 @@ class References:
             raise missing
         try:
             path = tag_path(self._directory, name)
-            return decode(path, self._storage.read(path), Snapshot.read)
+            return decode(path, read_small(self._storage, path, SNAPSHOT_BYTES), Snapshot.read)
         except FileMissingError as error:
             raise missing from error
 
@@ -242,29 +251,30 @@ class References:
     def hint(self) -> int | None:
         """The number in LATEST, which may be stale; None where there is none."""
         try:
-            written = _HINT.fullmatch(self._storage.read(f"{self._directory}/snapshot/LATEST"))
+            content = self._storage.read_start(hint_path(self._directory), HINT_BYTES + 1)
         except FileMissingError:
             return None
+        written = _HINT.fullmatch(content) if len(content) <= HINT_BYTES else None
         return None if written is None else int(written.group(1))
 
     def _latest_hint(self) -> int | None:
         """The number in LATEST, unless a later snapshot shows it to be stale."""
         hinted = self.hint()
-        if hinted is None or self._is_there(snapshot_path(self._directory, hinted + 1)):
+        if hinted is None or self._is_there(snapshot_path(self._directory, hinted + 1), SNAPSHOT_BYTES):
             return None
         return hinted
 
-    def _is_there(self, path: str) -> bool:
+    def _is_there(self, path: str, most_bytes: int) -> bool:
         # Asked whether something exists, libraries of object stores list, too; to read it costs one call.
         try:
-            self._storage.read(path)
+            self._storage.read_start(path, most_bytes + 1)
         except FileMissingError:
             return False
         return True
 
     def _read_snapshot(self, snapshot_id: int) -> Snapshot:
         path = snapshot_path(self._directory, snapshot_id)
-        snapshot = decode(path, self._storage.read(path), Snapshot.read)
+        snapshot = decode(path, read_small(self._storage, path, SNAPSHOT_BYTES), Snapshot.read)
         if snapshot.id != snapshot_id:
             raise CorruptMetadataError(f"expected snapshot {snapshot_id}, found {snapshot.id}", path=path)
         return snapshot

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from app.table.snapshot import Snapshot
 
 _MEMORY_PER_VERSION: Final = 2_000
+_MEMORY_PER_BYTE: Final = 32
+"""Of a schema while it is decoded: empty objects are the smallest JSON for what they take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +205,13 @@ def read_schema(reader: TableReader, references: References, schema_id: int) -> 
         CorruptMetadataError: the file holds another, or none.
     """
     path, data = references.schema_path(schema_id), references.read_schema(schema_id)
-    schema: TableSchema = reader.metadata.get_or_load(
-        ("schema", content_digest(data)), lambda: decode(path, data, TableSchema.read)
-    )
+
+    def load() -> TableSchema:
+        with reader.readers.decoding() as claim:
+            claim.grow_to(_MEMORY_PER_BYTE * len(data))
+            return decode(path, data, TableSchema.read)
+
+    schema: TableSchema = reader.metadata.get_or_load(("schema", content_digest(data)), load)
     if schema.id != schema_id:
         raise CorruptMetadataError(f"expected schema {schema_id}, found {schema.id}", path=path)
     return schema

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class SmallFiles(Protocol):
-    """Files that are read as a whole, and names in directories."""
+    """Files that are small if they are what they should be, and names in directories."""
 
-    def read(self, path: str) -> bytes:
-        """The whole file.
+    def read_start(self, path: str, count: int) -> bytes:
+        """The first ``count`` bytes of a file, fewer where it ends before.
 
         Raises:
             FileMissingError: there is none.
@@ -59,7 +59,7 @@ class Storage(SmallFiles, Protocol):
     def arrays_capacity(self) -> int:
         """Bytes of the disk that there are for what is made of files; 0 if nothing of it is kept."""
 
-    def arrays_of(self, path: str, size: int | None, form: str) -> KeptArrays | None:
+    def arrays_of(self, path: str, size: int | None, form: str, directory: str) -> KeptArrays | None:
         """Where what is made of a file that never changes is kept as arrays, if that is done."""
 
     def exists(self, path: str) -> bool:

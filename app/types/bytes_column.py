@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final, Self
 import numpy as np
 import pyarrow as pa
 
+from app.errors import CorruptFileError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -173,7 +175,11 @@ class BytesColumn:
         return step if step > 0 and bool((np.diff(self.starts) == step).all()) else None
 
     def packed(self) -> Self:
-        """The same strings one behind the other, in a buffer that holds nothing else."""
+        """The same strings one behind the other, in a buffer that holds nothing else.
+
+        Raises:
+            CorruptFileError: they are longer than any strings of the buffer are together.
+        """
         lengths = np.maximum(self.lengths, 0)
         starts = np.cumsum(lengths) - lengths
         width = int(lengths[0]) if len(self) else 0
@@ -181,6 +187,10 @@ class BytesColumn:
             data = self.gather(0, width).reshape(-1)
         else:
             size = int(lengths.sum())
+            if not 0 <= size <= len(self) * len(self.data):
+                raise CorruptFileError(
+                    f"expected {len(self)} strings in {len(self.data)} bytes, found {size}"
+                )
             index = np.int32 if max(size, len(self.data)) <= np.iinfo(np.int32).max else np.int64
             positions = np.repeat((self.starts - starts).astype(index), lengths)
             positions += np.arange(size, dtype=index)
@@ -202,6 +212,9 @@ class BytesColumn:
             data = self.data[first : first + size]
         else:
             data = self.packed().data
+        # What is mapped may have changed, and Arrow reads whatever lies behind a buffer.
+        if len(data) != size:
+            raise CorruptFileError(f"expected {size} bytes of strings, found {len(data)}")
         valid = pa.py_buffer(np.packbits(~null, bitorder="little")) if null.any() else None
         buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
         return pa.Array.from_buffers(pa.large_binary(), len(self), buffers, int(null.sum()))

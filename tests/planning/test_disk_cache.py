@@ -13,6 +13,7 @@ from app.planning.request.requests import PlanRequest, SelectionForm
 from app.storage import DiskTier
 from tests.golden_tables import DATABASE
 from tests.planning.copied_tables import equals, golden_ref, open_service
+from tests.storage.mapped_damage import change_in_place, invert
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,10 +82,10 @@ def test_a_restarted_service_plans_from_disk(restarted: Restarted) -> None:
 def test_damaged_entries_are_read_again(restarted: Restarted) -> None:
     with restarted.service() as service:
         before = restarted.plan(service)
-    for entry in restarted.entries():
-        damaged = bytearray(entry.read_bytes())
-        damaged[_IN_EVERY_HEADER] ^= 1
-        entry.write_bytes(damaged)
+    at = _IN_EVERY_HEADER
+    change_in_place(
+        restarted.entries(), lambda content: content[:at] + invert(content[at : at + 1]) + content[at + 1 :]
+    )
 
     with restarted.service() as service:
         assert restarted.plan(service) == before

@@ -126,43 +126,13 @@ def test_objects_are_refused() -> None:
         array_file_parts(KEY, {"a": Block({"x": np.array([1 << 70], object)}, None)})
 
 
-class TestLargeBlocks:
-    """They are verified once until the machine is started again, where files have extended attributes."""
+@pytest.mark.parametrize("blocks", [{"a": LARGE}, {"a": Block({"large": np.arange(3)}, None)}])
+def test_a_block_is_verified_by_everybody_who_maps_it(tmp_path: Path, blocks: dict[str, Block]) -> None:
+    path = write(tmp_path / "file", blocks)
+    read(path, "a")
+    with path.open("r+b") as file:
+        file.seek(-64, os.SEEK_END)
+        file.write(b"\7")
 
-    @pytest.fixture(autouse=True)
-    def _needs_attributes(self, tmp_path: Path) -> None:
-        try:
-            os.setxattr(tmp_path, "user.test", b"")
-        except OSError:
-            pytest.skip("this file system has no extended attributes")
-
-    def test_the_first_process_notes_that_it_verified(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "file", {"a": LARGE})
-        assert os.listxattr(path) == []
-
+    with pytest.raises(DamagedArraysError, match="block 'a' is damaged"):
         read(path, "a")
-
-        [mark] = os.listxattr(path)
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        assert mark == f"user.paimon-index.verified.{boot}.a"
-
-    def test_what_was_verified_is_not_read_again(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "file", {"a": LARGE})
-        read(path, "a")
-        with path.open("r+b") as file:
-            file.seek(-8, os.SEEK_END)
-            file.write(b"\1")
-
-        assert read(path, "a")["large"][-1] != LARGE.arrays["large"][-1]
-
-    def test_a_damaged_block_is_not_noted(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "file", {"a": LARGE})
-        with path.open("r+b") as file:
-            file.seek(-8, os.SEEK_END)
-            file.write(b"\1")
-
-        for _ in range(2):
-            with pytest.raises(DamagedArraysError, match="block 'a' is damaged"):
-                read(path, "a")
-
-        assert os.listxattr(path) == []

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -11,9 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.storage import DiskTier
+from app.storage.array_file import array_file_parts
 from app.storage.disk_entry import Piece, entry_head, read_entry
+from tests.storage.mapped_damage import change_in_place
 
 LARGE = 1 << 30
+KEY = b"arrays"
 
 
 def piece(path: str = "db.db/t/manifest/manifest-1", **members: object) -> Piece:
@@ -100,7 +104,7 @@ def test_a_damaged_entry_is_a_miss_and_goes(tmp_path: Path) -> None:
     tier = DiskTier(tmp_path, LARGE)
     tier.put(piece(), b"content")
     (entry,) = entries(tmp_path)
-    entry.write_bytes(entry.read_bytes()[:-1] + b"?")
+    change_in_place([entry], lambda written: written[:-1] + b"?")
 
     assert tier.get(piece()) is None
 
@@ -115,10 +119,63 @@ def test_an_entry_under_another_ones_name_is_not_believed(tmp_path: Path) -> Non
     (first,) = entries(tmp_path)
     tier.put(piece("db.db/secret"), b"secret")
     (second,) = set(entries(tmp_path)) - {first}
-    first.write_bytes(second.read_bytes())
+    second.rename(first)
 
     assert tier.get(piece()) is None
     assert tier.statistics().corrupt == 1
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "directory", "stranger's file"])
+def test_what_is_no_file_of_this_user_is_a_miss(tmp_path: Path, kind: str) -> None:
+    tier = DiskTier(tmp_path, LARGE)
+    tier.put(piece(), b"content")
+    tier.put_parts(KEY, array_file_parts(KEY, {}))
+    for path in entries(tmp_path):
+        moved = path.rename(tmp_path / path.name)
+        match kind:
+            case "pipe":
+                os.mkfifo(path)
+            case "link":
+                path.symlink_to(moved)
+            case "directory":
+                path.mkdir()
+            case _:
+                if os.geteuid():
+                    pytest.skip("only root makes files of others")
+                moved.rename(path)
+                os.chown(path, 1, 1)
+
+    assert tier.get(piece()) is None
+    assert tier.map(KEY, "group") is None
+
+
+def test_a_pipe_makes_way_for_what_is_read_again(tmp_path: Path) -> None:
+    tier = DiskTier(tmp_path, LARGE)
+    tier.put(piece(), b"content")
+    (path,) = entries(tmp_path)
+    path.unlink()
+    os.mkfifo(path)
+
+    tier.put(piece(), b"content")
+
+    assert tier.get(piece()) == b"content"
+
+
+def test_a_directory_that_goes_away_is_a_miss(tmp_path: Path) -> None:
+    tier = DiskTier(tmp_path, LARGE)
+    tier.put(piece(), b"content")
+    shutil.rmtree(tmp_path / "entries-1")
+
+    tier.put(piece("db.db/other"), b"content")
+
+    assert tier.get(piece()) is None
+
+
+def test_nobody_writes_to_entries(tmp_path: Path) -> None:
+    DiskTier(tmp_path, LARGE).put(piece(), b"content")
+
+    (path,) = entries(tmp_path)
+    assert path.stat().st_mode & 0o777 == 0o400
 
 
 def test_only_the_owner_may_enter(tmp_path: Path) -> None:
@@ -232,6 +289,7 @@ def test_a_smaller_capacity_holds_after_a_restart(tmp_path: Path) -> None:
 def test_processes_and_threads_share_a_directory(tmp_path: Path) -> None:
     script = f"""
 from app.storage import DiskTier
+from app.storage.array_file import array_file_parts
 from app.storage.disk_entry import Piece
 tier = DiskTier({str(tmp_path)!r}, 64 * 4096)
 for turn in range(300):

@@ -128,7 +128,7 @@ class TestManyRanges:
             warehouse.read_ranges([("db.db/t/file", 0, 9)])
             warehouse.read("db.db/t/file")
             warehouse.read_ranges([("db.db/t/file", 0, 9)], immutable=True)
-            warehouse.read_immutable("db.db/t/file", None)
+            warehouse.read_immutable("db.db/t/file", 10)
         assert len(CountingFileSystem.reads) == 3 * 2 + 2
 
     def test_what_is_not_as_long_as_it_should_be_is_not_kept(self, counting: str, tmp_path: Path) -> None:

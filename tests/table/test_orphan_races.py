@@ -28,9 +28,9 @@ class WatchedWarehouse(Warehouse):
         super().__init__("w", str(root))
         self.before = before
 
-    def read(self, path: str) -> bytes:
+    def read_start(self, path: str, count: int) -> bytes:
         self.before(path)
-        return super().read(path)
+        return super().read_start(path, count)
 
     def list_names(self, directory: str) -> list[str]:
         self.before(directory)

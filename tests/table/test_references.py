@@ -111,6 +111,8 @@ class TestLatest:
             ((9, 10), b"-1", 10),
             ((9, 10), b"9" * 40, 10),
             ((1, 2), b"5", 2),
+            ((3, 6), b"3".ljust(64), 3),
+            ((3, 6), b"3".ljust(65), 6),
         ],
     )
     def test_hints(self, numbers: tuple[int, ...], hint: bytes | None, latest: int) -> None:

@@ -29,7 +29,8 @@ def test_arrays_of_one_number_take_one_item() -> None:
 def test_mapped_arrays_take_none(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(bytes(80))
-    array = np.ndarray((10,), "<i8", MappedBytes.map(str(file)), 0)
+    with file.open("rb") as opened:
+        array = np.ndarray((10,), "<i8", MappedBytes.map(opened.fileno()), 0)
 
     assert own_bytes(array) == own_bytes(array[2:][::2]) == 0
     assert own_bytes(array.copy()) == 80

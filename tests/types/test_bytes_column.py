@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.errors import CorruptFileError
 from app.types.bytes_column import BytesColumn, GrowingBytes
 
 strings = st.lists(st.none() | st.binary(max_size=12), max_size=20)
@@ -116,3 +117,14 @@ def test_a_growing_buffer_keeps_what_was_added(capacity: int) -> None:
     assert len(growing) == 6
     assert growing.data.tobytes() == kept.tobytes() == b"abcdef"
     assert np.shares_memory(kept, growing.data) == (capacity <= 6)
+
+
+@pytest.mark.parametrize(
+    ("starts", "lengths"),
+    [([0, 3], [3, 1 << 40]), ([1 << 40, 3], [3, 3]), ([0, 3], [3, 4]), ([4, 7], [3, 3])],
+)
+def test_arrow_reads_nothing_behind_the_buffer(starts: list[int], lengths: list[int]) -> None:
+    column = BytesColumn(np.zeros(6, np.uint8), np.array(starts), np.array(lengths))
+
+    with pytest.raises((CorruptFileError, IndexError)):
+        column.to_arrow()

@@ -20,6 +20,7 @@ from app.options.dynamic_buckets import DynamicBucketOptions
 from app.options.reading import OptionReader
 from app.options.table_options import MergeEngine
 from app.table.schema.schema import BucketMode, TableSchema
+from app.table.small_files import SCHEMA_BYTES, read_small
 from app.types.data_types import FLOATING_ROOTS, NESTED_ROOTS, TIMESTAMP_ROOTS, DataType, TypeRoot
 
 if TYPE_CHECKING:
@@ -73,8 +74,9 @@ class Target:
             RequestError: an option of the table is wrong.
         """
         directory = version.table.directory
-        document = table.place.open().read(f"{directory}/schema/schema-{version.schema_id}")
-        target = cls(table.place, table.name, directory, bytes(document), has_kinds)
+        path = f"{directory}/schema/schema-{version.schema_id}"
+        document = read_small(table.place.open(), path, SCHEMA_BYTES)
+        target = cls(table.place, table.name, directory, document, has_kinds)
         _check(target)
         return target
 

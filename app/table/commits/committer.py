@@ -43,6 +43,7 @@ from app.table.commits.merging import merge_manifests
 from app.table.manifests.index_manifest import IndexManifest
 from app.table.manifests.index_manifest_changes import combine
 from app.table.manifests.manifest import Manifest
+from app.table.small_files import SNAPSHOT_BYTES, read_small
 from app.types.digest import content_digest
 
 if TYPE_CHECKING:
@@ -240,7 +241,7 @@ class _Attempt:
             return {"nextRowId": 0}
         path = self._snapshot_path(resolved.snapshot.id)
         try:
-            content = self._warehouse.read(path)
+            content = read_small(self._warehouse, path, SNAPSHOT_BYTES)
         except FileMissingError as error:
             raise SnapshotExpiredError(f"{path} is gone", path=path) from error
         if content_digest(content) != resolved.snapshot.digest:
@@ -264,7 +265,7 @@ class _Attempt:
             self.committer.writing.replace(
                 f"{self.committer.table.directory}/snapshot/LATEST", str(snapshot_id).encode()
             )
-            stored = self._warehouse.read(path)
+            stored = read_small(self._warehouse, path, SNAPSHOT_BYTES)
         except FileMissingError:
             # It has expired already, so others built on it.
             return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -101,7 +100,8 @@ def payloads_of(column: BytesColumn) -> dict[tuple[str, str], BytesColumn]:
 
 def segments(directory: Path) -> KeptSegments:
     tier = DiskTier(directory, 1 << 30)
-    return KeptSegments(partial(KeptArrays, tier, Piece("w", "db.db/t/manifest/manifest-1", 1, 0, None)))
+    piece = Piece("w", "db.db/t/manifest/manifest-1", 1, 0, None)
+    return KeptSegments(lambda name: KeptArrays(tier, piece, name, "w"))
 
 
 def test_a_few_new_heads_are_no_reason_to_write_all_anew(tmp_path: Path) -> None:

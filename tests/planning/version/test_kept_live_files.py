@@ -43,7 +43,7 @@ def _keeps_small_versions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def place(directory: Path) -> KeptArrays:
-    return KeptArrays(DiskTier(directory, 1 << 30), Piece("w", "db.db/t", None, 0, None), "live files")
+    return KeptArrays(DiskTier(directory, 1 << 30), Piece("w", "db.db/t", None, 0, None), "live files", "w")
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def place(directory: Path, form: str = "manifest") -> KeptArrays:
     tier = DiskTier(directory, 1 << 30)
-    return KeptArrays(tier, Piece("w file:///w/", "db.db/t/manifest/manifest-1", 1, 0, None), form)
+    return KeptArrays(tier, Piece("w file:///w/", "db.db/t/manifest/manifest-1", 1, 0, None), form, "w")
 
 
 def manifests(golden: GoldenWarehouse) -> Iterator[Path]:
