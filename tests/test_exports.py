@@ -120,6 +120,7 @@ EXPORTS = {
         "OrphanFiles",
         "OrphanKind",
         "Orphans",
+        "OtherOrphanFiles",
         "Removal",
         "ResolvedSnapshot",
         "Snapshot",
