@@ -8,7 +8,7 @@ TOOLS := .tools
 HELM_VERSION := v4.3.1
 HELM := $(CURDIR)/$(TOOLS)/helm-$(HELM_VERSION)
 
-.PHONY: env test lint openapi check-openapi demo bench bench-spark soak fuzz image-check image image-base chart-check clean
+.PHONY: env test lint openapi check-openapi demo bench bench-spark soak fuzz image-check wheels-check image image-base chart-check clean
 
 env: $(STAMP)
 
@@ -24,7 +24,7 @@ lint: env
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy container/check.py container/healthcheck.py
+	$(BIN)/mypy container/check.py container/healthcheck.py container/wheels.py
 	$(BIN)/lint-imports
 	$(BIN)/hadolint Dockerfile
 
@@ -54,6 +54,10 @@ bench-spark: env
 # the service from it.
 image-check: env
 	$(BIN)/python container/check.py $(if $(EXTRAS),--extras "$(EXTRAS)") $(if $(INTERPRETER),--python $(INTERPRETER))
+
+# Installs the built wheels as a newcomer would, and runs the examples of their pages.
+wheels-check: env
+	$(BIN)/python container/wheels.py
 
 # make image BASE_IMAGE=... EXTRAS=s3,gcs builds the image with podman and starts the service from it.
 image: env

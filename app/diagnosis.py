@@ -175,7 +175,9 @@ def _check_warehouses(settings: Settings) -> Iterator[Finding]:
                 warehouse = Warehouse(name, url, allow_external=settings.allow_external)
                 yield _look_into(check, warehouse)
         except ImportError as error:
-            advice = "install the driver of this kind of storage, such as paimon-index[s3]"
+            advice = (
+                "install the driver of this storage: the extra [s3], [gcs], [azure] or [oss] of this package"
+            )
             yield Finding(check, Outcome.FAILED, f"no driver: {error}", advice)
         except Exception as error:  # noqa: BLE001 - whatever is wrong is what was asked for
             yield Finding(check, Outcome.FAILED, _first_line(error), _advice_on(error))

@@ -206,7 +206,7 @@ class FileMissingError(StorageError):
 
 
 class UncertainCommitError(StorageError):
-    """Storage failed while a snapshot was made, which may be there; the message says how to find out."""
+    """A snapshot may have been made, or another one be built on it; the message says how to find out."""
 
 
 class DeadlineExceededError(StorageError):

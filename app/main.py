@@ -35,6 +35,7 @@ from app.opening import create_service
 from app.processes import Processes
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.stopping import Stopping
+from app.storage import Listings
 from app.storage.memory import prepare_process
 from app.storage.process_memory import PROCESS_MEMORY
 from app.telemetry.middleware import Accounting
@@ -93,11 +94,13 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         processes.start()
         app.state.runtime = runtime = Runtime.start(settings, service, telemetry.background)
         telemetry.watch = runtime.watch
+        listings.start()
         UNTAKEN_ANSWERS.seconds = settings.deadline_seconds
         UNTAKEN_ANSWERS.limit = runtime.budget.bodies
         stopping.listen()
         yield
         app.state.runtime = None
+        listings.stop()
         runtime.close()
         if tokens is not None:
             tokens.stop()
@@ -106,6 +109,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         processes.stop()
         stopping.finish()
 
+    listings = telemetry.listings = Listings(service.warehouses)
     stopping = Stopping(settings.drain_seconds)
     app = FastAPI(
         title="paimon-index",
@@ -123,6 +127,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     app.state.runtime = None
     app.state.stopping = stopping
     app.state.telemetry = telemetry
+    app.state.listings = listings
     app.state.caches = Caches(service, processes)
     for module in (
         planning,

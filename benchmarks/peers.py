@@ -59,7 +59,7 @@ def cold_name(title: str, question: str) -> str:
 
 def _plans(layout: Layout, files: int, directory: Path) -> Iterator[Workload | Note]:
     if find_spec(_MODULE) is None:
-        yield Note(f"{_NAME} is not installed (pip install 'paimon-index[bench]'): it is not compared")
+        yield Note(f"{_NAME} is not installed (pip install '.[bench]'): it is not compared")
         return
     table, random = _table(layout, files, directory), Random(files)
     for number, question in enumerate(questions(layout, files)):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -86,3 +88,50 @@ def test_every_path_that_is_named_exists(page: str) -> None:
 
     assert len(named) > 5
     assert [path for path in named if not (DOCS.parent / path).exists()] == []
+
+
+def test_no_text_installs_a_package_that_no_registry_has() -> None:
+    """Anybody could register the name. A path (``./client``) and the file of a wheel are no such names."""
+    root = DOCS.parent
+    pages = [
+        root / "Dockerfile",
+        root / "Makefile",
+        root / "README.md",
+        root / "CONTRIBUTING.md",
+        *(root / "demo").glob("*.md"),
+    ]
+    for directory, suffixes in (
+        ("app", ("py",)),
+        ("benchmarks", ("py", "md")),
+        ("client", ("py", "md")),
+        ("container", ("py", "sh")),
+        ("docs", ("md",)),
+        ("helm", ("md", "yaml", "txt")),
+    ):
+        pages += [page for suffix in suffixes for page in (root / directory).rglob(f"*.{suffix}")]
+    unpublished = re.compile(
+        r"pip3? install [^`\n#]*?(?<![\w./*-])paimon[-_]index(?!\w*-[\d*])"
+        r"|['\"]paimon[-_]index(?:-client)?\["
+    )
+
+    found = {
+        f"{page.relative_to(root)}: {line.strip()}"
+        for page in pages
+        for line in page.read_text().splitlines()
+        if unpublished.search(line)
+    }
+
+    assert found == set()
+
+
+@pytest.mark.parametrize("project", [".", "client"])
+def test_what_is_required_is_in_a_registry(project: str) -> None:
+    metadata = tomllib.loads((DOCS.parent / project / "pyproject.toml").read_text())["project"]
+    extras = metadata["optional-dependencies"]
+
+    required = {
+        re.split(r"[\[<>=; ]", each)[0] for each in [*metadata["dependencies"], *chain(*extras.values())]
+    }
+
+    # An extra of the package itself is resolved by the wheel that names it.
+    assert {name for name in required if name.startswith("paimon-index")} <= {metadata["name"]}

@@ -326,3 +326,6 @@ class Health(Document):
     """The service's health."""
 
     status: str = Field(examples=["ready"])
+    warehouses_failing: int | None = Field(
+        None, description="How many warehouses could not be listed, if any; which, the log and metrics tell."
+    )

@@ -41,10 +41,16 @@ async def live() -> Response:
 
 @router.get("/health/ready", **operation(Health, storage=False))
 async def ready(request: Request) -> Response:
-    """Tell whether requests are answered: 503 while starting and shutting down."""
+    """Tell whether requests are answered: 503 while starting and shutting down.
+
+    A warehouse that cannot be listed takes nothing from the others, so it is told and does not count.
+    """
     if request.app.state.runtime is None or request.app.state.stopping.is_begun:
         raise ProblemError(problem_of_status(503, "the service is starting or shutting down"))
-    return Response(b'{"status":"ready"}', media_type="application/json")
+    answer: dict[str, object] = {"status": "ready"}
+    if failing := request.app.state.listings.failing:
+        answer["warehouses_failing"] = failing
+    return Response(write_json(answer), media_type="application/json")
 
 
 @router.get("/v1/cache", **operation(CacheStatistics, storage=False))

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -296,9 +298,14 @@ def _spark(
         SettingsError: Spark is not there, or does not start.
     """
     try:
-        from pyspark.sql import SparkSession  # noqa: PLC0415 - only jobs need Spark
+        from pyspark.sql import SparkSession  # noqa: PLC0415 - only jobs need Spark and the client
+
+        import paimon_index.spark  # noqa: F401, PLC0415
     except ImportError as error:
-        raise SettingsError("jobs need Spark: pip install 'paimon-index[jobs]'") from error
+        raise SettingsError(
+            f"jobs need Spark and the client ({error}): in a clone, pip install ./client '.[jobs]'; from "
+            f"wheels, pip install ./paimon_index_client-*.whl and the other wheel with [jobs] behind its name"
+        ) from error
     builder = SparkSession.builder.appName("paimon-index")
     if master is not None:
         builder = builder.master(master)
@@ -308,6 +315,10 @@ def _spark(
         spark = builder.getOrCreate()
     except Exception as error:
         raise SettingsError(f"Spark does not start (it needs Java 17): {error}") from error
+    context = spark.sparkContext
+    if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        # Spark would take the python3 of the search path, which need not be the one with this package.
+        context.pythonExec = context.getConf().get("spark.pyspark.python", sys.executable)
     try:
         yield spark
     finally:

@@ -1,4 +1,4 @@
-"""``orphans``: index files and index manifests that nothing refers to, and their removal."""
+"""``orphans``: files that nothing refers to; removes index files and index manifests of these."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.cli.output import print_json, print_line, print_table
 from app.memory_budget import MemoryBudget
 from app.planning.request.requests import SnapshotSelector
 from app.storage import Maintenance, Readers
-from app.table import OrphanFiles
+from app.table import OrphanFiles, OtherOrphanFiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,7 +25,11 @@ def orphans(
     *,
     warehouse: WarehouseOption = None,
     delete: Annotated[
-        bool, typer.Option("--delete", help="Delete the files. Without this option they are only listed.")
+        bool,
+        typer.Option(
+            "--delete",
+            help="Delete index files and index manifests. Without this option all are only listed.",
+        ),
     ] = False,
     older_than: Annotated[
         str,
@@ -35,29 +39,33 @@ def orphans(
     ] = "1d",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List index files and index manifests that no snapshot, tag or branch refers to."""
+    """List files of a table that no snapshot, tag or branch refers to."""
     age = parse_duration("--older-than", older_than)
     opened = Opened.warehouse_of(warehouse)
     ref = opened.table(table)
-    files = OrphanFiles(
+    of_table = (
         opened.service.resolve(ref, SnapshotSelector(max_staleness_ms=0)).table,
         Maintenance(opened.service.warehouses[ref.warehouse]),
         Readers(opened.settings.read_threads, MemoryBudget.of(opened.settings).reads),
     )
+    files = OrphanFiles(*of_table)
     now = dt.datetime.now(dt.UTC)
     found = files.find(age, now)
+    others = OtherOrphanFiles(*of_table).find(age, now)
     removal = files.remove(found) if delete else None
     if as_json:
-        print_json(_document(table, found, removal, now))
+        print_json(_document(table, found, others, removal, now))
     else:
-        _print(found, removal, now)
+        _print(table, found, others, removal, now)
     if removal and removal.failures:
         for _, error in removal.failures:
             typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1)
 
 
-def _document(table: str, found: Orphans, removal: Removal | None, now: dt.datetime) -> dict[str, Any]:
+def _document(
+    table: str, found: Orphans, others: Orphans, removal: Removal | None, now: dt.datetime
+) -> dict[str, Any]:
     return {
         "table": table,
         "older_than_seconds": _seconds(found.older_than),
@@ -70,17 +78,18 @@ def _document(table: str, found: Orphans, removal: Removal | None, now: dt.datet
                 "age_seconds": _seconds(now - orphan.file.modified),
                 "outcome": outcome,
             }
-            for orphan, outcome in _outcomes(found, removal)
+            for orphan, outcome in _outcomes(found, others, removal)
         ],
-        "orphan_bytes": _bytes(found.found),
+        "orphan_bytes": _bytes(found.found) + _bytes(others.found),
         "removed_files": len(removal.removed) if removal else 0,
         "removed_bytes": _bytes(removal.removed) if removal else 0,
-        "younger_files": found.younger,
+        "younger_files": found.younger + others.younger,
     }
 
 
-def _print(found: Orphans, removal: Removal | None, now: dt.datetime) -> None:
-    if found.found:
+def _print(table: str, found: Orphans, others: Orphans, removal: Removal | None, now: dt.datetime) -> None:
+    count, younger = len(found.found) + len(others.found), found.younger + others.younger
+    if count:
         print_table(
             ("path", "kind", "bytes", "age", "outcome"),
             (
@@ -91,23 +100,32 @@ def _print(found: Orphans, removal: Removal | None, now: dt.datetime) -> None:
                     _rounded(now - orphan.file.modified),
                     outcome,
                 )
-                for orphan, outcome in _outcomes(found, removal)
+                for orphan, outcome in _outcomes(found, others, removal)
             ),
         )
     age = _rounded(found.older_than)
     print_line(
-        f"{len(found.found)} files older than {age} that nothing refers to, {_bytes(found.found)} bytes"
+        f"{count} files older than {age} that nothing refers to, "
+        f"{_bytes(found.found) + _bytes(others.found)} bytes"
     )
-    if found.younger:
-        print_line(f"{found.younger} younger files stay: a commit under way may be about to name them")
+    if younger:
+        print_line(f"{younger} younger files stay: a commit under way may be about to name them")
     if removal:
         print_line(f"removed {len(removal.removed)} files, {_bytes(removal.removed)} bytes")
     elif found.found:
-        print_line("nothing was removed: run it again with --delete to remove these files")
+        print_line(
+            f"nothing was removed: run it again with --delete to remove the {len(found.found)} listed ones"
+        )
+    if others.found:
+        print_line(
+            f"{len(others.found)} files are left to the engine: in Spark, CALL sys.remove_orphan_files("
+            f"table => '{table}') removes what is older than a day"
+        )
 
 
-def _outcomes(found: Orphans, removal: Removal | None) -> Iterator[tuple[Orphan, str]]:
+def _outcomes(found: Orphans, others: Orphans, removal: Removal | None) -> Iterator[tuple[Orphan, str]]:
     """What became of each orphan."""
+    yield from ((orphan, "left to the engine") for orphan in others.found)
     if removal is None:
         yield from ((orphan, "listed") for orphan in found.found)
         return

@@ -67,7 +67,7 @@ class WrittenFiles:
     """Files that are removed if a block raises; those that were not written yet are passed over.
 
     They stay where a snapshot may name them: if nobody knows whether it was made, and if the process is
-    stopped while it is made.
+    stopped, or fails for a reason that nobody has thought of, while it is made.
 
     Attributes:
         writing: of the warehouse.
@@ -85,7 +85,7 @@ class WrittenFiles:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None or issubclass(kind, UncertainCommitError):
             return
-        if self.is_committing and not issubclass(kind, Exception):
+        if self.is_committing and not issubclass(kind, PaimonIndexError):
             return
         remove(self.writing, self.paths)
 

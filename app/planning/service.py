@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,7 +28,7 @@ from app.planning.version.index_source import IndexCaches, IndexSource
 from app.planning.version.schemas import DescribedSchemas, describe_schema
 from app.planning.version.sound_answers import sound_answer
 from app.planning.version.version import Version
-from app.storage import ByteCache
+from app.storage import ByteCache, check_listable
 from app.storage.memory import give_memory_back
 from app.storage.shared_room import SharedRoom
 from app.table.catalog import Catalog
@@ -36,7 +37,7 @@ from app.table.metadata_files import TableReader
 from app.types.session_zone import session_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from app.planning.deletions.deletions import DeletionsAnswer
     from app.planning.keys.answers import AssignAnswer, BucketsAnswer, LookupAnswer
@@ -98,11 +99,15 @@ class IndexService:
 
     def databases(self, warehouse: str) -> list[str]:
         """Names of the databases of a warehouse."""
-        return self._catalog(warehouse).databases()
+        found = self._catalog(warehouse).databases()
+        if not found:
+            check_listable(self._warehouse(warehouse))
+        return found
 
     def tables(self, warehouse: str, database: str) -> list[str]:
         """Names of the tables of a database."""
-        return self._catalog(warehouse).tables(database)
+        with self._telling_missing_warehouses(warehouse):
+            return self._catalog(warehouse).tables(database)
 
     def describe(self, ref: TableRef, selector: SnapshotSelector) -> Mapping[str, Json]:
         """The schema of a version of a table and what follows from it."""
@@ -112,7 +117,8 @@ class IndexService:
 
     def schema(self, ref: TableRef, schema_id: int, branch: str | None = None) -> Mapping[str, Json]:
         """One schema of a table, with the full types of its columns."""
-        return describe_schema(self._table(ref).schema_of(schema_id, branch))
+        with self._telling_missing_warehouses(ref.warehouse):
+            return describe_schema(self._table(ref).schema_of(schema_id, branch))
 
     def schemas(self, version: Version) -> Sequence[Mapping[str, Json]]:
         """The schemas of a table up to that of a version; each is read when somebody asks for it."""
@@ -129,14 +135,16 @@ class IndexService:
             after: the number that they follow; None for the first ones.
             count: how many at most; never more than :data:`MOST_READS`.
         """
-        part = self._table(ref).snapshots(branch, after, count)
+        with self._telling_missing_warehouses(ref.warehouse):
+            part = self._table(ref).snapshots(branch, after, count)
         return [describe_snapshot(snapshot) for snapshot in part.entries.values()], part.last
 
     def tags(
         self, ref: TableRef, branch: str | None = None, after: str | None = None, count: int = MOST_READS
     ) -> tuple[list[Mapping[str, Json]], str | None]:
         """Some tags of a table by name, each with its snapshot; as of :meth:`snapshots`."""
-        part = self._table(ref).tags(branch, after, count)
+        with self._telling_missing_warehouses(ref.warehouse):
+            part = self._table(ref).tags(branch, after, count)
         described: list[Mapping[str, Json]] = []
         for name, found in part.entries.items():
             described.append({"name": name, "snapshot": describe_snapshot(found)})
@@ -144,7 +152,8 @@ class IndexService:
 
     def branches(self, ref: TableRef) -> list[Mapping[str, Json]]:
         """The branches of a table besides the main one."""
-        return [{"name": name} for name in self._table(ref).branches()]
+        with self._telling_missing_warehouses(ref.warehouse):
+            return [{"name": name} for name in self._table(ref).branches()]
 
     def resolve(self, ref: TableRef, selector: SnapshotSelector) -> Version:
         """The version that a caller means; reads a few small files, no manifests.
@@ -154,7 +163,7 @@ class IndexService:
         """
         started = time.perf_counter()
         table = self._table(ref)
-        with during(Phase.RESOLVE):
+        with during(Phase.RESOLVE), self._telling_missing_warehouses(ref.warehouse):
             resolved = table.resolve(
                 snapshot_id=selector.snapshot_id,
                 tag=selector.tag,
@@ -325,6 +334,15 @@ class IndexService:
             # The names of the others are for GET /v1/config to tell, which knows who may see which.
             raise NotFoundError(f"there is no warehouse {name!r}")
         return found
+
+    @contextmanager
+    def _telling_missing_warehouses(self, name: str) -> Iterator[None]:
+        """Nothing is found in a warehouse that is not there, and that is what has to be told then."""
+        try:
+            yield
+        except NotFoundError:
+            check_listable(self._warehouse(name))
+            raise
 
     def _catalog(self, warehouse: str) -> Catalog:
         storage = self._warehouse(warehouse)

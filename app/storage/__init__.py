@@ -10,6 +10,7 @@ from app.storage.deadline import (
     wait_for,
 )
 from app.storage.disk_tier import DiskTier, DiskTierStatistics
+from app.storage.listings import Listings, check_listable
 from app.storage.maintenance import Contents, Maintenance, StoredFile
 from app.storage.readers import Readers
 from app.storage.retry import RetryPolicy
@@ -22,6 +23,7 @@ __all__ = [
     "Contents",
     "DiskTier",
     "DiskTierStatistics",
+    "Listings",
     "Maintenance",
     "Readers",
     "RetryPolicy",
@@ -29,6 +31,7 @@ __all__ = [
     "Warehouse",
     "cancellable",
     "check_deadline",
+    "check_listable",
     "remaining_seconds",
     "time_limit",
     "wait_for",

@@ -307,6 +307,17 @@ class Warehouse:
         # An object store may list the directory's own marker object as well.
         return sorted({name for above, _, name in names if above == parent})
 
+    def has_root(self) -> bool:
+        """Whether the directory of the warehouse is there; of an object store, its bucket.
+
+        Raises:
+            StorageError: storage failed, after retries.
+        """
+        place = self._root.resolve("")
+        if not self._root.uri_is_local:
+            place = place.strip("/").partition("/")[0]
+        return bool(self.retry.call("", lambda: self._root.ask("exists", place), kind=StorageOperation.LIST))
+
     def exists(self, path: str) -> bool:
         """Whether there is such a file or directory.
 

@@ -77,15 +77,19 @@ class NamedFiles:
             StorageError: something cannot be read.
         """
         referring: dict[str, list[str]] = {}
-        for path, snapshot in self._versions().items():
+        for path, snapshot in self.versions().items():
             if snapshot.index_manifest is not None:
                 referring.setdefault(snapshot.index_manifest, []).append(path)
         unread = [(name, paths) for name, paths in referring.items() if name not in self._manifests]
         self._readers.map(lambda one: self._read_manifest(*one), unread)
         return self._index_files.union(referring)
 
-    def _versions(self) -> Mapping[str, Snapshot]:
-        """Every version by its path; some that went away meanwhile may be among them."""
+    def versions(self) -> Mapping[str, Snapshot]:
+        """Every version by its path; some that went away meanwhile may be among them.
+
+        Raises:
+            PaimonIndexError: as :meth:`read`.
+        """
         read: dict[str, Snapshot] = {}
         for _ in range(_ATTEMPTS):
             paths = self._list()

@@ -9,8 +9,10 @@
 A commit under way has written index files, and perhaps its index manifest, before any snapshot names them.
 They cannot be told from orphans but by their age.
 
-Left alone: files in external directories, which tables may share; global indexes, which have other names; and
-``.index`` side files, which come and go with their data files.
+Files of all other kinds are told by :mod:`app.table.other_orphans`, and left to the engine.
+
+Not removed: files in external directories, which tables may share; global indexes, which have other names;
+and ``.index`` side files, which come and go with their data files.
 """
 
 from __future__ import annotations
@@ -22,15 +24,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from app.errors import FileMissingError, PaimonIndexError, RequestError
-from app.table.decoding import decode
+from app.table.directories import Directories
 from app.table.named_files import NamedFiles
-from app.table.references import References
-from app.table.schema.partition import escape
-from app.table.schema.schema import TableSchema
-from app.table.small_files import SCHEMA_BYTES, read_small
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from app.storage import Maintenance, Readers, StoredFile
     from app.table.table import Table
@@ -39,7 +37,6 @@ MINIMUM_AGE: Final = dt.timedelta(hours=1)
 """Nothing younger is ever removed: more than clocks differ, or a commit takes at least."""
 
 _NUMBERED_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-\d+"
-_BUCKET = re.compile(r"bucket-(?:\d+|postpone)")
 
 
 class OrphanKind(StrEnum):
@@ -48,6 +45,11 @@ class OrphanKind(StrEnum):
     INDEX_MANIFEST = "index manifest"
     INDEX_FILE = "index file"
     TEMPORARY_FILE = "temporary file"
+    DATA_FILE = "data file"
+    MANIFEST = "manifest"
+    MANIFEST_LIST = "manifest list"
+    STATISTICS = "statistics"
+    OTHER_FILE = "other file"
 
 
 # In the order of removal: first what names other files, so that at no moment a file names one that is gone.
@@ -163,46 +165,13 @@ class OrphanFiles:
 
     def _candidates(self) -> list[Orphan]:
         """Every index manifest, index file and temporary file there is, by path."""
-        directories = [f"{self._table.directory}/{name}" for name in ("manifest", "index")]
-        directories += self._bucket_directories()
+        directories = Directories(self._table, self._maintenance, self._readers).of_index_files()
         contents = self._readers.map(self._maintenance.contents, directories)
         files = (file for each in contents for file in each.files)
-        found = (Orphan(kind, file) for file in files if (kind := _kind_of(file.name)) is not None)
+        found = (Orphan(kind, file) for file in files if (kind := index_kind(file.name)) is not None)
         return sorted(found, key=lambda each: each.file.path)
 
-    def _bucket_directories(self) -> list[str]:
-        """All bucket directories, if any schema of the table lays index files there; none otherwise."""
-        roots = {
-            (schema.options.data_directory, schema.partition_keys)
-            for schema in self._schemas()
-            if schema.options.index_files_beside_data
-        }
-        found: list[str] = []
-        for data_directory, partition_keys in roots:
-            level = ["/".join(filter(None, (self._table.directory, data_directory)))]
-            for key in partition_keys:
-                prefix = f"{escape(key)}="
-                level = [path for path in self._below(level) if _last(path).startswith(prefix)]
-            found += [path for path in self._below(level) if _BUCKET.fullmatch(_last(path))]
-        return found
 
-    def _below(self, directories: Iterable[str]) -> list[str]:
-        contents = self._readers.map(self._maintenance.contents, directories)
-        return [path for each in contents for path in each.directories]
-
-    def _schemas(self) -> list[TableSchema]:
-        warehouse = self._maintenance.warehouse
-        what = f"table {self._table.database}.{self._table.name}"
-        references = References(warehouse, self._table.directory, what)
-        paths = map(references.schema_path, references.schema_ids())
-        return self._readers.map(
-            lambda path: decode(path, read_small(warehouse, path, SCHEMA_BYTES), TableSchema.read), paths
-        )
-
-
-def _kind_of(name: str) -> OrphanKind | None:
+def index_kind(name: str) -> OrphanKind | None:
+    """What a file of this name was made as, if it is of a kind that is removed here."""
     return next((kind for kind, pattern in _NAMES.items() if pattern.fullmatch(name)), None)
-
-
-def _last(path: str) -> str:
-    return path.rpartition("/")[2]

@@ -9,6 +9,8 @@ baseManifestList         file with the manifests of everything up to the previou
 deltaManifestList        file with the manifests of what this commit added and removed
 baseManifestListSize,    bytes of these two files; absent in snapshots of old writers
 deltaManifestListSize
+changelogManifestList    file with the manifests of changelog files, if the commit wrote any
+statistics               file in statistics/, if the table was analyzed
 indexManifest            file that lists hash indexes and deletion vectors; absent: there are none
 commitUser, commitKind,  who committed, APPEND, COMPACT, OVERWRITE or ANALYZE, and the number that the
 commitIdentifier         committer gave
@@ -44,6 +46,8 @@ class Snapshot:
     delta_manifest_list: str
     base_manifest_list_size: int | None
     delta_manifest_list_size: int | None
+    changelog_manifest_list: str | None
+    statistics: str | None
     index_manifest: str | None
     commit_user: str
     commit_identifier: int
@@ -68,6 +72,8 @@ class Snapshot:
             delta_manifest_list=document.text("deltaManifestList"),
             base_manifest_list_size=document.optional_integer("baseManifestListSize"),
             delta_manifest_list_size=document.optional_integer("deltaManifestListSize"),
+            changelog_manifest_list=document.optional_text("changelogManifestList"),
+            statistics=document.optional_text("statistics"),
             index_manifest=document.optional_text("indexManifest"),
             commit_user=document.text("commitUser", ""),
             commit_identifier=document.integer("commitIdentifier", 0),

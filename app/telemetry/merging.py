@@ -22,6 +22,7 @@ _TOLD_ONCE: Final[Mapping[str, Callable[[float, float], float]]] = {
     PREFIX + "memory_limit_bytes": max,
     PREFIX + "watched_tables": max,
     PREFIX + "watched_tables_failing": max,
+    PREFIX + "warehouse_listable": min,
     PREFIX + "disk_cache_bytes": max,
     PREFIX + "disk_cache_capacity_bytes": max,
     PREFIX + "disk_cache_entries": max,

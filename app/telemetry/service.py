@@ -10,7 +10,13 @@ from prometheus_client.exposition import choose_encoder
 from app.telemetry.account import Account, Background
 from app.telemetry.metrics import Metrics
 from app.telemetry.request_lines import write_line
-from app.telemetry.state import cache_families, process_families, request_families, watch_families
+from app.telemetry.state import (
+    cache_families,
+    listing_family,
+    process_families,
+    request_families,
+    watch_families,
+)
 from app.telemetry.traces import start_tracing
 from app.telemetry.workers import Workers
 
@@ -22,6 +28,7 @@ if TYPE_CHECKING:
 
     from app.planning.watch import Watch
     from app.processes import Processes
+    from app.storage import Listings
     from app.telemetry.spans import Tracing
 
 
@@ -38,6 +45,7 @@ class Telemetry:
     Attributes:
         background: is told of work that no request waits for.
         watch: the watched tables, once the service has started.
+        listings: tell which warehouses can be listed.
     """
 
     def __init__(
@@ -60,6 +68,7 @@ class Telemetry:
         self._workers = None if directory is None else Workers(processes, directory, self.families)
         self.background = Background(self._metrics)
         self.watch: Watch | None = None
+        self.listings: Listings | None = None
 
     def start(self) -> None:
         """Begins to send traces, where that is configured."""
@@ -97,6 +106,7 @@ class Telemetry:
             *self._metrics.families(),
             *cache_families(self._caches()),
             *watch_families(self.watch),
+            listing_family(self.listings),
         ]
 
     def exposition(self, accept: str) -> tuple[bytes, str]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from app.planning.watch import Watch
+    from app.storage import Listings
 
 _DISK: Final = "disk"
 _GAUGES: Final = {
@@ -71,6 +72,18 @@ def watch_families(watch: Watch | None) -> list[Metric]:
         GaugeMetricFamily(PREFIX + "watched_tables", "Tables that are kept decoded.", len(tables)),
         GaugeMetricFamily(PREFIX + "watched_tables_failing", "Watched tables that cannot be read.", failing),
     ]
+
+
+def listing_family(listings: Listings | None) -> Metric:
+    """Which warehouses can be listed."""
+    family = GaugeMetricFamily(
+        PREFIX + "warehouse_listable",
+        "Whether the last listing of a warehouse went well: 1 or 0.",
+        labels=("warehouse",),
+    )
+    for name, is_listable in sorted((listings.listable if listings else {}).items()):
+        family.add_metric([name], is_listable)
+    return family
 
 
 def process_families(memory_limit: int | None) -> list[Metric]:

@@ -32,6 +32,8 @@ def start_tracing() -> Tracing | None:
         # Here and not above: see the module's docstring.
         from app.telemetry.spans import Tracing  # noqa: PLC0415
     except ImportError:
-        _log.warning("OTEL_* variables ask for traces: pip install 'paimon-index[otel]' to have them sent")
+        _log.warning(
+            "OTEL_* variables ask for traces: install this package with its extra [otel] to have them sent"
+        )
         return None
     return Tracing.from_environment()

@@ -33,7 +33,7 @@ def growing(growing: GrowingTable) -> GrowingTable:
 
 
 def paths(growing: GrowingTable) -> set[str]:
-    return {str(file.relative_to(growing.warehouse)) for file in growing.warehouse.rglob("*index-*")}
+    return {str(file.relative_to(growing.warehouse)) for file in growing.warehouse.rglob("*")}
 
 
 def test_a_dry_run_lists_and_removes_nothing(growing: GrowingTable) -> None:
@@ -47,8 +47,9 @@ def test_a_dry_run_lists_and_removes_nothing(growing: GrowingTable) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert answer["orphans"]
     for orphan in answer["orphans"]:
-        (row,) = (line for line in done.stdout.splitlines() if orphan["path"] in line)
-        assert row.split()[1:] == [*orphan["kind"].split(), str(orphan["bytes"]), "12h", "listed"]
+        (row,) = (line for line in done.stdout.splitlines() if line.startswith(f"{orphan['path']} "))
+        cells = [*orphan["kind"].split(), str(orphan["bytes"]), "12h", *orphan["outcome"].split()]
+        assert row.split()[1:] == cells
         assert (growing.warehouse / orphan["path"]).stat().st_size == orphan["bytes"]
         assert HALF_DAY <= orphan["age_seconds"] < HALF_DAY + 600
     total = sum(orphan["bytes"] for orphan in answer["orphans"])
@@ -57,6 +58,9 @@ def test_a_dry_run_lists_and_removes_nothing(growing: GrowingTable) -> None:
     )
     assert "1 younger files stay" in done.stdout
     assert "--delete to remove" in done.stdout
+    outcomes = {(orphan["kind"], orphan["outcome"]) for orphan in answer["orphans"]}
+    assert {("index manifest", "listed"), ("manifest list", "left to the engine")} <= outcomes
+    assert f"CALL sys.remove_orphan_files(table => '{TABLE}')" in done.stdout
     assert answer | {"orphans": None} == {
         "table": TABLE,
         "older_than_seconds": HALF_DAY,
@@ -80,10 +84,14 @@ def test_deleting(growing: GrowingTable) -> None:
     assert [orphan["path"] for orphan in answer["orphans"]] == [
         orphan["path"] for orphan in listed["orphans"]
     ]
-    assert {orphan["outcome"] for orphan in answer["orphans"]} == {"removed"}
-    assert answer["removed_files"] == len(listed["orphans"])
-    assert answer["removed_bytes"] == listed["orphan_bytes"]
-    assert before - paths(growing) == {orphan["path"] for orphan in listed["orphans"]}
+    removed = [orphan for orphan in answer["orphans"] if orphan["outcome"] == "removed"]
+    assert {orphan["kind"] for orphan in removed} == {"index manifest", "index file"}
+    assert answer["removed_files"] == len(removed)
+    assert answer["removed_bytes"] == sum(orphan["bytes"] for orphan in removed)
+    assert before - paths(growing) == {orphan["path"] for orphan in removed}
+    others = [orphan for orphan in answer["orphans"] if orphan not in removed]
+    assert {orphan["outcome"] for orphan in others} == {"left to the engine"}
+    assert all((growing.warehouse / orphan["path"]).exists() for orphan in others)
     assert again.returncode == 0
     assert "removed 0 files, 0 bytes" in again.stdout
 

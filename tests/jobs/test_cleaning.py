@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         (CommitConflictError("another was first"), True, False),
         (UncertainCommitError("no answer"), True, True),
         (KeyboardInterrupt(), True, True),
+        (MemoryError(), True, True),
     ],
 )
 def test_files_go_unless_a_snapshot_may_name_them(

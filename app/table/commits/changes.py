@@ -124,6 +124,21 @@ class Changes:
                     f"rows of data file {name!r} cannot be deleted: another commit has removed the file"
                 )
 
+    def are_in(self, manifests: Sequence[Manifest], index_entries: Collection[IndexEntry]) -> bool:
+        """Whether a snapshot has the changes, told by what they add, whose names nobody else gives.
+
+        Args:
+            manifests: of the snapshot.
+            index_entries: its index files.
+        """
+        added = self.files_of(FileKind.ADD)
+        if added:
+            names = {entry.file.file_name for entry in added}
+            known = live_entries(manifests, names).keys() | removed_identities(manifests, names)
+            return all(identity(entry) in known for entry in added)
+        new = {entry.file.file_name for entry in self.index_files if entry.kind is FileKind.ADD}
+        return bool(new) and new <= {entry.file.file_name for entry in index_entries}
+
     def _check_files(self, live: Mapping[Identity, ManifestEntry], gone: Collection[Identity]) -> None:
         removed = [identity(entry) for entry in self.files_of(FileKind.DELETE)]
         added = [identity(entry) for entry in self.files_of(FileKind.ADD)]

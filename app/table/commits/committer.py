@@ -9,8 +9,10 @@ Where another commit was first, what was written is removed, and the commit is t
 if it still fits (:meth:`Changes.check`).
 
 Engines that commit to a file system without a catalog look for a snapshot and then rename theirs to its name,
-which may overwrite one that came in between. So a snapshot is read back once it is there; one that was
-overwritten is a commit that lost.
+which may overwrite one that came in between. So a snapshot is read back once it is there. One that was
+overwritten is made again; but others may have built on it already, or be about to. So what it names stays,
+the next snapshot is searched for the changes, and where these no longer fit, nobody knows whether they were
+made.
 """
 
 from __future__ import annotations
@@ -72,6 +74,10 @@ class LostRaceError(CommitConflictError):
     """Another commit took the number of the snapshot."""
 
 
+class OverwrittenError(LostRaceError):
+    """The snapshot was there, and another one has been written over it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Committer:
     """Commits to the main branch of a table.
@@ -102,7 +108,8 @@ class Committer:
 
         Raises:
             CommitConflictError: the changes do not fit what others have committed; nothing is left of them.
-            UncertainCommitError: storage failed while the snapshot was made; what was written stays.
+            UncertainCommitError: storage failed while the snapshot was made, or the snapshot was overwritten
+                and cannot be made again; what was written stays.
             StorageError: storage failed before that.
             PaimonIndexError: the table cannot be read, or is of a form that is not written.
         """
@@ -114,11 +121,22 @@ class Committer:
             reraise=True,
         )
 
+        overwritten: list[int] = []
+
         def attempt() -> int:
             is_first = retrying.statistics["attempt_number"] == 1
-            return _Attempt(self, changes, merges=is_first).make()
+            return _Attempt(self, changes, overwritten, merges=is_first).make()
 
-        return retrying(attempt)
+        try:
+            return retrying(attempt)
+        except PaimonIndexError as error:
+            if not overwritten or isinstance(error, UncertainCommitError):
+                raise
+            raise UncertainCommitError(
+                f"snapshot {overwritten[-1]} of {self.table.name} was made, overwritten by another writer "
+                f"and cannot be made again: {error}; another commit may have been built on it, so what it "
+                f"names stays: look whether the changes are in the table, and if not, run it again"
+            ) from error
 
 
 @dataclass(slots=True)
@@ -126,6 +144,8 @@ class _Attempt:
     """One attempt to make a snapshot.
 
     Attributes:
+        overwritten: numbers of snapshots of earlier attempts that were there and then overwritten; this one
+            adds its own.
         merges: whether manifests are merged. An attempt after one that lost a race does not take that time;
             the next commit merges them.
         written: paths of what was written so far.
@@ -133,6 +153,7 @@ class _Attempt:
 
     committer: Committer
     changes: Changes
+    overwritten: list[int]
     merges: bool
     written: list[str] = field(default_factory=list)
     _names: uuid.UUID = field(default_factory=uuid.uuid4)
@@ -141,7 +162,7 @@ class _Attempt:
     def make(self) -> int:
         try:
             return self._make()
-        except UncertainCommitError:
+        except (UncertainCommitError, OverwrittenError):
             # What was written may be in use.
             raise
         except PaimonIndexError:
@@ -151,6 +172,9 @@ class _Attempt:
     def _make(self) -> int:
         table = self.committer.table
         resolved = table.resolve()
+        made = self._made_before(resolved)
+        if made is not None:
+            return made
         options = manifest_options(table.name, resolved.schema)
         index_entries, mode = table.contents.index_entries(resolved), resolved.schema.bucket_mode
         manifests = table.contents.manifests(resolved)
@@ -177,6 +201,17 @@ class _Attempt:
         snapshot_id = int(document["id"])
         self._publish(snapshot_id, {name: value for name, value in document.items() if value is not None})
         return snapshot_id
+
+    def _made_before(self, latest: ResolvedSnapshot) -> int | None:
+        """The snapshot that another commit built on one of this commit's before that was overwritten."""
+        table = self.committer.table
+        for following in (number + 1 for number in self.overwritten):
+            if latest.snapshot is not None and following <= latest.snapshot.id:
+                resolved = table.resolve(snapshot_id=following)
+                contents = table.contents
+                if self.changes.are_in(contents.manifests(resolved), contents.index_entries(resolved)):
+                    return following
+        return None
 
     def _base(
         self, resolved: ResolvedSnapshot, manifests: Sequence[Manifest], options: ManifestOptions
@@ -261,20 +296,31 @@ class _Attempt:
             ) from error
         if not is_ours:
             raise LostRaceError(f"another commit has made snapshot {snapshot_id} first")
+        self._check_stored(snapshot_id, path, content)
+
+    def _check_stored(self, snapshot_id: int, path: str, content: bytes) -> None:
+        """Gives the hint, and checks that the snapshot has stayed what it was.
+
+        Raises:
+            OverwrittenError: it has not.
+        """
+        writing = self.committer.writing
         try:
-            self.committer.writing.replace(
-                f"{self.committer.table.directory}/snapshot/LATEST", str(snapshot_id).encode()
-            )
+            writing.replace(f"{self.committer.table.directory}/snapshot/LATEST", str(snapshot_id).encode())
+        except Exception as error:  # noqa: BLE001 - whatever it is, the snapshot is there
+            # Nobody relies on the hint.
+            _log.warning("snapshot %d is made, but: %s", snapshot_id, error)
+        try:
             stored = read_small(self._warehouse, path, SNAPSHOT_BYTES)
         except FileMissingError:
             # It has expired already, so others built on it.
             return
-        except Exception as error:  # noqa: BLE001 - whatever it is, the snapshot is there
-            # Nobody relies on the hint.
+        except Exception as error:  # noqa: BLE001 - as above
             _log.warning("snapshot %d is made, but: %s", snapshot_id, error)
             return
         if stored != content:
-            raise LostRaceError(f"another commit has overwritten snapshot {snapshot_id}")
+            self.overwritten.append(snapshot_id)
+            raise OverwrittenError(f"another commit has overwritten snapshot {snapshot_id}")
 
     def _write_manifest(self, content: bytes, manifest: Manifest, schema: TableSchema) -> dict[str, Any]:
         """The record that lists a new manifest."""

@@ -73,8 +73,8 @@ def avro_rows(schema: Any, wanted: pa.Schema) -> Callable[[int, bytes], pa.Table
         import fastavro  # noqa: PLC0415 - as above
     except ImportError as error:
         raise ModuleNotFoundError(
-            "the table has Avro data files, which Spark's Python workers read with fastavro: install "
-            "'paimon-index-client[spark-avro]', or fastavro alone, where the workers run"
+            "the table has Avro data files, which Spark's Python workers read with fastavro: pip install "
+            "'fastavro>=1.12' where the workers run"
         ) from error
     record = _of_row(schema)
     there = {field["name"]: field for field in record["fields"]}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 import threading
 import uuid
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import fastavro
@@ -28,7 +31,7 @@ from tests.golden_tables import DATABASE
 from tests.writable_tables import WritableTable, copy_table, files_below, open_table
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
     from tests.golden_tables import GoldenWarehouse
 
@@ -257,6 +260,144 @@ def test_an_attempt_after_a_lost_race_merges_nothing(golden: GoldenWarehouse, tm
     assert manifests == named_by_snapshots(directory) - before
     table.committer.commit(added(like, "data-next.parquet"))
     assert count() == 2
+
+
+class Interrupted(Writing):
+    """Other writers act while snapshots are made.
+
+    Args:
+        warehouse: of the table.
+        meanwhile: once the first snapshot is there, and before it is read back.
+        then: before the next one is made.
+    """
+
+    def __init__(
+        self, warehouse: Warehouse, *meanwhile: Callable[[], object], then: Callable[[], object] = int
+    ) -> None:
+        super().__init__(warehouse)
+        self.meanwhile, self.then = list(meanwhile), [then]
+
+    def create(self, path: str, content: bytes) -> bool:
+        if "/snapshot/" in path and self.then and not self.meanwhile:
+            self.then.pop()()
+        return super().create(path, content)
+
+    def replace(self, path: str, content: bytes) -> None:
+        super().replace(path, content)
+        while self.meanwhile:
+            self.meanwhile.pop(0)()
+
+
+class Late(Writing):
+    """Of a writer that does not look again: its snapshot comes when it is published."""
+
+    snapshot: tuple[str, bytes]
+
+    def create(self, path: str, content: bytes) -> bool:
+        if "/snapshot/" in path:
+            self.snapshot = path, content
+            raise InterruptedError
+        return super().create(path, content)
+
+    def publish(self) -> None:
+        path, content = self.snapshot
+        Path(self.warehouse.locate(path)[1]).write_bytes(content)
+
+
+def overwriting(directory: Path, elsewhere: Path, changes: Changes) -> Callable[[], None]:
+    """What renames another snapshot to the name of the next one, as an engine does without a lock."""
+    before = files_below(directory)
+    copy = elsewhere / f"{DATABASE}.db" / directory.name
+    shutil.copytree(directory, copy)
+    number = open_table(elsewhere, directory.name).committer.commit(changes)
+
+    def overwrite() -> None:
+        for name in files_below(copy) - before:
+            (copy / name).replace(directory / name)
+        assert (directory / "snapshot" / f"snapshot-{number}").exists()
+
+    return overwrite
+
+
+def names_of(table: WritableTable) -> Counter[str]:
+    return Counter(entry.file.file_name for entry in table.entries())
+
+
+def test_what_another_commit_was_built_on_stays_when_a_rename_overwrites_it(
+    golden: GoldenWarehouse, tmp_path: Path
+) -> None:
+    """Without our manifests the third writer's snapshot could not be read."""
+    directory = copy_table(golden, "codec_null", tmp_path)
+    table, third = open_table(tmp_path, "codec_null"), open_table(tmp_path, "codec_null")
+    before, like = names_of(table), table.entries()[0]
+    overwrite = overwriting(directory, tmp_path / "elsewhere", added(like, "data-foreign.parquet"))
+    writing = Interrupted(
+        table.warehouse, lambda: third.committer.commit(added(like, "data-third.parquet")), overwrite
+    )
+
+    made = Committer(table.table, writing).commit(added(like, "data-ours.parquet"))
+
+    assert made == table.snapshot()["id"]
+    assert named_by_snapshots(directory) <= files_below(directory)
+    assert names_of(table) == before + Counter(("data-ours.parquet", "data-third.parquet"))
+
+
+def test_what_another_commit_is_about_to_name_stays_when_a_rename_overwrites_it(
+    golden: GoldenWarehouse, tmp_path: Path
+) -> None:
+    directory = copy_table(golden, "codec_null", tmp_path)
+    table, third = open_table(tmp_path, "codec_null"), open_table(tmp_path, "codec_null")
+    before, like = names_of(table), table.entries()[0]
+    overwrite = overwriting(directory, tmp_path / "elsewhere", added(like, "data-foreign.parquet"))
+    late = Late(third.warehouse)
+
+    def build_on_ours() -> None:
+        with contextlib.suppress(InterruptedError):
+            Committer(third.table, late).commit(added(like, "data-third.parquet"))
+
+    writing = Interrupted(table.warehouse, build_on_ours, overwrite, then=late.publish)
+    made = Committer(table.table, writing).commit(added(like, "data-ours.parquet"))
+
+    assert made == table.snapshot()["id"]
+    assert named_by_snapshots(directory) <= files_below(directory)
+    assert names_of(table) == before + Counter(("data-ours.parquet", "data-third.parquet"))
+
+
+def test_a_snapshot_that_was_overwritten_is_made_again(golden: GoldenWarehouse, tmp_path: Path) -> None:
+    directory = copy_table(golden, "codec_null", tmp_path)
+    table = open_table(tmp_path, "codec_null")
+    before, like = names_of(table), table.entries()[0]
+    overwrite = overwriting(directory, tmp_path / "elsewhere", added(like, "data-foreign.parquet"))
+
+    Committer(table.table, Interrupted(table.warehouse, overwrite)).commit(added(like, "data-ours.parquet"))
+
+    assert names_of(table) == before + Counter(("data-ours.parquet", "data-foreign.parquet"))
+
+
+def test_nobody_knows_of_changes_that_no_longer_fit_once_their_snapshot_was_overwritten(
+    golden: GoldenWarehouse, tmp_path: Path
+) -> None:
+    """Whoever has read the snapshot may still build on it, so files that it names have to stay."""
+    directory = copy_table(golden, "append_embedded", tmp_path)
+    table = open_table(tmp_path, "append_embedded")
+    old, before = table.entries()[0], files_below(directory)
+    overwrite = overwriting(
+        directory,
+        tmp_path / "elsewhere",
+        Changes(CommitKind.OVERWRITE, (replace(old, kind=FileKind.DELETE),)),
+    )
+    ours: set[str] = set()
+
+    def look() -> None:
+        ours.update(name for name in files_below(directory) - before if name.startswith("manifest/"))
+
+    with pytest.raises(UncertainCommitError, match=r"overwritten.*has removed or changed it.*run it again"):
+        Committer(table.table, Interrupted(table.warehouse, look, overwrite)).commit(
+            replaced(old, without_index(old))
+        )
+
+    assert ours
+    assert ours <= files_below(directory)
 
 
 def test_the_first_snapshot_of_a_table(golden: GoldenWarehouse, tmp_path: Path) -> None:

@@ -1,0 +1,89 @@
+"""Whether warehouses can be listed: otherwise a missing directory or bucket looks like an empty one.
+
+Object stores know no directories, so a prefix without objects is the same as an empty warehouse. What can be
+told from it: a bucket or a directory of a file system that is missing, and a listing that is refused.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING, Final
+
+from app.errors import PaimonIndexError, StorageError
+from app.storage.deadline import time_limit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from app.storage.warehouse import Warehouse
+
+_log = logging.getLogger("paimon_index.storage")
+
+_CHECK_SECONDS: Final = 20.0
+_PAUSE_SECONDS: Final = 60.0
+
+
+def check_listable(warehouse: Warehouse) -> None:
+    """Lists a warehouse.
+
+    Raises:
+        StorageError: it cannot be listed, or is not there; the message names the warehouse, and its URL
+            if there is nothing at it.
+    """
+    what = f"warehouse {warehouse.name!r} cannot be listed"
+    try:
+        is_there = bool(warehouse.list_names("")) or warehouse.has_root()
+    except StorageError as error:
+        raise StorageError(f"{what}: {error}") from error
+    if not is_there:
+        raise StorageError(f"{what}: there is no directory or bucket {warehouse.url}: check its URL")
+
+
+class Listings:
+    """Lists each warehouse at start and then every minute, beside all requests, and warns of failures.
+
+    Args:
+        warehouses: by name.
+
+    Attributes:
+        listable: by name, whether the last listing went well; those that were not listed yet are missing.
+    """
+
+    def __init__(self, warehouses: Mapping[str, Warehouse]) -> None:
+        self._warehouses = warehouses
+        self._ended = threading.Event()
+        self.listable: dict[str, bool] = {}
+
+    def start(self) -> None:
+        """Begins; each warehouse has a thread of its own, since one that hangs must not hold the others."""
+        for warehouse in self._warehouses.values():
+            threading.Thread(
+                target=self._watch, args=(warehouse,), name=f"list {warehouse.name}", daemon=True
+            ).start()
+
+    def stop(self) -> None:
+        """Lists no more."""
+        self._ended.set()
+
+    @property
+    def failing(self) -> int:
+        """How many warehouses could not be listed."""
+        return sum(not each for each in self.listable.values())
+
+    def check(self, warehouse: Warehouse) -> None:
+        """Lists one warehouse; warns where that fails and did not before."""
+        try:
+            with time_limit(_CHECK_SECONDS):
+                check_listable(warehouse)
+        except PaimonIndexError as error:
+            if self.listable.get(warehouse.name, True):
+                _log.warning("%s", error)
+            self.listable[warehouse.name] = False
+        else:
+            self.listable[warehouse.name] = True
+
+    def _watch(self, warehouse: Warehouse) -> None:
+        while not self._ended.is_set():
+            self.check(warehouse)
+            self._ended.wait(_PAUSE_SECONDS)

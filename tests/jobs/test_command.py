@@ -1,0 +1,78 @@
+"""The command ``job`` as it is installed in a virtual environment that is not activated."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.spark.environment import spark_python
+from tests.writable_tables import copy_table
+
+if TYPE_CHECKING:
+    from tests.golden_tables import GoldenWarehouse
+    from tests.jobs.running_jobs import Jobs
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = "from app.cli import main\nmain()\n"
+
+
+@pytest.fixture
+def installed(jobs: Jobs, tmp_path: Path) -> Path:
+    """The command in an environment that has the project, its client and Spark."""
+    del jobs  # says whether Spark can run
+    directory = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(directory)], check=True)  # noqa: S603 - fixed words
+    packages = next(directory.glob("lib/python*/site-packages"))
+    of_spark = next(spark_python().parents[1].glob("lib/python*/site-packages"))
+    found = (ROOT, ROOT / "client", of_spark, sysconfig.get_path("purelib"))
+    (packages / "installed.pth").write_text("".join(f"{each}\n" for each in found))
+    command = directory / "bin" / "paimon-index"
+    command.write_text(f"#!{directory}/bin/python\n{PROGRAM}")
+    command.chmod(0o755)
+    return command
+
+
+@pytest.mark.long
+def test_tasks_run_in_the_python_that_runs_the_command(
+    installed: Path, golden: GoldenWarehouse, tmp_path: Path
+) -> None:
+    """The ``python3`` of the search path knows nothing of the project."""
+    copy_table(golden, "append_embedded", tmp_path / "lake")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python3").symlink_to(Path(sys.executable).resolve())
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "PYTHON"))
+    }
+
+    finished = subprocess.run(  # noqa: S603 - fixed words
+        [
+            *(
+                str(installed),
+                "job",
+                "audit",
+                "golden.append_embedded",
+                "--warehouse",
+                str(tmp_path / "lake"),
+            ),
+            *("--master", "local[2]", "--sample", "5", "--json"),
+        ],
+        env=environment
+        | {
+            "PATH": os.pathsep.join((str(tmp_path / "bin"), os.environ["PATH"])),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        },
+        cwd=tmp_path,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    assert finished.returncode == 0, finished.stderr
+    assert json.loads(finished.stdout.splitlines()[-1])["passed"] is True
