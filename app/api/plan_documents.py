@@ -100,8 +100,8 @@ class Summary(Document):
     bytes_total: int = Field(description="Of the manifests that were read.")
     bytes_kept: int
     complete: bool = Field(
-        description="False if budget_ms was used up before every index was asked: a later plan may keep "
-        "fewer files."
+        description="False if budget_ms was used up before every index was asked, or an index could not be "
+        "read: a later plan may keep fewer files."
     )
 
 

@@ -66,7 +66,7 @@ class Plans:
         plan = None if own == key else self.cache.get(key)
         if plan is None:
             plan = self.cache.get_or_load(own, lambda: self._make(version, request, budget))
-            if not plan.summary.complete:
+            if plan.ran_out_of_time:
                 self._loads.begin(key, lambda: self._finish(version, anyone))
             elif own != key:
                 self.cache.put(key, plan)
