@@ -86,7 +86,7 @@ def keep_first_rows(
         for file, index in indexes.open_ordered(state, files[group], column.name):
             _narrow(state, file, index, column, wanted, indexes)
     # Which files are beyond depends on what could be read, and pages may come from several plans.
-    if not indexes.warnings:
+    if indexes.are_all_asked:
         state.skip(beyond, SkipStep.TOP_N)
 
 

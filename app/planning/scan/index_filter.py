@@ -26,6 +26,7 @@ from app.file_index.stacked.joined import JoinedIndexes
 from app.file_index.stacked.rows import select_rows
 from app.observation import FileFormat, observer
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
+from app.planning.request.effort import ManifestEffort
 from app.planning.scan.schema_evolution import in_file_schema
 from app.storage import check_deadline
 from app.types.grouping import group_rows
@@ -104,6 +105,11 @@ class IndexFilter:
         """Which files have an index that was asked and could not be used."""
         return np.isin(files, list(self._unreadable))
 
+    @property
+    def are_all_asked(self) -> bool:
+        """Whether every index was asked all that it can be asked, so that another plan knows no more."""
+        return self.indexes.are_complete and not self.warnings and not self.effort.is_exhausted
+
     def find_rows(self, state: PlanState) -> None:
         """Notes the rows that can match, of files that are kept and can be read straight."""
         narrowing, self._narrowing = self._narrowing, []
@@ -169,9 +175,12 @@ class IndexFilter:
                 for kind in heads.kinds(column)
                 if kind in KINDS
             )
-            affordable = self.effort.of_files(predicate, len(some), with_bloom_filters=probed)
+            affordable = self.effort.of_files(
+                predicate, stacked.manifest, len(some), with_bloom_filters=probed
+            )
+            allowance = ManifestEffort(self.effort, stacked.manifest)
             found = decide_files(
-                affordable, stacked.index, stacked.places, row_counts[some], allowance=self.effort
+                affordable, stacked.index, stacked.places, row_counts[some], allowance=allowance
             )
             state.keep(some[found.answered], KeepReason.MATCHED)
             if affordable is not predicate:

@@ -101,7 +101,7 @@ class Planner:
         if request.top_n is not None:
             names = Names(version.schema.fields, version.relation(request.alias))
             keep_first_rows(state, request.top_n, names, values.bounds, indexes)
-        elif request.limit is not None and file_indexes.are_complete and not self.warnings:
+        elif request.limit is not None and indexes.are_all_asked:
             # Which files are enough depends on what could be read, and pages may come from several plans.
             enough_for_limit(state, request.limit)
         state.ran_out_of_time = not file_indexes.are_complete
