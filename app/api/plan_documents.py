@@ -66,7 +66,11 @@ class SkippedFile(Document):
     merge_group: MaybeInt64 = Field(description="Files of one number must be read together.")
     residual: Flag = Field(description="False: every selected row is proven to satisfy the filter.")
     deletion: DeletionFile | None
-    decision_reason: Text = Field(examples=["matched"])
+    decision_reason: Text = Field(
+        examples=["matched"],
+        description="Why it is kept (no_filter, matched, no_index, not_decidable, not_asked, not_loaded, "
+        "index_unreadable, merge_required), or the step that left it out, as in skipped_by.",
+    )
     explain: list[ExplainStep] | None = None
 
 

@@ -87,7 +87,7 @@ def have_ends(stored: StoredKeys, cursors: Cursors, ends: NDArray[np.int64]) -> 
     """
     owners, first = np.unique(stored.owners, return_index=True)
     same = np.ones(len(cursors.at), bool)
-    for other, at in zip(ends, (first, np.append(first[1:], len(stored.owners)) - 1), strict=True):
+    for other, at in zip(ends, (first, np.append(first, len(stored.owners))[1:] - 1), strict=True):
         starts, others = stored.places[at], other[owners]
         lengths = integers(cursors.data, starts, ">i") + _LENGTH_BYTES
         alike = integers(cursors.data, others, ">i") + _LENGTH_BYTES == lengths

@@ -77,7 +77,9 @@ class IndexFilter:
             state: the plan.
             files: those that statistics leave undecided, ascending.
         """
-        state.keep(files, KeepReason.NO_INDEX)
+        for predicate, members in state.by_predicate(files):
+            reason = KeepReason.NO_INDEX if wanted_indexes(predicate) else KeepReason.NOT_DECIDABLE
+            state.keep(members, reason)
         if not self.version.schema.options.file_index_read:
             return
         indexed = files[self.indexes.has_index(files)]

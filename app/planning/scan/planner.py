@@ -110,6 +110,12 @@ class Planner:
         beyond_memory += file_indexes.lasting_warnings()
         state.fits_caches = not beyond_memory
         self.lasting_warnings += beyond_memory
+        invisible = len(version.hidden_files() or ())
+        if invisible and not len(files):
+            self.lasting_warnings.append(
+                f"readers see none of the table's rows yet: {invisible} files are invisible to them until a "
+                "compaction, as always with deletion vectors, the merge engine first-row or postponed buckets"
+            )
         return state
 
     def _test_values(
