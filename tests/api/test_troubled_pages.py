@@ -59,7 +59,11 @@ class Table:
         for name, held in rows.items():
             index = container.write({"cat": [("bitmap", payload(BITMAP, [cat for _, cat in held], CAT))]})
             table.side_file(name).write_bytes(index)
-            of_file = {"file_name": name, "row_count": len(held), "extra_files": (f"{name}.index",)}
+            of_file: dict[str, Any] = {
+                "file_name": name,
+                "row_count": len(held),
+                "extra_files": (f"{name}.index",),
+            }
             of_file |= statistics({K: [key for key, _ in held]})
             entries.append(entry(**(of_file | (changes or {}).get(name, {}))))
         table.commit(entries)

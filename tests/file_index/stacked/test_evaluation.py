@@ -108,10 +108,8 @@ def damages(draw: st.DrawFn, content: bytes) -> bytes:
     places = st.integers(0, len(changed) - 1)
     for _ in range(draw(st.integers(0, 3))):
         at = draw(st.one_of(*[st.sampled_from(heads)] * 3, places) if heads else places)
-        changed[at] = draw(
-            st.sampled_from([0, 1, 2, 127, 128, 255])
-            | st.integers(0, 7).map(lambda bit, was=changed[at]: was ^ 1 << bit)
-        )
+        flipped = [changed[at] ^ 1 << bit for bit in range(8)]
+        changed[at] = draw(st.sampled_from([0, 1, 2, 127, 128, 255, *flipped]))
     return bytes(changed)
 
 

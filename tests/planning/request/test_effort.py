@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pytest
@@ -265,7 +265,7 @@ def test_a_plan_that_reads_index_files_in_portions_asks_as_much_as_one_that_has_
             for file in range(FILES)
         ]
     )
-    asked = {"in_lists": {"number": list(range(10_000, 110_000))}, "budget_ms": 60_000}
+    asked: dict[str, Any] = {"in_lists": {"number": list(range(10_000, 110_000))}, "budget_ms": 60_000}
     service = open_service(tmp_path)
     try:
         cold, warm = (
