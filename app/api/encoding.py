@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pybase64
 from pyroaring import BitMap
@@ -26,6 +27,8 @@ from app.planning.request.requests import SelectionForm
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from app.api.paging import Window
     from app.api.selections import SelectionEncoding
     from app.planning.deletions.deletions import DeletionsAnswer, FileDeletions
@@ -39,6 +42,8 @@ JsonMembers = dict[str, Any]
 NextToken = Callable[[int | None], str | None]
 
 _NO_ROWS = BitMap()
+_BEHIND_ALL_KEPT = 1 << 32
+"""More files than a version can have."""
 
 
 def encode_plan(
@@ -54,17 +59,14 @@ def _plan_page(
 ) -> JsonMembers:
     started = time.perf_counter()
     kept = len(plan.files)
-    # Another plan of the version may have loaded more indexes and skip more files, so pages of kept files go
-    # on with the number of a file. Plans with explanations are always complete.
-    here = window if explain else replace(window, offset=plan.files.place_from(window.offset))
+    units = _units(plan)
+    here = replace(window, offset=int(np.searchsorted(units, window.offset)))
     rows = chain.from_iterable(
         each.cast(pa.large_binary()).to_pylist() for each in plan_rows(plan, form, here.offset)
     )
-    page = here.take(kept + len(plan.skipped_files), rows)
+    page = here.take(len(units), rows, lambda at: bool(units[at] == units[at - 1]))
     kept_here = max(0, kept - here.offset)
-    following = page.next_offset
-    if following is not None and not explain:
-        following = int(plan.files.numbers[following])
+    following = None if page.next_offset is None else int(units[page.next_offset])
     answer: JsonMembers = {
         "snapshot_id": plan.snapshot_id,
         "schema_id": plan.schema_id,
@@ -81,6 +83,17 @@ def _plan_page(
         "timings_ms": rounded(timings),
         "next_page_token": token(following),
     }
+
+
+def _units(plan: Plan) -> NDArray[np.int64]:
+    """What tells where the pages of a plan begin, ascending: of each file the unit that it is read in.
+
+    Another plan of the version may have read more or fewer indexes, and keep other files. Together they hold
+    every file that is needed, since a page begins with a unit and divides none.
+    """
+    if not len(plan.skipped_files):
+        return plan.files.units
+    return np.concatenate([plan.files.units, plan.skipped_files.units + _BEHIND_ALL_KEPT])
 
 
 def encode_pruned_snapshot(pruned: PrunedSnapshot) -> JsonMembers:

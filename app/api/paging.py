@@ -8,7 +8,7 @@ offset  bytes  meaning
 0       1      version of this layout
 1       8      snapshot id, big endian; -1 for a table without snapshots
 9       8      schema id
-17      8      entries that earlier pages held; of plans, number of the first file of the next page
+17      8      entries that earlier pages held; of plans, where the next page begins (:mod:`app.api.encoding`)
 25      16     digest of the version's identity, see :class:`VersionKey`
 41      16     digest of all of this and of the request
 ======  =====  ==================================================================
@@ -22,7 +22,6 @@ from __future__ import annotations
 import base64
 import struct
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Self
 
 import orjson
@@ -34,7 +33,7 @@ from app.types.digest import DIGEST_BYTES, digest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_LAYOUT = 3
+_LAYOUT = 4
 _HEAD = struct.Struct(">Bqqq16s")
 _NO_SNAPSHOT = -1
 
@@ -96,8 +95,8 @@ class Window:
     """The share of an answer that goes into one page.
 
     Attributes:
-        offset: entries that earlier pages held; of plans, number of the first file that may be in this one.
-        size: most entries in this page.
+        offset: entries that earlier pages held; of plans, where this one begins.
+        size: most entries in this page, but for such as have to be in one page.
         max_bytes: of JSON after which the page ends early; a single larger entry still goes out.
     """
 
@@ -109,13 +108,22 @@ class Window:
         """The page of an answer of ``total`` entries; ``entry`` gives one by its index."""
         return self.take(total, (write_json(entry(index)) for index in range(self.offset, total)))
 
-    def take(self, total: int, encoded_entries: Iterator[bytes]) -> Page:
-        """The same of entries in JSON, from the first of this page on."""
+    def take(
+        self, total: int, encoded_entries: Iterator[bytes], goes_on: Callable[[int], bool] = lambda _: False
+    ) -> Page:
+        """The same of entries in JSON, from the first of this page on.
+
+        Args:
+            total: how many entries there are.
+            encoded_entries: from the offset on.
+            goes_on: whether the entry of an index has to be in one page with the entry before it.
+        """
         entries: list[orjson.Fragment] = []
         held_bytes = 0
-        for encoded in islice(encoded_entries, self.size):
+        for index, encoded in enumerate(encoded_entries, self.offset):
             held_bytes += len(encoded)
-            if entries and held_bytes > self.max_bytes:
+            is_full = len(entries) >= self.size or held_bytes > self.max_bytes
+            if entries and is_full and not goes_on(index):
                 break
             entries.append(orjson.Fragment(encoded))
         after = self.offset + len(entries)

@@ -66,7 +66,11 @@ class SkippedFile(Document):
     merge_group: MaybeInt64 = Field(description="Files of one number must be read together.")
     residual: Flag = Field(description="False: every selected row is proven to satisfy the filter.")
     deletion: DeletionFile | None
-    decision_reason: Text = Field(examples=["matched"])
+    decision_reason: Text = Field(
+        examples=["matched"],
+        description="Why it is kept (no_filter, matched, no_index, not_decidable, not_asked, not_loaded, "
+        "index_unreadable, merge_required), or the step that left it out, as in skipped_by.",
+    )
     explain: list[ExplainStep] | None = None
 
 
@@ -100,8 +104,8 @@ class Summary(Document):
     bytes_total: int = Field(description="Of the manifests that were read.")
     bytes_kept: int
     complete: bool = Field(
-        description="False if budget_ms was used up before every index was asked: a later plan may keep "
-        "fewer files."
+        description="False if budget_ms was used up before every index was asked, or an index could not be "
+        "read: a later plan may keep fewer files."
     )
 
 

@@ -24,7 +24,7 @@ from app.jobs.tasks import run_tasks
 from app.planning.plan.file_plan import SkipStep
 from app.planning.plan.plan_answer import PlanWarnings, answer_plan
 from app.planning.plan.state import decision
-from app.planning.request.filters import read_filter, time_zone_warnings
+from app.planning.request.filters import filter_warnings, read_filter
 from app.planning.request.limits import CacheBytes, Limits
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
 from app.planning.scan.manifest_pruning import needed_manifests
@@ -209,7 +209,7 @@ def plan_manifest(task: PlanTask) -> PlannedManifest:
     planner = Planner(part, request, predicate)
     drafts = planner.run()
     warnings = PlanWarnings(
-        (*time_zone_warnings(predicate), *planner.effort.warnings, *planner.lasting_warnings),
+        (*filter_warnings(predicate), *planner.effort.warnings, *planner.lasting_warnings),
         planner.warnings,
     )
     return _planned(answer_plan(part, request, drafts, warnings, {}))

@@ -10,7 +10,7 @@ from app.observation import Phase, during
 from app.planning.loading import BackgroundLoads
 from app.planning.plan.plan_answer import PlanWarnings, answer_plan, report_plan
 from app.planning.request.budget import YIELDING, Budget
-from app.planning.request.filters import read_filter, time_zone_warnings
+from app.planning.request.filters import filter_warnings, read_filter
 from app.planning.request.requests import SnapshotSelector
 from app.planning.scan.manifest_pruning import needed_manifests
 from app.planning.scan.planner import Planner
@@ -69,7 +69,7 @@ class Plans:
         plan = None if own == key else self.cache.get(key)
         if plan is None:
             plan = self.cache.get_or_load(own, lambda: self._make(version, request, budget))
-            if not plan.summary.complete:
+            if plan.ran_out_of_time:
                 self._loads.begin(key, lambda: self._finish(version, anyone))
             elif own != key:
                 self.cache.put(key, plan)
@@ -104,7 +104,7 @@ class Plans:
                 "evaluate": (time.perf_counter() - loaded) * 1000,
             }
             lasting = (
-                *time_zone_warnings(predicate),
+                *filter_warnings(predicate),
                 *planner.effort.warnings,
                 *planner.lasting_warnings,
             )

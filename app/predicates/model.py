@@ -137,11 +137,13 @@ class Unknown:
         text: the part as the caller wrote it.
         field_ids: ids of the columns it reads, as far as they are known.
         lacks_time_zone: it would be decided if the time zone of the caller's session were known.
+        casts: it compares text with a number, so that Spark casts every value of the column.
     """
 
     text: str
     field_ids: frozenset[int] = frozenset()
     lacks_time_zone: bool = False
+    casts: bool = False
 
     def __str__(self) -> str:
         return self.text

@@ -85,6 +85,7 @@ def planned(
     schema = TableSchema(0, tuple(fields), tuple(field.name for field in fields), options=NAMED)
     code = next(code for code in range(-len(KeepReason), len(SKIPS) + 1) if code and decision(code) is reason)
     return PlannedFiles(
+        units=np.arange(count),
         numbers=np.arange(count),
         names=pa.array([b"data-%d.parquet" % at for at in range(count)], pa.large_binary()),
         external_paths=pa.nulls(count, pa.large_binary()),
@@ -122,7 +123,7 @@ def a_plan(files: PlannedFiles, skipped: PlannedFiles | None = None) -> Plan:
     )
     warnings, unknown = ("careful",), ("data-x.parquet",)
     timings = {"load": 0.12345}
-    return Plan(7, 3, files, skipped, summary, warnings, unknown, timings, 1_000, may_be_remembered=True)
+    return Plan(7, 3, files, skipped, summary, warnings, unknown, timings, 1_000, ran_out_of_time=False)
 
 
 def lines(plan: Plan) -> Iterator[bytes]:

@@ -67,7 +67,9 @@ class AnsweringRows:
     ) -> Answers:
         """Whether ``files`` can have rows that meet a condition, in the order of ``files``."""
         keys = len(condition.keys) if isinstance(condition, Points) else 0
-        if keys > SHORT_LIST and not allowance.take(keys * _QUESTIONS_OF_LOOKUP):
+        if keys > SHORT_LIST and not allowance.take_once(
+            (type(self), condition), keys * _QUESTIONS_OF_LOOKUP
+        ):
             return everywhere(Answer.UNASKED, len(files))
         return select(self, condition)[files]
 

@@ -11,7 +11,7 @@ them, so that their filters stay in the processor's caches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -133,24 +133,18 @@ class BloomStack:
     def _find_many(
         self, hashes: NDArray[np.uint64], files: NDArray[np.int64], answers: Answers, allowance: Allowance
     ) -> None:
-        """Notes which of the files may hold one of many hashes; a file that does is asked no further."""
-        portions = _portions(hashes)
-        places: list[_Places | None] = []
-        for start in range(0, len(files), _FILES_AT_ONCE):
-            left = files[start : start + _FILES_AT_ONCE]
-            for number, portion in enumerate(portions):
-                if number and not allowance.take(len(portion) * len(left)):
-                    answers[left] = Answer.UNASKED
-                    break
-                if number == len(places):
-                    places.append(_Places.of(portion, self) if len(self.bits) == 1 else None)
-                hit = self._holding(portion, places[number], left)
-                answers[left[hit]] = Answer.KEEP
-                left = left[~hit]
-                if not len(left):
-                    break
+        """Notes which of the files may hold one of many hashes; a file that does is asked no further.
 
-    def _holding(
+        Files that can be asked every hash are asked together. Where that is not allowed any more, they are
+        asked one by one, so that the same files are left unasked whichever are asked together.
+        """
+        search = _Search(self, _portions(hashes), answers, allowance)
+        for start in range(0, len(files), _FILES_AT_ONCE):
+            left = search.without(0, files[start : start + _FILES_AT_ONCE])
+            if len(left):
+                search.ask_further(left)
+
+    def holding(
         self, hashes: NDArray[np.uint64], places: _Places | None, files: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
         """Which of the files may hold one of the hashes, shape (len(files),)."""
@@ -200,6 +194,53 @@ class BloomStack:
                 answers[left[done]] = Answer.KEEP
                 left = left[~done]
         answers[left] = Answer.KEEP
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Search:
+    """Looks for many hashes in the filters of a stack, portion by portion.
+
+    Attributes:
+        stack: the filters.
+        portions: the hashes.
+        answers: where it is noted of each file what was found.
+        allowance: is asked for the questions of all portions but the first.
+    """
+
+    stack: BloomStack
+    portions: Sequence[NDArray[np.uint64]]
+    answers: Answers
+    allowance: Allowance
+    _places: dict[int, _Places | None] = field(default_factory=dict)
+
+    def without(self, number: int, files: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of the files that do not hold a hash of this portion."""
+        if number not in self._places:
+            alike = len(self.stack.bits) == 1
+            self._places[number] = _Places.of(self.portions[number], self.stack) if alike else None
+        hit = self.stack.holding(self.portions[number], self._places[number], files)
+        self.answers[files[hit]] = Answer.KEEP
+        return files[~hit]
+
+    def ask_further(self, files: NDArray[np.int64]) -> None:
+        """Asks files without a hash of the first portion for those of the others."""
+        unused = sum(map(len, self.portions[1:])) * len(files)
+        is_allowed = self.allowance.take(unused)
+        if not is_allowed and len(files) > 1:
+            self.ask_further(files[: len(files) // 2])
+            self.ask_further(files[len(files) // 2 :])
+            return
+        for number in range(1, len(self.portions)):
+            questions = len(self.portions[number]) * len(files)
+            if not is_allowed and not self.allowance.take(questions):
+                self.answers[files] = Answer.UNASKED
+                return
+            unused -= questions
+            files = self.without(number, files)
+            if not len(files):
+                break
+        if is_allowed:
+            self.allowance.give_back(unused)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,7 @@ together they hold more bytes than there are.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from app.file_index.keys.keys import KeySpace
+
+_LENGTH_BYTES: Final = 4
 
 
 def read_keys(cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64]) -> StoredKeys:
@@ -57,11 +59,43 @@ def read_values(
     ):
         # A chunk holds thousands of keys as a rule, which lie one behind the other but for the first.
         pieces += data[first : first + width], data[start : start + further * width]
-    stored = np.concatenate(pieces).view(f">i{width}")
-    values = stored if not isinstance(space, FloatingKeys) else as_keys(stored.astype(np.int64), space)
+    values = _values(np.concatenate(pieces).view(f">i{width}"), space)
     keys = np.where(chunks.sound, chunks.further + 1, 0)
     distinct = np.bincount(chunks.owners, keys, len(cardinalities)).astype(np.int64)
     return OrderedKeys(values.astype(f"i{width}"), distinct)
+
+
+def values_at(
+    cursors: Cursors, space: KeySpace, places: NDArray[np.int64], width: int
+) -> NDArray[np.signedinteger]:
+    """Keys of ``width`` bytes at some places; they mean nothing where cursors are not sound."""
+    inside = np.where(cursors.sound, places, 0)
+    return _values(integers(cursors.data, inside.ravel(), f">i{width}").reshape(places.shape), space)
+
+
+def _values(stored: NDArray[np.signedinteger], space: KeySpace) -> NDArray[np.signedinteger]:
+    return as_keys(stored.astype(np.int64), space) if isinstance(space, FloatingKeys) else stored
+
+
+def have_ends(stored: StoredKeys, cursors: Cursors, ends: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of m dictionaries, of a type whose keys differ in length, have the keys at some places as ends.
+
+    Args:
+        stored: the keys of sound dictionaries.
+        cursors: of the dictionaries.
+        ends: int64, shape (2, m): where the smallest and the largest key are stored once more.
+    """
+    owners, first = np.unique(stored.owners, return_index=True)
+    same = np.ones(len(cursors.at), bool)
+    for other, at in zip(ends, (first, np.append(first, len(stored.owners))[1:] - 1), strict=True):
+        starts, others = stored.places[at], other[owners]
+        lengths = integers(cursors.data, starts, ">i") + _LENGTH_BYTES
+        alike = integers(cursors.data, others, ">i") + _LENGTH_BYTES == lengths
+        of_key, places = runs_of(starts, np.where(alike, lengths, 0), 1)
+        shifted = places + (others - starts)[of_key]
+        alike[of_key[cursors.data[places] != cursors.data[shifted]]] = False
+        same[owners[~alike]] = False
+    return same
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -126,6 +126,15 @@ class Dictionary:
         cursor.take(heads_length, "chunk heads")
         return cls(buffer, space, size, chunks, heads_area, cursor.position)
 
+    def ends(self) -> tuple[Key, Key]:
+        """The first and the last key, of which there is at least one.
+
+        Raises:
+            CorruptIndexError: the last chunk contradicts the bytes.
+        """
+        last = self._chunk(self.chunks - 1)
+        return self._first_key(0), self._further_key(last, last.keys - 1) if last.keys else last.first
+
     def locate(self, key: Key) -> tuple[int, bool]:
         """The number of keys below ``key``, and whether it is one of the keys; then this is its code.
 

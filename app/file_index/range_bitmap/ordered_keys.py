@@ -71,6 +71,14 @@ class OrderedKeys:
         wrong[np.searchsorted(ends, np.flatnonzero(falls), side="right")] = True
         return wrong
 
+    def differ(self, ends: NDArray[np.signedinteger]) -> NDArray[np.bool_]:
+        """Which files do not have these keys as their first and last one, shape (2, m); shape (m,)."""
+        wrong, some = np.zeros(len(self.distinct), bool), np.flatnonzero(self.distinct)
+        behind = np.cumsum(self.distinct)[some]
+        for keys, places in zip(ends, (behind - self.distinct[some], behind - 1), strict=True):
+            wrong[some] |= self.values[places] != keys[some]
+        return wrong
+
     def having(self, keys: Sequence[Key]) -> NDArray[np.bool_]:
         """Which files have one of the keys, shape (m,)."""
         found = np.zeros(len(self.distinct), bool)

@@ -129,6 +129,12 @@ class RangeBitmap:
             )
         start, end = cursor.position, cursor.position + dictionary_length
         keys = Dictionary.read(buffer[:end], start, space, head.cardinality)
+        if bounds is not None and bounds != keys.ends():
+            raise CorruptIndexError(
+                f"expected the dictionary's first and last key {keys.ends()} as smallest and largest value, "
+                f"found {bounds}",
+                offset=_LENGTH.size + _HEAD.size,
+            )
         slices = bit_slice_index.read(buffer, end, head.cardinality, head.row_count)
         return cls(head.row_count, head.cardinality, bounds, keys, slices)
 

@@ -65,7 +65,9 @@ class RangeBitmapStack(AnsweringRows):
         cursors.expect(cardinalities <= row_counts)
         valued = np.flatnonzero(cardinalities)
         bounded = cursors.take(valued)
-        for _ in ("smallest", "largest"):
+        bounds = np.zeros((2, len(payloads)), np.int64)
+        for ends in bounds:
+            ends[valued] = bounded.at
             dictionaries.skip_keys(bounded, space)
         cursors.put(valued, bounded)
         lengths = cursors.count(each_bytes=1)
@@ -75,10 +77,11 @@ class RangeBitmapStack(AnsweringRows):
         keys: OrderedKeys | Directory
         if space.width is None:
             stored = dictionaries.read_keys(inner, space, cardinalities)
+            inner.expect(dictionaries.have_ends(stored, cursors, bounds))
             keys, wrong = Directory.build(payloads.data, stored, space, np.ones(len(payloads), bool))
         else:
             keys = dictionaries.read_values(inner, space, cardinalities, space.width)
-            wrong = keys.unordered()
+            wrong = keys.unordered() | keys.differ(dictionaries.values_at(inner, space, bounds, space.width))
         cursors.skip(lengths)
         cursors.expect(inner.sound)
         existing, slices = _existing_rows(cursors, cardinalities)

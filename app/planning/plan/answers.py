@@ -27,7 +27,7 @@ class PlanSummary:
             count, and ``rows_total`` what the snapshot states.
         bytes_total: of the manifests that were read.
         complete: every index was asked that can leave files out; otherwise the plan's budget of time was used
-            up, and a later plan may leave out more.
+            up or an index could not be read, and a later plan may leave out more.
     """
 
     files_total: int
@@ -50,11 +50,12 @@ class Plan:
 
     Attributes:
         snapshot_id: None for a table without snapshots.
-        files: kept files in manifest order: columns, and a sequence of :class:`FilePlan`.
+        files: kept files in manifest order, but those that are read together behind the first of them:
+            columns, and a sequence of :class:`FilePlan`.
         skipped_files: with ``explain`` only, else empty.
         timings_ms: milliseconds of ``resolve``, ``load`` and ``evaluate``.
         nbytes: about how much memory the plan takes.
-        may_be_remembered: its warnings hold for every plan of the same request.
+        ran_out_of_time: indexes were not asked since the plan's budget of time was used up.
         schemas: those of the version and of the kept files, as JSON; None where nobody asked.
         fits_caches: what it asks can be kept for the next one.
         skipped_by_index: of the files that indexes left out, how many each kind did.
@@ -69,7 +70,7 @@ class Plan:
     unknown_files: tuple[str, ...]
     timings_ms: Mapping[str, float]
     nbytes: int
-    may_be_remembered: bool
+    ran_out_of_time: bool
     schemas: tuple[Mapping[str, Json], ...] | None = None
     fits_caches: bool = True
     skipped_by_index: Mapping[str, int] = field(default_factory=dict)

@@ -36,6 +36,8 @@ class KeepReason(StrEnum):
     """Statistics or an index were asked and cannot rule the file out."""
     NO_INDEX = "no_index"
     """No index of the file covers a column of the filter; statistics cannot rule it out."""
+    NOT_DECIDABLE = "not_decidable"
+    """No part of the filter is one that an index could decide, whichever the file has."""
     NOT_ASKED = "not_asked"
     """Lists of the filter are so long that no index of the file was asked about them; the plan warns."""
     NOT_LOADED = "not_loaded"

@@ -78,7 +78,7 @@ def answer_plan(
         schemas=_schemas(version, planned) if request.schemas else None,
         files=planned,
         skipped_files=left_out,
-        summary=_summary(version, state, kept, left_out_by),
+        summary=_summary(version, state, kept, left_out_by, is_complete=not warnings.passing),
         skipped_by_index={
             kind: count
             for (step, kind), count in left_out_by.items()
@@ -88,14 +88,14 @@ def answer_plan(
         unknown_files=_unknown_files(request, state),
         timings_ms=timings_ms,
         nbytes=_MEMORY_PER_PLAN + planned.nbytes + left_out.nbytes,
-        may_be_remembered=not warnings.passing,
+        ran_out_of_time=state.ran_out_of_time,
         fits_caches=state.fits_caches,
     )
 
 
 def plan_bytes(plan: Plan) -> int:
-    """About how much memory a plan takes; one that may not be remembered is too heavy for any cache."""
-    return plan.nbytes if plan.may_be_remembered else sys.maxsize
+    """About how much memory a plan takes; one that is not complete is too heavy for any cache."""
+    return plan.nbytes if plan.summary.complete else sys.maxsize
 
 
 def report_plan(plan: Plan) -> None:
@@ -115,7 +115,7 @@ def report_plan(plan: Plan) -> None:
         rows=summary.rows_selected,
         skipped=skipped | by_index,
         warnings=len(plan.warnings),
-        is_complete=summary.complete,
+        is_complete=not plan.ran_out_of_time,
         fits_caches=plan.fits_caches,
     )
 
@@ -180,6 +180,8 @@ def _summary(
     state: PlanState,
     kept: NDArray[np.int64],
     skipped: Mapping[tuple[SkipStep, str | None], int],
+    *,
+    is_complete: bool,
 ) -> PlanSummary:
     columns, considered = state.files.columns, _considered(state)
     count = len(kept) + sum(skipped.values())
@@ -200,5 +202,5 @@ def _summary(
         rows_selected=int(state.rows_left[kept].sum()),
         bytes_total=int(columns.file_sizes[considered].sum()),
         bytes_kept=int(columns.file_sizes[kept].sum()),
-        complete=state.is_complete,
+        complete=is_complete,
     )

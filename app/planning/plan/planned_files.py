@@ -42,10 +42,11 @@ _VECTORS_AT_ONCE: Final = 1024
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedFiles(Sequence[FilePlan]):
-    """Files of a plan; every array has the shape (n,).
+    """Files of a plan, those that are read together next to each other; every array has the shape (n,).
 
     Attributes:
-        numbers: of the files in their version, ascending.
+        units: ascending: the number, in their version, of the first of the files that are read together.
+        numbers: of the files in their version, ascending within a unit.
         names: in UTF-8.
         external_paths: in UTF-8, of files that do not lie in their bucket.
         partitions: the distinct partition rows of the version.
@@ -63,6 +64,7 @@ class PlannedFiles(Sequence[FilePlan]):
         steps: what was tried for each; None where nobody asked.
     """
 
+    units: NDArray[np.int64]
     numbers: NDArray[np.int64]
     names: pa.LargeBinaryArray
     external_paths: pa.LargeBinaryArray
@@ -107,8 +109,11 @@ class PlannedFiles(Sequence[FilePlan]):
             StorageError: it cannot be read.
         """
         root = version.source.warehouse.public_url if uris else ""
+        details, units = state.files.details(files), _units(files, state.merge_groups[files])
+        if not (np.diff(units) >= 0).all():
+            order = np.argsort(units, kind="stable")
+            details, units, files = details.take(order), units[order], files[order]
         columns, raw_convertible = state.files.columns, state.raw_convertible[files]
-        details = state.files.details(files)
         selections = {}
         if with_selections and state.positions:
             selections = {
@@ -120,6 +125,7 @@ class PlannedFiles(Sequence[FilePlan]):
         if state.steps is not None:
             steps = [tuple(state.steps[file]) for file in files.tolist()]
         return cls(
+            units=units,
             numbers=files,
             names=details.names,
             external_paths=details.external_paths,
@@ -150,10 +156,6 @@ class PlannedFiles(Sequence[FilePlan]):
 
     def __len__(self) -> int:
         return len(self.residual)
-
-    def place_from(self, number: int) -> int:
-        """The position of the first file of this number or a higher one."""
-        return int(np.searchsorted(self.numbers, number))
 
     def texts(self, start: int, stop: int) -> tuple[pa.StringArray, pa.StringArray, pa.StringArray]:
         """Paths, names and formats of the files from ``start`` to ``stop``, exclusive."""
@@ -238,6 +240,14 @@ class Places:
         if place not in self._directories:
             self._directories[place] = self.root + self.paths.bucket_directory(partition, bucket)
         return self._directories[place]
+
+
+def _units(files: NDArray[np.int64], merge_groups: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Of each of ascending files the first one that it is read together with, which may be itself."""
+    units, grouped = files.copy(), merge_groups >= 0
+    _, first, codes = np.unique(merge_groups[grouped], return_index=True, return_inverse=True)
+    units[grouped] = files[grouped][first][codes]
+    return units
 
 
 def _deletions(version: Version, files: NDArray[np.int64], root: str) -> dict[int, Deletion]:

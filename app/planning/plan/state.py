@@ -49,7 +49,7 @@ class PlanState:
         answers: rows outside of which nothing matches, of files whose indexes say so.
         positions: the rows that are left, of files where these are not all rows and somebody needs them.
         steps: what was tried for each file, where the request wants it explained.
-        is_complete: no index was left unasked for want of time.
+        ran_out_of_time: indexes were not asked since the plan's budget of time was used up.
         fits_caches: what the plan asks can be kept for the next one.
     """
 
@@ -65,7 +65,7 @@ class PlanState:
     answers: dict[int, Rows] = field(default_factory=dict)
     positions: dict[int, Positions] = field(default_factory=dict)
     steps: dict[int, list[ExplainStep]] | None = None
-    is_complete: bool = True
+    ran_out_of_time: bool = False
     fits_caches: bool = True
     _narrowed: NDArray[np.int64] | None = None
 

@@ -18,7 +18,7 @@ from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Constant, Unknown
 from app.predicates.simplify import conjunction, disjunction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator
 
     from app.predicates.model import BoundPredicate
 
@@ -44,6 +44,7 @@ class Effort:
 
     file_questions: int = FILE_QUESTIONS
     row_questions: int = ROW_QUESTIONS
+    _taken: dict[Hashable, bool] = field(default_factory=dict)
     _unasked_files: int = 0
     _unasked_rows: int = 0
     _without: dict[int, tuple[BoundPredicate, int, BoundPredicate]] = field(default_factory=dict)
@@ -56,18 +57,37 @@ class Effort:
         self.file_questions -= questions
         return True
 
-    def of_files(self, predicate: BoundPredicate, files: int, *, with_bloom_filters: bool) -> BoundPredicate:
-        """The filter that a stack of so many files is asked: the same, or one that is weaker.
+    def give_back(self, questions: int) -> None:
+        """See :class:`app.file_index.answers.allowance.Allowance`."""
+        self.file_questions += questions
+
+    def take_once(self, what: Hashable, questions: int) -> bool:
+        """See :class:`app.file_index.answers.allowance.Allowance`."""
+        if what not in self._taken:
+            self._taken[what] = self.take(questions)
+        return self._taken[what]
+
+    def of_files(
+        self, predicate: BoundPredicate, manifest: int, files: int, *, with_bloom_filters: bool
+    ) -> BoundPredicate:
+        """The filter that a stack of so many files of a manifest is asked: the same, or one that is weaker.
 
         Only filters of many parts are; long lists are counted when they are asked (:meth:`take`).
         """
         _, values, without = self._split(predicate)
         # Bloom filters are probed file by file, other indexes have their values merged.
-        cost = values * max(files if with_bloom_filters else 0, _QUESTIONS_OF_TEST)
-        if without is not _MANY_PARTS or self.take(cost):
+        if without is not _MANY_PARTS or (
+            self.take_once((manifest, id(predicate)), values * _QUESTIONS_OF_TEST)
+            and self.take(values * files if with_bloom_filters else 0)
+        ):
             return predicate
         self._unasked_files += files
         return without
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether something was not asked."""
+        return bool(self._unasked_files or self._unasked_rows)
 
     def leave_out(self, files: int) -> None:
         """Notes that so many files were not asked a long list."""
@@ -116,6 +136,34 @@ class Effort:
                 without = _MANY_PARTS
             found = self._without[id(predicate)] = predicate, 0 if without is predicate else values, without
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestEffort:
+    """What may be asked of the files of one manifest.
+
+    The files of a manifest are asked together where their indexes are at hand, and in portions where they
+    have to be read. What is merged for all of them is counted once either way.
+
+    Attributes:
+        effort: of the plan.
+        manifest: its number.
+    """
+
+    effort: Effort
+    manifest: int
+
+    def take(self, questions: int) -> bool:
+        """See :class:`app.file_index.answers.allowance.Allowance`."""
+        return self.effort.take(questions)
+
+    def give_back(self, questions: int) -> None:
+        """See :class:`app.file_index.answers.allowance.Allowance`."""
+        self.effort.give_back(questions)
+
+    def take_once(self, what: Hashable, questions: int) -> bool:
+        """See :class:`app.file_index.answers.allowance.Allowance`."""
+        return self.effort.take_once((self.manifest, what), questions)
 
 
 def _tests(predicate: BoundPredicate) -> Iterator[BoundLeaf]:

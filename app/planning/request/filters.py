@@ -64,7 +64,14 @@ def read_filter(
     return bind(parts[0] if len(parts) == 1 else And(tuple(parts)), fields, relation, zone)
 
 
-def time_zone_warnings(predicate: BoundPredicate) -> tuple[str, ...]:
-    """The warning that a time zone would narrow the answer, if it would."""
-    lacking = any(isinstance(leaf, Unknown) and leaf.lacks_time_zone for leaf in leaves(predicate))
-    return (WITHOUT_TIME_ZONE,) if lacking else ()
+def filter_warnings(predicate: BoundPredicate) -> tuple[str, ...]:
+    """What would narrow the answer: a time zone, or text in place of numbers."""
+    unknown = [leaf for leaf in leaves(predicate) if isinstance(leaf, Unknown)]
+    found = [WITHOUT_TIME_ZONE] if any(leaf.lacks_time_zone for leaf in unknown) else []
+    found += [
+        f"{leaf.text} compares text with a number: Spark casts every value of the column, so that nothing "
+        f"can be left out for it; write the number as text, in quotes, if the column holds it so"
+        for leaf in unknown
+        if leaf.casts
+    ]
+    return tuple(dict.fromkeys(found))

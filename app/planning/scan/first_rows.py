@@ -60,6 +60,7 @@ def keep_first_rows(
     files = left[state.raw_convertible[left]]
     exact = state.is_exact(files)
     sure = np.where(exact, state.rows_left[files], 0)
+    beyond = files[:0]
     known = bounds.values(fields[0], files)
     if known is not None and fields[0].type.root is TypeRoot.CHAR:
         known = padded_bounds(known, fields[0].type.precision)
@@ -72,8 +73,7 @@ def keep_first_rows(
             nulls_first=first.nulls_first,
             single_key=len(fields) == 1,
         )
-        state.skip(files[dropped], SkipStep.TOP_N)
-        files = files[~dropped & exact]
+        beyond, files = files[dropped], files[~dropped & exact]
     schema_ids = state.files.columns.schema_ids[files]
     for group in group_rows(schema_ids):
         schema_id = int(schema_ids[group[0]])
@@ -85,6 +85,9 @@ def keep_first_rows(
             continue
         for file, index in indexes.open_ordered(state, files[group], column.name):
             _narrow(state, file, index, column, wanted, indexes)
+    # Which files are beyond depends on what could be read, and pages may come from several plans.
+    if indexes.are_all_asked:
+        state.skip(beyond, SkipStep.TOP_N)
 
 
 def enough_for_limit(state: PlanState, limit: int) -> None:

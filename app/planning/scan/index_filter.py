@@ -26,6 +26,7 @@ from app.file_index.stacked.joined import JoinedIndexes
 from app.file_index.stacked.rows import select_rows
 from app.observation import FileFormat, observer
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
+from app.planning.request.effort import ManifestEffort
 from app.planning.scan.schema_evolution import in_file_schema
 from app.storage import check_deadline
 from app.types.grouping import group_rows
@@ -76,7 +77,9 @@ class IndexFilter:
             state: the plan.
             files: those that statistics leave undecided, ascending.
         """
-        state.keep(files, KeepReason.NO_INDEX)
+        for predicate, members in state.by_predicate(files):
+            reason = KeepReason.NO_INDEX if wanted_indexes(predicate) else KeepReason.NOT_DECIDABLE
+            state.keep(members, reason)
         if not self.version.schema.options.file_index_read:
             return
         indexed = files[self.indexes.has_index(files)]
@@ -103,6 +106,11 @@ class IndexFilter:
     def is_unreadable(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which files have an index that was asked and could not be used."""
         return np.isin(files, list(self._unreadable))
+
+    @property
+    def are_all_asked(self) -> bool:
+        """Whether every index was asked all that it can be asked, so that another plan knows no more."""
+        return self.indexes.are_complete and not self.warnings and not self.effort.is_exhausted
 
     def find_rows(self, state: PlanState) -> None:
         """Notes the rows that can match, of files that are kept and can be read straight."""
@@ -169,9 +177,12 @@ class IndexFilter:
                 for kind in heads.kinds(column)
                 if kind in KINDS
             )
-            affordable = self.effort.of_files(predicate, len(some), with_bloom_filters=probed)
+            affordable = self.effort.of_files(
+                predicate, stacked.manifest, len(some), with_bloom_filters=probed
+            )
+            allowance = ManifestEffort(self.effort, stacked.manifest)
             found = decide_files(
-                affordable, stacked.index, stacked.places, row_counts[some], allowance=self.effort
+                affordable, stacked.index, stacked.places, row_counts[some], allowance=allowance
             )
             state.keep(some[found.answered], KeepReason.MATCHED)
             if affordable is not predicate:

@@ -101,15 +101,21 @@ class Planner:
         if request.top_n is not None:
             names = Names(version.schema.fields, version.relation(request.alias))
             keep_first_rows(state, request.top_n, names, values.bounds, indexes)
-        elif request.limit is not None and file_indexes.are_complete:
-            # Pages may come from several plans, which have to leave out the same files.
+        elif request.limit is not None and indexes.are_all_asked:
+            # Which files are enough depends on what could be read, and pages may come from several plans.
             enough_for_limit(state, request.limit)
-        state.is_complete = file_indexes.are_complete
+        state.ran_out_of_time = not file_indexes.are_complete
         self.warnings += file_indexes.passing_warnings()
         beyond_memory = version.contents_cache.warnings(version.contents())
         beyond_memory += file_indexes.lasting_warnings()
         state.fits_caches = not beyond_memory
         self.lasting_warnings += beyond_memory
+        invisible = len(version.hidden_files() or ())
+        if invisible and not len(files):
+            self.lasting_warnings.append(
+                f"readers see none of the table's rows yet: {invisible} files are invisible to them until a "
+                "compaction, as always with deletion vectors, the merge engine first-row or postponed buckets"
+            )
         return state
 
     def _test_values(

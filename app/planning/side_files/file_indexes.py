@@ -44,14 +44,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stacked:
-    """The indexes of some files, stacked.
+    """The indexes of some files of one manifest, stacked.
 
     Attributes:
+        manifest: its number.
         at: int64, shape (k,): positions of the files among those that were asked about.
         index: their indexes, and possibly those of others.
         places: int64, shape (k,): position of each file in ``index``.
     """
 
+    manifest: int
     at: NDArray[np.int64]
     index: StackedIndex
     places: NDArray[np.int64]
@@ -120,7 +122,7 @@ class FileIndexes:
                 side = self._side(share.number)
                 for at, index, places in side.stacks(rows, wanted, ahead, may_fetch=may_fetch):
                     lacking[at] = False
-                    yield Stacked(positions[at], index, places)
+                    yield Stacked(share.number, positions[at], index, places)
                     # Or the next indexes would be loaded beside these.
                     del index
                 if not may_fetch:
@@ -214,7 +216,9 @@ class FileIndexes:
         if manifest.embedded_digests is not None and not may_fetch:
             self._unloaded.update(files[positions].tolist())
         else:
-            yield Stacked(positions, self._embedded(share.number, manifest), share.rows[embedded])
+            yield Stacked(
+                share.number, positions, self._embedded(share.number, manifest), share.rows[embedded]
+            )
 
     def _embedded(self, number: int, manifest: Manifest) -> StackedIndex:
         """The indexes embedded in a manifest; positions are its rows."""

@@ -24,7 +24,7 @@ from app.file_index.inspect import inspect
 from app.file_index.top_n import indexed_rows, top_n
 from app.planning.plan.file_plan import ExplainStep
 from app.planning.request.effort import Effort
-from app.planning.request.filters import read_filter, time_zone_warnings
+from app.planning.request.filters import filter_warnings, read_filter
 from app.planning.standalone.answers import EvaluateAnswer, EvaluatedFile
 from app.planning.standalone.index_places import FILE_INDEX_SUFFIX, check_index_place
 from app.predicates.binding.names import Names, Relation
@@ -88,7 +88,7 @@ def evaluate_files(
         _evaluate(warehouse, file, request, effort.of_rows(predicate), sort_column, any_place=any_place)
         for file in request.files
     )
-    return EvaluateAnswer(files, (*time_zone_warnings(predicate), *effort.warnings))
+    return EvaluateAnswer(files, (*filter_warnings(predicate), *effort.warnings))
 
 
 def inspect_file(

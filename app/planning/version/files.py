@@ -192,6 +192,16 @@ class FileDetails(NamedTuple):
     max_sequence_numbers: NDArray[np.int64]
     first_row_ids: NDArray[np.int64]
 
+    def take(self, at: NDArray[np.int64]) -> FileDetails:
+        """The details of some of the files."""
+        return FileDetails(
+            self.names.take(at),
+            self.external_paths.take(at),
+            self.min_sequence_numbers[at],
+            self.max_sequence_numbers[at],
+            self.first_row_ids[at],
+        )
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Files:

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 _PLAIN_TEXT_ROOTS: Final = frozenset({*INTEGER_BITS, TypeRoot.BOOLEAN, TypeRoot.DATE})
 """Types of which a value has one text, the same in Spark's casts and in answers of JSON."""
 
+_NUMBER_KINDS: Final = frozenset({LiteralKind.NUMBER, LiteralKind.FLOAT, LiteralKind.DOUBLE})
+
 
 def compare(leaf: Leaf, operator: Operator, field: DataField, zone: SessionZone | None) -> BoundPredicate:
     """The meaning of ``leaf`` on ``field``, with ``operator`` in place of its own.
@@ -84,7 +86,8 @@ def compare(leaf: Leaf, operator: Operator, field: DataField, zone: SessionZone 
 
 def unknown(leaf: Leaf, field: DataField, doubts: Collection[Doubt | None] = ()) -> Unknown:
     """``leaf`` as a part that nobody here can decide, for want of what ``doubts`` name."""
-    return Unknown(leaf.text, frozenset({field.id}), lacks_time_zone=Doubt.TIME_ZONE in doubts)
+    casts = field.type.root in STRING_ROOTS and any(each.kind in _NUMBER_KINDS for each in leaf.literals)
+    return Unknown(leaf.text, frozenset({field.id}), Doubt.TIME_ZONE in doubts, casts)
 
 
 def _ordered(operator: Operator, field: DataField, place: Place, leaf: Leaf) -> BoundPredicate:

@@ -184,8 +184,8 @@ def _check_decided(scan: Scan, where: str) -> None:
         table = f"{scan.table.database}.{scan.table.table}"
         if not scan.facts.summary.complete:
             raise UndecidedConditionError(
-                f"the service had no time to load all indexes of {table} that tell which rows meet {where}. "
-                f"It goes on loading them: load again in a moment, or set option prune instead of where"
+                f"the service could not read all indexes of {table} that tell which rows meet {where}, or "
+                f"had no time to: load again in a moment, or set option prune instead of where"
             )
         raise UndecidedConditionError(
             f"indexes and statistics of {table} cannot tell which rows of {undecided} files meet {where}: "

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +14,7 @@ from app.file_index.bloom_filter import bloom_filter
 from app.file_index.bloom_filter.bloom_filter import BloomFilter
 from app.file_index.bloom_filter.stack import BloomStack
 from app.file_index.keys.keys import ByteKeys, key_space
+from app.planning.request.effort import Effort
 from app.types import parse_type
 from app.types.bytes_column import BytesColumn
 from tests.key_columns import key_column
@@ -89,19 +89,6 @@ def test_many_texts_are_found_in_many_files() -> None:
     assert len(found) < 60
 
 
-@dataclass
-class _Questions:
-    """An allowance of so many questions."""
-
-    left: int
-
-    def take(self, questions: int) -> bool:
-        if questions > self.left:
-            return False
-        self.left -= questions
-        return True
-
-
 @pytest.mark.parametrize("items", [[20] * 600, [20 + file % 3 * 40 for file in range(600)]])
 @pytest.mark.parametrize("questions", [0, 100_000, 1_000_000])
 def test_files_that_long_lists_take_too_long_for_are_told_apart(items: list[int], questions: int) -> None:
@@ -114,7 +101,7 @@ def test_files_that_long_lists_take_too_long_for_are_told_apart(items: list[int]
     stack = BloomStack.read(BytesColumn.of(payloads), INTEGERS)
     truth = [any(map(BloomFilter.read(payload, INTEGERS).may_hold, keys)) for payload in payloads]
 
-    answers = stack.answers(Points(keys), np.arange(600), _Questions(questions))
+    answers = stack.answers(Points(keys), np.arange(600), Effort(questions))
 
     for may_hold, answer in zip(truth, answers.tolist(), strict=True):
         assert answer in (Answer.UNASKED, Answer.KEEP if may_hold else Answer.SKIP)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pytest
@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from app.file_index import container
 from app.file_index.answers.allowance import SHORT_LIST
 from app.file_index.bloom_filter import bloom_filter
-from app.file_index.index_kinds import BLOOM_FILTER, KINDS
+from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, KINDS, RANGE_BITMAP
 from app.file_index.stacked.evaluation import decide_files
 from app.file_index.stacked.index import StackedIndex
 from app.planning.plan.file_plan import KeepReason
 from app.planning.request.effort import FILE_QUESTIONS, ROW_QUESTIONS, Effort
 from app.planning.request.requests import SelectionForm
+from app.planning.side_files import portions
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Operator, Unknown
 from app.predicates.rows import matches
 from app.types import DataField, parse_type
@@ -29,7 +30,9 @@ from tests.table.entries import entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
+    from app.file_index.index_kinds import IndexKind
     from app.file_index.stacked.decisions import FileDecisions
     from app.planning.service import IndexService
     from app.predicates.model import BoundPredicate
@@ -161,7 +164,7 @@ def asked(effort: Effort, values: Sequence[int], rows: Sequence[int], files: int
 def test_short_lists_are_always_asked() -> None:
     effort, short = Effort(0, 0), among(range(SHORT_LIST))
 
-    assert effort.of_files(short, 100_000, with_bloom_filters=True) is short
+    assert effort.of_files(short, 0, 100_000, with_bloom_filters=True) is short
     assert effort.of_rows(short) is short
     assert asked(effort, range(SHORT_LIST), [-1], FILES).skip.all()
     assert effort.warnings == []
@@ -173,10 +176,10 @@ def test_a_plan_asks_no_more_than_it_may() -> None:
     found = [asked(effort, range(2_000), [-1], FILES) for _ in range(3)]
     rows = sum(1 for _ in range(100_000) if effort.of_rows(wide) is wide)
 
-    # What all files were asked counts, and the first values are asked whatever is left.
-    assert [int(each.unasked.sum()) for each in found] == [FILES] * 3
-    assert not any(each.skip.any() for each in found)
-    assert 0 <= effort.file_questions < FILES * SHORT_LIST * 16
+    # As many files are asked as it may, and the first values of the others, whatever is left.
+    assert [int(each.skip.sum()) for each in found] == [20_000 // (2_000 - SHORT_LIST), 0, 0]
+    assert all((each.skip | each.unasked).all() for each in found)
+    assert 0 <= effort.file_questions < SHORT_LIST
     assert 0 < rows * 10_000 <= ROW_QUESTIONS
 
 
@@ -199,11 +202,78 @@ def test_what_is_counted_does_not_depend_on_which_files_are_asked_together() -> 
     assert together.file_questions == apart.file_questions < FILE_QUESTIONS
 
 
+@settings(deadline=None, max_examples=60)
+@given(
+    questions=st.integers(0, 3_000),
+    own=st.lists(st.sampled_from([-1, 70, 150, 290]), min_size=2, max_size=9),
+    cut=st.integers(1, 8),
+)
+def test_the_same_files_are_left_unasked_whichever_are_asked_together(
+    questions: int, own: list[int], cut: int
+) -> None:
+    """The first keys that a file holds decide how many questions it takes."""
+
+    def left_unasked(*portions: list[int]) -> tuple[list[bool], int]:
+        effort, found = Effort(questions), list[bool]()
+        for portion in portions:
+            contents = [
+                container.write(
+                    {
+                        "number": [
+                            (BLOOM_FILTER, bloom_filter.write(key_column([row], NUMBER.type), 100, 1e-12))
+                        ]
+                    }
+                )
+                for row in portion
+            ]
+            files, stacked = np.arange(len(portion)), StackedIndex.read(BytesColumn.of(contents))
+            counts = np.full(len(portion), ROWS)
+            decided = decide_files(among(range(300)), stacked, files, counts, allowance=effort)
+            found += decided.unasked.tolist()
+        return found, effort.file_questions
+
+    assert left_unasked(own) == left_unasked(*filter(None, [own[:cut], own[cut:]]))
+
+
 def test_many_parts_are_as_much_work_as_a_long_list() -> None:
     ranges = BoundOr(
         tuple(BoundLeaf(Operator.BETWEEN, NUMBER, (10 * at, 10 * at + 5)) for at in range(SHORT_LIST + 1))
     )
     effort = Effort(0, 0)
 
-    assert isinstance(effort.of_files(ranges, 1, with_bloom_filters=False), Unknown)
+    assert isinstance(effort.of_files(ranges, 0, 1, with_bloom_filters=False), Unknown)
     assert len(effort.warnings) == 1
+
+
+@pytest.mark.parametrize("kind", [BITMAP, BSI, RANGE_BITMAP])
+def test_a_plan_that_reads_index_files_in_portions_asks_as_much_as_one_that_has_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: IndexKind
+) -> None:
+    monkeypatch.setattr(portions, "_FILES_OF_BUDGET", 2)
+    table = MadeTable.make(tmp_path, [NUMBER])
+    for file, rows in enumerate(VALUES):
+        content = container.write({"number": [(kind, payload(kind, rows, NUMBER))]})
+        table.side_file(f"data-{file}").write_bytes(content)
+    table.commit(
+        [
+            entry(
+                file_name=f"data-{file}",
+                row_count=ROWS,
+                extra_files=(f"data-{file}.index",),
+                **no_statistics(),
+            )
+            for file in range(FILES)
+        ]
+    )
+    asked: dict[str, Any] = {"in_lists": {"number": list(range(10_000, 110_000))}, "budget_ms": 60_000}
+    service = open_service(tmp_path)
+    try:
+        cold, warm = (
+            table.plan(service, selection=SelectionForm.NONE, uris=is_warm, **asked)
+            for is_warm in (False, True)
+        )
+    finally:
+        service.close()
+
+    assert names_of(cold.files) == names_of(warm.files) == []
+    assert cold.warnings == warm.warnings == ()

@@ -216,6 +216,41 @@ def test_where_only_rows_can_tell_rows_are_asked_whatever_is_wanted(warehouse: W
         assert len(made.plan(warehouse.service, "number = 2 AND name = 'b'", selection=form).files) == 2
 
 
+@pytest.mark.parametrize(
+    ("written", "reason", "warnings"),
+    [
+        ("upper(name) = 'B'", KeepReason.NOT_DECIDABLE, 0),
+        ("name = 20261102", KeepReason.NOT_DECIDABLE, 1),
+        ("name = '20261102'", KeepReason.NO_INDEX, 0),
+    ],
+)
+def test_a_reason_tells_whether_an_index_could_help(
+    warehouse: Warehouse, written: str, reason: KeepReason, warnings: int
+) -> None:
+    name = f"made_reason_{abs(hash(written))}"
+    made = MadeTable.make(warehouse.root, FIELDS, name=name)
+    content = container.write({"number": [("bitmap", payload(BITMAP, [1], NUMBER))]})
+    made.commit([entry(file_name="data", row_count=1, embedded_index=content, **no_statistics())])
+
+    plan = made.plan(warehouse.service, written)
+
+    assert [file.reason for file in plan.files] == [reason]
+    assert [each.startswith(f"{written} compares text") for each in plan.warnings] == [True] * warnings
+
+
+def test_a_plan_of_files_that_nobody_can_see_says_so(warehouse: Warehouse) -> None:
+    options = {"bucket": "1", "deletion-vectors.enabled": "true"}
+    made = MadeTable.make(
+        warehouse.root, FIELDS, primary_key=FIELDS[:1], options=options, name="made_invisible"
+    )
+    made.commit([entry(file_name="data", row_count=1, level=0, **no_statistics())])
+
+    plan = made.plan(warehouse.service)
+
+    assert (len(plan.files), plan.summary.files_invisible) == (0, 1)
+    assert ["1 files are invisible" in each for each in plan.warnings] == [True]
+
+
 def test_a_table_that_does_not_want_its_indexes_read_is_planned_without(warehouse: Warehouse) -> None:
     content = container.write({"number": [("bitmap", payload(BITMAP, [1], NUMBER))]})
     made = MadeTable.make(
