@@ -35,7 +35,6 @@ from app.planning.scan.partition_filters import only_on
 from app.planning.scan.partition_pruning import prune_partitions
 from app.planning.scan.value_filter import ValueFilter
 from app.planning.side_files.file_indexes import FileIndexes
-from app.planning.version.contents import keeps_one_version
 from app.predicates.binding.names import Names
 
 if TYPE_CHECKING:
@@ -146,7 +145,7 @@ class Planner:
         keys = frozenset(each.id for each in schema.trimmed_primary_keys)
         values.test_keys(state, state.left(), partial(only_on, field_ids=keys))
         units = units_of_version(self.version, state.left())
-        if keeps_one_version(schema):
+        if schema.hides_level_zero:
             alone = np.ones(len(units.files), np.bool_)
         else:
             alone = (units.sizes == 1)[units.numbers]
