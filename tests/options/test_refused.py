@@ -67,6 +67,19 @@ def test_the_page_of_tables_has_every_option_that_changes_what_is_read() -> None
     assert [name for name, meaning in _KNOWN.items() if meaning != "harmless" and name not in named] == []
 
 
+def test_a_session_of_spark_is_refused_for_the_same_options() -> None:
+    # The client knows nothing of the service's modules, and its own module needs pyspark.
+    written = (_ROOT / "client" / "paimon_index" / "spark" / "refusals.py").read_text()
+    of_session = {name for name in _KNOWN if f'        "{name}",\n' in written}
+
+    assert of_session - REFUSED.keys() == {
+        "deletion-vectors.enabled",
+        "deletion-vectors.merge-on-read",
+        "ignore-delete",
+    }
+    assert REFUSED.keys() <= of_session
+
+
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_a_table_with_such_an_option_is_not_planned(tmp_path: Path, service: IndexService, name: str) -> None:
     table = MadeTable.make(tmp_path, [_ID], options={name: "7"})
