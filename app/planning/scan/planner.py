@@ -104,6 +104,7 @@ class Planner:
             # Pages may come from several plans, which have to leave out the same files.
             enough_for_limit(state, request.limit)
         state.is_complete = file_indexes.are_complete
+        self.lasting_warnings += self._nan_warnings(state.files_for_nan())
         self.warnings += file_indexes.passing_warnings()
         beyond_memory = version.contents_cache.warnings(version.contents())
         beyond_memory += file_indexes.lasting_warnings()
@@ -118,6 +119,16 @@ class Planner:
         # What is read of a manifest serves both.
         for some in state.files.portions(files):
             indexes.test(state, values.test_values(state, some))
+
+    def _nan_warnings(self, files: int) -> list[str]:
+        if not files:
+            return []
+        told = (
+            f"{files} files are kept only since their writer may have left NaN out of the bounds of FLOAT and "
+            f"DOUBLE: if nobody but the Java engine writes to the warehouse "
+            f"{self.version.source.warehouse.name}, name it in PAIMON_INDEX_ENGINE_WRITES_ONLY"
+        )
+        return [told]
 
     @property
     def _wants_positions(self) -> bool:
