@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tarfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.orc
@@ -48,7 +48,7 @@ def _values(column: pa.ChunkedArray, field: DataField) -> list[Value | None]:
         column = column.cast(pa.timestamp("ns", tz=zone)).cast(pa.int64())
     elif root is TypeRoot.DATE:
         column = column.cast(pa.int32())
-    values = column.to_pylist()
+    values: list[Any] = column.to_pylist()
     match root:
         case TypeRoot.DECIMAL:
             return [None if each is None else int(each.scaleb(field.type.scale)) for each in values]

@@ -45,6 +45,7 @@ _ORDERED: Final = (
     Operator.GREATER_THAN,
     Operator.GREATER_OR_EQUAL,
 )
+PLAIN: Final = [table for table in TABLES if "keyed" not in table]
 _BEYOND: Final = (math.nan, math.inf, -math.inf, 1e300, -0.0, 0.0, 100.0, 6.0)
 
 
@@ -170,9 +171,7 @@ def test_the_first_rows_are_those_of_all_files(
             assert first(kept, limit) == first(written.rows, limit), f"{field.name} LIMIT {limit}"
 
 
-@pytest.mark.parametrize(
-    "written", [each for each in TABLES if each[1] != "keyed"], ids=".".join, indirect=True
-)
+@pytest.mark.parametrize("written", PLAIN, ids=".".join, indirect=True)
 @pytest.mark.parametrize(
     ("condition", "matching_files"),
     [

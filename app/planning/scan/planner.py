@@ -124,8 +124,8 @@ class Planner:
         if not files:
             return []
         told = (
-            f"{files} files are kept only since their writer may have left NaN out of the bounds of FLOAT and "
-            f"DOUBLE: if nobody but the Java engine writes to the warehouse "
+            f"{files} files are kept only since their writer may have left NaN out of the bounds of FLOAT "
+            f"and DOUBLE: if nobody but the Java engine writes to the warehouse "
             f"{self.version.source.warehouse.name}, name it in PAIMON_INDEX_ENGINE_WRITES_ONLY"
         )
         return [told]

@@ -206,7 +206,7 @@ def resolved(schema: Schema, name: str) -> str:
 def _merges_deleted(files: pa.Table) -> bool:
     """Whether files that have to be merged have deleted rows, which no selection of theirs tells of."""
     merging = files.filter(pc.invert(files.column("raw_convertible")))
-    return merging.column("deletion").null_count < merging.num_rows
+    return bool(merging.column("deletion").null_count < merging.num_rows)
 
 
 def _rows(files: pa.Table, column: str, prefix: str) -> dict[str, Selection]:

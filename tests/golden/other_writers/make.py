@@ -11,6 +11,7 @@ import math
 import sys
 import tarfile
 from decimal import Decimal
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -77,18 +78,17 @@ FILES = [
 
 
 def write_with_pypaimon(directory: Path) -> None:
-    from pypaimon import CatalogFactory, Schema
-
-    catalog = CatalogFactory.create({"warehouse": str(directory / "warehouse")})
+    pypaimon = import_module("pypaimon")
+    catalog = pypaimon.CatalogFactory.create({"warehouse": str(directory / "warehouse")})
     catalog.create_database("pypaimon", True)
     for file_format in ("parquet", "orc"):
         name = f"pypaimon.{file_format}_files"
         options = {"file.format": file_format, "metadata.stats-mode": "full", "bucket": "-1"}
-        catalog.create_table(name, Schema.from_pyarrow_schema(_SCHEMA, options=options), False)
+        catalog.create_table(name, pypaimon.Schema.from_pyarrow_schema(_SCHEMA, options=options), False)
         _append(catalog.get_table(name))
     keyed = pa.schema([pa.field("t9", pa.timestamp("ns"), nullable=False), ("d", pa.float64())])
     options = {"bucket": "1", "metadata.stats-mode": "full"}
-    schema = Schema.from_pyarrow_schema(keyed, primary_keys=["t9"], options=options)
+    schema = pypaimon.Schema.from_pyarrow_schema(keyed, primary_keys=["t9"], options=options)
     catalog.create_table("pypaimon.keyed", schema, False)
     for file in FILES:
         rows = file.select(["t9", "d"]).filter(file.column("t9").is_valid())
@@ -97,10 +97,9 @@ def write_with_pypaimon(directory: Path) -> None:
 
 
 def write_with_rust(directory: Path) -> None:
-    from pypaimon_rust.datafusion import PaimonCatalog, SQLContext
-
+    rust = import_module("pypaimon_rust.datafusion")
     warehouse = {"warehouse": str(directory / "warehouse")}
-    context = SQLContext()
+    context = rust.SQLContext()
     context.register_catalog("paimon", warehouse)
     context.sql("CREATE SCHEMA paimon.rust")
     context.sql(
@@ -108,7 +107,7 @@ def write_with_rust(directory: Path) -> None:
         "f FLOAT, d DOUBLE, dec DECIMAL(10, 2), dec38 DECIMAL(38, 10), s STRING, bin BYTEA, day DATE, "
         "t3 TIMESTAMP(3), t6 TIMESTAMP(6), t9 TIMESTAMP(9), l6 TIMESTAMP(6) WITH TIME ZONE)"
     )
-    _append(PaimonCatalog(warehouse).get_table("rust.parquet_files"))
+    _append(rust.PaimonCatalog(warehouse).get_table("rust.parquet_files"))
 
 
 def _append(table: Any) -> None:
