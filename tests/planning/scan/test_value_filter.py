@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from app.file_index import container
+from app.file_index.index_kinds import RANGE_BITMAP
 from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row
 from tests.planning.copied_tables import open_service
@@ -36,7 +37,7 @@ def written(name: str, ratios: Sequence[float], index: bytes | None = None) -> M
     )
 
 
-INDEXED: Final = container.write({"ratio": [("range-bitmap", payload("range-bitmap", [2.0, 3.0], RATIO))]})
+INDEXED: Final = container.write({"ratio": [("range-bitmap", payload(RANGE_BITMAP, [2.0, 3.0], RATIO))]})
 FILES: Final = (
     written("small", [1.0, 5.0]),
     written("large", [50.0, 500.0]),
