@@ -40,6 +40,7 @@ def create_service(settings: Settings) -> IndexService:
             url,
             public_url=settings.public_urls.get(name),
             allow_external=settings.allow_external,
+            engine_writes_only=name in settings.engine_writes_only,
             stall_seconds=settings.stall_seconds,
             # Each has its own, or one that hangs would hold what the others need.
             readers=Readers(

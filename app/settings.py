@@ -51,6 +51,7 @@ class Settings(BaseSettings):
     warehouses: Annotated[dict[str, str], NoDecode] = {}
     public_urls: Annotated[dict[str, str], NoDecode] = {}
     allow_external: Annotated[tuple[str, ...], NoDecode] = ()
+    engine_writes_only: Annotated[tuple[str, ...], NoDecode] = ()
     watch: Annotated[tuple[str, ...], NoDecode] = ()
     watch_seconds: Seconds = 10.0
 
@@ -163,6 +164,14 @@ class Settings(BaseSettings):
             session_zone(value)
         return value
 
+    @field_validator("engine_writes_only")
+    @classmethod
+    def _check_warehouses(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        for name in value:
+            if name not in info.data.get("warehouses", ()):
+                raise ValueError(f"{name!r} is no configured warehouse")
+        return value
+
     @field_validator("watch")
     @classmethod
     def _check_tables(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
@@ -170,7 +179,7 @@ class Settings(BaseSettings):
             _table_ref(name, info.data.get("warehouses", ()))
         return value
 
-    @field_validator("allow_external", "watch", mode="before")
+    @field_validator("allow_external", "engine_writes_only", "watch", mode="before")
     @classmethod
     def _read_list(cls, value: object) -> object:
         if not isinstance(value, str):

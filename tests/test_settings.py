@@ -40,6 +40,14 @@ def test_external_roots_come_as_json_or_with_commas(monkeypatch: pytest.MonkeyPa
     assert Settings.load().allow_external == ("s3://a", "s3://b=file:///b")
 
 
+def test_warehouses_of_the_engine_alone_come_with_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAIMON_INDEX_ENGINE_WRITES_ONLY", "main, cold")
+
+    settings = Settings.load(warehouses={"main": "file:///x", "cold": "file:///y"})
+
+    assert settings.engine_writes_only == ("main", "cold")
+
+
 @pytest.mark.parametrize("text", ['["main.db.t", "a.b.c.t.x"]', "main.db.t, a.b.c.t.x, main.db.t"])
 def test_watched_tables_are_of_known_warehouses(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("PAIMON_INDEX_WATCH", text)
@@ -94,6 +102,7 @@ def test_the_disk_cache_reaches_the_warehouses(monkeypatch: pytest.MonkeyPatch, 
         ("ALLOW_EXTERNAL", '["s3://a"', "PAIMON_INDEX_ALLOW_EXTERNAL: expected a JSON list"),
         ("WATCH", "main.db.t", "PAIMON_INDEX_WATCH: 'main.db.t' begins with no configured warehouse: []"),
         ("WATCH", '["main"', "PAIMON_INDEX_WATCH: expected a JSON list"),
+        ("ENGINE_WRITES_ONLY", "main", "PAIMON_INDEX_ENGINE_WRITES_ONLY: 'main' is no configured warehouse"),
         ("PUBLIC_URLS", '{"main": "s3://b"}', "PAIMON_INDEX_PUBLIC_URLS: 'main' is no configured warehouse"),
         ("PUBLIC_URLS", "s3://b", "PAIMON_INDEX_PUBLIC_URLS: expected a JSON object"),
         ("WATCH_SECONDS", "0", "PAIMON_INDEX_WATCH_SECONDS: "),

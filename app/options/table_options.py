@@ -9,6 +9,7 @@ bucket-key                            primary key               columns that are
 bucket-function.type                  default                   ``default``, ``mod`` or ``hive``
 merge-engine                          deduplicate               how versions of one key become one row
 deletion-vectors.enabled              false                     deleted positions are listed, not merged
+deletion-vectors.merge-on-read        false                     level 0 is read in spite of that, and merged
 file-index.read.enabled               true                      whether file indexes may be used
 partition.default-name                __DEFAULT_PARTITION__     directory of null and blank values
 partition.legacy-name                 true                      text of values in partition directories
@@ -94,6 +95,11 @@ class TableOptions:
     def deletion_vectors(self) -> bool:
         """Whether deletion vectors are in force."""
         return self._reader.boolean("deletion-vectors.enabled", default=False)
+
+    @property
+    def merge_on_read(self) -> bool:
+        """Whether files that no compaction has given deletion vectors yet are read and merged."""
+        return self._reader.boolean("deletion-vectors.merge-on-read", default=False)
 
     @property
     def file_index_read(self) -> bool:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from app.predicates.column_bounds import ColumnBounds
     from app.types import DataField, Value
+    from app.types.value_arrays import Values
 
     Mask: TypeAlias = NDArray[np.bool_]
 
@@ -140,18 +141,18 @@ def _everywhere(at: NDArray[np.int64], verdict: np.int8) -> Verdicts:
 
 
 class _Ends:
-    """The ends between which the values of each file lie, NaN included.
+    """The ends between which the values of each file lie, NaN included; ``highest`` leaves it out.
 
     What depends on an end that is not known is not proven: the answer is False.
     """
 
     def __init__(self, bounds: ColumnBounds) -> None:
-        self.low, self.high = bounds.low, bounds.high
+        self.low, self.high, self.highest = bounds.low, bounds.high, bounds.high
         self.has_low, self.has_high = bounds.has_low, bounds.has_high
         if isinstance(self.high, np.ndarray) and self.high.dtype == np.float64:
             self.high = np.where(bounds.may_hold_nan, math.nan, self.high)
         self.has_both = self.has_low & self.has_high
-        self.swapped = self.has_both & less(self.high, self.low)
+        self.swapped = self.has_both & less(self.highest, self.low)
 
     @cached_property
     def meet(self) -> Mask:
@@ -176,12 +177,24 @@ class _Ends:
 
     def are_clear_of(self, literals: Sequence[Value]) -> Mask:
         """Whether no literal of an ascending list lies between the ends."""
+        return self._are_clear_of(literals, self.high)
+
+    def hold_none_of(self, literals: Sequence[Value]) -> Mask:
+        """Whether no value is a literal of an ascending list; NaN is none but NaN."""
+        return self._are_clear_of(literals, self.high if _is_nan(literals[-1]) else self.highest)
+
+    def hold_none_between(self, first: Value, last: Value) -> Mask:
+        """Whether no value lies between two literals, inclusive."""
+        high = self.high if _is_nan(last) else self.highest
+        return (self.has_high & less(high, first)) | self.all_above(last)
+
+    def _are_clear_of(self, literals: Sequence[Value], high: Values) -> Mask:
         if len(literals) <= _FEW:
-            clear = [self.all_below(each) | self.all_above(each) for each in literals]
+            clear = [(self.has_high & less(high, each)) | self.all_above(each) for each in literals]
             found: Mask = np.logical_and.reduce(clear)
             return found
         first = np.where(self.has_low, count_below(self.low, literals), 0)
-        end = np.where(self.has_high, count_up_to(self.high, literals), len(literals))
+        end = np.where(self.has_high, count_up_to(high, literals), len(literals))
         return first >= end
 
     def all_lack(self, prefix: bytes) -> Mask:
@@ -191,6 +204,10 @@ class _Ends:
     def all_begin(self, prefix: bytes) -> Mask:
         """Whether every string begins with ``prefix``."""
         return self.has_both & starts_with(self.low, prefix) & starts_with(self.high, prefix)
+
+
+def _is_nan(literal: Value) -> bool:
+    return isinstance(literal, float) and math.isnan(literal)
 
 
 def _proofs(leaf: BoundLeaf, ends: _Ends) -> tuple[Mask, Mask]:
@@ -207,8 +224,9 @@ def _proofs_of_order(leaf: BoundLeaf, ends: _Ends) -> tuple[Mask, Mask]:
     first, last = leaf.literals[0], leaf.literals[-1]
     match leaf.operator:
         case Operator.EQUAL | Operator.IN:
-            clear = ends.are_clear_of(leaf.literals)
-            return clear, ends.meet & ~clear
+            none = ends.hold_none_of(leaf.literals)
+            # Where the ends meet there is one value, be it NaN.
+            return none, ends.meet & ~none
         case Operator.NOT_EQUAL | Operator.NOT_IN:
             clear = ends.are_clear_of(leaf.literals)
             return ends.meet & ~clear, clear
@@ -222,7 +240,7 @@ def _proofs_of_order(leaf: BoundLeaf, ends: _Ends) -> tuple[Mask, Mask]:
             return ends.all_below(first), ends.all_from(first)
         case _:
             return (
-                ends.all_below(first) | ends.all_above(last),
+                ends.hold_none_between(first, last),
                 ends.all_from(first) & ends.all_up_to(last),
             )
 

@@ -54,9 +54,11 @@ class Warehouse:
         readers: read files side by side.
         disk: keeps immutable files and ranges of them, if there is one.
         stall_seconds: how long an object store may be silent in a call before it is given up, and repeated.
+        engine_writes_only: whether nobody but the Java engine writes there, says its operator.
 
     Attributes:
         name: see above.
+        engine_writes_only: see above.
         public_url: see above; ends in a slash.
         retry: see above.
         readers: see above.
@@ -75,8 +77,10 @@ class Warehouse:
         readers: Readers | None = None,
         disk: DiskTier | None = None,
         stall_seconds: float = STALL_SECONDS,
+        engine_writes_only: bool = False,
     ) -> None:
         self.name = name
+        self.engine_writes_only = engine_writes_only
         known = dict(options or {})
         self._root = Root.open(url, options=known, stall_seconds=stall_seconds)
         self.public_url = self.url if public_url is None else public_url.rstrip("/") + "/"

@@ -61,6 +61,7 @@ def listening(application: Callable[..., Any], *, lifespan: Literal["on", "off"]
 def serve(golden: GoldenWarehouse) -> Serve:
     common = {
         "warehouses": {"main": str(golden.root)},
+        "engine_writes_only": ("main",),
         "allow_external": tuple(golden.allow_external()),
         "time_zone": "UTC",
     }

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def service(golden: GoldenWarehouse) -> Iterator[IndexService]:
     """Knows all golden tables."""
-    service = open_service(golden.root, golden.allow_external())
+    service = open_service(golden.root, golden.allow_external(), engine_writes_only=True)
     yield service
     service.close()
 

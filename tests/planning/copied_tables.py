@@ -30,9 +30,16 @@ def open_service(
     disk: DiskTier | None = None,
     time_zone: str | None = "UTC",
     cache_bytes: CacheBytes | None = None,
+    engine_writes_only: bool = False,
 ) -> IndexService:
     """A service of one warehouse, named ``golden``."""
-    warehouse = Warehouse("golden", root.as_uri(), allow_external=allow_external, disk=disk)
+    warehouse = Warehouse(
+        "golden",
+        root.as_uri(),
+        allow_external=allow_external,
+        disk=disk,
+        engine_writes_only=engine_writes_only,
+    )
     return IndexService(
         {"golden": warehouse},
         cache_bytes=cache_bytes or CacheBytes(),

@@ -32,29 +32,33 @@ def verdict_of_leaf(leaf: BoundLeaf, file: FileBounds) -> Verdict:
         return Verdict.NONE
     key: Any = sql_key(leaf.field.type)
     low = None if file.low is None else key(file.low)
-    high = None if file.high is None else key(math.nan if file.may_hold_nan else file.high)
+    highest = None if file.high is None else key(file.high)
+    high = key(math.nan) if highest is not None and file.may_hold_nan else highest
     if low is not None and low == high:
         verdict = Verdict.ALL if leaf_matches(leaf, file.low) else Verdict.NONE
-    elif low is not None and high is not None and high < low:
+    elif low is not None and highest is not None and highest < low:
         verdict = Verdict.SOME
     elif leaf.operator in TEXT_TESTS:
         verdict = verdict_of_text(leaf, low, high)
     else:
-        verdict = verdict_of_order(leaf, low, high)
+        verdict = verdict_of_order(leaf, low, high, highest)
     return Verdict.SOME if verdict is Verdict.ALL and not no_null else verdict
 
 
-def verdict_of_order(leaf: BoundLeaf, low: Any, high: Any) -> Verdict:
-    """What holds of all values between two keys, one of which may be unknown."""
+def verdict_of_order(leaf: BoundLeaf, low: Any, high: Any, highest: Any) -> Verdict:
+    """What holds of all values between two keys, one of which may be unknown; ``highest`` leaves out NaN."""
     key: Any = sql_key(leaf.field.type)
     literals = [key(literal) for literal in leaf.literals]
     first, last = literals[0], literals[-1]
     start = 0 if low is None else bisect_left(literals, low)
     clear = start >= (len(literals) if high is None else bisect_right(literals, high))
+    # NaN is not a value that is asked for, unless it is one itself.
+    last_found = high if isinstance(last, tuple) and last[0] else highest
+    absent = start >= (len(literals) if last_found is None else bisect_right(literals, last_found))
     has_low, has_high = low is not None, high is not None
     proofs: dict[Operator, tuple[bool, bool]] = {
-        Operator.EQUAL: (clear, False),
-        Operator.IN: (clear, False),
+        Operator.EQUAL: (absent, False),
+        Operator.IN: (absent, False),
         Operator.NOT_EQUAL: (False, clear),
         Operator.NOT_IN: (False, clear),
         Operator.LESS_THAN: (has_low and first <= low, has_high and high < first),
@@ -62,7 +66,7 @@ def verdict_of_order(leaf: BoundLeaf, low: Any, high: Any) -> Verdict:
         Operator.GREATER_THAN: (has_high and high <= first, has_low and first < low),
         Operator.GREATER_OR_EQUAL: (has_high and high < first, has_low and first <= low),
         Operator.BETWEEN: (
-            (has_high and high < first) or (has_low and last < low),
+            (has_high and last_found < first) or (has_low and last < low),
             has_low and has_high and first <= low and high <= last,
         ),
     }

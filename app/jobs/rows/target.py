@@ -121,9 +121,7 @@ class Target:
     @property
     def waits_for_compaction(self) -> bool:
         """Whether batch reads see new rows only after a compaction."""
-        return bool(self.schema.primary_keys) and (
-            self.schema.options.deletion_vectors or self.schema.merge_engine is MergeEngine.FIRST_ROW
-        )
+        return self.schema.hides_level_zero
 
 
 @cache

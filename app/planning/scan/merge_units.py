@@ -9,7 +9,8 @@ into *units* whose key ranges do not overlap, so a key's versions all lie in one
   of a row back to life, so the unit is judged as a whole (:mod:`app.planning.scan.planner`).
 
 Where a bucket needs no merging at all (tables with deletion vectors or the first-row engine, or all files on
-one level above 0, and no delete rows) every file is a raw convertible unit of its own.
+one level above 0, and no delete rows) every file is a raw convertible unit of its own. Under
+``deletion-vectors.merge-on-read`` level 0 is read, too: in a bucket that has files there, versions merge.
 
 The engine judges an overlapping bucket as a whole; units are its own key-range sections, which it uses to
 build splits. Judging by section skips more and is safe for the same reason.
@@ -22,7 +23,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from app.planning.version.contents import keeps_one_version
 from app.table.statistics.key_ranks import key_ranks
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def units_of_version(version: Version, files: NDArray[np.int64]) -> MergeUnits:
         parts = ((all_files.manifests[number], rows) for number, _, rows in all_files.by_manifest(some))
         return key_ranks(parts, version.file_schema, version.schema)
 
-    return merge_units(files, all_files.columns, ranks, one_version=keeps_one_version(version.schema))
+    return merge_units(files, all_files.columns, ranks, one_version=version.schema.keeps_one_version)
 
 
 def merge_units(
@@ -87,7 +87,7 @@ def merge_units(
         files: those that a read still has to see, ascending.
         columns: of all files.
         ranks: the rank of the smallest and of the largest key of some files, among the keys of all of these.
-        one_version: the table keeps at most one live version of a key in the visible files (deletion
+        one_version: the table keeps at most one live version of a key in its compacted files (deletion
             vectors, first-row).
     """
     buckets = _numbered(columns.bucket_keys[files])

@@ -35,7 +35,6 @@ from app.planning.scan.partition_filters import only_on
 from app.planning.scan.partition_pruning import prune_partitions
 from app.planning.scan.value_filter import ValueFilter
 from app.planning.side_files.file_indexes import FileIndexes
-from app.planning.version.contents import keeps_one_version
 from app.predicates.binding.names import Names
 
 if TYPE_CHECKING:
@@ -105,6 +104,7 @@ class Planner:
             # Which files are enough depends on what could be read, and pages may come from several plans.
             enough_for_limit(state, request.limit)
         state.ran_out_of_time = not file_indexes.are_complete
+        self.lasting_warnings += self._nan_warnings(state.files_for_nan())
         self.warnings += file_indexes.passing_warnings()
         beyond_memory = version.contents_cache.warnings(version.contents())
         beyond_memory += file_indexes.lasting_warnings()
@@ -125,6 +125,16 @@ class Planner:
         # What is read of a manifest serves both.
         for some in state.files.portions(files):
             indexes.test(state, values.test_values(state, some))
+
+    def _nan_warnings(self, files: int) -> list[str]:
+        if not files:
+            return []
+        told = (
+            f"{files} files are kept only since their writer may have left NaN out of the bounds of FLOAT "
+            f"and DOUBLE: if nobody but the Java engine writes to the warehouse "
+            f"{self.version.source.warehouse.name}, name it in PAIMON_INDEX_ENGINE_WRITES_ONLY"
+        )
+        return [told]
 
     @property
     def _wants_positions(self) -> bool:
@@ -152,7 +162,7 @@ class Planner:
         keys = frozenset(each.id for each in schema.trimmed_primary_keys)
         values.test_keys(state, state.left(), partial(only_on, field_ids=keys))
         units = units_of_version(self.version, state.left())
-        if keeps_one_version(schema):
+        if schema.hides_level_zero:
             alone = np.ones(len(units.files), np.bool_)
         else:
             alone = (units.sizes == 1)[units.numbers]

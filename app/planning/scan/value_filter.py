@@ -7,15 +7,17 @@ on to their indexes (:mod:`app.planning.scan.index_filter`).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.version.file_bounds import FileBounds
-from app.predicates.model import ALWAYS_TRUE
+from app.predicates.model import ALWAYS_TRUE, BoundLeaf, leaves
 from app.predicates.verdicts import Verdict, evaluate_bounds
 from app.storage import check_deadline
+from app.types.data_types import FLOATING_ROOTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from app.planning.plan.state import PlanState
     from app.planning.version.version import Version
     from app.predicates.column_bounds import ColumnBounds
-    from app.predicates.model import BoundLeaf, BoundPredicate
+    from app.predicates.model import BoundPredicate
     from app.types import DataField
 
     Bounds = Callable[[DataField, NDArray[np.int64]], ColumnBounds | None]
@@ -64,6 +66,7 @@ class ValueFilter:
             if part == ALWAYS_TRUE:
                 continue
             verdicts = self._ask(state, part, self.bounds.keys, members, SkipStep.KEY_STATISTICS)
+            self._note_nan(state, part, members[verdicts != Verdict.NONE], FileBounds.keys)
             state.skip(members[verdicts == Verdict.NONE], SkipStep.KEY_STATISTICS, predicate=part)
 
     def test_values(
@@ -85,6 +88,8 @@ class ValueFilter:
                 state.proven[members] = True
                 continue
             verdicts = self._ask(state, predicate, bounds or self.bounds.values, members, SkipStep.STATISTICS)
+            if bounds is None:
+                self._note_nan(state, predicate, members[verdicts != Verdict.NONE], FileBounds.values)
             state.skip(members[verdicts == Verdict.NONE], SkipStep.STATISTICS, predicate=predicate)
             proven = members[verdicts == Verdict.ALL]
             state.proven[proven] = True
@@ -93,6 +98,21 @@ class ValueFilter:
         if len(undecided) == 1:
             return undecided[0]
         return np.sort(np.concatenate([np.zeros(0, np.int64), *undecided]))
+
+    def _note_nan(
+        self,
+        state: PlanState,
+        predicate: BoundPredicate,
+        files: NDArray[np.int64],
+        read: Callable[[FileBounds, DataField, NDArray[np.int64]], ColumnBounds | None],
+    ) -> None:
+        """Notes the files that bounds would leave out if nobody left NaN out of them."""
+        if self.bounds.is_of_engine or not _reads_floats(predicate):
+            return
+        verdicts = evaluate_bounds(
+            predicate, partial(read, FileBounds(self.bounds.version, as_engine=True)), files
+        )
+        state.may_hold_nan[files[verdicts == Verdict.NONE]] = True
 
     def _ask(
         self,
@@ -114,3 +134,9 @@ class ValueFilter:
             some = slice(start, start + _FILES_AT_ONCE)
             verdicts[some] = evaluate_bounds(predicate, bounds, files[some], trace)
         return verdicts
+
+
+def _reads_floats(predicate: BoundPredicate) -> bool:
+    return any(
+        isinstance(leaf, BoundLeaf) and leaf.field.type.root in FLOATING_ROOTS for leaf in leaves(predicate)
+    )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from app.options.table_options import MergeEngine
 from app.planning.version.files import FileColumns, Files
 from app.planning.version.kept_live_files import FORM, LEAST_FILES, keep_live_files, open_live_files
 from app.planning.version.live_files import LiveFiles
@@ -103,14 +102,9 @@ class VersionContents:
         )
 
 
-def keeps_one_version(schema: TableSchema) -> bool:
-    """Whether the visible files of a primary key table hold at most one live version of a key."""
-    return schema.options.deletion_vectors or schema.merge_engine is MergeEngine.FIRST_ROW
-
-
 def _is_visible(files: FileColumns, schema: TableSchema) -> NDArray[np.bool_]:
     visible: NDArray[np.bool_] = files.buckets != POSTPONED_BUCKET
-    if schema.primary_keys and keeps_one_version(schema):
+    if schema.hides_level_zero:
         visible &= files.levels != 0
     return visible
 

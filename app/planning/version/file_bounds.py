@@ -6,7 +6,7 @@ the statistics of new manifests only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from app.predicates.column_bounds import ColumnBounds
 from app.table.statistics.statistics import StoredRows, key_bounds, value_bounds
+from app.types.data_types import FLOATING_ROOTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,11 +32,23 @@ _WORTH_KEEPING: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class FileBounds:
-    """Bounds of the files of one version."""
+    """Bounds of the files of one version.
+
+    Attributes:
+        version: the version.
+        as_engine: they are taken for the Java engine's, which gives no bounds to Parquet files with NaN. By
+            default they are so only in a warehouse to which nobody else writes.
+    """
 
     version: Version
+    as_engine: bool = False
     _stored_rows: dict[tuple[str, int], StoredRows] = field(default_factory=dict)
     """What was read for other columns, by kind of bounds and number of manifest."""
+
+    @property
+    def is_of_engine(self) -> bool:
+        """Whether bounds of floating point in Parquet files tell that there is no NaN."""
+        return self.as_engine or self.version.source.warehouse.engine_writes_only
 
     def values(self, column: DataField, files: NDArray[np.int64]) -> ColumnBounds | None:
         """Bounds of a column's values in ascending ``files``; None for a key of a map.
@@ -75,11 +88,16 @@ class FileBounds:
             if len(manifest) >= _WORTH_KEEPING:
                 file = version.manifest_files()[number]
                 make = partial(
-                    version.table.contents.made_of, file, f"bounds 1 {' '.join(map(str, key))}", make
+                    version.table.contents.made_of, file, f"bounds 2 {' '.join(map(str, key))}", make
                 )
             whole = manifest.derived.get_or_make(key, make, lambda bounds: bounds.nbytes)
             pieces.append(whole if len(rows) == len(whole) else whole.take(rows))
-        return ColumnBounds.concat(pieces) if pieces else None
+        if not pieces:
+            return None
+        bounds = ColumnBounds.concat(pieces)
+        if self.is_of_engine or column.type.root not in FLOATING_ROOTS:
+            return bounds
+        return replace(bounds, may_hold_nan=np.ones(len(bounds), np.bool_))
 
 
 def _of_every_file(manifest: Manifest, read: Callable[..., ColumnBounds]) -> ColumnBounds:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from app.observation import Phase, during
+from app.options.refused import check_options
 from app.planning.version.files import Files
 from app.planning.version.partitions import Partitions
 from app.planning.version.passing_manifests import PassingManifests, hold_or_pass
@@ -132,8 +133,10 @@ class Version:
         Raises:
             SnapshotExpiredError: the version went away.
             CorruptMetadataError: one of its manifests is damaged.
+            UnsupportedFormatError: batch reads of the table see other rows.
         """
         if self._contents is None:
+            check_options(self.schema.options.values, self.table.name)
             with during(Phase.LOAD):
                 manifests = self.manifests()
                 self._contents = self.contents_cache.read(self.table, self.resolved, manifests, self.needed)

@@ -155,6 +155,20 @@ class TableSchema:
         """The merge engine; None for append tables."""
         return self.options.merge_engine if self.primary_keys else None
 
+    @property
+    def keeps_one_version(self) -> bool:
+        """Whether the compacted files of a primary key table hold at most one live version of a key."""
+        return self.options.deletion_vectors or self.merge_engine is MergeEngine.FIRST_ROW
+
+    @property
+    def hides_level_zero(self) -> bool:
+        """Whether batch reads see rows of a primary key table only once they are compacted."""
+        if not self.primary_keys:
+            return False
+        if self.options.deletion_vectors:
+            return not self.options.merge_on_read
+        return self.merge_engine is MergeEngine.FIRST_ROW
+
     def _named(self, names: Iterable[str]) -> tuple[DataField, ...]:
         return tuple(self.by_name[name] for name in names)
 

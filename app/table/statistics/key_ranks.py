@@ -14,7 +14,9 @@ import pyarrow.compute as pc
 
 from app.table.statistics.bounds_cast import bounds_cast
 from app.types.binary_row.columns import RowColumns
+from app.types.data_types import TIMESTAMP_ROOTS
 from app.types.grouping import group_rows
+from app.types.time_units import NANOS_PER_MICRO
 from app.types.value_arrays import concat
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from app.table.manifests.manifest import Manifest
     from app.table.schema.schema import TableSchema
     from app.table.statistics.bounds_cast import Cast
-    from app.types import DataField
+    from app.types import DataField, DataType
     from app.types.bytes_column import BytesColumn
     from app.types.value_arrays import Values
 
@@ -41,7 +43,7 @@ def key_ranks(
 
     Keys are those of the trimmed primary key, column by column, NULL before every value. A key that was
     written with columns that do not compare with today's ranges over everything: its smallest rank is
-    below, its largest above all others.
+    below, its largest above all others. Timestamps count to the microsecond.
 
     Args:
         parts: manifests, and which of their files; none is held longer than until the next one comes.
@@ -97,7 +99,15 @@ def _read_keys(
 
     stored = RowColumns(keys.take(rows), len(written), name_of)
     columns = [stored.read(index, column.type) for index, column in enumerate(written)]
-    return [(cast(values), known) for cast, (values, known) in zip(casts, columns, strict=True)]
+    read = zip(written, casts, columns, strict=True)
+    return [(cast(_cut(values, column.type)), known) for column, cast, (values, known) in read]
+
+
+def _cut(values: Values, data_type: DataType) -> Values:
+    """Timestamps to the microsecond, as pypaimon writes them: only so keys of several writers compare."""
+    if data_type.root not in TIMESTAMP_ROOTS:
+        return values
+    return values - values % NANOS_PER_MICRO
 
 
 def _rank(parts: Sequence[Sequence[Column]], columns: int, keys: int) -> NDArray[np.int64]:

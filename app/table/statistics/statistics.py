@@ -15,7 +15,7 @@ import numpy as np
 from app.errors import CorruptMetadataError
 from app.predicates.column_bounds import UNKNOWN_COUNT, ColumnBounds
 from app.table.statistics.bounds_cast import bounds_cast
-from app.table.statistics.trusted_bounds import trusted_bounds
+from app.table.statistics.trusted_bounds import trusted_bounds, with_cut_micros
 from app.types.binary_row.columns import RowColumns
 from app.types.data_types import DataField, DataType, TypeRoot
 from app.types.grouping import group_rows
@@ -163,7 +163,9 @@ def partition_bounds(
     null_count = np.where((null_count >= 0) & (null_count <= entries), null_count, UNKNOWN_COUNT)
     low, has_low = RowColumns(stored.min_values.take(rows), columns, name_of).read(slot, data_type)
     high, has_high = RowColumns(stored.max_values.take(rows), columns, name_of).read(slot, data_type)
-    return ColumnBounds(low, high, has_low, has_high, null_count, entries, np.zeros(len(rows), np.bool_))
+    nowhere = np.zeros(len(rows), np.bool_)
+    bounds = ColumnBounds(low, high, has_low, has_high, null_count, entries, nowhere)
+    return with_cut_micros(bounds, data_type)
 
 
 def _read_alike(

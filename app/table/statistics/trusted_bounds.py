@@ -2,11 +2,14 @@
 
 To SQL NaN is the largest value. The engine's Parquet writer gives a column that holds NaN no bounds. ORC and
 Avro leave NaN out of them, so NaN may stand above the maximum. ORC moreover compares with the first value
-that it met: where that is NaN, both bounds are NaN for ever, whatever else the column holds.
+that it met: where that is NaN, both bounds are NaN for ever, whatever else the column holds. Writers in Rust
+and Python leave NaN out of the bounds of Parquet files, too; whether there may be such files is known of the
+warehouse, not of a file (:class:`app.planning.version.file_bounds.FileBounds`).
 
-The ORC writer of releases 0.4 and 0.5 cuts the greatest timestamp of a file to milliseconds. No file tells by
-which release it was written, so a maximum of whole milliseconds stands for every value of its millisecond.
-(The minimum is cut as well, downwards, and stays below all values.)
+The greatest timestamp of a file may be cut, by the ORC writer of releases 0.4 and 0.5 to milliseconds, by
+pypaimon to microseconds. No file tells who wrote it, so a maximum of whole milliseconds or microseconds
+stands for every value of its milli- or microsecond. (The minimum is cut as well, downwards, and stays below
+all values.)
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from app.types.data_types import FLOATING_ROOTS, TIMESTAMP_ROOTS
-from app.types.time_units import NANOS_PER_MILLI
+from app.types.time_units import NANOS_PER_MICRO, NANOS_PER_MILLI
 from app.types.value_arrays import INT64
 
 if TYPE_CHECKING:
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 
 _COUNTS_NAN: Final = b".parquet"
 _MAY_CUT_TIMES: Final = b".orc"
-_LAST_NANO: Final = NANOS_PER_MILLI - 1
+_MICRO_DIGITS: Final = 6
 
 
 def trusted_bounds(stated: ColumnBounds, data_type: DataType, file_names: BytesColumn) -> ColumnBounds:
@@ -43,7 +46,8 @@ def trusted_bounds(stated: ColumnBounds, data_type: DataType, file_names: BytesC
     """
     if data_type.root in TIMESTAMP_ROOTS and not data_type.is_compact_timestamp:
         may_be_cut = stated.has_high & file_names.ends_with(_MAY_CUT_TIMES)
-        return replace(stated, high=_up_to_next_millisecond(stated.high, may_be_cut))
+        to_millis = replace(stated, high=_up_to_next(NANOS_PER_MILLI, stated.high, may_be_cut))
+        return with_cut_micros(to_millis, data_type)
     if data_type.root not in FLOATING_ROOTS:
         return stated
     poisoned = stated.has_low & np.isnan(stated.low) | stated.has_high & np.isnan(stated.high)
@@ -55,9 +59,16 @@ def trusted_bounds(stated: ColumnBounds, data_type: DataType, file_names: BytesC
     )
 
 
-def _up_to_next_millisecond(high: Values, may_be_cut: NDArray[np.bool_]) -> Values:
-    """Nanoseconds; the last of its millisecond for each of whole milliseconds that may be cut."""
-    cut = may_be_cut & (high % NANOS_PER_MILLI == 0)
-    if high.dtype == np.int64 and (high[cut] > INT64.max - _LAST_NANO).any():
+def with_cut_micros(stated: ColumnBounds, data_type: DataType) -> ColumnBounds:
+    """Bounds whose maximum may be cut to microseconds, where the type has more digits."""
+    if data_type.root not in TIMESTAMP_ROOTS or data_type.precision <= _MICRO_DIGITS:
+        return stated
+    return replace(stated, high=_up_to_next(NANOS_PER_MICRO, stated.high, stated.has_high))
+
+
+def _up_to_next(unit: int, high: Values, may_be_cut: NDArray[np.bool_]) -> Values:
+    """Nanoseconds; for each of whole units that may be cut the last one of its unit."""
+    cut = may_be_cut & (high % unit == 0)
+    if high.dtype == np.int64 and (high[cut] > INT64.max - unit).any():
         high = high.astype(object)
-    return np.where(cut, high + _LAST_NANO, high)
+    return np.where(cut, high + (unit - 1), high)

@@ -31,6 +31,7 @@ from paimon_index.requests import TableName
 from paimon_index.spark.connector import ConnectorTable
 from paimon_index.spark.key_lists import KeyLists
 from paimon_index.spark.questions import condition_of
+from paimon_index.spark.refusals import check_session_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -100,6 +101,7 @@ def pruned(  # noqa: PLR0913 - each is a part of one question
         )
     name = TableName.parse(table)
     found = ConnectorTable.load(spark, catalog or name.warehouse, name)
+    check_session_options(spark, name)
     try:
         _sweep(found)
     except WarehouseWriteError as error:

@@ -136,7 +136,7 @@ def ask(  # noqa: PLR0913 - each is a part of one question
     facts, files = plan(snapshot_id, "bitmap" if are_rows else "none")
     is_asked = condition is not None or in_lists is not None
     share = python_share.of_files(files) if python_share is not None and is_asked and not are_rows else 0
-    if share:
+    if share and not _merges_deleted(files):
         of_rows, selected = plan(facts.snapshot_id, "bitmap")
         if of_rows.summary.rows_selected <= share * pc.sum(selected.column("row_count")).as_py():
             facts, files, are_rows = of_rows, selected, True
@@ -201,6 +201,12 @@ def resolved(schema: Schema, name: str) -> str:
             return field.name
     known = ", ".join(field.name for field in schema.fields)
     raise ValueError(f"there is no column {name}; the table has {known}")
+
+
+def _merges_deleted(files: pa.Table) -> bool:
+    """Whether files that have to be merged have deleted rows, which no selection of theirs tells of."""
+    merging = files.filter(pc.invert(files.column("raw_convertible")))
+    return bool(merging.column("deletion").null_count < merging.num_rows)
 
 
 def _rows(files: pa.Table, column: str, prefix: str) -> dict[str, Selection]:

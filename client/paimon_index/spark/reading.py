@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Literal
 
 from paimon_index.client import Client
 from paimon_index.errors import UnavailableError
+from paimon_index.requests import TableName
 from paimon_index.spark.frames import Frames
 from paimon_index.spark.key_lists import KeyLists
 from paimon_index.spark.questions import PythonShare, ask, condition_of, needed, resolved
-from paimon_index.spark.refusals import check_session
+from paimon_index.spark.refusals import check_session, check_session_options
 from paimon_index.spark.store_access import StoreAccess
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
         ValueError: a column is unknown, or keys are of another type than their column.
     """
     check_session(spark)
+    check_session_options(spark, TableName.parse(table))
     keys, access = KeyLists(in_lists or {}), StoreAccess(spark)
     try:
         with Client(url, token=token) as client:

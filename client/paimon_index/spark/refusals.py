@@ -24,6 +24,39 @@ _NEVER: Final = {
     "record-level.expire-time": "which hides rows by the time of the read",
     "query-auth.enabled": "which hides rows by their reader",
 }
+_SESSION_PREFIX: Final = "spark.paimon."
+OF_SESSION: Final = frozenset(
+    {
+        "batch-scan-mode",
+        "branch",
+        "chain-table.enabled",
+        "deletion-vectors.enabled",
+        "deletion-vectors.merge-on-read",
+        "ignore-delete",
+        "incremental-between",
+        "incremental-between-timestamp",
+        "incremental-to-auto-tag",
+        "log.scan",
+        "log.scan.timestamp-millis",
+        "postpone.merge-on-read",
+        "query-auth.enabled",
+        "scan.bucket",
+        "scan.creation-time-millis",
+        "scan.fallback-branch",
+        "scan.file-creation-time-millis",
+        "scan.mode",
+        "scan.primary-branch",
+        "scan.snapshot-id",
+        "scan.tag-name",
+        "scan.timestamp",
+        "scan.timestamp-millis",
+        "scan.version",
+        "scan.watermark",
+        "stream-scan-mode",
+        "type",
+    }
+)
+"""Options by which a session sees other rows than the service, which knows those of the table alone."""
 
 
 def check_session(spark: SparkSession) -> None:
@@ -39,6 +72,30 @@ def check_session(spark: SparkSession) -> None:
             "clients what files are read with. Run the driver beside the cluster (spark-submit), or read the "
             "table with the engine's connector, as spark.table(...)"
         )
+
+
+def check_session_options(spark: SparkSession, table: TableName) -> None:
+    """States that a session reads a table with the table's own options.
+
+    Raises:
+        UnsupportedTableError: it has others.
+    """
+    # As one text, since each name would be a call of Java.
+    names = spark._jsparkSession.conf().getAll().keys().mkString("\n").splitlines()  # noqa: SLF001
+    for name in sorted(names):
+        if not name.startswith(_SESSION_PREFIX):
+            continue
+        # Either of all tables, or of those of a catalog, database and name, each of which may be a star.
+        written = name.removeprefix(_SESSION_PREFIX)
+        for option in OF_SESSION:
+            place = written.removesuffix(option).split(".")
+            is_of_table = place[-3:-1] in ([d, t] for d in (table.database, "*") for t in (table.table, "*"))
+            if written == option or (written.endswith(f".{option}") and is_of_table):
+                refuse(
+                    table,
+                    f"the session sets {name}, under which the engine reads other rows than the service "
+                    f"plans: unset it, and set it as an option of the table or name a version instead",
+                )
 
 
 def refuse(table: TableName, reason: str) -> NoReturn:
@@ -70,8 +127,11 @@ def check_scan(scan: Scan) -> None:
     merging = scan.files.filter(pc.invert(scan.files.column("raw_convertible")))
     if merging.num_rows:
         _check_merging(scan)
-        if merging.column("deletion").null_count < merging.num_rows:
-            refuse(table, "rows of files that have to be merged are deleted by position")
+        if merging.column("deletion").null_count < merging.num_rows and not scan.are_deleted:
+            refuse(
+                table,
+                'rows of files that have to be merged are deleted by position, for which reader="auto" is',
+            )
 
 
 def type_of(table: TableName, column: SchemaColumn) -> DataType:

@@ -125,3 +125,14 @@ def test_a_broken_key_names_its_file() -> None:
     broken = manifest([entry(file_name="data-7.orc", min_key=b"\0\0\0\1", max_key=b"\0\0\0\1")])
     with pytest.raises(CorruptMetadataError, match=r"keys of data-7\.orc"):
         key_ranks([(broken, np.array([0]))], lambda _: schema, schema)
+
+
+def test_keys_of_nanoseconds_meet_where_one_writer_cuts_them_to_microseconds() -> None:
+    schema = keyed("TIMESTAMP(9)")
+    key = 1_700_000_000_123_456_789
+    cut, whole = [((0,), (key - 789,))], [((key,), (key + 10**9,))]
+    parts = [files(schema, cut), files(schema, whole)]
+
+    low, high = key_ranks(parts, {0: schema}.__getitem__, schema)
+
+    assert low[1] <= high[0], "both may have the key"

@@ -49,7 +49,7 @@ SECOND = 10**9
 LATEST = 2**63 // 10**6 * 10**6
 
 
-@pytest.mark.parametrize("name", ["TIMESTAMP(6)", "TIMESTAMP(9)", "TIMESTAMP_LTZ(4)"])
+@pytest.mark.parametrize("name", ["TIMESTAMP(6)", "TIMESTAMP_LTZ(4)"])
 @pytest.mark.parametrize(
     ("high", "stands_for"),
     [
@@ -71,6 +71,29 @@ def test_a_maximum_of_whole_milliseconds_in_orc_stands_for_its_millisecond(
     found = trusted_bounds(column_bounds(data_type, [stated] * 3), data_type, BytesColumn.of(FORMATS))
 
     assert by_file(found) == [replace(stated, high=stands_for), stated, stated]
+
+
+@pytest.mark.parametrize("name", ["TIMESTAMP(9)", "TIMESTAMP_LTZ(7)"])
+@pytest.mark.parametrize(
+    ("high", "in_orc", "elsewhere"),
+    [
+        (SECOND, SECOND + 999_999, SECOND + 999),
+        (SECOND + 5_000, SECOND + 5_999, SECOND + 5_999),
+        (-1_000, -1, -1),
+        (LATEST, LATEST + 999_999, LATEST + 999),
+        (SECOND + 1, SECOND + 1, SECOND + 1),
+        (None, None, None),
+    ],
+)
+def test_a_maximum_of_whole_microseconds_stands_for_its_microsecond_in_every_format(
+    name: str, high: int | None, in_orc: int | None, elsewhere: int | None
+) -> None:
+    data_type = parse_type(name)
+    stated = FileBounds(-SECOND, high, 0, 5)
+
+    found = trusted_bounds(column_bounds(data_type, [stated] * 3), data_type, BytesColumn.of(FORMATS))
+
+    assert by_file(found) == [replace(stated, high=end) for end in (in_orc, elsewhere, elsewhere)]
 
 
 @pytest.mark.parametrize("name", ["TIMESTAMP(3)", "TIMESTAMP_LTZ(0)", "DATE", "BIGINT"])

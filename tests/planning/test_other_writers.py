@@ -1,0 +1,195 @@
+"""Tables that pypaimon and pypaimon-rust wrote: plans of them against every row of their data files.
+
+Their statistics leave NaN and digits below the microsecond out.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from app.planning.plan.plan_answer import PlanWarnings, answer_plan
+from app.planning.request.requests import (
+    PlanRequest,
+    SnapshotSelector,
+    SortKey,
+    TableRef,
+    TopN,
+)
+from app.planning.scan.planner import Planner
+from app.predicates.model import ALWAYS_TRUE, BoundLeaf, Operator
+from app.types import sql_key
+from app.types.data_types import FLOATING_ROOTS, TIMESTAMP_ROOTS
+from tests.brute_force import matching_rows
+from tests.golden_other_writers import TABLES, rows_of, unpack
+from tests.planning.copied_tables import open_service
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from app.planning.plan.answers import Plan
+    from app.planning.service import IndexService
+    from app.planning.version.version import Version
+    from app.predicates.model import BoundPredicate
+    from app.types import DataField, Value
+
+_ORDERED: Final = (
+    Operator.EQUAL,
+    Operator.NOT_EQUAL,
+    Operator.LESS_THAN,
+    Operator.LESS_OR_EQUAL,
+    Operator.GREATER_THAN,
+    Operator.GREATER_OR_EQUAL,
+)
+PLAIN: Final = [table for table in TABLES if "keyed" not in table]
+_BEYOND: Final = (math.nan, math.inf, -math.inf, 1e300, -0.0, 0.0, 100.0, 6.0)
+
+
+@dataclass(frozen=True)
+class WrittenTable:
+    """A table, and the rows of each of its files by the file's name."""
+
+    version: Version
+    rows: Mapping[str, Mapping[str, Sequence[Value | None]]]
+
+    def plan(self, predicate: BoundPredicate | None, **asked: Any) -> Plan:
+        request = PlanRequest(**asked)
+        planner = Planner(self.version, request, ALWAYS_TRUE if predicate is None else predicate)
+        state = planner.run()
+        warnings = PlanWarnings((*planner.lasting_warnings,), planner.warnings)
+        return answer_plan(self.version, request, state, warnings, {})
+
+    def matching(self, predicate: BoundPredicate) -> dict[str, int]:
+        """How many rows of each file satisfy a predicate."""
+        return {
+            name: len(matching_rows(predicate, columns, len(next(iter(columns.values())))))
+            for name, columns in self.rows.items()
+        }
+
+    def values(self, field: DataField) -> list[Value]:
+        """The distinct values of a column."""
+        found = (each for columns in self.rows.values() for each in columns[field.name])
+        return list(dict.fromkeys(each for each in found if each is not None))
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack(tmp_path_factory.mktemp("other_writers"))
+
+
+@pytest.fixture(scope="module")
+def service(warehouse: Path) -> Iterator[IndexService]:
+    opened = open_service(warehouse)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(params=TABLES, ids=".".join)
+def written(request: pytest.FixtureRequest, warehouse: Path, service: IndexService) -> WrittenTable:
+    database, name = request.param
+    version = service.resolve(TableRef("golden", database, name), SnapshotSelector())
+    files = version.files()
+    names = [files.name(number) for number in range(len(files))]
+    directory = warehouse / f"{database}.db" / name / "bucket-0"
+    return WrittenTable(version, {each: rows_of(directory / each, version.schema.fields) for each in names})
+
+
+def predicates(written: WrittenTable, field: DataField) -> Iterator[BoundPredicate]:
+    """Tests of a column by its values, and by others close to them and beyond."""
+    literals = written.values(field)
+    if field.type.root in FLOATING_ROOTS:
+        literals = list(dict.fromkeys([*literals, *_BEYOND]))
+    elif field.type.root in TIMESTAMP_ROOTS:
+        literals += [int(each) + step for each in literals for step in (-1, 1)]
+    for literal in literals:
+        for operator in _ORDERED:
+            yield BoundLeaf(operator, field, (literal,))
+    ordered = sorted(literals, key=sql_key(field.type))
+    for operator in (Operator.IN, Operator.NOT_IN):
+        yield BoundLeaf(operator, field, tuple(ordered[:3]))
+        yield BoundLeaf(operator, field, tuple(ordered[-3:]))
+    yield BoundLeaf(Operator.BETWEEN, field, (ordered[1], ordered[-2]))
+    yield BoundLeaf(Operator.BETWEEN, field, (ordered[1], ordered[-1]))
+    yield BoundLeaf(Operator.IS_NULL, field)
+    yield BoundLeaf(Operator.IS_NOT_NULL, field)
+
+
+def test_no_row_is_lost_and_what_is_proven_holds(written: WrittenTable) -> None:
+    for field in written.version.schema.fields:
+        if str(field.type.root) == "BOOLEAN":
+            continue
+        for predicate in predicates(written, field):
+            matching = written.matching(predicate)
+            plan = written.plan(predicate)
+
+            kept = {file.file_name: file for file in plan.files}
+            assert [name for name, rows in matching.items() if rows and name not in kept] == [], predicate
+            for name, file in kept.items():
+                assert file.residual or file.selected_rows == matching[name], f"{predicate} of {name}"
+
+
+def test_a_limit_leaves_enough_rows(written: WrittenTable) -> None:
+    for field in written.version.schema.fields:
+        if field.name not in ("d", "t9"):
+            continue
+        for predicate in predicates(written, field):
+            matching = written.matching(predicate)
+            for limit in (1, 4):
+                kept = {file.file_name for file in written.plan(predicate, limit=limit).files}
+                found = sum(rows for name, rows in matching.items() if name in kept)
+                assert found >= min(limit, sum(matching.values())), f"{predicate} LIMIT {limit}"
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("nulls_first", [False, True])
+def test_the_first_rows_are_those_of_all_files(
+    written: WrittenTable,
+    descending: bool,  # noqa: FBT001 - a parameter of the test
+    nulls_first: bool,  # noqa: FBT001 - likewise
+) -> None:
+    for field in written.version.schema.fields:
+        key = sql_key(field.type)
+
+        def standing(value: Value | None, key: Any = key) -> tuple[bool, Any]:
+            return (value is None) != nulls_first, 0 if value is None else key(value)
+
+        def first(names: Any, limit: int, name: str = field.name, standing: Any = standing) -> list[Any]:
+            values = [value for each in names for value in written.rows[each][name]]
+            nulls = [value for value in values if value is None]
+            others = sorted((value for value in values if value is not None), key=standing)
+            ordered = others[::-1] if descending else others
+            together = [*nulls, *ordered] if nulls_first else [*ordered, *nulls]
+            return [None if value is None else standing(value) for value in together[:limit]]
+
+        for limit in (1, 2, 5):
+            wanted = TopN((SortKey(field.name, descending=descending, nulls_first=nulls_first),), limit)
+            kept = [file.file_name for file in written.plan(None, top_n=wanted).files]
+            assert first(kept, limit) == first(written.rows, limit), f"{field.name} LIMIT {limit}"
+
+
+@pytest.mark.parametrize("written", PLAIN, ids=".".join, indirect=True)
+@pytest.mark.parametrize(
+    ("condition", "matching_files"),
+    [
+        ("t9 > '2023-11-14 22:13:20.123456'", [0, 1, 4, 5]),
+        ("t9 = '2023-11-14 22:13:20.123456789'", [0, 1, 4]),
+        ("t9 <> '2023-11-14 22:13:20.123456'", [0, 1, 2, 4, 5]),
+        ("d = double('NaN')", [0, 1, 5]),
+        ("d > 1e300", [0, 1, 2, 5]),
+        ("NOT (d <= 5)", [0, 1, 2, 5]),
+    ],
+)
+def test_conditions_of_sql_keep_what_either_reading_finds(
+    written: WrittenTable, service: IndexService, condition: str, matching_files: list[int]
+) -> None:
+    names = list(written.rows)
+    version = written.version
+    ref = TableRef("golden", version.table.database, version.table.name)
+
+    kept = {file.file_name for file in service.plan(ref, PlanRequest(filter=condition)).files}
+
+    assert {names[at] for at in matching_files} <= kept
