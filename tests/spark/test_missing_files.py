@@ -88,7 +88,7 @@ def test_files_of_an_expired_snapshot_are_an_error(written: Written, reader: str
 def test_a_session_that_leaves_no_way_to_name_files_is_refused(tables: Golden) -> None:
     session = tables.session(**{"spark.sql.streaming.fileStreamSink.ignoreMetadata": "true"})
 
-    with pytest.raises(SparkError, match="UnsupportedSessionError: .*ignoreMetadata to false"):
+    with pytest.raises(SparkError, match=r"UnsupportedSessionError: .*ignoreMetadata to false"):
         session.read(tables.url, "main.golden.append_partitioned", {})
 
     assert session.read(tables.url, "main.golden.append_partitioned", {"reader": "rows"})

@@ -6,11 +6,13 @@ meanwhile. Schemas never change.
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, Self
 
 import pyarrow.compute as pc
+from py4j.java_gateway import JavaClass
 
 from paimon_index.errors import IncompleteAnswerError
 from paimon_index.requests import TableName
@@ -37,6 +39,10 @@ OTHER_MEANINGS: Final = {
     "spark.sql.caseSensitive": "false",
 }
 """Settings under which a condition means what the service takes it to mean, with those values."""
+
+_REGISTRY: Final = "org.apache.spark.sql.catalyst.analysis.FunctionRegistry"
+_CALL: Final = re.compile(r"\bbetween\b|\w+(?=`?\s*(?:\(|/\*|--))", re.IGNORECASE)
+"""A comment may stand between a function's name and its arguments."""
 
 _MUCH_BYTES_OF_CORE: Final = 16 << 20
 """Less is read by Spark's reader before Python has started."""
@@ -85,7 +91,29 @@ def condition_of(spark: SparkSession, where: str | None) -> str | None:
                 stacklevel=4,
             )
             return None
+    hidden = sorted(name for name in _calls(where) if _is_hidden(spark, name))
+    if hidden:
+        warnings.warn(
+            f"{', '.join(hidden)} of the condition is a function of this session that hides one of Spark"
+            f", and paimon-index takes it for that one: all files are read. Rename it to skip files",
+            stacklevel=4,
+        )
+        return None
     return where
+
+
+def _calls(condition: str) -> set[str]:
+    """Names that the condition may call as functions; Spark calls one for BETWEEN, too."""
+    return {name.lower() for name in _CALL.findall(condition)}
+
+
+def _is_hidden(spark: SparkSession, name: str) -> bool:
+    """Whether a function of the session is called in place of Spark's own of this name."""
+    registry = JavaClass(_REGISTRY, spark._jvm._gateway_client)  # noqa: SLF001 - as below
+    if not registry.expressions().contains(name):
+        return False  # the service knows no such function either
+    catalog = spark._jsparkSession.sessionState().catalog()  # noqa: SLF001 - no other door
+    return catalog.lookupBuiltinOrTempFunction(name).get().getSource() != "built-in"
 
 
 def ask(  # noqa: PLR0913 - each is a part of one question
