@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from paimon_index.catalog import Schema
     from paimon_index.client import Client
-    from paimon_index.options import InLists
+    from paimon_index.options import InLists, VersionOptions
     from paimon_index.results import PlanFacts
     from paimon_index.spark.store_access import StoreAccess
 
@@ -79,9 +79,18 @@ class Scan:
 
 
 def condition_of(spark: SparkSession, where: str | None) -> str | None:
-    """The condition that the service is asked; none where the session would mean something else by it."""
+    """The condition that the service is asked; none where the session would mean something else by it.
+
+    Raises:
+        TypeError: it is no text.
+    """
     if where is None:
         return None
+    if not isinstance(where, str):
+        raise TypeError(
+            f"where is a condition as text, as after WHERE, found {type(where).__name__}: paimon-index "
+            f"reads no expressions of Spark"
+        )
     for name, meant in OTHER_MEANINGS.items():
         value = spark.conf.get(name)
         if value is None or value.lower() != meant.lower():
@@ -113,7 +122,8 @@ def _is_hidden(spark: SparkSession, name: str) -> bool:
     if not registry.expressions().contains(name):
         return False  # the service knows no such function either
     catalog = spark._jsparkSession.sessionState().catalog()  # noqa: SLF001 - no other door
-    return catalog.lookupBuiltinOrTempFunction(name).get().getSource() != "built-in"
+    source: str = catalog.lookupBuiltinOrTempFunction(name).get().getSource()
+    return source != "built-in"
 
 
 def ask(  # noqa: PLR0913 - each is a part of one question
@@ -123,7 +133,7 @@ def ask(  # noqa: PLR0913 - each is a part of one question
     *,
     in_lists: InLists | None = None,
     time_zone: str | None,
-    snapshot_id: int | None,
+    version: VersionOptions,
     reader: Literal["auto", "rows"],
     python_share: PythonShare | None = None,
 ) -> Scan:
@@ -135,7 +145,7 @@ def ask(  # noqa: PLR0913 - each is a part of one question
         condition: see :func:`condition_of`.
         in_lists: keys by column, of which a row has to have one.
         time_zone: in which the condition is meant.
-        snapshot_id: of the version; the latest by default.
+        version: which is read; the latest by default.
         reader: with ``rows`` the service is asked for rows, else for deleted rows only.
         python_share: tells up to which share of their rows ``auto`` reads the kept files by position. By
             default it reads none so.
@@ -145,12 +155,12 @@ def ask(  # noqa: PLR0913 - each is a part of one question
     """
     table = TableName.parse(name)
 
-    def plan(snapshot_id: int | None, selection: Literal["bitmap", "none"]) -> tuple[PlanFacts, pa.Table]:
+    def plan(version: VersionOptions, selection: Literal["bitmap", "none"]) -> tuple[PlanFacts, pa.Table]:
         with client.plan(
             name,
             filter=condition,
             in_lists=in_lists,
-            snapshot_id=snapshot_id,
+            **version,
             time_zone=time_zone,
             selection=selection,
             # Deleted rows are no part of a selection.
@@ -161,16 +171,21 @@ def ask(  # noqa: PLR0913 - each is a part of one question
             return made.facts, made.to_arrow()
 
     are_rows = reader == "rows"
-    facts, files = plan(snapshot_id, "bitmap" if are_rows else "none")
+    facts, files = plan(version, "bitmap" if are_rows else "none")
     is_asked = condition is not None or in_lists is not None
     share = python_share.of_files(files) if python_share is not None and is_asked and not are_rows else 0
     if share:
-        of_rows, selected = plan(facts.snapshot_id, "bitmap")
+        of_rows, selected = plan(pinned(version, facts), "bitmap")
         if of_rows.summary.rows_selected <= share * pc.sum(selected.column("row_count")).as_py():
             facts, files, are_rows = of_rows, selected, True
     schemas = {schema.id: schema for schema in facts.schemas}
     rows = _rows(files, "selection", "selection") if are_rows else _deleted(files)
     return Scan(table, schemas[facts.schema_id], schemas, facts, files, rows, not are_rows)
+
+
+def pinned(version: VersionOptions, facts: PlanFacts) -> VersionOptions:
+    """The version that was planned; a tag stays, since its snapshot may have expired."""
+    return version if version.get("tag") is not None else {**version, "snapshot_id": facts.snapshot_id}
 
 
 @dataclass(frozen=True, slots=True)
