@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Literal
+
+from py4j.java_gateway import JavaClass
+from pyspark.sql import DataFrame
 
 from paimon_index.client import Client
 from paimon_index.errors import UnavailableError
@@ -16,7 +20,7 @@ from paimon_index.spark.store_access import StoreAccess
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from paimon_index.options import VersionOptions
     from paimon_index.spark.key_lists import Keys
@@ -98,10 +102,33 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
     keys.check(scan.schema)
     wanted = None if columns is None else [resolved(scan.schema, name) for name in columns]
     read = needed(scan.schema, where, wanted, keys.columns)
-    rows = Frames(spark, scan, read, access).rows().alias(scan.table.table)
+    rows = _named(spark, Frames(spark, scan, read, access).rows(), scan.table, branch, where or "")
     if wanted == [field.name for field in scan.schema.fields if field.name in read]:
         wanted = None  # Spark takes milliseconds for each operation on a DataFrame
     return _narrowed(keys.joined(spark, _matching(rows, where)), wanted)
+
+
+def _named(
+    spark: SparkSession, rows: DataFrame, table: TableName, branch: str | None, where: str
+) -> DataFrame:
+    """Rows under the name by which a condition qualifies columns; a frame has one, as a table in a query."""
+    of_branch = f"{table.table}$branch_{branch}"
+    name = of_branch if of_branch.lower() in where.lower() else table.table
+    full = rf"(?:([^\s`.(]+)`?\s*\.\s*)?`?{re.escape(table.database)}`?\s*\.\s*`?{re.escape(name)}`?\s*\."
+    match = re.search(full, where, re.IGNORECASE)
+    if match is None:
+        return rows.alias(name)
+    gateway = spark._jvm._gateway_client  # noqa: SLF001 - an alias of several parts has no other door
+    parts = [match[1] or table.warehouse, table.database]  # the service takes any catalog for its own
+    qualifier = JavaClass("org.apache.spark.api.python.PythonUtils", gateway).toSeq(parts)
+    plans = "org.apache.spark.sql.catalyst"
+    identifier = JavaClass(f"{plans}.AliasIdentifier", gateway)
+    plan = JavaClass(f"{plans}.plans.logical.SubqueryAlias", gateway)(
+        identifier(name, qualifier),
+        rows._jdf.logicalPlan(),  # noqa: SLF001 - as above
+    )
+    frames = JavaClass("org.apache.spark.sql.classic.Dataset", gateway)
+    return DataFrame(frames.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001 - as above
 
 
 def _by_connector(spark: SparkSession, table: TableName, version: VersionOptions) -> DataFrame:
