@@ -52,7 +52,7 @@ _IGNORED: Final = "spark.sql.streaming.fileStreamSink.ignoreMetadata"
 
 _NEAR: Final = ("file:", "hdfs:")
 """Object stores answer late, so their files are better read side by side."""
-_OPEN_BYTES: Final = 1 << 20
+_OPEN_BYTES: Final = 1 << 19
 """What Spark's reader could read while it opens a file."""
 _STAGE_BYTES: Final = 12 << 20
 """What it could read in the time that another stage takes."""
