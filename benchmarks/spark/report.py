@@ -63,8 +63,7 @@ def tables(measured: Sequence[Measurement], kept: Mapping[str, int], files: int)
         ours = [way for way in ways if way not in ("connector", "parquet")]
         lines += [
             "",
-            "Connector / ours, time and time of processors; above 1 the connector takes longer; "
-            '"auto" is the default:',
+            'Connector / ours, time and time of processors; above 1 ours is faster; "auto" is the default:',
             "",
         ]
         lines += _head(["query", *(WAYS[way] for way in ours)])
