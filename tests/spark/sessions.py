@@ -160,6 +160,10 @@ class SparkSession:
         (count,) = self.spark.ask({"in": self.number, "sweep": {"table": table, **arguments}})["rows"]
         return int(count)
 
+    def register_true(self, name: str) -> None:
+        """Gives the session a function that is true of everything."""
+        self.spark.ask({"in": self.number, "register": name})
+
     def planned_files(self, statement: str) -> int:
         """How many data files the connector plans for a query."""
         (count,) = self.spark.ask({"in": self.number, "files": statement})["rows"]

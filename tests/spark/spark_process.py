@@ -18,6 +18,7 @@ request                                  answer
 ``{"in": number, "prune": arguments}``   ``{"rows": [tag]}`` of ``paimon_index.spark.pruned``, which lasts
 ``{"in": number, "end": tag}``           until this is asked
 ``{"in": number, "sweep": arguments}``   ``{"rows": [count]}`` of ``paimon_index.spark.sweep_pruned``
+``{"in": number, "register": name}``      ``{"rows": []}``; the session has a function that is always true
 ``{"in": number, "files": statement}``   ``{"rows": [count]}``, files that the connector plans for a query
 ======================================== ==================================================================
 
@@ -128,6 +129,9 @@ def _rows(session: SparkSession, request: dict[str, Any]) -> list[Any]:  # noqa:
             return []
         case {"sweep": arguments}:
             return [sweep_pruned(session, **arguments)]
+        case {"register": name}:
+            session.udf.register(name, lambda *_: True, "boolean")
+            return []
         case {"files": statement}:
             return [_planned_files(session.sql(statement))]
     raise ValueError(f"unknown request {request}")

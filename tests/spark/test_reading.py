@@ -106,6 +106,69 @@ def test_versions_are_pinned(tables: Golden, reader: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [({"tag": "v2"}, "versions VERSION AS OF 'v2'"), ({"branch": "dev"}, "`versions$branch_dev`")],
+)
+def test_tags_and_branches_are_read(tables: Golden, version: dict[str, str], name: str) -> None:
+    session, table = tables.session(), "main.golden.versions"
+
+    ours = session.read(tables.url, table, *({**version, "reader": reader} for reader in READERS))
+    ours += session.read(nowhere(), table, {**version, "on_unavailable": "scan"})
+    ours += session.load(table, ({"url": tables.url, **version}, None))
+
+    assert ours == session.exactly(f"SELECT * FROM main.golden.{name}") * 4  # noqa: S608 - our own
+    assert ours[0] != session.read(tables.url, table, {})[0]
+    assert session.explain(tables.url, table, **version)[-1].startswith("files read as")
+
+
+@pytest.mark.parametrize(
+    "qualifier", ["versions", "golden.versions", "`main`.Golden.`versions`", "other.golden.versions"]
+)
+def test_columns_are_qualified_as_the_service_takes_them(tables: Golden, qualifier: str) -> None:
+    ours, known = (
+        tables.session().read(tables.url, "main.golden.versions", {"where": f"{before}load_dt IS NOT NULL"})
+        for before in (f"{qualifier}.", "")
+    )
+
+    assert ours == known
+    assert ours[0]
+
+
+def test_columns_are_qualified_by_a_branch(tables: Golden) -> None:
+    asked = [
+        {"where": f"{before}load_dt IS NOT NULL", "branch": "dev"}
+        for before in ("", "versions.", "`versions$branch_dev`.", "golden.`versions$branch_dev`.")
+    ]
+
+    plain, *others = tables.session().read(tables.url, "main.golden.versions", *asked)
+
+    assert others == [plain] * 3
+    assert plain
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"reader": "row"}, "ValueError: reader is 'auto' or 'rows', found 'row'"),
+        ({"on_unavailable": "scam"}, "ValueError: on_unavailable is 'error' or 'scan', found 'scam'"),
+        ({"columns": "id"}, r"TypeError: columns is a list of names, such as \['id'\]"),
+        ({"where": 5}, "TypeError: where is a condition as text, as after WHERE, found int"),
+        ({"deadline_seconds": 0.001}, r"DeadlineError: .* allow more \(deadline_seconds\)"),
+    ],
+)
+def test_arguments_are_checked(tables: Golden, arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(SparkError, match=message):
+        tables.session().read(tables.url, "main.golden.versions", arguments)
+
+
+def test_pruned_is_not_named_for_tables_that_it_refuses(tables: Golden) -> None:
+    with pytest.raises(SparkError, match="data evolution") as raised:
+        tables.session().read(tables.url, "main.golden.data_evolution", {})
+
+    assert "pruned" not in str(raised.value)
+
+
 def test_the_connector_stands_in_for_a_service_that_is_down(tables: Golden) -> None:
     session = tables.session()
     number = golden_tables.expected("versions")["earliest_snapshot_id"]

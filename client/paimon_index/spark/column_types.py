@@ -3,7 +3,7 @@
 A type is text as in schema files (``DECIMAL(9, 2) NOT NULL``) or an object for nested ones. Both readers give
 a file's columns in the file's own types; Spark then casts them to the table's. Only such changes are taken
 whose values Spark and the engine make alike, and the rest is refused: a wider number, decimal or text, and
-numbers and booleans as text.
+numbers and booleans as text; and rows that were given more fields.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ _NUMBERS: Final = (*_INTEGERS, "FLOAT", "DOUBLE")
 _TEXTS: Final = ("CHAR", "VARCHAR", "STRING")
 _BYTES: Final = ("BINARY", "VARBINARY", "BYTES")
 _DEFAULTS: Final = {"DECIMAL": 10, "CHAR": 1, "VARCHAR": 1, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6, "TIME": 0}
+_PARTS: Final = ("element", "key", "value")
+"""Types within a nested type; those of a row are in its fields."""
 _UNBOUNDED: Final = 0x7FFFFFFF
 
 
@@ -113,7 +115,7 @@ def timestamp_digits(written: str | dict[str, Any]) -> int:
     if isinstance(written, str):
         simple = SimpleType.parse(written)
         return simple.size if simple.root.startswith("TIMESTAMP") else -1
-    parts = [written[part] for part in ("element", "key", "value") if part in written]
+    parts = [written[part] for part in _PARTS if part in written]
     parts += [field["type"] for field in written.get("fields", ())]
     return max(map(timestamp_digits, parts), default=-1)
 
@@ -121,8 +123,7 @@ def timestamp_digits(written: str | dict[str, Any]) -> int:
 def is_readable_as(written: str | dict[str, Any], wanted: str | dict[str, Any]) -> bool:
     """Whether Spark's cast makes the same values of a file's column as the engine makes."""
     if not (isinstance(written, str) and isinstance(wanted, str)):
-        same: bool = _bare(written) == _bare(wanted)
-        return same
+        return _is_extended(written, wanted)
     old, new = SimpleType.parse(written), SimpleType.parse(wanted)
     if old.root == new.root == "DECIMAL":
         return new.scale >= old.scale and new.size - new.scale >= old.size - old.scale
@@ -145,16 +146,28 @@ def _inner(written: str | dict[str, Any]) -> DataType:
     return spark_type(written)
 
 
-def _bare(written: Any) -> Any:  # noqa: ANN401 - a type's JSON
-    """A nested type without what does not change how values are read."""
-    if isinstance(written, str):
-        return written.removesuffix(" NOT NULL")
-    if isinstance(written, list):
-        return [_bare(each) for each in written]
-    if isinstance(written, dict):
-        return {
-            key: each if key in ("id", "name") else _bare(each)
-            for key, each in written.items()
-            if key != "description"
-        }
-    return written
+def _is_extended(written: Any, wanted: Any) -> bool:  # noqa: ANN401 - types' JSON
+    """Whether a type is the same but for fields that were added to rows in it, which are null in a file."""
+    if isinstance(written, str) or isinstance(wanted, str):
+        return bool(_bare(written) == _bare(wanted))
+    if _bare(written["type"]) != _bare(wanted["type"]):
+        return False
+    for part in _PARTS:
+        if part in written and not _is_extended(written[part], wanted[part]):
+            return False
+    key = "element" if _bare(written["type"]) == "MULTISET" else "key"
+    if key in written and not _is_extended(wanted.get(key), written[key]):
+        return False  # keys are looked up, so they stay as they are
+    left = iter(wanted.get("fields", ()))  # those of the file are among them, in the same order
+    return all(
+        any(
+            (field["id"], field["name"]) == (new["id"], new["name"])
+            and _is_extended(field["type"], new["type"])
+            for new in left
+        )
+        for field in written.get("fields", ())
+    )
+
+
+def _bare(written: Any) -> Any:  # noqa: ANN401 - as above
+    return written.removesuffix(" NOT NULL") if isinstance(written, str) else written

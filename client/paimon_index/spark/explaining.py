@@ -12,8 +12,8 @@ from paimon_index.client import Client
 from paimon_index.errors import UnsupportedTableError
 from paimon_index.spark.frames import Frames
 from paimon_index.spark.key_lists import KeyLists
-from paimon_index.spark.questions import PythonShare, ask, condition_of
-from paimon_index.spark.refusals import check_session
+from paimon_index.spark.questions import PythonShare, ask, condition_of, pinned
+from paimon_index.spark.refusals import READERS, check_session, check_word
 from paimon_index.spark.store_access import StoreAccess
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from paimon_index.options import VersionOptions
     from paimon_index.spark.key_lists import Keys
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -51,18 +52,23 @@ def explain(  # noqa: PLR0913 - those of read_table
     where: str | None = None,
     in_lists: Mapping[str, Keys] | None = None,
     snapshot_id: int | None = None,
+    tag: str | None = None,
+    branch: str | None = None,
     token: str | None = None,
     reader: Literal["auto", "rows"] = "auto",
+    deadline_seconds: float = 30.0,
 ) -> None:
     """Prints what ``read_table`` with these arguments would read: the funnel of files, and who reads them.
 
     Raises:
-        ServiceError, UnavailableError, UnsupportedSessionError: as ``read_table``.
+        ServiceError, UnavailableError, UnsupportedSessionError, TypeError, ValueError: as ``read_table``.
     """
     check_session(spark)
+    check_word("reader", reader, READERS)
+    version: VersionOptions = {"snapshot_id": snapshot_id, "tag": tag, "branch": branch}
     access = StoreAccess(spark)
     condition, time_zone = condition_of(spark, where), spark.conf.get("spark.sql.session.timeZone")
-    with Client(url, token=token) as client:
+    with Client(url, token=token, deadline_seconds=deadline_seconds) as client:
         keys = KeyLists(in_lists or {}).asked(client)
         scan = ask(
             client,
@@ -70,7 +76,7 @@ def explain(  # noqa: PLR0913 - those of read_table
             condition,
             in_lists=keys,
             time_zone=time_zone,
-            snapshot_id=snapshot_id,
+            version=version,
             reader=reader,
             python_share=PythonShare.of(spark, access),
         )
@@ -78,7 +84,7 @@ def explain(  # noqa: PLR0913 - those of read_table
             table,
             filter=condition,
             in_lists=keys,
-            snapshot_id=scan.facts.snapshot_id,
+            **pinned(version, scan.facts),
             time_zone=time_zone,
             selection="none" if scan.are_deleted else "count",
             explain=True,

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
-from pyspark.sql.types import ByteType, LongType, StructField, StructType
+from pyspark.sql.types import ArrayType, ByteType, LongType, MapType, StructField, StructType
 
 from paimon_index.spark.column_types import char_length, timestamp_digits
 from paimon_index.spark.known_files import known_files
@@ -151,8 +151,7 @@ class Frames:
         if old is None:
             return F.lit(None).cast(wanted).alias(field.name)
         check_change(self._scan.table, old, field)
-        column = F.col(_quoted(old.name))
-        return (column if self._type(old) == wanted else column.cast(wanted)).alias(field.name)
+        return _converted(F.col(_quoted(old.name)), self._type(old), wanted).alias(field.name)
 
     def _type(self, field: SchemaColumn) -> DataType:
         return type_of(self._scan.table, field)
@@ -214,3 +213,28 @@ def _each(files: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
 
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
+
+
+def _converted(column: Column, old: DataType, wanted: DataType) -> Column:
+    """Values of a file in the table's type; fields that were added to rows since are null."""
+    match old, wanted:
+        case _ if old == wanted:
+            return column
+        case StructType(), StructType():
+            fields = [
+                _converted(column.getField(field.name), old[field.name].dataType, field.dataType)
+                if field.name in old.names
+                else F.lit(None).cast(field.dataType)
+                for field in wanted
+            ]
+            named = [each.alias(field.name) for each, field in zip(fields, wanted, strict=True)]
+            return F.when(column.isNotNull(), F.struct(*named))
+        case ArrayType(), ArrayType():
+            return F.transform(
+                column, lambda element: _converted(element, old.elementType, wanted.elementType)
+            )
+        case MapType(), MapType():
+            return F.transform_values(
+                column, lambda _, value: _converted(value, old.valueType, wanted.valueType)
+            )
+    return column.cast(wanted)

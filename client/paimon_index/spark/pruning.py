@@ -59,6 +59,7 @@ def pruned(  # noqa: PLR0913 - each is a part of one question
     catalog: str | None = None,
     snapshot_id: int | None = None,
     token: str | None = None,
+    deadline_seconds: float = 30.0,
     time_to_live: dt.timedelta = _HOUR,
 ) -> Iterator[str]:
     """Makes a tag for the time of a block, with which the engine's connector reads only files that may match.
@@ -82,6 +83,7 @@ def pruned(  # noqa: PLR0913 - each is a part of one question
         catalog: the session's catalog that has the table; by default that of the warehouse's name.
         snapshot_id: of the version to read; the latest by default.
         token: the secret for the service.
+        deadline_seconds: for the service's answer.
         time_to_live: after which the tag may be removed by others, if this process was stopped.
 
     Yields:
@@ -92,6 +94,7 @@ def pruned(  # noqa: PLR0913 - each is a part of one question
         UnavailableError: it does not answer.
         UnsupportedTableError: the session's catalog does not have the table that the service has planned.
         WarehouseWriteError: the files cannot be written; what was written is removed.
+        TypeError: ``where`` is no text.
         ValueError: ``may_write`` is not given, or keys are of another type than their column.
     """
     if not may_write:
@@ -107,7 +110,7 @@ def pruned(  # noqa: PLR0913 - each is a part of one question
     except WarehouseWriteError as error:
         warnings.warn(f"a tag of an earlier call stays: {error}", stacklevel=3)
     keys = KeyLists(in_lists or {})
-    with Client(url, token=token) as client:
+    with Client(url, token=token, deadline_seconds=deadline_seconds) as client:
         snapshot = client.pruned_snapshot(
             table,
             filter=condition_of(spark, where),

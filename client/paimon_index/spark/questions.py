@@ -6,11 +6,13 @@ meanwhile. Schemas never change.
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, Self
 
 import pyarrow.compute as pc
+from py4j.java_gateway import JavaClass
 
 from paimon_index.errors import IncompleteAnswerError
 from paimon_index.requests import TableName
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from paimon_index.catalog import Schema
     from paimon_index.client import Client
-    from paimon_index.options import InLists
+    from paimon_index.options import InLists, VersionOptions
     from paimon_index.results import PlanFacts
     from paimon_index.spark.store_access import StoreAccess
 
@@ -37,6 +39,10 @@ OTHER_MEANINGS: Final = {
     "spark.sql.caseSensitive": "false",
 }
 """Settings under which a condition means what the service takes it to mean, with those values."""
+
+_REGISTRY: Final = "org.apache.spark.sql.catalyst.analysis.FunctionRegistry"
+_CALL: Final = re.compile(r"\bbetween\b|\w+(?=`?\s*(?:\(|/\*|--))", re.IGNORECASE)
+"""A comment may stand between a function's name and its arguments."""
 
 _MUCH_BYTES_OF_CORE: Final = 16 << 20
 """Less is read by Spark's reader before Python has started."""
@@ -73,9 +79,18 @@ class Scan:
 
 
 def condition_of(spark: SparkSession, where: str | None) -> str | None:
-    """The condition that the service is asked; none where the session would mean something else by it."""
+    """The condition that the service is asked; none where the session would mean something else by it.
+
+    Raises:
+        TypeError: it is no text.
+    """
     if where is None:
         return None
+    if not isinstance(where, str):
+        raise TypeError(
+            f"where is a condition as text, as after WHERE, found {type(where).__name__}: paimon-index "
+            f"reads no expressions of Spark"
+        )
     for name, meant in OTHER_MEANINGS.items():
         value = spark.conf.get(name)
         if value is None or value.lower() != meant.lower():
@@ -85,7 +100,30 @@ def condition_of(spark: SparkSession, where: str | None) -> str | None:
                 stacklevel=4,
             )
             return None
+    hidden = sorted(name for name in _calls(where) if _is_hidden(spark, name))
+    if hidden:
+        warnings.warn(
+            f"{', '.join(hidden)} of the condition is a function of this session that hides one of Spark"
+            f", and paimon-index takes it for that one: all files are read. Rename it to skip files",
+            stacklevel=4,
+        )
+        return None
     return where
+
+
+def _calls(condition: str) -> set[str]:
+    """Names that the condition may call as functions; Spark calls one for BETWEEN, too."""
+    return {name.lower() for name in _CALL.findall(condition)}
+
+
+def _is_hidden(spark: SparkSession, name: str) -> bool:
+    """Whether a function of the session is called in place of Spark's own of this name."""
+    registry = JavaClass(_REGISTRY, spark._jvm._gateway_client)  # noqa: SLF001 - as below
+    if not registry.expressions().contains(name):
+        return False  # the service knows no such function either
+    catalog = spark._jsparkSession.sessionState().catalog()  # noqa: SLF001 - no other door
+    source: str = catalog.lookupBuiltinOrTempFunction(name).get().getSource()
+    return source != "built-in"
 
 
 def ask(  # noqa: PLR0913 - each is a part of one question
@@ -95,7 +133,7 @@ def ask(  # noqa: PLR0913 - each is a part of one question
     *,
     in_lists: InLists | None = None,
     time_zone: str | None,
-    snapshot_id: int | None,
+    version: VersionOptions,
     reader: Literal["auto", "rows"],
     python_share: PythonShare | None = None,
 ) -> Scan:
@@ -107,7 +145,7 @@ def ask(  # noqa: PLR0913 - each is a part of one question
         condition: see :func:`condition_of`.
         in_lists: keys by column, of which a row has to have one.
         time_zone: in which the condition is meant.
-        snapshot_id: of the version; the latest by default.
+        version: which is read; the latest by default.
         reader: with ``rows`` the service is asked for rows, else for deleted rows only.
         python_share: tells up to which share of their rows ``auto`` reads the kept files by position. By
             default it reads none so.
@@ -117,12 +155,12 @@ def ask(  # noqa: PLR0913 - each is a part of one question
     """
     table = TableName.parse(name)
 
-    def plan(snapshot_id: int | None, selection: Literal["bitmap", "none"]) -> tuple[PlanFacts, pa.Table]:
+    def plan(version: VersionOptions, selection: Literal["bitmap", "none"]) -> tuple[PlanFacts, pa.Table]:
         with client.plan(
             name,
             filter=condition,
             in_lists=in_lists,
-            snapshot_id=snapshot_id,
+            **version,
             time_zone=time_zone,
             selection=selection,
             # Deleted rows are no part of a selection.
@@ -133,16 +171,21 @@ def ask(  # noqa: PLR0913 - each is a part of one question
             return made.facts, made.to_arrow()
 
     are_rows = reader == "rows"
-    facts, files = plan(snapshot_id, "bitmap" if are_rows else "none")
+    facts, files = plan(version, "bitmap" if are_rows else "none")
     is_asked = condition is not None or in_lists is not None
     share = python_share.of_files(files) if python_share is not None and is_asked and not are_rows else 0
     if share and not _merges_deleted(files):
-        of_rows, selected = plan(facts.snapshot_id, "bitmap")
+        of_rows, selected = plan(pinned(version, facts), "bitmap")
         if of_rows.summary.rows_selected <= share * pc.sum(selected.column("row_count")).as_py():
             facts, files, are_rows = of_rows, selected, True
     schemas = {schema.id: schema for schema in facts.schemas}
     rows = _rows(files, "selection", "selection") if are_rows else _deleted(files)
     return Scan(table, schemas[facts.schema_id], schemas, facts, files, rows, not are_rows)
+
+
+def pinned(version: VersionOptions, facts: PlanFacts) -> VersionOptions:
+    """The version that was planned; a tag stays, since its snapshot may have expired."""
+    return version if version.get("tag") is not None else {**version, "snapshot_id": facts.snapshot_id}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Literal
+
+from py4j.java_gateway import JavaClass
+from pyspark.sql import DataFrame
 
 from paimon_index.client import Client
 from paimon_index.errors import UnavailableError
@@ -10,14 +14,15 @@ from paimon_index.requests import TableName
 from paimon_index.spark.frames import Frames
 from paimon_index.spark.key_lists import KeyLists
 from paimon_index.spark.questions import PythonShare, ask, condition_of, needed, resolved
-from paimon_index.spark.refusals import check_session, check_session_options
+from paimon_index.spark.refusals import READERS, check_session, check_session_options, check_word
 from paimon_index.spark.store_access import StoreAccess
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
+    from paimon_index.options import VersionOptions
     from paimon_index.spark.key_lists import Keys
 
 
@@ -30,9 +35,12 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
     in_lists: Mapping[str, Keys] | None = None,
     columns: Sequence[str] | None = None,
     snapshot_id: int | None = None,
+    tag: str | None = None,
+    branch: str | None = None,
     token: str | None = None,
     reader: Literal["auto", "rows"] = "auto",
     on_unavailable: Literal["error", "scan"] = "error",
+    deadline_seconds: float = 30.0,
 ) -> DataFrame:
     """Rows of a Paimon table, from the files that paimon-index keeps for a condition.
 
@@ -48,49 +56,90 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
             Keys are values of Python, an Arrow array, or a DataFrame of one column, which is computed here.
         columns: names of columns, in the order wanted; all by default.
         snapshot_id: of the version to read; the latest by default.
+        tag: of the version to read, instead of its snapshot.
+        branch: to read; the main one by default.
         token: the secret for the service; it stays in the driver.
         reader: ``auto`` reads files with Spark's own readers, and those with deleted rows by their positions;
             few rows of many bytes, and many small objects of S3, are read by positions.
             ``rows`` asks the service for rows always, and reads all files by positions, in Python.
         on_unavailable: ``scan`` reads ``table`` through the session's catalog of the warehouse's name where
             the service does not answer.
+        deadline_seconds: for the first files of a plan, and then for each further piece.
 
     Raises:
         ServiceError: the service answers with a problem, for instance about the condition.
         UnavailableError: it does not answer.
         UnsupportedSessionError: the session is one of Spark Connect.
         UnsupportedTableError: the rows might not be those that the engine reads; nothing is read.
-        ValueError: a column is unknown, or keys are of another type than their column.
+        TypeError: ``where`` is no text, or ``columns`` no list.
+        ValueError: a column is unknown, an argument is none of its words, or keys are of another type than
+            their column.
     """
     check_session(spark)
+    check_word("reader", reader, READERS)
+    check_word("on_unavailable", on_unavailable, ("error", "scan"))
+    if isinstance(columns, str):
+        raise TypeError(f"columns is a list of names, such as [{columns!r}], found a text")
+    version: VersionOptions = {"snapshot_id": snapshot_id, "tag": tag, "branch": branch}
     check_session_options(spark, TableName.parse(table))
     keys, access = KeyLists(in_lists or {}), StoreAccess(spark)
     try:
-        with Client(url, token=token) as client:
+        with Client(url, token=token, deadline_seconds=deadline_seconds) as client:
             scan = ask(
                 client,
                 table,
                 condition_of(spark, where),
                 in_lists=keys.asked(client),
                 time_zone=spark.conf.get("spark.sql.session.timeZone"),
-                snapshot_id=snapshot_id,
+                version=version,
                 reader=reader,
                 python_share=PythonShare.of(spark, access),
             )
     except UnavailableError:
         if on_unavailable == "error":
             raise
-        pinned = {} if snapshot_id is None else {"scan.snapshot-id": str(snapshot_id)}
-        return _narrowed(
-            keys.joined(spark, _matching(spark.read.options(**pinned).table(table), where)), columns
-        )
+        scanned = _by_connector(spark, TableName.parse(table), version)
+        return _narrowed(keys.joined(spark, _matching(scanned, where)), columns)
     keys.check(scan.schema)
     wanted = None if columns is None else [resolved(scan.schema, name) for name in columns]
     read = needed(scan.schema, where, wanted, keys.columns)
-    rows = Frames(spark, scan, read, access).rows().alias(scan.table.table)
+    rows = _named(spark, Frames(spark, scan, read, access).rows(), scan.table, branch, where or "")
     if wanted == [field.name for field in scan.schema.fields if field.name in read]:
         wanted = None  # Spark takes milliseconds for each operation on a DataFrame
     return _narrowed(keys.joined(spark, _matching(rows, where)), wanted)
+
+
+def _named(
+    spark: SparkSession, rows: DataFrame, table: TableName, branch: str | None, where: str
+) -> DataFrame:
+    """Rows under the name by which a condition qualifies columns; a frame has one, as a table in a query."""
+    of_branch = f"{table.table}$branch_{branch}"
+    name = of_branch if of_branch.lower() in where.lower() else table.table
+    full = rf"(?:([^\s`.(]+)`?\s*\.\s*)?`?{re.escape(table.database)}`?\s*\.\s*`?{re.escape(name)}`?\s*\."
+    match = re.search(full, where, re.IGNORECASE)
+    if match is None:
+        return rows.alias(name)
+    gateway = spark._jvm._gateway_client  # noqa: SLF001 - an alias of several parts has no other door
+    parts = [match[1] or table.warehouse, table.database]  # the service takes any catalog for its own
+    qualifier = JavaClass("org.apache.spark.api.python.PythonUtils", gateway).toSeq(parts)
+    plans = "org.apache.spark.sql.catalyst"
+    identifier = JavaClass(f"{plans}.AliasIdentifier", gateway)
+    plan = JavaClass(f"{plans}.plans.logical.SubqueryAlias", gateway)(
+        identifier(name, qualifier),
+        rows._jdf.logicalPlan(),  # noqa: SLF001 - as above
+    )
+    frames = JavaClass("org.apache.spark.sql.classic.Dataset", gateway)
+    return DataFrame(frames.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001 - as above
+
+
+def _by_connector(spark: SparkSession, table: TableName, version: VersionOptions) -> DataFrame:
+    """The table as the session's catalog of the warehouse's name has it."""
+    options = {"scan.snapshot-id": version["snapshot_id"], "scan.tag-name": version["tag"]}
+    given = {name: str(value) for name, value in options.items() if value is not None}
+    branch = version["branch"]
+    name = table.table if branch is None else f"{table.table}$branch_{branch}"
+    parts = (table.warehouse, table.database, name)
+    return spark.read.options(**given).table(".".join(map(_quoted, parts)))
 
 
 def _matching(rows: DataFrame, where: str | None) -> DataFrame:
@@ -100,4 +149,8 @@ def _matching(rows: DataFrame, where: str | None) -> DataFrame:
 def _narrowed(rows: DataFrame, columns: Sequence[str] | None) -> DataFrame:
     if columns is None:
         return rows
-    return rows.select(["`" + name.replace("`", "``") + "`" for name in columns])
+    return rows.select([_quoted(name) for name in columns])
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

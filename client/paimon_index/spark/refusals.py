@@ -10,6 +10,8 @@ from paimon_index.errors import UnsupportedSessionError, UnsupportedTableError
 from paimon_index.spark.column_types import SimpleType, is_readable_as, spark_type, timestamp_digits
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType
 
@@ -59,18 +61,37 @@ OF_SESSION: Final = frozenset(
 """Options by which a session sees other rows than the service, which knows those of the table alone."""
 
 
+READERS: Final = ("auto", "rows")
+
+
+def check_word(name: str, word: str, words: Sequence[str]) -> None:
+    """States that an argument is one of its words.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if word not in words:
+        raise ValueError(f"{name} is {' or '.join(map(repr, words))}, found {word!r}")
+
+
+def is_classic(spark: SparkSession) -> bool:
+    """Whether a session has its virtual machine in this process' reach; those of Spark Connect have not."""
+    # Spark Connect raises AttributeError here.
+    return getattr(spark, "_jsparkSession", None) is not None
+
+
 def check_session(spark: SparkSession) -> None:
     """States that a session has its virtual machine in this process' reach.
 
     Raises:
         UnsupportedSessionError: it is one of Spark Connect.
     """
-    # Spark Connect raises AttributeError here.
-    if getattr(spark, "_jsparkSession", None) is None:
+    if not is_classic(spark):
         raise UnsupportedSessionError(
             "paimon_index.spark needs a classic session, and this is none: Spark Connect does not give its "
-            "clients what files are read with. Run the driver beside the cluster (spark-submit), or read the "
-            "table with the engine's connector, as spark.table(...)"
+            "clients what files are read with. Use the data source (paimon_index.spark.register), run the "
+            "driver beside the cluster (spark-submit), or read the table with the engine's connector, as "
+            "spark.table(...)"
         )
 
 
@@ -98,16 +119,21 @@ def check_session_options(spark: SparkSession, table: TableName) -> None:
                 )
 
 
-def refuse(table: TableName, reason: str) -> NoReturn:
-    """Names the way that is left.
+def refuse(table: TableName, reason: str, *, has_pruned: bool = True) -> NoReturn:
+    """Names the ways that are left.
+
+    Args:
+        table: that is not read.
+        reason: why not.
+        has_pruned: whether there are pruned tags of the table.
 
     Raises:
         UnsupportedTableError: always.
     """
+    pruned = ", or only the files that a condition needs, by paimon_index.spark.pruned" if has_pruned else ""
     raise UnsupportedTableError(
         f"{table.database}.{table.table} is not read here: {reason}. Read it with the engine's connector "
-        f"(org.apache.paimon:paimon-spark): as spark.table(...) of a Paimon catalog, or only the files that "
-        f"a condition needs, by paimon_index.spark.pruned"
+        f"(org.apache.paimon:paimon-spark): as spark.table(...) of a Paimon catalog{pruned}"
     )
 
 
@@ -159,7 +185,7 @@ def check_change(table: TableName, old: SchemaColumn, column: SchemaColumn) -> N
 def _check_merging(scan: Scan) -> None:
     options, table = scan.schema.options, scan.table
     if not scan.schema.primary_keys:
-        refuse(table, "its files hold columns of the same rows (data evolution)")
+        refuse(table, "its files hold columns of the same rows (data evolution)", has_pruned=False)
     engine = options.get("merge-engine", "deduplicate")
     if engine not in _MERGE_ENGINES:
         refuse(table, f"its files have to be merged by merge-engine {engine}")

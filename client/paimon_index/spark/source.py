@@ -23,7 +23,7 @@ from paimon_index.errors import PaimonIndexError, UndecidedConditionError
 from paimon_index.spark import source_tasks, worker
 from paimon_index.spark.column_types import char_length
 from paimon_index.spark.questions import ask, needed, resolved
-from paimon_index.spark.refusals import check_change, check_scan, check_session, refuse, type_of
+from paimon_index.spark.refusals import check_change, check_scan, is_classic, refuse, type_of
 from paimon_index.spark.row_tasks import (
     WORKER_MODULES,
     arrow_type,
@@ -49,12 +49,12 @@ def register(spark: SparkSession) -> None:
     """Makes the source known to a session by the name ``paimon_index``.
 
     Args:
-        spark: a classic session (not Spark Connect) of Spark 4.
-
-    Raises:
-        UnsupportedSessionError: it is one of Spark Connect.
+        spark: a session of Spark 4. Where it is one of Spark Connect, this package has to be installed where
+            the server plans.
     """
-    check_session(spark)
+    if not is_classic(spark):
+        spark.dataSource.register(PaimonIndexSource)
+        return
     sizes = {"task_sizes": task_sizes(spark)}
     sessions = JavaClass("org.apache.spark.sql.classic.SparkSession", spark._jvm._gateway_client)  # noqa: SLF001
     active = sessions.getActiveSession()
@@ -79,7 +79,7 @@ class PaimonIndexSource(DataSource):  # type: ignore[misc] # pyspark's types are
         options: see :class:`SourceOptions`.
     """
 
-    task_sizes: ClassVar[tuple[int, int]] = (128 << 20, 1)
+    task_sizes: ClassVar[tuple[int, int]] = (128 << 20, 16)  # clients of Spark Connect know none
 
     def __init__(self, options: Mapping[str, str]) -> None:
         with _one_sentence():
@@ -149,13 +149,13 @@ def _scan(options: SourceOptions) -> Scan:
         ValueError: the time zone is missing.
     """
     condition = options.condition
-    with Client(options.url, token=options.token) as client:
+    with Client(options.url, token=options.token, deadline_seconds=options.deadline_seconds) as client:
         scan = ask(
             client,
             options.path,
             condition,
             time_zone=options.time_zone,
-            snapshot_id=options.snapshot_id,
+            version=options.version,
             reader="auto" if condition is None else "rows",
         )
     check_scan(scan)

@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from paimon_index.catalog import Schema
+    from paimon_index.options import VersionOptions
 
 _NAME: Final = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^`,]*[^`,\s]))\s*(?:,|$)")
+_SECONDS: Final = re.compile(r"\d+(\.\d+)?")
 _TIMES: Final = ("DATE", "TIME")
 
 
@@ -29,6 +31,9 @@ class SourceOptions:
         time_zone: in which either is meant.
         columns: in the order wanted; None for all.
         snapshot_id: of the version; None for the latest.
+        tag: of the version, instead of its snapshot.
+        branch: that is read; None for the main one.
+        deadline_seconds: for an answer of the service.
     """
 
     path: str
@@ -39,6 +44,9 @@ class SourceOptions:
     time_zone: str | None
     columns: tuple[str, ...] | None
     snapshot_id: int | None
+    tag: str | None
+    branch: str | None
+    deadline_seconds: float
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Self:
@@ -60,6 +68,9 @@ class SourceOptions:
         number = options.get("snapshot_id")
         if number is not None and not number.isdecimal():
             raise ValueError(f"option snapshot_id of paimon_index is a number, found {number}")
+        seconds = options.get("deadline_seconds", "30")
+        if not _SECONDS.fullmatch(seconds):
+            raise ValueError(f"option deadline_seconds of paimon_index is a number, found {seconds}")
         columns = options.get("columns")
         return cls(
             path=options["path"],
@@ -70,7 +81,15 @@ class SourceOptions:
             time_zone=options.get("time_zone"),
             columns=None if columns is None else _names(columns),
             snapshot_id=None if number is None else int(number),
+            tag=options.get("tag"),
+            branch=options.get("branch"),
+            deadline_seconds=float(seconds),
         )
+
+    @property
+    def version(self) -> VersionOptions:
+        """Which version is read."""
+        return {"snapshot_id": self.snapshot_id, "tag": self.tag, "branch": self.branch}
 
     @property
     def condition(self) -> str | None:

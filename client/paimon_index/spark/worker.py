@@ -103,12 +103,13 @@ def read_file(file: FileRows, schema: pa.Schema, filesystems: dict[str, Any]) ->
         filesystems: those that were opened before, by what URIs begin with; more are added.
 
     Raises:
+        FileNotFoundError: the file is gone.
         ValueError: pyarrow has no filesystem for the URI, or a position lies behind the file's end.
     """
     uri, file_format, packed, is_deleted = file
     positions = None if packed is None else memoryview(packed).cast("q")
     filesystem, path = _opened(uri, filesystems)
-    with filesystem.open_input_file(path) as stored:
+    with _stored(filesystem, path, uri) as stored:
         is_far = not uri.startswith("file:")
         source = pa.BufferReader(stored.read()) if is_far and stored.size() <= _WHOLE_BYTES else stored
         start = 0
@@ -129,6 +130,19 @@ def read_file(file: FileRows, schema: pa.Schema, filesystems: dict[str, Any]) ->
             start += row_count
         if positions is not None and len(positions) and positions[-1] >= start:
             raise ValueError(f"{uri} has {start} rows, and the plan names row {positions[-1]}: plan again")
+
+
+def _stored(filesystem: Any, path: str, uri: str) -> Any:  # noqa: ANN401 - pyarrow has no types
+    """A file, opened."""
+    try:
+        return filesystem.open_input_file(path)
+    except FileNotFoundError:
+        # Spark shows the stack of this process otherwise, which ends with the exception.
+        os.environ["SPARK_HIDE_TRACEBACK"] = "1"
+        raise FileNotFoundError(
+            f"{uri} is not there any more: its snapshot has expired, so read the table again, or read a tag, "
+            f"whose files are kept"
+        ) from None
 
 
 def _parts(
