@@ -50,9 +50,7 @@ _COMMANDS: Final = {
         "advise", "Propose indexes, and sizes of bloom filters, from the values that a data file has."
     ),
     "job": _Command("job", "Run a Spark job over a table: build-index, upsert, delete, audit, plan."),
-    "orphans": _Command(
-        "orphans", "List index files and index manifests that no snapshot, tag or branch refers to."
-    ),
+    "orphans": _Command("orphans", "List files of a table that no snapshot, tag or branch refers to."),
     "token": _Command("token", "Make tokens for callers: token new."),
     "openapi": _Command("openapi", "Print the OpenAPI document."),
 }

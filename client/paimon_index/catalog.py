@@ -19,9 +19,10 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The service's health: ``live`` or ``ready``."""
+    """The service's health: ``live`` or ``ready``; and how many warehouses cannot be listed, if any."""
 
     status: str
+    warehouses_failing: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

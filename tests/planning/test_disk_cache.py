@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from app.errors import FileMissingError, NotFoundError
+from app.errors import FileMissingError
 from app.planning.request.requests import PlanRequest, SelectionForm
 from app.storage import DiskTier
 from tests.golden_tables import DATABASE
@@ -105,7 +105,7 @@ def test_what_can_change_is_never_kept(restarted: Restarted) -> None:
     assert not [entry for entry in kept if b"/snapshot/" in entry or b"/schema/" in entry]
 
     restarted.lose("schema")
-    with restarted.service() as service, pytest.raises(NotFoundError):
+    with restarted.service() as service, pytest.raises(FileMissingError):
         restarted.plan(service)
 
 

@@ -37,7 +37,8 @@ READ_AGAIN = "are read again for each plan"
 def small(golden: GoldenWarehouse) -> Iterator[IndexService]:
     """Knows all golden tables, and keeps no manifest."""
     rooms = CacheBytes(manifests=1, plans=0)
-    with closing(open_service(golden.root, golden.allow_external(), cache_bytes=rooms)) as service:
+    opened = open_service(golden.root, golden.allow_external(), cache_bytes=rooms, engine_writes_only=True)
+    with closing(opened) as service:
         yield service
 
 

@@ -46,7 +46,7 @@ _ORDERED: Final = (
     Operator.GREATER_OR_EQUAL,
 )
 PLAIN: Final = [table for table in TABLES if "keyed" not in table]
-_BEYOND: Final = (math.nan, math.inf, -math.inf, 1e300, -0.0, 0.0, 100.0, 6.0)
+_BEYOND: Final = (math.nan, math.inf, -math.inf, 1e30, -0.0, 0.0, 100.0, 6.0)
 
 
 @dataclass(frozen=True)

@@ -34,10 +34,10 @@ def verdict_of_leaf(leaf: BoundLeaf, file: FileBounds) -> Verdict:
     low = None if file.low is None else key(file.low)
     highest = None if file.high is None else key(file.high)
     high = key(math.nan) if highest is not None and file.may_hold_nan else highest
-    if low is not None and low == high:
-        verdict = Verdict.ALL if leaf_matches(leaf, file.low) else Verdict.NONE
-    elif low is not None and highest is not None and highest < low:
+    if low is not None and highest is not None and highest < low:
         verdict = Verdict.SOME
+    elif low is not None and low == high:
+        verdict = Verdict.ALL if leaf_matches(leaf, file.low) else Verdict.NONE
     elif leaf.operator in TEXT_TESTS:
         verdict = verdict_of_text(leaf, low, high)
     else:

@@ -180,7 +180,9 @@ class Dictionary:
             )
         start = self.keys_area + offset
         if offset < 0 or second_length < 0 or start + length > len(self.buffer):
-            raise CorruptIndexError(f"expected {length} bytes of keys, found fewer", offset=start)
+            raise CorruptIndexError(
+                f"expected {length} bytes of keys from byte {offset} of the keys on, found fewer", offset=head
+            )
         return _Chunk(first, code, start, keys)
 
     def _further_key(self, chunk: _Chunk, number: int) -> Key:
