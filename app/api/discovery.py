@@ -47,10 +47,16 @@ _CAPABILITIES = {
 async def config(runtime: Shared, caller: Asking) -> Response:
     """Tell the service's version, limits and capabilities, and the warehouses that the caller may use."""
     settings = runtime.settings
+    warehouses = {
+        name: warehouse
+        for name, warehouse in sorted(runtime.service.warehouses.items())
+        if caller.may_use(name)
+    }
     answer = {
         "service": "paimon-index",
         "version": __version__,
-        "warehouses": sorted(name for name in runtime.service.warehouses if caller.may_use(name)),
+        "warehouses": list(warehouses),
+        "warehouse_urls": {name: warehouse.public_url for name, warehouse in warehouses.items()},
         "time_zone": settings.time_zone,
         "limits": {
             "body_bytes": settings.body_bytes,

@@ -46,6 +46,9 @@ class Configuration(Document):
     service: str
     version: str
     warehouses: list[str]
+    warehouse_urls: dict[str, str] = Field(
+        description="What those who read a warehouse's files call it: its public URL."
+    )
     time_zone: str | None = Field(
         description="The session time zone of requests that name none; null: it is not known."
     )

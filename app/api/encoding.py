@@ -6,7 +6,9 @@ answers never pass through models, whose checking of our own values would cost m
 
 from __future__ import annotations
 
+import io
 import time
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import chain
@@ -20,6 +22,7 @@ from pyroaring import BitMap
 from app.api.plan_rows import plan_rows
 from app.api.problems import problem_of
 from app.api.selections import bitmap_format, sized_for
+from app.api.strict_json import write_json
 from app.observation import Phase, during
 from app.planning.plan.file_plan import SkipStep
 from app.planning.request.requests import SelectionForm
@@ -97,16 +100,31 @@ def _units(plan: Plan) -> NDArray[np.int64]:
 
 
 def encode_pruned_snapshot(pruned: PrunedSnapshot) -> JsonMembers:
-    """A snapshot of the files of a plan."""
+    """A snapshot of the files of a plan, with the metadata files in base64."""
+    return _pruned_members(pruned) | {
+        "metadata_files": [
+            {"name": file.name, "content": pybase64.b64encode(file.content).decode()}
+            for file in pruned.metadata_files
+        ]
+    }
+
+
+def archive_pruned_snapshot(pruned: PrunedSnapshot) -> bytes:
+    """The same as a zip archive of files as they are stored; Avro has compressed its blocks already."""
+    written = io.BytesIO()
+    with during(Phase.ENCODE), zipfile.ZipFile(written, "w") as archive:
+        archive.writestr("answer.json", write_json(_pruned_members(pruned)))
+        for file in pruned.metadata_files:
+            archive.writestr(f"manifest/{file.name}", file.content)
+    return written.getvalue()
+
+
+def _pruned_members(pruned: PrunedSnapshot) -> JsonMembers:
     return {
         "snapshot_id": pruned.plan.snapshot_id,
         "schema_id": pruned.plan.schema_id,
         "name": pruned.name,
         "document": pruned.document,
-        "metadata_files": [
-            {"name": file.name, "content": pybase64.b64encode(file.content).decode()}
-            for file in pruned.metadata_files
-        ],
         "delta_manifest_list": pruned.delta_manifest_list,
         "files_named": pruned.files_named,
         "summary": plan_summary(pruned.plan.summary),

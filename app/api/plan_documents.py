@@ -139,7 +139,10 @@ class PrunedSnapshot(Document):
     snapshot_id: SnapshotId
     schema_id: int
     name: str = Field(description="A UUID, which stands in the names of all metadata files.")
-    document: dict[str, Any] = Field(description="What the file of the snapshot, or of a tag, holds.")
+    document: dict[str, Any] | None = Field(
+        description="What the file of the snapshot, or of a tag, holds. Null where more files are kept than "
+        "`most_share` allows."
+    )
     metadata_files: list[MetadataFile] = Field(
         description="Manifests first, then the base and the delta manifest list."
     )

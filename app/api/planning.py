@@ -10,9 +10,15 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.encoding import JsonMembers, NextToken, encode_plan, encode_pruned_snapshot
+from app.api.encoding import (
+    JsonMembers,
+    NextToken,
+    archive_pruned_snapshot,
+    encode_plan,
+    encode_pruned_snapshot,
+)
 from app.api.json_body import JsonBody
-from app.api.negotiation import PlanFormat, preferred_format
+from app.api.negotiation import PlanFormat, SnapshotFormat, preferred_format
 from app.api.openapi import operation
 from app.api.paging import Window
 from app.api.paths import TABLE, Table
@@ -24,6 +30,7 @@ from app.api.runtime import Shared
 from app.api.selections import SelectionEncoding
 from app.api.versioned import Passing, Question
 from app.planning.plan.answers import Plan
+from app.planning.pruned import PrunedSnapshot as Pruned
 from app.planning.version.version import Version
 
 Found = TypeVar("Found")
@@ -33,6 +40,10 @@ router = APIRouter(tags=["planning"])
 _STREAMS = {
     PlanFormat.LINES.value: "A file of the plan on each line; the last line alone has a summary.",
     PlanFormat.ARROW.value: "An Arrow IPC stream with a row for each file; its schema holds the summary.",
+}
+_ARCHIVE = {
+    SnapshotFormat.ARCHIVE.value: "A zip archive: `answer.json`, the answer without "
+    "`metadata_files`, and these below `manifest/`."
 }
 
 
@@ -65,7 +76,7 @@ async def plan(
         fields = version.schema.partition_fields
         return tagged(answer, plan_batches(answer, fields, form, explain=wanted.explain))
 
-    match preferred_format(",".join(request.headers.getlist("accept"))):
+    match preferred_format(",".join(request.headers.getlist("accept")), PlanFormat):
         case PlanFormat.JSON:
             return await runtime.run(lambda: question.answer(page))
         case PlanFormat.LINES as media_type:
@@ -74,15 +85,25 @@ async def plan(
             return await runtime.run(lambda: question.stream(media_type, batches))
 
 
-@router.post(TABLE + "/pruned-snapshot", **operation(PrunedSnapshot, PrunedSnapshotBody))
+@router.post(TABLE + "/pruned-snapshot", **operation(PrunedSnapshot, PrunedSnapshotBody, streams=_ARCHIVE))
 async def pruned_snapshot(
-    table: Table, body: Annotated[PrunedSnapshotBody, Depends(JsonBody(PrunedSnapshotBody))], runtime: Shared
+    request: Request,
+    table: Table,
+    body: Annotated[PrunedSnapshotBody, Depends(JsonBody(PrunedSnapshotBody))],
+    runtime: Shared,
 ) -> Response:
     """Make a snapshot that names only the files that a query reads; nothing is written."""
     wanted, budget_ms = body.to_request(), runtime.settings.plan_budget_ms
-    return await runtime.answer(
-        lambda: encode_pruned_snapshot(runtime.service.pruned_snapshot(table, wanted, budget_ms))
-    )
+
+    def pruned() -> Pruned:
+        return runtime.service.pruned_snapshot(table, wanted, budget_ms, body.most_share)
+
+    match preferred_format(",".join(request.headers.getlist("accept")), SnapshotFormat):
+        case SnapshotFormat.JSON:
+            return await runtime.answer(lambda: encode_pruned_snapshot(pruned()))
+        case SnapshotFormat.ARCHIVE as media_type:
+            archive = await runtime.run(lambda: archive_pruned_snapshot(pruned()))
+            return Response(archive, media_type=media_type)
 
 
 def tagged(plan: Plan, answer: Found) -> Found | Passing[Found]:

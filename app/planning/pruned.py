@@ -67,7 +67,7 @@ class PrunedSnapshot:
         name: stands in the names of all its files.
         plan: which files are kept, and why.
         files_named: how many are in it: those of the plan, and those that merge with them.
-        document: what the snapshot's file holds.
+        document: what the snapshot's file holds; None where more files are kept than the caller wants named.
         metadata_files: manifests first, then their lists.
         delta_manifest_list: of the planned snapshot, a name that no other table has; None for a table that
             was never written to.
@@ -76,13 +76,18 @@ class PrunedSnapshot:
     name: str
     plan: Plan
     files_named: int
-    document: Mapping[str, Json]
+    document: Mapping[str, Json] | None
     metadata_files: tuple[MetadataFile, ...]
     delta_manifest_list: str | None
 
 
-def prune(version: Version, plan: Plan) -> PrunedSnapshot:
+def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
     """The snapshot of the files that a plan of a version keeps.
+
+    Args:
+        version: what was planned.
+        plan: which files of it are kept.
+        most_share: of the version's files. Where more are kept, no snapshot is made.
 
     Raises:
         UnsupportedFormatError: the table's files cannot be told apart, or its metadata is not in Avro.
@@ -98,13 +103,17 @@ def prune(version: Version, plan: Plan) -> PrunedSnapshot:
         )
     files = version.files()
     numbers = _whole_units(version, plan.files.numbers)
+    snapshot = version.resolved.snapshot
+    identity = None if snapshot is None else snapshot.delta_manifest_list
+    name = str(uuid.uuid4())
+    if len(numbers) > most_share * plan.summary.files_total:
+        return PrunedSnapshot(name, plan, len(numbers), None, (), identity)
     if len(numbers) > MOST_FILES:
         raise LimitExceededError(
             f"{len(numbers)} files of table {table.name} are kept, and a pruned snapshot names at most "
             f"{MOST_FILES}: read the table itself",
             limit=MOST_FILES,
         )
-    name = str(uuid.uuid4())
     made: list[MetadataFile] = []
     records = []
     for entries in manifests_of(map(files.entry, numbers.tolist()), options.target_bytes):
@@ -114,7 +123,6 @@ def prune(version: Version, plan: Plan) -> PrunedSnapshot:
         records.append(listed(made[-1].name, len(content), Manifest.read(content), schema))
     base = MetadataFile(f"manifest-list-{name}-0", ListedManifests(tuple(records)).write(options.compression))
     delta = MetadataFile(f"manifest-list-{name}-1", ListedManifests().write(options.compression))
-    snapshot = version.resolved.snapshot
     document: dict[str, Json] = {
         "version": _VERSION,
         "id": NO_SNAPSHOT,
@@ -139,7 +147,7 @@ def prune(version: Version, plan: Plan) -> PrunedSnapshot:
         len(numbers),
         {member: value for member, value in document.items() if value is not None},
         (*made, base, delta),
-        None if snapshot is None else snapshot.delta_manifest_list,
+        identity,
     )
 
 

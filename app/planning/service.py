@@ -201,7 +201,7 @@ class IndexService:
         return self._answer(version, lambda version: self._plans.of(version, request, budget_ms))
 
     def pruned_snapshot(
-        self, ref: TableRef, request: PlanRequest, budget_ms: int | None = None
+        self, ref: TableRef, request: PlanRequest, budget_ms: int | None = None, most_share: float = 1.0
     ) -> PrunedSnapshot:
         """A snapshot that names only the files that a query reads; nothing is written.
 
@@ -209,6 +209,7 @@ class IndexService:
             ref: the table.
             request: what is asked of it.
             budget_ms: of requests that name none; None for as long as it takes.
+            most_share: of the table's files. Where more are kept, no snapshot is made.
         """
         version = self.resolve(ref, request.selector)
         # Files count among the manifests that a plan reads: here among all.
@@ -217,7 +218,7 @@ class IndexService:
         def pruned(version: Version) -> PrunedSnapshot:
             plan = self.plan_version(version, request, budget_ms)
             with during(Phase.EVALUATE):
-                return prune(version, plan)
+                return prune(version, plan, most_share)
 
         return self._answer(version, pruned)
 

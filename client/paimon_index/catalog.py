@@ -66,6 +66,7 @@ class Configuration:
     service: str
     version: str
     warehouses: tuple[str, ...]
+    warehouse_urls: dict[str, str]
     time_zone: str | None
     limits: dict[str, float]
     memory: MemoryUse

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import io
+import json
+import zipfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -55,11 +58,12 @@ def positions(runs: list[Any]) -> list[int]:
     ]
 
 
-def test_config_tells_warehouses_and_limits(client: httpx.Client) -> None:
+def test_config_tells_warehouses_and_limits(client: httpx.Client, golden: GoldenWarehouse) -> None:
     answer = get(client, "/v1/config", discovery_documents.Configuration)
 
     assert answer["service"] == "paimon-index"
     assert answer["warehouses"] == ["main"]
+    assert answer["warehouse_urls"] == {"main": f"file://{golden.root}/"}
     assert answer["limits"]["body_bytes"] == 32 * 1024 * 1024
     assert answer["limits"]["filter_depth"] == 200
 
@@ -414,6 +418,33 @@ def test_a_pruned_snapshot_names_its_metadata_files(client: httpx.Client) -> Non
     assert sizes[document["baseManifestList"]] == document["baseManifestListSize"]
     assert sizes[document["deltaManifestList"]] == document["deltaManifestListSize"]
     assert all(answer["name"] in name for name in sizes)
+
+
+def test_a_pruned_snapshot_is_an_archive_where_one_is_liked_best(client: httpx.Client) -> None:
+    body = {"filter": "session_no = 'customer-reference-cedar-2462'"}
+
+    answer = client.post(
+        f"{TABLES}/append_dv32/pruned-snapshot", json=body, headers={"Accept": "application/zip"}
+    )
+
+    assert answer.headers["content-type"] == "application/zip"
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        members = json.loads(archive.read("answer.json"))
+        lists = f"manifest/{members['document']['baseManifestList']}"
+        assert len(archive.read(lists)) == members["document"]["baseManifestListSize"]
+        assert all(name == "answer.json" or name.startswith("manifest/") for name in archive.namelist())
+    assert members["files_named"] < members["summary"]["files_total"]
+
+
+def test_a_plan_that_keeps_too_much_names_no_files(client: httpx.Client) -> None:
+    body = {"filter": "session_no IS NOT NULL", "most_share": 0.5}
+
+    answer = post(client, f"{TABLES}/append_dv32/pruned-snapshot", plan_documents.PrunedSnapshot, body)
+
+    assert answer["document"] is None
+    assert answer["metadata_files"] == []
+    assert answer["files_named"] > answer["summary"]["files_total"] / 2
+    assert answer["delta_manifest_list"]
 
 
 def test_new_keys_are_assigned_as_the_engine_does(client: httpx.Client) -> None:
