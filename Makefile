@@ -8,7 +8,7 @@ TOOLS := .tools
 HELM_VERSION := v4.3.1
 HELM := $(CURDIR)/$(TOOLS)/helm-$(HELM_VERSION)
 
-.PHONY: env test lint openapi check-openapi demo bench bench-spark soak fuzz image-check wheels-check image image-base chart-check clean
+.PHONY: env test lint openapi check-openapi demo bench bench-spark soak fuzz jvm image-check wheels-check image image-base chart-check clean
 
 env: $(STAMP)
 
@@ -18,7 +18,7 @@ $(STAMP): pyproject.toml constraints.txt client/pyproject.toml
 	touch $@
 
 test: env
-	$(BIN)/python -m pytest -n auto -m "not shared and not engine and not helm and not long"
+	$(BIN)/python -m pytest -n auto -m "not shared and not engine and not jvm and not helm and not long"
 
 lint: env
 	$(BIN)/ruff check .
@@ -37,6 +37,11 @@ check-openapi: env
 # make demo ONCE=1 stops after the answers; PORT=8080 takes that port instead of a free one.
 demo: env
 	$(BIN)/python demo/demo.py $(if $(ONCE),--once) $(if $(PORT),--port $(PORT))
+
+# The engine's catalog: built, tested on its own, and then over the golden tables beside the engine. Needs Java and Maven.
+jvm: env
+	mvn -q -B -f jvm/pom.xml package
+	$(BIN)/python -m pytest -m jvm
 
 # make bench FILES="1000" measures tables of that many files; ENGINE=DIR also the Java engine.
 # The planner that it is compared with may be missing, so failing to install it fails nothing.
@@ -85,4 +90,4 @@ soak: env
 	$(BIN)/python -m benchmarks.soak $(or $(SOAK),callers)
 
 clean:
-	rm -rf $(VENV) $(TOOLS) build dist
+	rm -rf $(VENV) $(TOOLS) build dist jvm/target

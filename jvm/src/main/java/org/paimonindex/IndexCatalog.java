@@ -1,0 +1,41 @@
+package org.paimonindex;
+
+import org.apache.paimon.catalog.Catalog;
+import org.apache.paimon.catalog.CatalogLoader;
+import org.apache.paimon.catalog.DelegateCatalog;
+import org.apache.paimon.catalog.Identifier;
+import org.apache.paimon.table.DelegatedFileStoreTable;
+import org.apache.paimon.table.FileStoreTable;
+import org.apache.paimon.table.Table;
+
+/** A catalog whose tables are planned through the service; everything else is the wrapped catalog's. */
+final class IndexCatalog extends DelegateCatalog {
+
+    private final Planner planner;
+
+    IndexCatalog(Catalog wrapped, Planner planner) {
+        super(wrapped);
+        this.planner = planner;
+    }
+
+    /** Tasks load the wrapped catalog: they read what was planned, and ask nothing. */
+    @Override
+    public CatalogLoader catalogLoader() {
+        return wrapped.catalogLoader();
+    }
+
+    @Override
+    public Table getTable(Identifier identifier) throws TableNotExistException {
+        Table table = wrapped.getTable(identifier);
+        // System tables read metadata; a table that delegates already (a fallback branch) reads two at once.
+        boolean plain =
+                table instanceof FileStoreTable
+                        && !(table instanceof DelegatedFileStoreTable)
+                        && !identifier.isSystemTable()
+                        && identifier.getBranchName() == null;
+        if (!plain) {
+            return table;
+        }
+        return new IndexTable((FileStoreTable) table, new PlannedTable(identifier, table.options()), planner);
+    }
+}

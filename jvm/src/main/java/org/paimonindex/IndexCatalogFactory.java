@@ -1,0 +1,30 @@
+package org.paimonindex;
+
+import org.apache.paimon.catalog.Catalog;
+import org.apache.paimon.catalog.CatalogContext;
+import org.apache.paimon.catalog.CatalogFactory;
+import org.apache.paimon.options.Options;
+
+/** Makes the catalog {@code paimon-index}; the engine finds it by its service loader. */
+public final class IndexCatalogFactory implements CatalogFactory {
+
+    public static final String IDENTIFIER = "paimon-index";
+
+    @Override
+    public String identifier() {
+        return IDENTIFIER;
+    }
+
+    @Override
+    public Catalog create(CatalogContext context) {
+        ServiceOptions service = ServiceOptions.of(context.options());
+        Options options = new Options(context.options().toMap());
+        options.set("metastore", service.metastore);
+        CatalogContext inner =
+                CatalogContext.create(options, context.hadoopConf(), context.preferIO(), context.fallbackIO());
+        Catalog catalog = CatalogFactory.createUnwrappedCatalog(inner, getClass().getClassLoader());
+        return service.mode == ServiceOptions.Mode.OFF
+                ? catalog
+                : new IndexCatalog(catalog, new Planner(new Service(service), service.mode));
+    }
+}

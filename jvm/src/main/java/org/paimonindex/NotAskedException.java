@@ -1,0 +1,15 @@
+package org.paimonindex;
+
+/** The engine plans: a question that is not put to the service, or an answer that does not fit the table. */
+final class NotAskedException extends Exception {
+
+    private static final long serialVersionUID = 1L;
+
+    /** What the counters call this. */
+    final Outcome outcome;
+
+    NotAskedException(Outcome outcome, String message) {
+        super(message);
+        this.outcome = outcome;
+    }
+}

@@ -1,0 +1,23 @@
+package org.paimonindex;
+
+/** What became of a scan; each has a counter. */
+enum Outcome {
+    /** The service's plan was used. */
+    PLANNED,
+    /** The service's plan was compared with the engine's, which was used. */
+    OBSERVED,
+    /** Nothing to ask: no filter, or none but IS NOT NULL. */
+    NO_FILTER,
+    /** An option is in force whose effect on the answer is not known. */
+    OPTION,
+    /** The service keeps too much for its plan to be worth more than the engine's. */
+    NOT_SELECTIVE,
+    /** The answer is not about the version of the table that is read. */
+    OTHER_VERSION,
+    /** The service refused, or its answer cannot be read. */
+    REFUSED,
+    /** The service was not reached, or did not answer in time; it is not asked for a while. */
+    UNREACHABLE,
+    /** A question within that while. */
+    QUIET
+}

@@ -1,0 +1,28 @@
+package org.paimonindex;
+
+import java.io.Serializable;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.paimon.catalog.Identifier;
+
+/** A table as the catalog loaded it, before a session gave it options of its own. */
+final class PlannedTable implements Serializable {
+
+    private static final long serialVersionUID = 1L;
+
+    final String database;
+    final String name;
+    /** What the table's schema says, which the service knows as well. */
+    final HashMap<String, String> storedOptions;
+
+    PlannedTable(Identifier identifier, Map<String, String> storedOptions) {
+        this.database = identifier.getDatabaseName();
+        this.name = identifier.getTableName();
+        this.storedOptions = new HashMap<>(storedOptions);
+    }
+
+    @Override
+    public String toString() {
+        return database + "." + name;
+    }
+}

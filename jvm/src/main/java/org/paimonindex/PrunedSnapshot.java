@@ -1,0 +1,86 @@
+package org.paimonindex;
+
+import java.io.ByteArrayInputStream;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.zip.ZipEntry;
+import java.util.zip.ZipInputStream;
+import org.apache.paimon.utils.JsonSerdeUtil;
+
+/**
+ * A snapshot that names only the files that a query reads: an archive with {@code answer.json} and the
+ * manifests, below {@code manifest/}. Each of its files has a checksum, which reading compares.
+ */
+final class PrunedSnapshot {
+
+    static final String MEDIA_TYPE = "application/zip";
+
+    private static final String ANSWER = "answer.json";
+
+    /** Files by their place below the table: manifests and manifest lists. */
+    final Map<String, byte[]> files;
+
+    private final Map<?, ?> answer;
+
+    private PrunedSnapshot(Map<?, ?> answer, Map<String, byte[]> files) {
+        this.answer = answer;
+        this.files = files;
+    }
+
+    /**
+     * Reads an answer.
+     *
+     * @throws NotAskedException the bytes are not one
+     */
+    static PrunedSnapshot read(byte[] content) throws NotAskedException {
+        Map<String, byte[]> files = new HashMap<>();
+        try (ZipInputStream archive = new ZipInputStream(new ByteArrayInputStream(content))) {
+            for (ZipEntry entry = archive.getNextEntry(); entry != null; entry = archive.getNextEntry()) {
+                files.put(entry.getName(), archive.readAllBytes());
+            }
+            byte[] answer = files.remove(ANSWER);
+            if (answer == null) {
+                throw new IOException("there is no " + ANSWER + " in " + content.length + " bytes");
+            }
+            String text = new String(answer, StandardCharsets.UTF_8);
+            return new PrunedSnapshot(JsonSerdeUtil.fromJson(text, Map.class), files);
+        } catch (IOException | RuntimeException e) {
+            throw new NotAskedException(Outcome.REFUSED, "the answer is no pruned snapshot: " + e);
+        }
+    }
+
+    /** The planned snapshot's number; null for a table that was never written to. */
+    Long snapshotId() {
+        Number id = (Number) answer.get("snapshot_id");
+        return id == null ? null : id.longValue();
+    }
+
+    long schemaId() {
+        return ((Number) answer.get("schema_id")).longValue();
+    }
+
+    /** Of the planned snapshot: a name that no other table has. */
+    String deltaManifestList() {
+        return (String) answer.get("delta_manifest_list");
+    }
+
+    /** Whether the service left naming files to the engine, since the plan keeps too many. */
+    boolean isLeftToTheEngine() {
+        return answer.get("document") == null;
+    }
+
+    /** Part of the names of all files. */
+    String name() {
+        return answer.get("name").toString();
+    }
+
+    /** The snapshot's file, with the number of the planned one: it is in no warehouse, and expires nothing. */
+    byte[] document() {
+        Map<Object, Object> document = new LinkedHashMap<>((Map<?, ?>) answer.get("document"));
+        document.put("id", snapshotId());
+        return JsonSerdeUtil.toJson(document).getBytes(StandardCharsets.UTF_8);
+    }
+}

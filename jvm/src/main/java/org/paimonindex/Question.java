@@ -1,0 +1,168 @@
+package org.paimonindex;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.paimon.data.BinaryRow;
+import org.apache.paimon.partition.PartitionPredicate;
+import org.apache.paimon.predicate.CompoundPredicate;
+import org.apache.paimon.predicate.IsNotNull;
+import org.apache.paimon.predicate.LeafPredicate;
+import org.apache.paimon.predicate.Predicate;
+import org.apache.paimon.predicate.PredicateBuilder;
+import org.apache.paimon.types.RowType;
+import org.apache.paimon.utils.JsonSerdeUtil;
+import org.apache.paimon.utils.RowDataToObjectArrayConverter;
+
+/**
+ * What a scan asks of the service: its filter, the partitions that it wants, and the version that it reads.
+ *
+ * <p>A scan asks only where every option in force is known not to change the answer.
+ */
+final class Question {
+
+    /** Options whose value, wherever it comes from, leaves the scan to the engine unless it is this one. */
+    private static final Map<String, Set<String>> ASKED_WITH =
+            Map.of(
+                    "branch", Set.of("main"),
+                    "deletion-vectors.merge-on-read", Set.of("false"),
+                    "postpone.merge-on-read", Set.of("false"),
+                    "query-auth.enabled", Set.of("false"),
+                    "data-evolution.enabled", Set.of("false"),
+                    "scan.mode", Set.of("default", "full", "latest-full", "latest", "from-snapshot"));
+
+    /** Options that name the version; each has its member of the question. */
+    private static final Map<String, String> VERSIONS =
+            Map.of("scan.snapshot-id", "snapshot_id", "scan.tag-name", "tag");
+
+    /** Options of a session that change how splits are made and files are read, but neither rows nor files. */
+    private static final Set<String> HARMLESS =
+            Set.of(
+                    "path",
+                    "read.batch-size",
+                    "file-reader-async-threshold",
+                    "source.split.target-size",
+                    "source.split.open-file-cost",
+                    "scan.manifest.parallelism",
+                    "scan.plan-sort-partition",
+                    "write-only",
+                    "write-buffer-size",
+                    "write-buffer-spillable",
+                    "target-file-size",
+                    "file.compression",
+                    "snapshot.expire.execution-mode",
+                    "snapshot.num-retained.min",
+                    "snapshot.num-retained.max",
+                    "snapshot.time-retained",
+                    "commit.user-prefix");
+
+    /** Options of any of these kinds say what is read in ways that the service is not told. */
+    private static final List<String> NOT_ASKED = List.of("scan.", "incremental-", "consumer", "streaming");
+
+    private static final double MOST_SHARE = 0.5;
+
+    private Question() {}
+
+    /**
+     * The body of the request.
+     *
+     * @param timeout how long the answer may take; the service uses half of it to read indexes
+     * @throws NotAskedException the engine plans this scan
+     */
+    static String of(RecordedScan scan, Duration timeout) throws NotAskedException {
+        // As text: a member of a map would lose its kind, and one that is read again digits of its numbers.
+        String filter = JsonSerdeUtil.toFlatJson(filter(scan));
+        Map<String, Object> members = new LinkedHashMap<>();
+        members.put("max_staleness_ms", 0);
+        members.put("budget_ms", timeout.toMillis() / 2);
+        members.put("most_share", MOST_SHARE);
+        members.putAll(version(scan.table().options(), scan.planned().storedOptions));
+        return "{\"filter\":" + filter + "," + JsonSerdeUtil.toFlatJson(members).substring(1);
+    }
+
+    private static Predicate filter(RecordedScan scan) throws NotAskedException {
+        List<Predicate> all = new ArrayList<>();
+        scan.steps()
+                .filter(step -> step.is("withFilter", Predicate.class))
+                .forEach(step -> all.add((Predicate) step.arguments[0]));
+        if (all.size() > 1) {
+            throw new NotAskedException(Outcome.NO_FILTER, "the scan has several filters");
+        }
+        if (all.isEmpty() || onlyNotNull(all.get(0))) {
+            throw new NotAskedException(Outcome.NO_FILTER, "there is nothing to ask");
+        }
+        RowType partitions = scan.table().schema().logicalPartitionType();
+        scan.steps()
+                .filter(step -> step.is("withPartitionFilter", PartitionPredicate.class))
+                .map(step -> partitionFilter((PartitionPredicate) step.arguments[0], partitions))
+                .forEach(all::addAll);
+        return PredicateBuilder.and(all);
+    }
+
+    private static boolean onlyNotNull(Predicate predicate) {
+        if (predicate instanceof CompoundPredicate) {
+            return ((CompoundPredicate) predicate).children().stream().allMatch(Question::onlyNotNull);
+        }
+        return predicate instanceof LeafPredicate
+                && ((LeafPredicate) predicate).function() instanceof IsNotNull;
+    }
+
+    /** The same in terms of columns; none for what cannot be said so, which the engine then tests alone. */
+    private static List<Predicate> partitionFilter(PartitionPredicate filter, RowType partitions) {
+        if (filter instanceof PartitionPredicate.DefaultPartitionPredicate) {
+            return List.of(((PartitionPredicate.DefaultPartitionPredicate) filter).predicate());
+        }
+        if (!(filter instanceof PartitionPredicate.MultiplePartitionPredicate)) {
+            return List.of();
+        }
+        PredicateBuilder columns = new PredicateBuilder(partitions);
+        RowDataToObjectArrayConverter values = new RowDataToObjectArrayConverter(partitions);
+        List<Predicate> any = new ArrayList<>();
+        for (BinaryRow row : ((PartitionPredicate.MultiplePartitionPredicate) filter).partitions()) {
+            List<Predicate> all = new ArrayList<>();
+            Object[] fields = values.convert(row);
+            for (int i = 0; i < fields.length; i++) {
+                all.add(fields[i] == null ? columns.isNull(i) : columns.equal(i, fields[i]));
+            }
+            any.add(PredicateBuilder.and(all));
+        }
+        return any.isEmpty() ? List.of() : List.of(PredicateBuilder.or(any));
+    }
+
+    private static Map<String, Object> version(Map<String, String> options, Map<String, String> stored)
+            throws NotAskedException {
+        Map<String, Object> found = new LinkedHashMap<>();
+        for (Map.Entry<String, String> option : options.entrySet()) {
+            String key = option.getKey();
+            String value = option.getValue();
+            if (VERSIONS.containsKey(key)) {
+                found.put(VERSIONS.get(key), key.equals("scan.snapshot-id") ? (Object) Long.valueOf(value) : value);
+                continue;
+            }
+            Set<String> known = ASKED_WITH.get(key);
+            boolean asked = known == null ? isHarmless(key, value, stored) : known.contains(value);
+            if (!asked) {
+                throw new NotAskedException(Outcome.OPTION, "the option " + key + " = " + value + " is in force");
+            }
+        }
+        return found;
+    }
+
+    private static boolean isHarmless(String key, String value, Map<String, String> stored) {
+        if (HARMLESS.contains(key)) {
+            return true;
+        }
+        return value.equals(stored.get(key)) && NOT_ASKED.stream().noneMatch(key::startsWith);
+    }
+
+    /** The table's options without those that name a version. */
+    static Map<String, String> withoutVersion(Map<String, String> options) {
+        Map<String, String> left = new LinkedHashMap<>(options);
+        left.keySet().removeAll(VERSIONS.keySet());
+        left.remove("scan.mode");
+        return left;
+    }
+}

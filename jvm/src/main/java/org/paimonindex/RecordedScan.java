@@ -1,0 +1,124 @@
+package org.paimonindex;
+
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Stream;
+import org.apache.paimon.table.FileStoreTable;
+import org.apache.paimon.table.source.DataTableScan;
+import org.apache.paimon.table.source.EndOfScanException;
+
+/**
+ * A scan that records how it is set up, and sets up in the same way whichever scan plans in the end.
+ *
+ * <p>It is a proxy, since each release of the engine gives scans more methods: one that this release of ours
+ * does not know is recorded like any other, and {@link Planner} does not ask where it could matter.
+ */
+final class RecordedScan implements InvocationHandler {
+
+    /** One call that sets up a scan. */
+    static final class Step {
+
+        final Method method;
+        final Object[] arguments;
+
+        Step(Method method, Object[] arguments) {
+            this.method = method;
+            this.arguments = arguments == null ? new Object[0] : arguments;
+        }
+
+        boolean is(String name, Class<?> argument) {
+            return method.getName().equals(name) && argument.isInstance(arguments.length == 1 ? arguments[0] : null);
+        }
+    }
+
+    private final FileStoreTable table;
+    private final PlannedTable planned;
+    private final Planner planner;
+    private final List<Step> steps = new ArrayList<>();
+    private boolean isPlanned;
+
+    RecordedScan(FileStoreTable table, PlannedTable planned, Planner planner) {
+        this.table = table;
+        this.planned = planned;
+        this.planner = planner;
+    }
+
+    DataTableScan proxy() {
+        return (DataTableScan)
+                Proxy.newProxyInstance(
+                        DataTableScan.class.getClassLoader(), new Class<?>[] {DataTableScan.class}, this);
+    }
+
+    FileStoreTable table() {
+        return table;
+    }
+
+    PlannedTable planned() {
+        return planned;
+    }
+
+    /** The set-up calls of this name, in their order. */
+    Stream<Step> steps() {
+        return steps.stream();
+    }
+
+    /** A table's scan, set up as this one was. */
+    DataTableScan on(FileStoreTable other) {
+        DataTableScan scan = other.newScan();
+        for (Step step : steps) {
+            call(step.method, scan, step.arguments);
+        }
+        return scan;
+    }
+
+    @Override
+    public Object invoke(Object proxy, Method method, Object[] arguments) {
+        if (method.getDeclaringClass() == Object.class) {
+            return ofObject(proxy, method, arguments);
+        }
+        if (method.getName().equals("plan")) {
+            if (isPlanned) {
+                // As a batch scan of the engine does.
+                throw new EndOfScanException();
+            }
+            isPlanned = true;
+            return planner.plan(this);
+        }
+        if (method.getReturnType().isInstance(proxy)) {
+            steps.add(new Step(method, arguments));
+            return proxy;
+        }
+        return call(method, on(table), arguments);
+    }
+
+    private Object ofObject(Object proxy, Method method, Object[] arguments) {
+        switch (method.getName()) {
+            case "equals":
+                return proxy == arguments[0];
+            case "hashCode":
+                return System.identityHashCode(proxy);
+            default:
+                return "RecordedScan of " + planned;
+        }
+    }
+
+    private static Object call(Method method, Object target, Object[] arguments) {
+        try {
+            return method.invoke(target, arguments);
+        } catch (InvocationTargetException e) {
+            throw RecordedScan.<RuntimeException>asIs(e.getCause());
+        } catch (IllegalAccessException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    /** What the engine throws reaches its caller as the engine threw it. */
+    @SuppressWarnings("unchecked")
+    private static <E extends Throwable> E asIs(Throwable thrown) throws E {
+        throw (E) thrown;
+    }
+}

@@ -1,0 +1,90 @@
+package org.paimonindex;
+
+import java.net.URI;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import org.apache.paimon.options.Options;
+import org.apache.paimon.utils.TimeUtils;
+
+/**
+ * The options of the catalog that are about the service.
+ *
+ * <pre>
+ * paimon-index.uri          URLs of the service, separated by commas; asked in this order until one answers
+ * paimon-index.warehouse    the service's name of the catalog's warehouse; without it, the one with its URL
+ * paimon-index.metastore    the catalog that is wrapped: filesystem, hive, jdbc or rest; default filesystem
+ * paimon-index.token        a token of the service
+ * paimon-index.token-file   a file that has it, read for each question
+ * paimon-index.timeout      longest time that a query waits for the service in all; default 2 s
+ * paimon-index.mode         plan, observe or off; default plan
+ * </pre>
+ */
+final class ServiceOptions {
+
+    enum Mode {
+        /** The service's plan replaces the engine's. */
+        PLAN,
+        /** The service is asked and its plan compared with the engine's, which is the one that is used. */
+        OBSERVE,
+        /** The service is not asked. */
+        OFF
+    }
+
+    private static final String PREFIX = IndexCatalogFactory.IDENTIFIER + ".";
+
+    final List<URI> uris;
+    final String catalogWarehouse;
+    final Optional<String> warehouse;
+    final String metastore;
+    final Optional<String> token;
+    final Optional<Path> tokenFile;
+    final Duration timeout;
+    final Mode mode;
+
+    private ServiceOptions(Options options) {
+        this.mode = mode(options.getString(PREFIX + "mode", "plan"));
+        this.uris = uris(options.getString(PREFIX + "uri", ""), mode);
+        this.catalogWarehouse = options.getString("warehouse", "");
+        this.warehouse = Optional.ofNullable(options.get(PREFIX + "warehouse"));
+        this.metastore = options.getString(PREFIX + "metastore", "filesystem");
+        this.token = Optional.ofNullable(options.get(PREFIX + "token"));
+        this.tokenFile = Optional.ofNullable(options.get(PREFIX + "token-file")).map(Path::of);
+        this.timeout = TimeUtils.parseDuration(options.getString(PREFIX + "timeout", "2 s"));
+    }
+
+    /**
+     * Reads the options of a catalog.
+     *
+     * @throws IllegalArgumentException an option that cannot be used; the catalog is not made
+     */
+    static ServiceOptions of(Options options) {
+        return new ServiceOptions(options);
+    }
+
+    private static Mode mode(String text) {
+        try {
+            return Mode.valueOf(text.toUpperCase(Locale.ROOT));
+        } catch (IllegalArgumentException e) {
+            throw new IllegalArgumentException(
+                    PREFIX + "mode is '" + text + "': expected plan, observe or off", e);
+        }
+    }
+
+    private static List<URI> uris(String text, Mode mode) {
+        List<URI> found = new ArrayList<>();
+        for (String each : text.split(",")) {
+            if (!each.isBlank()) {
+                found.add(URI.create(each.strip().replaceAll("/+$", "")));
+            }
+        }
+        if (found.isEmpty() && mode != Mode.OFF) {
+            throw new IllegalArgumentException(
+                    PREFIX + "uri is not set: name the service, such as http://paimon-index:8080");
+        }
+        return List.copyOf(found);
+    }
+}
