@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit, setrlimit
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from app.connections import PunctualProtocol
+    import asyncio
 
 _SHARE: Final = 2
 _SILENT_SHARE: Final = 8
@@ -39,6 +39,18 @@ def connection_limit() -> int:
     return (_UNBOUNDED if soft == RLIM_INFINITY else soft) // _SHARE
 
 
+class Connection(Protocol):
+    """What is known of a connection here."""
+
+    @property
+    def client(self) -> tuple[str, int] | None:
+        """The caller's address; None for a local socket."""
+
+    @property
+    def transport(self) -> asyncio.Transport:
+        """What it is closed by."""
+
+
 class OpenConnections:
     """The connections that are open; used by the event loop alone.
 
@@ -48,11 +60,11 @@ class OpenConnections:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._all: set[PunctualProtocol] = set()
+        self._all: set[Connection] = set()
         # In the order in which they began to wait; the values are not used.
-        self._silent: dict[PunctualProtocol, None] = {}
-        self._idle: dict[PunctualProtocol, None] = {}
-        self._silent_of: dict[str, dict[PunctualProtocol, None]] = {}
+        self._silent: dict[Connection, None] = {}
+        self._idle: dict[Connection, None] = {}
+        self._silent_of: dict[str, dict[Connection, None]] = {}
 
     @property
     def requests(self) -> int:
@@ -64,7 +76,7 @@ class OpenConnections:
         """Connections that may be accepted before any of them is counted."""
         return min(self.limit // _ACCEPTED_SHARE, _MOST_ACCEPTED)
 
-    def open(self, connection: PunctualProtocol) -> None:
+    def open(self, connection: Connection) -> None:
         """A new connection, silent at first."""
         self._all.add(connection)
         self._silent[connection] = None
@@ -79,26 +91,26 @@ class OpenConnections:
             eldest = next(iter(self._silent))
             self._close(eldest if eldest is not connection else next(iter(self._idle), connection))
 
-    def ask(self, connection: PunctualProtocol) -> None:
+    def ask(self, connection: Connection) -> None:
         """The head of a request has come: the connection is neither silent nor idle."""
         self._idle.pop(connection, None)
         self._speak(connection)
 
-    def rest(self, connection: PunctualProtocol) -> None:
+    def rest(self, connection: Connection) -> None:
         """An answer was given: the connection is idle."""
         if connection in self._all:
             self._idle[connection] = None
 
-    def close(self, connection: PunctualProtocol) -> None:
+    def close(self, connection: Connection) -> None:
         """The connection is closed."""
         self._all.discard(connection)
         self.ask(connection)
 
-    def _close(self, connection: PunctualProtocol) -> None:
+    def _close(self, connection: Connection) -> None:
         self.close(connection)
         connection.transport.abort()
 
-    def _speak(self, connection: PunctualProtocol) -> None:
+    def _speak(self, connection: Connection) -> None:
         if connection in self._silent:
             del self._silent[connection]
             address = connection.client[0] if connection.client else ""
