@@ -84,7 +84,7 @@ class PlanBody(PagedBody):
     )
     totals: bool = Field(
         default=False,
-        description="Read every manifest, so that bytes_total and files_invisible cover the whole table. "
+        description="Read every manifest, so that bytes_total covers all partitions. "
         "Otherwise manifests whose partitions the filter rules out are not read.",
     )
 

@@ -91,7 +91,8 @@ class Summary(Document):
     files_kept: int
     files_skipped: int
     files_invisible: int = Field(
-        description="Files that batch reads never see; not in files_total. Of the manifests that were read."
+        description="Files that batch reads never see, of partitions that the filter allows. They count in "
+        "files_total, but not in files_skipped."
     )
     skipped_by: dict[str, int] = Field(description="Skipped files by the step that decided.")
     manifests_total: int
@@ -101,7 +102,9 @@ class Summary(Document):
     )
     rows_total: int
     rows_selected: int
-    bytes_total: int = Field(description="Of the manifests that were read.")
+    bytes_total: int = Field(
+        description="Of partitions that the filter allows; of all files with totals, explain or files."
+    )
     bytes_kept: int
     complete: bool = Field(
         description="False if budget_ms was used up before every index was asked, or an index could not be "

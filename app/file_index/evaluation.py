@@ -111,10 +111,8 @@ class _Evaluation:
         if entry.is_empty:
             return SKIP if is_false_without_values(leaf) else KEEP
         kind = KINDS.get(entry.kind)
-        if kind is None or condition is None:
+        if kind is None or condition is None or not kind.can_answer(condition):
             return None
-        if not kind.can_answer(condition):
-            return KEEP
         with blame(entry):
             opened = self.index.open(entry, kind, leaf.field.type)
             row_count = kind.row_count(opened)

@@ -89,7 +89,7 @@ class Plans:
                 request.filter, version.schema.fields, self._limits, relation, zone, request.in_lists
             )
             doubts: list[str] = []
-            if not (request.totals or request.explain or request.files is not None):
+            if not request.reads_everything:
                 needed = needed_manifests(version, predicate, doubts)
                 version = version if needed is None else version.with_manifests(needed)
             planner = Planner(version, request, predicate, lasting_warnings=doubts, budget=budget)

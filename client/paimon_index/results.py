@@ -82,7 +82,8 @@ class PlannedFile:
 class Summary:
     """Totals of a plan; ``skipped_by`` has skipped files by the step that decided.
 
-    ``bytes_total`` and ``files_invisible`` do not cover the files of manifests that were skipped.
+    ``files_total`` counts files that readers do not see, too. ``files_invisible`` and, without ``totals``,
+    ``bytes_total`` cover the partitions that the filter allows.
     """
 
     files_total: int

@@ -174,10 +174,7 @@ class _Evaluation:
         if told.any() and is_false_without_values(leaf):
             answers[told] = Answer.SKIP
         known = KINDS.get(kind)
-        if known is None or condition is None:
-            return np.flatnonzero(told), answers[told]
-        if not known.can_answer(condition):
-            told = extents.present[files]
+        if known is None or condition is None or not known.can_answer(condition):
             return np.flatnonzero(told), answers[told]
         opened = self.index.open(column, known, leaf.field.type)
         usable = self._usable(opened, leaf, known, at)

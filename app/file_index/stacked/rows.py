@@ -177,12 +177,9 @@ class _Selection:
         extents, known = self.index.extents(leaf.field.name, kind, files), KINDS.get(kind)
         empty = extents.empty
         of_empty: Result = SKIP if is_false_without_values(leaf) else KEEP
-        if known is None or condition is None:
+        if known is None or condition is None or not known.can_answer(condition):
             told = np.flatnonzero(empty)
             return told, [of_empty] * len(told)
-        if not known.can_answer(condition):
-            told = np.flatnonzero(extents.present)
-            return told, [of_empty if each else KEEP for each in empty[told].tolist()]
         sound = self.index.are_sound(leaf, known, files, self.row_counts[at])
         # What a plan did not fetch is as if the file had no such index, which its own readers know as well.
         self.left_over.update(at[extents.present & ~empty & ~sound].tolist())

@@ -18,14 +18,14 @@ class PlanSummary:
     """Totals of a plan over the files that were asked about.
 
     Attributes:
-        files_total: files that a batch read of this snapshot could read.
+        files_total: kept, skipped and invisible files.
         files_invisible: files that batch reads never see (level 0 of tables with deletion vectors or
-            first-row, postponed buckets); not part of files_total. Of the manifests that were read.
+            first-row, postponed buckets), of partitions that the filter allows.
         manifests_total: manifests of the version.
         manifests_skipped: those that were not read, since the filter rules all of their partitions out. Their
             files are skipped by ``partition``. If there are any, ``files_total`` is what manifest lists
             count, and ``rows_total`` what the snapshot states.
-        bytes_total: of the manifests that were read.
+        bytes_total: of partitions that the filter allows, or of all files if the request reads everything.
         complete: every index was asked that can leave files out; otherwise the plan's budget of time was used
             up or an index could not be read, and a later plan may leave out more.
     """

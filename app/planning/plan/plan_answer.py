@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from app.planning.plan.state import PlanState
     from app.planning.request.requests import PlanRequest
+    from app.planning.version.files import FileColumns
     from app.planning.version.version import Version
     from app.types import Json
 
@@ -58,7 +59,9 @@ def answer_plan(
         timings_ms: how long the steps took.
     """
     kept = state.left()
-    left_out_by = _skipped(version, state)
+    hidden = _invisible(version, state) if request.files is None else None
+    invisible = 0 if hidden is None else len(hidden)
+    left_out_by = _skipped(version, request, state, invisible)
     skipped = state.considered[~state.is_left(state.considered)] if request.explain else kept[:0]
     with_selections = request.selection not in (SelectionForm.NONE, SelectionForm.COUNT)
     planned = PlannedFiles.of(
@@ -78,7 +81,9 @@ def answer_plan(
         schemas=_schemas(version, planned) if request.schemas else None,
         files=planned,
         skipped_files=left_out,
-        summary=_summary(version, state, kept, left_out_by, is_complete=not warnings.passing),
+        summary=_summary(
+            version, request, state, kept, left_out_by, invisible, is_complete=not warnings.passing
+        ),
         skipped_by_index={
             kind: count
             for (step, kind), count in left_out_by.items()
@@ -152,55 +157,83 @@ def _considered(state: PlanState) -> slice | NDArray[np.int64]:
     return slice(None) if len(state.considered) == len(state.files.columns) else state.considered
 
 
-def _skipped(version: Version, state: PlanState) -> Mapping[tuple[SkipStep, str | None], int]:
+def _invisible(version: Version, state: PlanState) -> FileColumns | None:
+    """The files that no batch read sees in partitions that the filter allows: these are all known."""
+    hidden = version.contents().hidden
+    if hidden is None or state.partitions_left_out is None:
+        return hidden
+    return hidden.select(~state.partitions_left_out[hidden.partition_codes])
+
+
+def _skipped(
+    version: Version, request: PlanRequest, state: PlanState, invisible: int
+) -> Mapping[tuple[SkipStep, str | None], int]:
     """How many files were left out by each step and kind of index."""
     codes = state.skips[_considered(state)]
     # Each code is looked for by itself: there are few, and counting all at once takes wider numbers.
     counts = [int(np.count_nonzero(codes == np.int8(code))) for code in range(len(SKIPS) + 1)]
     by_skip = dict(zip(SKIPS, counts[1:], strict=True))
-    if version.needed is not None:
-        # Of other partitions lists count files that were not read, and removals of files that were. Files of
-        # partitions that the filter allows are all known, whatever lists count.
-        listed = version.needed.files - len(version.hidden_files() or ())
-        others = sum(counts) - by_skip[SkipStep.PARTITION, None]
-        by_skip[SkipStep.PARTITION, None] = max(0, listed - others)
+    if request.files is None:
+        # Of other partitions some files may not have been read, and removals of others.
+        allowed = sum(counts) - by_skip[SkipStep.PARTITION, None]
+        hidden = version.contents().hidden
+        read = len(state.files) + (0 if hidden is None else len(hidden))
+        listed = read if version.needed is None else version.needed.files
+        by_skip[SkipStep.PARTITION, None] = max(0, listed - allowed - invisible)
     return {skip: count for skip, count in by_skip.items() if count}
 
 
-def _rows_total(version: Version, state: PlanState) -> int:
-    """How many rows there are to decide about, those of manifests that were not read included."""
-    if version.needed is None:
-        return int(state.files.columns.row_counts[_considered(state)].sum())
-    hidden = version.hidden_files()
-    return version.needed.rows - (0 if hidden is None else int(hidden.columns.row_counts.sum()))
+def _rows_total(version: Version, state: PlanState, request: PlanRequest) -> int:
+    """How many rows the files have that were asked about, those of manifests that were not read included."""
+    if version.needed is not None:
+        return version.needed.rows
+    rows = int(state.files.columns.row_counts[_considered(state)].sum())
+    hidden = version.contents().hidden
+    return rows if hidden is None or request.files is not None else rows + int(hidden.row_counts.sum())
+
+
+def _bytes_total(version: Version, state: PlanState, request: PlanRequest) -> int:
+    """Of the files that were asked about; unless all are read, of partitions that the filter allows."""
+    hidden = version.contents().hidden
+    asked = [(state.files.columns, _considered(state))]
+    if hidden is not None and request.files is None:
+        asked.append((hidden, slice(None)))
+    total = 0
+    for columns, files in asked:
+        sizes = columns.file_sizes[files]
+        if state.partitions_left_out is not None and not request.reads_everything:
+            sizes = sizes[~state.partitions_left_out[columns.partition_codes[files]]]
+        total += int(sizes.sum())
+    return total
 
 
 def _summary(
     version: Version,
+    request: PlanRequest,
     state: PlanState,
     kept: NDArray[np.int64],
     skipped: Mapping[tuple[SkipStep, str | None], int],
+    invisible: int,
     *,
     is_complete: bool,
 ) -> PlanSummary:
-    columns, considered = state.files.columns, _considered(state)
-    count = len(kept) + sum(skipped.values())
+    files_skipped = sum(skipped.values())
     read, needed = len(version.manifest_files()), version.needed
     manifests = read if needed is None else len(needed.are_needed)
     skipped_by: dict[SkipStep, int] = {}
     for (step, _), files in skipped.items():
         skipped_by[step] = skipped_by.get(step, 0) + files
     return PlanSummary(
-        files_total=count,
+        files_total=len(kept) + files_skipped + invisible,
         files_kept=len(kept),
-        files_skipped=count - len(kept),
-        files_invisible=len(version.hidden_files() or ()),
+        files_skipped=files_skipped,
+        files_invisible=invisible,
         skipped_by=skipped_by,
         manifests_total=manifests,
         manifests_skipped=manifests - read,
-        rows_total=_rows_total(version, state),
+        rows_total=_rows_total(version, state, request),
         rows_selected=int(state.rows_left[kept].sum()),
-        bytes_total=int(columns.file_sizes[considered].sum()),
-        bytes_kept=int(columns.file_sizes[kept].sum()),
+        bytes_total=_bytes_total(version, state, request),
+        bytes_kept=int(state.files.columns.file_sizes[kept].sum()),
         complete=is_complete,
     )

@@ -52,6 +52,7 @@ class PlanState:
         steps: what was tried for each file, where the request wants it explained.
         ran_out_of_time: indexes were not asked since the plan's budget of time was used up.
         fits_caches: what the plan asks can be kept for the next one.
+        partitions_left_out: for each partition, whether the filter is false in it; None where it names none.
     """
 
     files: Files
@@ -69,6 +70,7 @@ class PlanState:
     steps: dict[int, list[ExplainStep]] | None = None
     ran_out_of_time: bool = False
     fits_caches: bool = True
+    partitions_left_out: NDArray[np.bool_] | None = None
     _narrowed: NDArray[np.int64] | None = None
 
     @classmethod

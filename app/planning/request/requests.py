@@ -109,6 +109,11 @@ class PlanRequest:
     schemas: bool = False
     totals: bool = False
 
+    @property
+    def reads_everything(self) -> bool:
+        """Whether the answer is about every manifest, whatever the filter rules out."""
+        return self.totals or self.explain or self.files is not None
+
 
 @dataclass(frozen=True, slots=True)
 class DeletionsRequest:

@@ -45,6 +45,7 @@ def prune_partitions(state: PlanState, version: Version) -> None:
     codes = numbers.astype(np.min_scalar_type(len(state.predicates)))
     state.predicate_codes = codes[state.files.columns.partition_codes]
     nowhere = np.array([each == ALWAYS_FALSE for each in state.predicates], np.bool_)
+    state.partitions_left_out = nowhere[numbers]
     left = state.left()
     state.skip(left[nowhere[state.predicate_codes[left]]], SkipStep.PARTITION, predicate=predicate)
 

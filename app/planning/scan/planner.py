@@ -93,6 +93,9 @@ class Planner:
             state.considered = named
         if self._wants_rows:
             indexes.find_rows(state)
+        else:
+            # Which rows came to light on the way depends on how indexes are asked: they narrow nothing.
+            state.answers.clear()
         live = LiveRows(version, wants_positions=self._wants_positions)
         live.apply(state)
         if joined is not None:

@@ -134,7 +134,7 @@ def test_nulls_have_no_bounds_and_are_found(tmp_path: Path, cold: Callable[[], I
     assert names_of(plan.files) == ["data-0", "data-2"]
 
 
-def test_hidden_files_count_as_far_as_they_were_read(
+def test_files_that_readers_do_not_see_count_whatever_is_read(
     tmp_path: Path, cold: Callable[[], IndexService]
 ) -> None:
     made = make(
@@ -144,9 +144,29 @@ def test_hidden_files_count_as_far_as_they_were_read(
         **{"deletion-vectors.enabled": "true", "bucket": "1"},
     )
 
-    summary = made.plan(cold(), "day = 1").summary
+    few = made.plan(cold(), "day = 1").summary
+    every = made.plan(cold(), "day = 1", totals=True).summary
+    unfiltered = made.plan(cold(), None).summary
 
-    assert (summary.files_invisible, summary.files_total, summary.rows_total) == (1, 3, 30)
+    assert few.manifests_skipped == 1
+    assert few.files_total == every.files_total == unfiltered.files_total == 4
+    assert few.rows_total == every.rows_total == unfiltered.rows_total == 40
+    assert (few.files_kept, few.files_invisible, few.skipped_by) == (1, 1, {SkipStep.PARTITION: 2})
+    assert (every.files_kept, every.files_invisible, every.skipped_by) == (1, 1, {SkipStep.PARTITION: 2})
+    assert (few.bytes_total, every.bytes_total, unfiltered.bytes_total) == (200, 400, 400)
+
+
+def test_bytes_leave_out_files_whose_removal_is_not_read(
+    tmp_path: Path, cold: Callable[[], IndexService]
+) -> None:
+    """The manifest that holds day 2 has files of day 1, too, which the other one removes."""
+    old = [file(number, 1) for number in range(5)]
+    made = make(tmp_path, [*old, file(5, 2)], [replace(each, kind=FileKind.DELETE) for each in old])
+
+    few = made.plan(cold(), "day = 2").summary
+
+    assert few.manifests_skipped == 1
+    assert few.bytes_total == made.plan(cold(), "day = 2", totals=True).summary.bytes_total == 100
 
 
 def test_damaged_bounds_keep_their_manifests(of_days: MadeTable, cold: Callable[[], IndexService]) -> None:
@@ -224,6 +244,7 @@ def test_the_same_is_kept_as_by_reading_everything(
     assert found.summary == again.summary
     assert found.files.numbers.tolist() == again.files.numbers.tolist()
     assert _counts(found) == _counts(whole)
+    assert found.summary.bytes_kept <= found.summary.bytes_total <= whole.summary.bytes_total
 
 
 def _counts(plan: Plan) -> dict[str, Any]:
