@@ -16,7 +16,7 @@ def test_a_budget_ends_before_the_deadline_of_its_request() -> None:
 
     assert long.ends is not None
     assert short.ends is not None
-    assert long.ends <= begun + 30 * 2 / 3
+    assert long.ends <= ended + 30 * 2 / 3
     assert begun + 1 <= short.ends <= ended + 1
 
 
