@@ -168,7 +168,7 @@ def test_char_columns_are_padded_and_compared_as_spark_does(written: Written) ->
 
 WRONG: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "no url": ({"url": None}, "ValueError: paimon_index needs option url"),
-    "unknown option": ({"were": "score = 1"}, "ValueError: paimon_index has no option were; it has branch, columns"),
+    "unknown option": ({"were": "score = 1"}, "ValueError: paimon_index has no option were; it has branch"),
     "both conditions": ({"where": "score = 1", "prune": "score = 1"}, "one of the options where and prune"),
     "no number": ({"snapshot_id": "last"}, "ValueError: option snapshot_id of paimon_index is a number"),
     "unknown column": ({"columns": "nothing"}, "ValueError: there is no column nothing; the table has"),
