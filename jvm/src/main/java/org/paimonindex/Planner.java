@@ -76,7 +76,7 @@ final class Planner {
         if (answer.isLeftToTheEngine()) {
             throw new NotAskedException(Outcome.NOT_SELECTIVE, "most files are kept");
         }
-        checkSameTable(table, answer, question);
+        checkSameTable(table, answer);
         Path location = table.location();
         String tag = IndexCatalogFactory.IDENTIFIER + "-" + answer.name();
         Map<Path, byte[]> files = new HashMap<>();
@@ -98,8 +98,7 @@ final class Planner {
      * Compares the answer's snapshot with the table's own, once for each table: the service may read a copy of
      * the warehouse, or another one.
      */
-    private void checkSameTable(FileStoreTable table, PrunedSnapshot answer, String question)
-            throws NotAskedException {
+    private void checkSameTable(FileStoreTable table, PrunedSnapshot answer) throws NotAskedException {
         Long id = answer.snapshotId();
         if (id == null) {
             throw new NotAskedException(Outcome.OTHER_VERSION, "the service knows no snapshot of the table");
@@ -107,9 +106,10 @@ final class Planner {
         if (sameTables.contains(table.location())) {
             return;
         }
-        boolean isLatest = question.contains("\"snapshot_id\"") || question.contains("\"tag\"")
-                || id.equals(table.snapshotManager().latestSnapshotId());
-        Snapshot own = isLatest ? table.snapshotManager().snapshot(id) : null;
+        boolean isMeant =
+                Question.namesVersion(table.options())
+                        || id.equals(table.snapshotManager().latestSnapshotId());
+        Snapshot own = isMeant ? table.snapshotManager().snapshot(id) : null;
         if (own == null || !own.deltaManifestList().equals(answer.deltaManifestList())) {
             throw new NotAskedException(
                     Outcome.OTHER_VERSION,

@@ -158,6 +158,11 @@ final class Question {
         return value.equals(stored.get(key)) && NOT_ASKED.stream().noneMatch(key::startsWith);
     }
 
+    /** Whether the options name the version that is read; without one it is the latest. */
+    static boolean namesVersion(Map<String, String> options) {
+        return VERSIONS.keySet().stream().anyMatch(options::containsKey);
+    }
+
     /** The table's options without those that name a version. */
     static Map<String, String> withoutVersion(Map<String, String> options) {
         Map<String, String> left = new LinkedHashMap<>(options);
