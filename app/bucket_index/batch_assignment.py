@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from app.bucket_index.hash_index import Hashes
     from app.bucket_index.key_batch import KeyBatch
     from app.bucket_index.known_hashes import KnownHashes
-    from app.bucket_index.placement import BucketRoom, Placement
+    from app.bucket_index.partition_buckets import PartitionBuckets
+    from app.bucket_index.placement import Placement
 
 _POSITION_BITS: Final = 32
 _POSITION_MASK: Final = (1 << _POSITION_BITS) - 1
@@ -51,7 +52,7 @@ class PartitionState:
     """
 
     known: KnownHashes
-    room: BucketRoom
+    room: PartitionBuckets
 
 
 class BatchAssignment:
