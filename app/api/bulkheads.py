@@ -4,9 +4,9 @@ Bulkheads, as in ships: each warehouse has threads and places for waiting reques
 no warehouse has its own as well, as bodies that are parsed and answers about the service.
 
 Where requests wait for a thread, the oldest and the newest are begun by turns, and the oldest is refused when
-no place is left. In the order of their coming alone, each would be begun only when its caller is about to give
-up, and under a load that lasts nobody would be answered at all; with the newest always first, callers who wait
-for as long as it takes would be left until their deadline.
+no place is left. In the order of their coming alone, each would be begun only when its caller is about to
+give up, and under a load that lasts nobody would be answered at all. With the newest always first, callers
+who wait for as long as it takes would be left until their deadline.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The bitmap indexes of one column of many files: which files have which value.
 
 To tell files, only the key of an entry is taken in, so that an entry without rows, which the engine never
-writes, counts as a value of the file here. Rows are read when they are asked for
-(:mod:`app.file_index.bitmap.rows`).
+writes, counts as a value of the file here.
 """
 
 from __future__ import annotations
@@ -36,20 +35,12 @@ class BitmapStack(AnsweringRows):
         row_counts: int64, shape (m,): rows of each file.
         with_nulls: bool, shape (m,): which files have null rows.
         broken: bool, shape (m,): which indexes cannot be read; what is said of these files means nothing.
-        payloads: the indexes.
-        space: how values become keys.
-        versions: int64, shape (m,).
-        bodies: int64, shape (m,): where the bitmaps of each file start in the shared buffer.
     """
 
     directory: Directory
     row_counts: NDArray[np.int64]
     with_nulls: NDArray[np.bool_]
     broken: NDArray[np.bool_]
-    payloads: BytesColumn
-    space: KeySpace
-    versions: NDArray[np.int64]
-    bodies: NDArray[np.int64]
 
     @classmethod
     def read(cls, payloads: BytesColumn, space: KeySpace) -> Self:
@@ -57,23 +48,13 @@ class BitmapStack(AnsweringRows):
         found = StoredEntries.read(payloads, space)
         directory, wrong = Directory.build(payloads.data, found.keys, space, found.versions == VERSION_2)
         broken = ~payloads.is_null & (~found.sound | wrong)
-        return cls(
-            directory,
-            found.row_counts,
-            found.flags == 1,
-            broken,
-            payloads,
-            space,
-            found.versions,
-            found.bodies,
-        )
+        return cls(directory, found.row_counts, found.flags == 1, broken)
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory without the shared buffer."""
-        arrays = (self.row_counts, self.with_nulls, self.broken, self.versions, self.bodies)
-        extents = self.payloads.starts.nbytes + self.payloads.lengths.nbytes
-        return self.directory.nbytes + extents + sum(each.nbytes for each in arrays)
+        arrays = (self.row_counts, self.with_nulls, self.broken)
+        return self.directory.nbytes + sum(each.nbytes for each in arrays)
 
     def null_rows(self) -> Answers:
         """Whether rows have no value."""

@@ -32,7 +32,6 @@ class StoredEntries:
         row_counts: int64, shape (m,): rows of each file.
         flags: int64, shape (m,): 1 where there are null rows.
         keys: the key of each entry, with its file and place.
-        bodies: int64, shape (m,): where the bitmaps start.
         sound: bool, shape (m,): which indexes can be read.
     """
 
@@ -40,7 +39,6 @@ class StoredEntries:
     row_counts: NDArray[np.int64]
     flags: NDArray[np.int64]
     keys: StoredKeys
-    bodies: NDArray[np.int64]
     sound: NDArray[np.bool_]
 
     @classmethod
@@ -64,7 +62,7 @@ class StoredEntries:
             np.concatenate([of_first.owners, of_second.owners]),
             np.concatenate([of_first.places, of_second.places]),
         )
-        return cls(versions, row_counts, flags, stored, cursors.at, cursors.sound)
+        return cls(versions, row_counts, flags, stored, cursors.sound)
 
 
 def _plain_keys(

@@ -141,12 +141,8 @@ class FileIndexes:
                 except CorruptIndexError as error:
                     found = error
                 yield file, found
-
-    @property
-    def stay(self) -> bool:
-        """Whether what was asked so far stays in memory anyway."""
-        is_passing = isinstance(self.version.files().manifests, PassingManifests)
-        return not is_passing and not self._apart and self._held <= self._capacity
+            # Or the next indexes would be loaded beside these.
+            del stacked, found
 
     @property
     def are_complete(self) -> bool:
