@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.bucket_index import PartitionIndex, hash_index
@@ -20,6 +20,7 @@ from app.options.dynamic_buckets import AssignerOptions
 from app.types import parse_type
 from app.types.binary_row.row import row_hash, write_row
 from tests.bucket_index.plain_assigners import NoBucketError, PlainHashAssigner
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -86,7 +87,7 @@ def assign_in_batches(
     return found
 
 
-@settings(deadline=None, max_examples=400)
+@examples(400)
 @given(OPTIONS, FILES, KEYS, CUTS)
 def test_batches_go_where_their_keys_go_one_by_one(
     options: AssignerOptions, files: Files, keys: list[tuple[int, int]], sizes: list[int]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from app.file_index import container
@@ -23,6 +23,7 @@ from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Operator, Unknown
 from app.predicates.rows import matches
 from app.types import DataField, parse_type
 from app.types.bytes_column import BytesColumn
+from tests.examples import examples
 from tests.key_columns import key_column
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, names_of, no_statistics, payload
@@ -96,7 +97,7 @@ filters: Final = st.recursive(
 questions: Final = st.integers(0, 4) | st.integers(0, 400_000)
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(predicate=filters, of_files=questions, of_rows=questions, explain=st.booleans())
 def test_no_matching_row_is_left_out_however_little_is_asked(
     made: tuple[MadeTable, IndexService],
@@ -202,7 +203,7 @@ def test_what_is_counted_does_not_depend_on_which_files_are_asked_together() -> 
     assert together.file_questions == apart.file_questions < FILE_QUESTIONS
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     questions=st.integers(0, 3_000),
     own=st.lists(st.sampled_from([-1, 70, 150, 290]), min_size=2, max_size=9),

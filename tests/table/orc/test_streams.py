@@ -10,7 +10,7 @@ import cramjam
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import orc
 
@@ -19,6 +19,7 @@ from app.table.orc.chunks import ChunkCodec
 from app.table.orc.lengths import read_lengths
 from app.table.orc.messages import Message
 from app.table.orc.streams import check_streams
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -123,7 +124,7 @@ COUNTS = (
 )
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(COUNTS)
 def test_lengths_are_those_that_the_library_writes(counts: list[int]) -> None:
     # Many lengths and few bytes: lists of tiny numbers that are all null.
@@ -162,7 +163,6 @@ def test_runs_as_the_specification_of_the_format_shows_them(run: str, lengths: l
             read_lengths(stream[:end], len(lengths))
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_any_bytes_are_lengths_or_damage(stream: bytes) -> None:
     try:
@@ -296,7 +296,7 @@ CODES: dict[int, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("code", sorted(CODES))
-@settings(deadline=None, max_examples=30)
+@examples(30)
 @given(parts=st.lists(st.binary(max_size=300), max_size=4), plain=st.sets(st.integers(0, 3)))
 def test_chunks_of_every_codec(code: int, parts: list[bytes], plain: set[int]) -> None:
     stream = b"".join(chunk(part, None if at in plain else code) for at, part in enumerate(parts))
@@ -317,7 +317,7 @@ def test_a_chunk_is_no_larger_than_a_block(code: int) -> None:
 
 
 @pytest.mark.parametrize("code", sorted(CODES))
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(stream=st.binary(max_size=100))
 def test_any_chunks_expand_or_are_damage(code: int, stream: bytes) -> None:
     try:

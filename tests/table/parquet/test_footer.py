@@ -6,12 +6,13 @@ import io
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet as pq
 
 from app.errors import CorruptMetadataError
 from app.table.parquet.footer import ParquetFooter
+from tests.examples import examples
 
 TABLE = pa.table(
     {
@@ -65,7 +66,7 @@ def test_a_file_without_columns() -> None:
     assert all(not group.columns for group in ParquetFooter.read(out.getvalue()).row_groups)
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(st.data())
 def test_damage_is_found_or_changes_nothing_beyond_the_file(data: st.DataObject) -> None:
     damaged = bytearray(WHOLE)

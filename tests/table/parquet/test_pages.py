@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet as pq
 
@@ -160,7 +160,6 @@ def test_a_file_without_row_groups_has_no_records() -> None:
     assert len(read_parquet(out.getvalue(), expected)) == 0
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=60) | st.binary(max_size=60).map(lambda rest: b"\x19\x19" * 20 + rest))
 def test_any_bytes_are_a_header_or_damage(data: bytes) -> None:
     cursor = VarintCursor(memoryview(data))
