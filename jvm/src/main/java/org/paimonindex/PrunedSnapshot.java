@@ -4,7 +4,6 @@ import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.zip.ZipEntry;
 import java.util.zip.ZipInputStream;
@@ -77,10 +76,8 @@ final class PrunedSnapshot {
         return answer.get("name").toString();
     }
 
-    /** The snapshot's file, with the number of the planned one: it is in no warehouse, and expires nothing. */
+    /** The snapshot's file. */
     byte[] document() {
-        Map<Object, Object> document = new LinkedHashMap<>((Map<?, ?>) answer.get("document"));
-        document.put("id", snapshotId());
-        return JsonSerdeUtil.toJson(document).getBytes(StandardCharsets.UTF_8);
+        return JsonSerdeUtil.toJson(answer.get("document")).getBytes(StandardCharsets.UTF_8);
     }
 }
