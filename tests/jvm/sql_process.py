@@ -112,7 +112,10 @@ class Served:
                 before = _outcomes(self._first)
                 compared = _compared(self._sessions[number], queries)
                 after = _outcomes(self._first)
-                return {"compared": compared, "outcomes": {name: after[name] - before[name] for name in after}}
+                return {
+                    "compared": compared,
+                    "outcomes": {name: after[name] - before[name] for name in after},
+                }
             case {"threads": lists}:
                 return {"threads": self._threads(lists)}
             case {"outcomes": True}:
@@ -135,8 +138,11 @@ class Served:
     def _threads(self, lists: list[tuple[int, list[str]]]) -> list[list[Any]]:
         with ThreadPoolExecutor(len(lists)) as threads:
             runs = [
-                threads.submit(lambda session, each: [_timed(session, statement) for statement in each],
-                               self._sessions[number], statements)
+                threads.submit(
+                    lambda session, each: [_timed(session, statement) for statement in each],
+                    self._sessions[number],
+                    statements,
+                )
                 for number, statements in lists
             ]
             return [run.result() for run in runs]
@@ -158,7 +164,9 @@ def _rows(frame: DataFrame) -> list[str]:
 def _compared(session: SparkSession, queries: list[str]) -> list[dict[str, Any]]:
     """All queries in two jobs where that can be, and else one at a time."""
     try:
-        both = [_at_once(session, [query.replace("{c}", catalog) for query in queries]) for catalog in CATALOGS]
+        both = [
+            _at_once(session, [query.replace("{c}", catalog) for query in queries]) for catalog in CATALOGS
+        ]
     except Exception as error:  # noqa: BLE001 - one of many queries may be refused
         if len(queries) > 1:
             return [compared for query in queries for compared in _compared(session, [query])]

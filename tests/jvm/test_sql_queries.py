@@ -224,7 +224,9 @@ def write(session: SqlSession, name: str, options: str) -> None:
 
 def conditions(columns: Iterator[str] | tuple[str, ...] = tuple(_VALUES)) -> list[str]:
     return [
-        form.format(column=column, value=values[number % len(values)], other=values[(number + 1) % len(values)])
+        form.format(
+            column=column, value=values[number % len(values)], other=values[(number + 1) % len(values)]
+        )
         for column in columns
         for values in [_VALUES[column]]
         for number, form in enumerate(_FORMS)

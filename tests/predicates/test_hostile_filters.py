@@ -13,9 +13,8 @@ from app.errors import RequestError
 from app.predicates.binding.binding import bind
 from app.predicates.json_reader import read_json_filter
 from app.predicates.model import field_ids
-from app.predicates.rows import matches
 from app.predicates.sql.reader import read_sql
-from app.predicates.verdicts import evaluate_bounds
+from app.predicates.verdicts import evaluate_bounds, matches
 from app.types import DataField, parse_type
 from tests.examples import examples
 from tests.file_bounds import FileBounds, column_bounds

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.predicates.rows import matches
+from app.predicates.verdicts import matches
 from app.types import DataField, parse_type
 from app.types.civil_time import clock_text
 from app.types.session_zone import session_zone

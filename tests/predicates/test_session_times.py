@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.predicates.model import Unknown, leaves
-from app.predicates.rows import matches
+from app.predicates.verdicts import matches
 from app.types import DataField, TypeRoot, parse_type
 from app.types.session_zone import session_zone
 from tests.examples import examples

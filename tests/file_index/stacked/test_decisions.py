@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.file_index.answers.file_answers import Answer
-from app.file_index.stacked.decisions import FileDecisions
+from app.file_index.stacked.evaluation import FileDecisions
 
 FILES = 6
 KINDS = ("bloom-filter", "bitmap", "a kind that nobody knows")

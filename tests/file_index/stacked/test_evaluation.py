@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from app.file_index.answers.result import Result
     from app.file_index.index_kinds import IndexKind
-    from app.file_index.stacked.decisions import FileDecisions
+    from app.file_index.stacked.evaluation import FileDecisions
     from app.predicates.model import BoundPredicate
     from app.types import DataType, Value
 

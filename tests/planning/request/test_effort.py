@@ -18,9 +18,9 @@ from app.file_index.stacked.index import StackedIndex
 from app.planning.plan.file_plan import KeepReason
 from app.planning.request.effort import FILE_QUESTIONS, ROW_QUESTIONS, Effort
 from app.planning.request.requests import SelectionForm
-from app.planning.side_files import portions
+from app.planning.side_files import file_indexes
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Operator, Unknown
-from app.predicates.rows import matches
+from app.predicates.verdicts import matches
 from app.types import DataField, parse_type
 from app.types.bytes_column import BytesColumn
 from tests.examples import examples
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from app.file_index.index_kinds import IndexKind
-    from app.file_index.stacked.decisions import FileDecisions
+    from app.file_index.stacked.evaluation import FileDecisions
     from app.planning.service import IndexService
     from app.predicates.model import BoundPredicate
 
@@ -250,7 +250,7 @@ def test_many_parts_are_as_much_work_as_a_long_list() -> None:
 def test_a_plan_that_reads_index_files_in_portions_asks_as_much_as_one_that_has_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: IndexKind
 ) -> None:
-    monkeypatch.setattr(portions, "_FILES_OF_BUDGET", 2)
+    monkeypatch.setattr(file_indexes, "_FILES_OF_BUDGET", 2)
     table = MadeTable.make(tmp_path, [NUMBER])
     for file, rows in enumerate(VALUES):
         content = container.write({"number": [(kind, payload(kind, rows, NUMBER))]})

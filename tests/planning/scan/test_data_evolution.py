@@ -16,8 +16,8 @@ from app.file_index.index_kinds import BITMAP
 from app.planning.plan.file_plan import KeepReason, SkipStep
 from app.planning.request.requests import SelectionForm
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Constant
-from app.predicates.rows import matches
 from app.predicates.simplify import conjunction, disjunction
+from app.predicates.verdicts import matches
 from tests.examples import examples
 from tests.planning.copied_tables import open_service
 from tests.planning.joined_tables import (

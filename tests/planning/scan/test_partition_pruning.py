@@ -14,7 +14,7 @@ from app.planning.plan.state import PlanState, decision
 from app.planning.scan.partition_filters import specialise
 from app.planning.scan.partition_pruning import prune_partitions
 from app.predicates.model import ALWAYS_FALSE, BoundLeaf, Operator, leaves
-from app.predicates.rows import matches
+from app.predicates.verdicts import matches
 from app.types.binary_row.row import serialize_row
 from tests.examples import examples
 from tests.planning.copied_tables import open_service

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from app.errors import FilterError
 from app.predicates.model import Unknown
-from app.predicates.rows import matches
+from app.predicates.verdicts import matches
 from app.types import DataField, parse_type
 from app.types.data_types import INTEGER_BITS
 from app.types.values import integer_range, nearest_float32, next_float32
