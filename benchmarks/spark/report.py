@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 WAYS: Final = {
     "connector": "connector",
+    "catalog": "SQL, catalog paimon-index",
     "parquet": "plain Parquet",
     "auto": 'read_table, "auto"',
     "rows": 'read_table, "rows"',
