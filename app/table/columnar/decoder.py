@@ -1,8 +1,8 @@
 """The process that decodes ORC and Parquet files: what hostile bytes do to a decoder, they do to that alone.
 
-It is started for the first such file, and decodes one file at a time, within a limit of memory and of time. One
-that ended is started anew for the next file. It ends when nobody is left to ask it, so with the process that
-started it, however that ends. Only Linux limits its memory.
+It is started for the first such file, and decodes one file at a time, within a limit of memory and of time.
+One that ended is started anew for the next file. It ends when nobody is left to ask it, so with the process
+that started it, however that ends. Only Linux limits its memory.
 
 ========  ==================================================================================================
 message   a line of JSON, and bytes
@@ -141,8 +141,8 @@ class _Process:
             self._answer()
         except (OSError, ValueError) as error:
             raise MemoryShortError(
-                f"the process that decodes ORC and Parquet does not start: {sys.executable} ended with status "
-                f"{self.end()}"
+                f"the process that decodes ORC and Parquet does not start: {sys.executable} ended with "
+                f"status {self.end()}"
             ) from error
 
     @property

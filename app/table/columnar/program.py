@@ -1,4 +1,4 @@
-"""The program that decodes ORC and Parquet files, in the process that :mod:`app.table.columnar.decoder` starts.
+"""The program that decodes ORC and Parquet files, in a process that :mod:`app.table.columnar.decoder` starts.
 
 It imports nothing of this project: it starts sooner, and takes less memory.
 """
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 _MOST_TEXT = 500
+_KEPT_BYTES = 64 << 20
+"""What was freed and is this much is used again: to return it takes as long as to decode a file."""
 
 
 def main() -> None:
@@ -42,10 +44,14 @@ def main() -> None:
             most = own_bytes + len(data) + request["memory_bytes"]
             resource.setrlimit(resource.RLIMIT_DATA, (most, resource.RLIM_INFINITY))
         try:
-            table = _decode(request["format"], data, request["columns"])
-            _answer(answers, table, request["memory_bytes"] // 2)
+            _answer(
+                answers, _decode(request["format"], data, request["columns"]), request["memory_bytes"] // 2
+            )
         except Exception as error:  # noqa: BLE001 - whatever a library raises is an answer
             _say(answers, {"error": f"{type(error).__name__}: {error}"[:_MOST_TEXT]})
+        del data
+        if _data_bytes() > own_bytes + _KEPT_BYTES:
+            pa.default_memory_pool().release_unused()
         signal.setitimer(signal.ITIMER_REAL, 0)
         resource.setrlimit(resource.RLIMIT_DATA, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 

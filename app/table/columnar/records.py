@@ -71,7 +71,7 @@ def _decode(kind: str, data: Buffer, columns: Sequence[str], allowance: Allowanc
         answer = DECODER.decode(kind, data, columns, most)
     if answer.fault:
         raise CorruptMetadataError(
-            f"the {kind} file cannot be decoded: {answer.fault}; if the engine reads the table, report this file, "
-            "else roll the table back to a snapshot before it"
+            f"the {kind} file cannot be decoded: {answer.fault}; if the engine reads the table, report this "
+            "file, else roll the table back to a snapshot before it"
         )
     return answer.stream

@@ -144,7 +144,7 @@ class RecordColumns:
 
 
 def memory_of(records: pa.StructArray) -> int:
-    """Bytes of memory of some records, with what is made of them: where each item of a list starts and ends."""
+    """Bytes of memory of some records, and of where each item of their lists starts and ends."""
     size: int = records.get_total_buffer_size()
     return size + _MEMORY_PER_ITEM * _list_items(records)
 
