@@ -99,7 +99,10 @@ class Decoder:
         }
         with self._lock:
             process = self._process
-            if process is None or not process.is_alive:
+            if process is not None and not process.is_alive:
+                process.end()
+                process = self._process = None
+            if process is None:
                 process = self._process = _Process()
             try:
                 return process.ask(request, data, self.seconds)
@@ -115,6 +118,11 @@ class Decoder:
             if self._process is not None:
                 self._process.end()
 
+    def forget(self) -> None:
+        """Leaves the process to the one that this one was forked from, and begins anew."""
+        self._lock = threading.Lock()
+        self._process = None
+
 
 class _Process:
     """A process that runs the program, and the way to it."""
@@ -126,8 +134,8 @@ class _Process:
             with other:
                 self.popen = subprocess.Popen(  # noqa: S603 - a program of this package
                     [sys.executable, "-P", str(_PROGRAM)],
-                    stdin=other,
-                    stdout=other,
+                    stdin=other.fileno(),
+                    stdout=other.fileno(),
                     stderr=subprocess.DEVNULL,
                     env={**os.environ, **_ENVIRONMENT, "PYTHONPATH": os.pathsep.join(sys.path)},
                     # Whoever interrupts a command at a terminal does not mean this.
@@ -192,4 +200,4 @@ DECODER: Final = Decoder()
 
 atexit.register(DECODER.close)
 # One that is forked would ask between the questions of the other.
-os.register_at_fork(after_in_child=DECODER.__init__)
+os.register_at_fork(after_in_child=DECODER.forget)

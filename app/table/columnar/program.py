@@ -41,19 +41,22 @@ def main() -> None:
         # Whoever asks ends it sooner, if it is still there.
         signal.setitimer(signal.ITIMER_REAL, request["seconds"] + 1)
         if own_bytes:
-            most = own_bytes + len(data) + request["memory_bytes"]
-            resource.setrlimit(resource.RLIMIT_DATA, (most, resource.RLIM_INFINITY))
+            _limit(own_bytes + len(data) + request["memory_bytes"])
         try:
-            _answer(
-                answers, _decode(request["format"], data, request["columns"]), request["memory_bytes"] // 2
-            )
+            table = _decode(request["format"], data, request["columns"])
+            size = _stream_bytes(table, request["memory_bytes"] // 2)
         except Exception as error:  # noqa: BLE001 - whatever a library raises is an answer
             _say(answers, {"error": f"{type(error).__name__}: {error}"[:_MOST_TEXT]})
+        else:
+            _say(answers, {"bytes": size})
+            _write(table, pa.PythonFile(answers, "w"))
+            answers.flush()
+            del table
         del data
         if _data_bytes() > own_bytes + _KEPT_BYTES:
             pa.default_memory_pool().release_unused()
         signal.setitimer(signal.ITIMER_REAL, 0)
-        resource.setrlimit(resource.RLIMIT_DATA, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        _limit(resource.RLIM_INFINITY)
 
 
 def _decode(kind: str, data: bytes, columns: Sequence[str]) -> pa.Table:
@@ -81,14 +84,13 @@ def _present(schema: pa.Schema, columns: Sequence[str]) -> list[str]:
     return present
 
 
-def _answer(answers: BinaryIO, table: pa.Table, most: int) -> None:
+def _stream_bytes(table: pa.Table, most: int) -> int:
     counted = pa.MockOutputStream()
     _write(table, counted)
-    if counted.size() > most:
-        raise MemoryError(f"its columns take {counted.size()} bytes")
-    _say(answers, {"bytes": counted.size()})
-    _write(table, pa.PythonFile(answers, "w"))
-    answers.flush()
+    size: int = counted.size()
+    if size > most:
+        raise MemoryError(f"its columns take {size} bytes")
+    return size
 
 
 def _write(table: pa.Table, sink: pa.NativeFile) -> None:
@@ -99,6 +101,14 @@ def _write(table: pa.Table, sink: pa.NativeFile) -> None:
 def _say(answers: BinaryIO, answer: dict[str, Any]) -> None:
     answers.write(json.dumps(answer).encode() + b"\n")
     answers.flush()
+
+
+def _limit(size: int) -> None:
+    """Has the system refuse memory beyond ``size`` bytes, or beyond what an operator allows."""
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    if size == resource.RLIM_INFINITY or size > most != resource.RLIM_INFINITY:
+        size = most
+    resource.setrlimit(resource.RLIMIT_DATA, (size, most))
 
 
 def _data_bytes() -> int:
