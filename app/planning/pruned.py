@@ -28,12 +28,12 @@ from app.planning.scan.merge_units import units_of_version
 from app.storage import check_deadline
 from app.table.commits.manifest_writing import (
     ListedManifests,
+    Outline,
     listed,
     manifest_options,
     manifests_of,
     write_manifest,
 )
-from app.table.manifests.manifest import Manifest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -130,7 +130,7 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
         check_deadline()
         content = write_manifest(entries, options.compression)
         made.append(MetadataFile(f"manifest-{name}-{len(made)}", content))
-        records.append(listed(made[-1].name, len(content), Manifest.read(content), schema))
+        records.append(listed(made[-1].name, len(content), Outline.of(entries), schema))
     base = MetadataFile(f"manifest-list-{name}-0", ListedManifests(tuple(records)).write(options.compression))
     delta = MetadataFile(f"manifest-list-{name}-1", ListedManifests().write(options.compression))
     document: dict[str, Json] = {
