@@ -196,7 +196,7 @@ def drop_index(table: JobTable, *, partitions: Sequence[Mapping[str, Json]] | No
     entries = list(chosen_entries(table, version, partitions))
     indexed = [entry for entry in entries if has_index(entry)]
     snapshot_id, overtaken = commit_replacements(
-        committer, [(entry, _without_index(entry)) for entry in indexed]
+        committer, [(entry, entry.without_index()) for entry in indexed]
     )
     dropped = len(indexed) - len(overtaken)
     return IndexReport(
@@ -226,8 +226,7 @@ def chosen_entries(
     for partition in named:
         if partition.warnings:
             raise RequestError(f"table {table.name}: {partition.warnings[0]}")
-    for number in range(len(version.files())):
-        entry = version.files().entry(number)
+    for entry in version.files().entries(version.files().all()):
         if entry.bucket == POSTPONED_BUCKET:
             continue
         values = version.partitions.values(entry.partition)
@@ -266,13 +265,8 @@ def has_index(entry: ManifestEntry) -> bool:
     return any(name.endswith(FILE_INDEX_SUFFIX) for name in file.extra_files)
 
 
-def _without_index(entry: ManifestEntry) -> ManifestEntry:
-    others = tuple(name for name in entry.file.extra_files if not name.endswith(FILE_INDEX_SUFFIX))
-    return replace(entry, file=replace(entry.file, embedded_index=None, extra_files=others))
-
-
 def _with_index(entry: ManifestEntry, built: BuiltFile, path: str) -> ManifestEntry:
-    bare = _without_index(entry)
+    bare = entry.without_index()
     if built.embedded is not None:
         return replace(bare, file=replace(bare.file, embedded_index=built.embedded))
     side = path.rpartition("/")[2]

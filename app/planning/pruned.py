@@ -7,8 +7,9 @@ Of a primary key table the files of a merge unit stay together: a query of the e
 condition than the plan, and must not see an older version of a row because a newer one was left out. Files
 of tables with data evolution hold columns of each other's rows, and are refused.
 
-The embedded indexes of files are left out where the manifests in memory lack them. Readers then read more
-rows, and no others.
+Readers ask the file index of each file that they open. It is left out where the plan has asked it already,
+unless it may select a few rows of a large file, and where it is embedded and the manifests in memory lack it.
+Without an index readers read more rows, and no others.
 """
 
 from __future__ import annotations
@@ -20,16 +21,19 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from app.errors import LimitExceededError, UnsupportedFormatError
+from app.file_index.index_kinds import KINDS
+from app.planning.plan.file_plan import KeepReason
+from app.planning.plan.state import decision
 from app.planning.scan.merge_units import units_of_version
 from app.storage import check_deadline
 from app.table.commits.manifest_writing import (
     ListedManifests,
+    Outline,
     listed,
     manifest_options,
     manifests_of,
     write_manifest,
 )
-from app.table.manifests.manifest import Manifest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,6 +47,10 @@ if TYPE_CHECKING:
 MOST_FILES: Final = 10_000
 """A plan that keeps more files gains little by naming them again."""
 
+LARGE_BYTES: Final = 8 << 20
+"""Of a data file: a smaller one is read as a whole in less time than the calls take that read its index."""
+
+_ASKED: Final = (KeepReason.MATCHED, KeepReason.NO_INDEX)
 _VERSION: Final = 3
 _USER: Final = "paimon-index"
 
@@ -113,11 +121,16 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
         )
     made: list[MetadataFile] = []
     records = []
-    for entries in manifests_of(map(files.entry, numbers.tolist()), options.target_bytes):
+    answered = _answered(version, plan)
+    bare = (
+        entry.without_index() if number in answered else entry
+        for number, entry in zip(numbers.tolist(), files.entries(numbers), strict=True)
+    )
+    for entries in manifests_of(bare, options.target_bytes):
         check_deadline()
         content = write_manifest(entries, options.compression)
         made.append(MetadataFile(f"manifest-{name}-{len(made)}", content))
-        records.append(listed(made[-1].name, len(content), Manifest.read(content), schema))
+        records.append(listed(made[-1].name, len(content), Outline.of(entries), schema))
     base = MetadataFile(f"manifest-list-{name}-0", ListedManifests(tuple(records)).write(options.compression))
     delta = MetadataFile(f"manifest-list-{name}-1", ListedManifests().write(options.compression))
     document: dict[str, Json] = {
@@ -146,6 +159,23 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
         (*made, base, delta),
         snapshot.delta_manifest_list,
     )
+
+
+def _answered(version: Version, plan: Plan) -> set[int]:
+    """Kept files whose indexes have no more to tell to whoever reads them."""
+    kinds = (KINDS[each.kind] for each in version.schema.options.file_indexes if each.kind in KINDS)
+    selects_rows = any(kind.tells_rows for kind in kinds)
+    files = zip(
+        plan.files.numbers.tolist(),
+        plan.files.decisions.tolist(),
+        plan.files.integers["file_size"].tolist(),
+        strict=True,
+    )
+    return {
+        number
+        for number, code, size in files
+        if decision(code) in _ASKED and not (selects_rows and size >= LARGE_BYTES)
+    }
 
 
 def _whole_units(version: Version, kept: NDArray[np.int64]) -> NDArray[np.int64]:

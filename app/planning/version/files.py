@@ -307,8 +307,12 @@ class Files:
 
     def entry(self, file: int) -> ManifestEntry:
         """A file in the form of an object."""
-        number, row = self.place(file)
-        return self.manifests[number].entry(row)
+        return next(self.entries(np.array([file])))
+
+    def entries(self, files: NDArray[np.int64]) -> Iterator[ManifestEntry]:
+        """Ascending ``files`` in the form of objects."""
+        for number, _, rows in self.by_manifest(files):
+            yield from self.manifests[number].entries(rows)
 
     def name(self, file: int) -> str:
         """A file's name."""

@@ -36,6 +36,7 @@ from app.errors import (
 )
 from app.table.commits.manifest_writing import (
     ListedManifests,
+    Outline,
     listed,
     manifest_options,
     manifests_of,
@@ -44,7 +45,6 @@ from app.table.commits.manifest_writing import (
 from app.table.commits.merging import merge_manifests
 from app.table.manifests.index_manifest import IndexManifest
 from app.table.manifests.index_manifest_changes import combine
-from app.table.manifests.manifest import Manifest
 from app.table.small_files import SNAPSHOT_BYTES, read_small
 from app.types.digest import content_digest
 
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from app.storage import Warehouse
     from app.storage.writing import Writing
     from app.table.commits.changes import Changes
+    from app.table.manifests.manifest import Manifest
     from app.table.resolution import ResolvedSnapshot
     from app.table.schema.schema import TableSchema
     from app.table.table import Table
@@ -186,7 +187,7 @@ class _Attempt:
         own = []
         for entries in manifests_of(self.changes.files, options.target_bytes):
             content = write_manifest(entries, options.compression)
-            own.append(self._write_manifest(content, Manifest.read(content), resolved.schema))
+            own.append(self._write_manifest(content, Outline.of(entries), resolved.schema))
         base = self._write(
             "manifest-list", self._base(resolved, manifests, options).write(options.compression)
         )
@@ -322,7 +323,9 @@ class _Attempt:
             self.overwritten.append(snapshot_id)
             raise OverwrittenError(f"another commit has overwritten snapshot {snapshot_id}")
 
-    def _write_manifest(self, content: bytes, manifest: Manifest, schema: TableSchema) -> dict[str, Any]:
+    def _write_manifest(
+        self, content: bytes, manifest: Manifest | Outline, schema: TableSchema
+    ) -> dict[str, Any]:
         """The record that lists a new manifest."""
         return listed(*self._write("manifest", content), manifest, schema)
 

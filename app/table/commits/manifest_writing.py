@@ -9,9 +9,10 @@ name, and the engine's expiration of snapshots deletes what an entry removes unl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
+import pyarrow as pa
 
 from app.options.manifests import ManifestOptions
 from app.table.avro.writing import write_avro
@@ -20,12 +21,15 @@ from app.table.manifests.manifest_list import RECORD as RECORD_OF_LIST
 from app.table.manifests.manifest_record import FILE_RECORD, RECORD
 from app.table.manifests.record_files import read_columns
 from app.table.manifests.row_statistics import RowStatistics
+from app.table.records.columns import OptionalIntegers
 from app.table.records.expected import Nullable, RecordOf
 from app.types import sql_key
 from app.types.binary_row.row import read_row, serialize_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from app.table.manifests.manifest import Manifest
     from app.table.manifests.manifest_entry import DataFileMeta, ManifestEntry
@@ -96,6 +100,34 @@ class ListedManifests:
         return write_avro(self.records, RECORD_OF_LIST, compression)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Outline:
+    """What a list tells of the entries of a manifest, as columns; attributes are as those of a manifest."""
+
+    kinds: NDArray[np.int8]
+    partitions: tuple[bytes, ...]
+    partition_codes: NDArray[np.int32]
+    buckets: NDArray[np.int32]
+    levels: NDArray[np.int32]
+    row_counts: NDArray[np.int64]
+    first_row_ids: OptionalIntegers
+
+    @classmethod
+    def of(cls, entries: Sequence[ManifestEntry]) -> Self:
+        """Of entries that nobody has to decode."""
+        codes: dict[bytes, int] = {}
+        partition_codes = [codes.setdefault(entry.partition, len(codes)) for entry in entries]
+        return cls(
+            np.array([entry.kind for entry in entries], np.int8),
+            tuple(codes),
+            np.array(partition_codes, np.int32),
+            np.array([entry.bucket for entry in entries], np.int32),
+            np.array([entry.file.level for entry in entries], np.int32),
+            np.array([entry.file.row_count for entry in entries], np.int64),
+            OptionalIntegers.of(pa.array([entry.file.first_row_id for entry in entries], pa.int64())),
+        )
+
+
 def write_manifest(entries: Iterable[ManifestEntry], compression: str) -> bytes:
     """A manifest, entries in their order.
 
@@ -106,7 +138,7 @@ def write_manifest(entries: Iterable[ManifestEntry], compression: str) -> bytes:
     return write_avro(map(_record, entries), MANIFEST, compression)
 
 
-def listed(name: str, size: int, manifest: Manifest, schema: TableSchema) -> dict[str, Any]:
+def listed(name: str, size: int, manifest: Manifest | Outline, schema: TableSchema) -> dict[str, Any]:
     """The record that lists a manifest.
 
     Args:
@@ -123,7 +155,7 @@ def listed(name: str, size: int, manifest: Manifest, schema: TableSchema) -> dic
         "_FILE_NAME": name,
         "_FILE_SIZE": size,
         "_NUM_ADDED_FILES": added,
-        "_NUM_DELETED_FILES": len(manifest) - added,
+        "_NUM_DELETED_FILES": len(manifest.kinds) - added,
         "_PARTITION_STATS": _partition_statistics(manifest, [each.type for each in schema.partition_fields]),
         "_SCHEMA_ID": schema.id,
         "_MIN_BUCKET": int(buckets.min()),
@@ -200,7 +232,7 @@ def _statistics(statistics: RowStatistics) -> dict[str, object]:
     return {"_MIN_VALUES": low, "_MAX_VALUES": high, "_NULL_COUNTS": None if is_unknown else counts}
 
 
-def _partition_statistics(manifest: Manifest, types: Sequence[DataType]) -> dict[str, object]:
+def _partition_statistics(manifest: Manifest | Outline, types: Sequence[DataType]) -> dict[str, object]:
     counts = np.bincount(manifest.partition_codes, minlength=len(manifest.partitions)).tolist()
     rows = [read_row(partition, types) for partition in manifest.partitions]
     low: list[Value | None] = []

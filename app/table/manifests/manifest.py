@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Self
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +38,8 @@ from app.types.array_memory import own_bytes
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from app.types.roaring import Buffer
@@ -211,39 +214,51 @@ class Manifest:
         """The name of one file."""
         return _text(self.file_names, row)
 
+    def entries(self, rows: NDArray[np.int64]) -> Iterator[ManifestEntry]:
+        """Some entries as objects, in the order of ``rows``."""
+
+        def integers(column: NDArray[Any]) -> list[int]:
+            found: list[int] = column[rows].tolist()
+            return found
+
+        extra_files = self.extra_files
+        parts = map(slice, integers(self.extra_file_starts[:-1]), integers(self.extra_file_starts[1:]))
+        paths = self.external_paths.take(rows)
+        files = map(
+            DataFileMeta,
+            _texts(self.file_names.take(rows)),
+            integers(self.file_sizes),
+            integers(self.row_counts),
+            (each or b"" for each in self.min_keys.take(rows)),
+            (each or b"" for each in self.max_keys.take(rows)),
+            self.key_statistics.of_files(rows),
+            self.value_statistics.of_files(rows),
+            integers(self.min_sequence_numbers),
+            integers(self.max_sequence_numbers),
+            integers(self.schema_ids),
+            integers(self.levels),
+            (tuple(_texts(extra_files.take(part))) for part in parts),
+            self.creation_times.take(rows).tolist(),
+            self.delete_row_counts.take(rows).tolist(),
+            self.embedded_indexes.take(rows) if self.embedded_digests is None else repeat(None),
+            (None if each == _UNKNOWN_SOURCE else FileSource(each) for each in integers(self.file_sources)),
+            map(self.value_statistics_columns.__getitem__, rows.tolist()),
+            (None if path is None else path.decode() for path in paths),
+            self.first_row_ids.take(rows).tolist(),
+            map(self.write_columns.__getitem__, rows.tolist()),
+        )
+        return map(
+            ManifestEntry,
+            map(FileKind, integers(self.kinds)),
+            map(self.partitions.__getitem__, integers(self.partition_codes)),
+            integers(self.buckets),
+            integers(self.total_buckets),
+            files,
+        )
+
     def entry(self, row: int) -> ManifestEntry:
         """One entry as an object."""
-        source = int(self.file_sources[row])
-        extra_files = range(int(self.extra_file_starts[row]), int(self.extra_file_starts[row + 1]))
-        file = DataFileMeta(
-            file_name=self.file_name(row),
-            file_size=int(self.file_sizes[row]),
-            row_count=int(self.row_counts[row]),
-            min_key=self.min_keys[row] or b"",
-            max_key=self.max_keys[row] or b"",
-            key_statistics=self.key_statistics.row(row),
-            value_statistics=self.value_statistics.row(row),
-            min_sequence_number=int(self.min_sequence_numbers[row]),
-            max_sequence_number=int(self.max_sequence_numbers[row]),
-            schema_id=int(self.schema_ids[row]),
-            level=int(self.levels[row]),
-            extra_files=tuple(_text(self.extra_files, each) for each in extra_files),
-            creation_time_millis=self.creation_times[row],
-            delete_row_count=self.delete_row_counts[row],
-            embedded_index=None if self.embedded_digests is not None else self.embedded_indexes[row],
-            file_source=None if source == _UNKNOWN_SOURCE else FileSource(source),
-            value_statistics_columns=self.value_statistics_columns[row],
-            external_path=None if self.external_paths.lengths[row] < 0 else _text(self.external_paths, row),
-            first_row_id=self.first_row_ids[row],
-            write_columns=self.write_columns[row],
-        )
-        return ManifestEntry(
-            FileKind(int(self.kinds[row])),
-            self.partitions[self.partition_codes[row]],
-            int(self.buckets[row]),
-            int(self.total_buckets[row]),
-            file,
-        )
+        return next(self.entries(np.array([row])))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -289,6 +304,11 @@ def _sources(stored: OptionalIntegers) -> NDArray[np.int8]:
 def _text(names: BytesColumn, row: int) -> str:
     """A string that is there; it was checked to be UTF-8 when it was decoded."""
     return (names[row] or b"").decode()
+
+
+def _texts(names: BytesColumn) -> Iterator[str]:
+    """The same of all strings."""
+    return ((name or b"").decode() for name in names)
 
 
 def _own_bytes(part: object) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
@@ -73,3 +73,8 @@ class ManifestEntry:
     bucket: int
     total_buckets: int
     file: DataFileMeta
+
+    def without_index(self) -> ManifestEntry:
+        """The same file without its file index, wherever that is."""
+        others = tuple(name for name in self.file.extra_files if not name.endswith(FILE_INDEX_SUFFIX))
+        return replace(self, file=replace(self.file, embedded_index=None, extra_files=others))

@@ -17,6 +17,8 @@ from app.table.records.columns import OptionalIntegers
 from app.table.records.expected import ArrayOf, Nullable, RecordOf
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from app.table.records.columns import RecordColumns
@@ -102,11 +104,13 @@ class StatisticsColumns:
             self.null_count_starts - first,
         )
 
-    def row(self, row: int) -> RowStatistics:
-        """Those of one file."""
-        counts = self.null_counts[self.null_count_starts[row] : self.null_count_starts[row + 1]].tolist()
-        return RowStatistics(
-            self.min_values[row] or b"",
-            self.max_values[row] or b"",
-            tuple(None if count < 0 else count for count in counts),
+    def of_files(self, rows: NDArray[np.int64]) -> Iterator[RowStatistics]:
+        """Those of some files."""
+        parts = map(slice, self.null_count_starts[rows].tolist(), self.null_count_starts[rows + 1].tolist())
+        counts = (self.null_counts[part].tolist() for part in parts)
+        return map(
+            RowStatistics,
+            (each or b"" for each in self.min_values.take(rows)),
+            (each or b"" for each in self.max_values.take(rows)),
+            (tuple(None if count < 0 else count for count in each) for each in counts),
         )

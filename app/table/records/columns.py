@@ -49,6 +49,10 @@ class OptionalIntegers:
     def __getitem__(self, row: int) -> int | None:
         return int(self.values[row]) if self.known[row] else None
 
+    def take(self, rows: NDArray[np.integer]) -> Self:
+        """Those of ``rows``, in that order."""
+        return type(self)(self.values[rows], self.known[rows])
+
     def tolist(self) -> list[int | None]:
         """The integers, None where not known."""
         pairs = zip(self.values.tolist(), self.known.tolist(), strict=True)

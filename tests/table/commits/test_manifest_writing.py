@@ -1,0 +1,31 @@
+"""What manifest lists say of manifests that were written here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from app.table.commits.manifest_writing import Outline, listed, write_manifest
+from app.table.manifests.manifest import Manifest
+from tests import golden_tables
+from tests.writable_tables import open_table
+
+if TYPE_CHECKING:
+    from tests.golden_tables import GoldenWarehouse
+
+
+@pytest.mark.parametrize("name", golden_tables.tables())
+def test_entries_are_listed_as_their_manifest_is(golden: GoldenWarehouse, name: str) -> None:
+    table = open_table(golden.root, name).table
+    resolved = table.resolve()
+    for manifest in table.contents.manifests(resolved):
+        entries = list(manifest.entries(np.arange(len(manifest))))
+
+        written = Manifest.read(write_manifest(entries, "null"))
+
+        assert list(written.entries(np.arange(len(written)))) == entries
+        assert listed("name", 1, Outline.of(entries), resolved.schema) == listed(
+            "name", 1, written, resolved.schema
+        )
