@@ -30,6 +30,11 @@ final class Planner {
         this.mode = mode;
     }
 
+    /** Whether Spark is offered to collect keys: to observe changes nothing, and that would change its plans. */
+    boolean takesRuntimeKeys() {
+        return mode == ServiceOptions.Mode.PLAN;
+    }
+
     TableScan.Plan plan(RecordedScan scan) {
         TableScan.Plan answered = answered(scan);
         if (answered == null) {

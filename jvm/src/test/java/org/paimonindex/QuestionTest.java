@@ -125,6 +125,34 @@ class QuestionTest {
                 asked().get("filter"));
     }
 
+    /** As the connector's scan gives them: a partition filter over the keys that it was offered. */
+    @Test
+    void hasTheKeysOfAJoinWhichTheEngineDoesNotSee() throws Exception {
+        Identifier name = Identifier.create("demo", "by_day");
+        Schema schema =
+                Schema.newBuilder()
+                        .column("id", DataTypes.INT())
+                        .column("city", DataTypes.STRING())
+                        .column("day", DataTypes.INT())
+                        .partitionKeys("day")
+                        .option("file-index.bloom-filter.columns", "city")
+                        .build();
+        catalog.createTable(name, schema, false);
+        Table table = catalog.getTable(name);
+        RowType offered = table.rowType().project(List.of("day", "city"));
+        assertEquals(offered.getFieldNames(), RuntimeKeys.of(((FileStoreTable) table).schema()));
+        Predicate city = new PredicateBuilder(offered).equal(1, BinaryString.fromString("Bonn"));
+
+        table.newReadBuilder()
+                .withPartitionFilter(PartitionPredicate.fromPredicate(offered, city))
+                .newScan()
+                .plan();
+
+        assertEquals(
+                JsonSerdeUtil.fromJson(JsonSerdeUtil.toFlatJson(city(table, "Bonn")), Map.class), asked().get("filter"));
+        assertEquals(List.of("day"), table.partitionKeys(), "nobody else sees other keys");
+    }
+
     @Test
     void isNotAskedWithoutAFilter() throws Exception {
         cities().newReadBuilder().newScan().plan();
