@@ -67,12 +67,13 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
     [
         (f"SELECT f.k, f.v {_JOIN}", 2),
         ("SELECT k, v FROM facts WHERE k IN (SELECT k FROM few WHERE name = 'red')", 2),
+        ("SELECT k, v FROM facts WHERE k IN (SELECT k FROM few WHERE k > 0)", 3),
         (f"SELECT f.k, f.v {_JOIN} AND day = 1", 1),
         (f"SELECT f.k {_JOIN} AND f.v < 2", 2),
         ("SELECT f.k FROM facts f JOIN red ON f.k = red.k AND f.day = red.day", 1),
         (f"SELECT f.k, f.__paimon_partition, f.__paimon_bucket {_JOIN}", 2),
     ],
-    ids=["join", "subquery", "partition", "filter", "two keys", "metadata columns"],
+    ids=["join", "subquery", "any condition", "partition", "filter", "two keys", "metadata columns"],
 )
 def test_the_keys_of_the_small_side_narrow_the_files(ask: Ask, query: str, files: int) -> None:
     answer = ask(query)

@@ -133,7 +133,10 @@ final class Planner {
             own = table.snapshotManager().snapshot(id);
         }
         boolean isSame =
-                id != null && own != null && id == own.id() && own.deltaManifestList().equals(answer.deltaManifestList());
+                id != null
+                        && own != null
+                        && id == own.id()
+                        && own.deltaManifestList().equals(answer.deltaManifestList());
         if (!isSame) {
             throw new NotAskedException(
                     Outcome.OTHER_VERSION,

@@ -85,6 +85,15 @@ final class RuntimeKeys {
 
     /** Undoes what {@link #of} did to a partition filter. */
     static Divided divide(PartitionPredicate filter, TableSchema schema) {
+        try {
+            return divided(filter, schema);
+        } catch (LinkageError e) {
+            // A release in which nothing is offered.
+            return new Divided(filter, List.of());
+        }
+    }
+
+    private static Divided divided(PartitionPredicate filter, TableSchema schema) {
         List<PartitionPredicate> partitions = new ArrayList<>();
         List<Predicate> others = new ArrayList<>();
         RowType row = schema.logicalRowType();
@@ -94,7 +103,8 @@ final class RuntimeKeys {
                     part instanceof PartitionPredicate.DefaultPartitionPredicate
                             ? ((PartitionPredicate.DefaultPartitionPredicate) part).predicate()
                             : null;
-            if (predicate == null || schema.partitionKeys().containsAll(PredicateVisitor.collectFieldNames(predicate))) {
+            if (predicate == null
+                    || schema.partitionKeys().containsAll(PredicateVisitor.collectFieldNames(predicate))) {
                 partitions.add(part);
             } else {
                 PredicateBuilder.transformFieldMapping(predicate, places).ifPresent(others::add);
