@@ -31,6 +31,14 @@ class Query:
 
 
 @functools.cache
+def built_jar() -> Path:
+    """The catalog's jar."""
+    _classpath()
+    (jar,) = (_MODULE / "target").glob("paimon-index-catalog-*.jar")
+    return jar
+
+
+@functools.cache
 def _classpath() -> str:
     goals = ("package", "-DskipTests", "dependency:build-classpath", "-Dmdep.includeScope=test")
     written = _MODULE / "target" / "classpath.txt"

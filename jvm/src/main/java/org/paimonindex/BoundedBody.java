@@ -1,13 +1,13 @@
 package org.paimonindex;
 
 import java.io.ByteArrayOutputStream;
+import java.net.http.HttpResponse;
 import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Flow;
 import java.util.concurrent.atomic.AtomicReference;
-import java.net.http.HttpResponse;
 
 /** The body of an answer, as long as it is no longer than {@link #MOST_BYTES} and somebody waits for it. */
 final class BoundedBody implements HttpResponse.BodySubscriber<byte[]> {

@@ -1,5 +1,6 @@
 package org.paimonindex;
 
+import java.util.List;
 import java.util.Map;
 import org.apache.paimon.schema.TableSchema;
 import org.apache.paimon.table.DelegatedFileStoreTable;
@@ -31,6 +32,12 @@ final class IndexTable extends DelegatedFileStoreTable {
         this.planned = planned;
         this.planner = planner;
         this.isQueried = isQueried;
+    }
+
+    @Override
+    public List<String> partitionKeys() {
+        boolean isOffer = planner != null && planner.takesRuntimeKeys() && RuntimeKeys.areOffered();
+        return isOffer ? RuntimeKeys.of(wrapped.schema()) : super.partitionKeys();
     }
 
     @Override

@@ -30,6 +30,11 @@ final class Planner {
         this.mode = mode;
     }
 
+    /** Whether Spark is offered to collect keys: to observe changes nothing, and that would change its plans. */
+    boolean takesRuntimeKeys() {
+        return mode == ServiceOptions.Mode.PLAN;
+    }
+
     TableScan.Plan plan(RecordedScan scan) {
         TableScan.Plan answered = answered(scan);
         if (answered == null) {
@@ -128,7 +133,10 @@ final class Planner {
             own = table.snapshotManager().snapshot(id);
         }
         boolean isSame =
-                id != null && own != null && id == own.id() && own.deltaManifestList().equals(answer.deltaManifestList());
+                id != null
+                        && own != null
+                        && id == own.id()
+                        && own.deltaManifestList().equals(answer.deltaManifestList());
         if (!isSame) {
             throw new NotAskedException(
                     Outcome.OTHER_VERSION,

@@ -5,6 +5,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Collectors;
 import org.apache.paimon.data.BinaryRow;
 import org.apache.paimon.partition.PartitionPredicate;
 import org.apache.paimon.predicate.CompoundPredicate;
@@ -65,6 +66,7 @@ final class Question {
     private static final List<String> NOT_ASKED = List.of("scan.", "incremental-", "consumer", "streaming");
 
     private static final double MOST_SHARE = 0.5;
+    private static final int MOST_KEYS = 10_000;
 
     /** Some releases fail to write a filter, and some write {@code {}}. */
     private static final boolean WRITES_FILTERS = writesFilters();
@@ -114,15 +116,29 @@ final class Question {
         if (all.size() > 1) {
             throw new NotAskedException(Outcome.NO_FILTER, "the scan has several filters");
         }
-        if (all.isEmpty() || onlyNotNull(all.get(0))) {
+        List<Predicate> keys = keys(scan.runtimeKeys());
+        if (keys.isEmpty() && (all.isEmpty() || onlyNotNull(all.get(0)))) {
             throw new NotAskedException(Outcome.NO_FILTER, "there is nothing to ask");
         }
+        all.addAll(keys);
         RowType partitions = scan.table().schema().logicalPartitionType();
         scan.steps()
                 .filter(step -> step.is("withPartitionFilter", PartitionPredicate.class))
-                .map(step -> partitionFilter((PartitionPredicate) step.arguments[0], partitions))
+                .flatMap(step -> RuntimeKeys.partsOf((PartitionPredicate) step.arguments[0]).stream())
+                .map(part -> partitionFilter(part, partitions))
                 .forEach(all::addAll);
         return PredicateBuilder.and(all);
+    }
+
+    /** Keys that are too many take longer to send and to compare than what they save. */
+    private static List<Predicate> keys(List<Predicate> found) {
+        return found.stream().filter(predicate -> literals(predicate) <= MOST_KEYS).collect(Collectors.toList());
+    }
+
+    private static int literals(Predicate predicate) {
+        return predicate instanceof CompoundPredicate
+                ? ((CompoundPredicate) predicate).children().stream().mapToInt(Question::literals).sum()
+                : ((LeafPredicate) predicate).literals().size();
     }
 
     private static boolean onlyNotNull(Predicate predicate) {

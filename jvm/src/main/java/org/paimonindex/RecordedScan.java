@@ -7,6 +7,8 @@ import java.lang.reflect.Proxy;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
+import org.apache.paimon.partition.PartitionPredicate;
+import org.apache.paimon.predicate.Predicate;
 import org.apache.paimon.table.FileStoreTable;
 import org.apache.paimon.table.source.DataTableScan;
 import org.apache.paimon.table.source.EndOfScanException;
@@ -40,6 +42,7 @@ final class RecordedScan implements InvocationHandler {
     private final PlannedTable planned;
     private final Planner planner;
     private final List<Step> steps = new ArrayList<>();
+    private final List<Predicate> runtimeKeys = new ArrayList<>();
     /** The scan whose plan was given; null before. */
     private DataTableScan planning;
     private boolean isPlanned;
@@ -67,6 +70,11 @@ final class RecordedScan implements InvocationHandler {
     /** The set-up calls of this name, in their order. */
     Stream<Step> steps() {
         return steps.stream();
+    }
+
+    /** What Spark found of keys to join with; the scans that plan do not know of these. */
+    List<Predicate> runtimeKeys() {
+        return runtimeKeys;
     }
 
     /** The plan of a table's scan that is set up as this one was. */
@@ -97,11 +105,23 @@ final class RecordedScan implements InvocationHandler {
             return planner.plan(this);
         }
         if (method.getReturnType().isInstance(proxy)) {
-            steps.add(new Step(method, arguments));
+            record(new Step(method, arguments));
             return proxy;
         }
         // What a scan tells after its plan is about that plan.
         return call(method, planning == null ? on(table) : planning, arguments);
+    }
+
+    private void record(Step step) {
+        if (!step.is("withPartitionFilter", PartitionPredicate.class)) {
+            steps.add(step);
+            return;
+        }
+        RuntimeKeys.Divided filter = RuntimeKeys.divide((PartitionPredicate) step.arguments[0], table.schema());
+        runtimeKeys.addAll(filter.others);
+        if (filter.partitions != null) {
+            steps.add(new Step(step.method, new Object[] {filter.partitions}));
+        }
     }
 
     private Object ofObject(Object proxy, Method method, Object[] arguments) {

@@ -151,7 +151,8 @@ final class Service {
         // Another replica may answer; an overloaded one is asked again by the next query.
         boolean isOverloaded = status >= SERVER_ERROR || status == TOO_MANY_REQUESTS;
         throw new NotAskedException(
-                isOverloaded ? Outcome.UNREACHABLE : Outcome.REFUSED, uri + ": " + status + " " + problem(answer.body()));
+                isOverloaded ? Outcome.UNREACHABLE : Outcome.REFUSED,
+                uri + ": " + status + " " + problem(answer.body()));
     }
 
     private static boolean isBroken(Throwable cause) {

@@ -5,7 +5,10 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.ByteArrayOutputStream;
+import java.io.ObjectOutputStream;
 import java.lang.management.ManagementFactory;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -76,7 +79,9 @@ class ModesTest {
         assertEquals(1, total("Asked", null) - asked);
         assertTrue(total("Observed", "files") - files >= 2, "the engine reads two or three files");
         assertEquals(total("Observed", "files") - files - 1, total("ObservedSkipped", "files") - skippedFiles);
-        assertEquals(2 * (total("ObservedSkipped", "files") - skippedFiles), total("ObservedSkipped", "rows") - skippedRows);
+        assertEquals(
+                2 * (total("ObservedSkipped", "files") - skippedFiles),
+                total("ObservedSkipped", "rows") - skippedRows);
         assertTrue(total("ObservedSkipped", "bytes") - skippedBytes < total("Observed", "bytes") - bytes);
     }
 
@@ -123,7 +128,8 @@ class ModesTest {
                 }
             }
             assertEquals(80, service.requests.size());
-            assertTrue(service.requests.stream().map(request -> request.port).distinct().count() <= 8, "connections are kept");
+            long connections = service.requests.stream().map(request -> request.port).distinct().count();
+            assertTrue(connections <= 8, "connections are kept");
         } finally {
             threads.shutdown();
         }
@@ -132,16 +138,16 @@ class ModesTest {
     }
 
     @Test
-    void theTokenStaysInTheDriver() throws Exception {
+    void tasksAreGivenNoToken() throws Exception {
         Map<String, String> options = new HashMap<>(Map.of("paimon-index.uri", "http://localhost:1"));
         options.put("paimon-index.token", "a secret");
         try (Catalog catalog = WrittenTable.catalog(warehouse, options)) {
-            java.io.ByteArrayOutputStream sent = new java.io.ByteArrayOutputStream();
-            try (java.io.ObjectOutputStream stream = new java.io.ObjectOutputStream(sent)) {
+            ByteArrayOutputStream sent = new ByteArrayOutputStream();
+            try (ObjectOutputStream stream = new ObjectOutputStream(sent)) {
                 stream.writeObject(catalog.getTable(WrittenTable.NAME).newReadBuilder());
                 stream.writeObject(catalog.catalogLoader());
             }
-            assertFalse(sent.toString(java.nio.charset.StandardCharsets.ISO_8859_1).contains("a secret"));
+            assertFalse(sent.toString(StandardCharsets.ISO_8859_1).contains("a secret"));
         }
     }
 

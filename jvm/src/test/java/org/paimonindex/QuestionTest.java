@@ -42,7 +42,10 @@ class QuestionTest {
         catalog =
                 WrittenTable.catalog(
                         warehouse,
-                        Map.of("paimon-index.uri", service.uri(), "paimon-index.warehouse", "a warehouse", "cache-enabled", "true"));
+                        Map.of(
+                                "paimon-index.uri", service.uri(),
+                                "paimon-index.warehouse", "a warehouse",
+                                "cache-enabled", "true"));
     }
 
     @AfterEach
@@ -56,7 +59,12 @@ class QuestionTest {
     }
 
     private static Predicate city(Table table, String name) {
-        return new PredicateBuilder(table.rowType()).equal(table.rowType().getFieldIndex("city"), BinaryString.fromString(name));
+        int column = table.rowType().getFieldIndex("city");
+        return new PredicateBuilder(table.rowType()).equal(column, BinaryString.fromString(name));
+    }
+
+    private static Map<?, ?> json(Predicate predicate) {
+        return JsonSerdeUtil.fromJson(JsonSerdeUtil.toFlatJson(predicate), Map.class);
     }
 
     private Map<?, ?> asked() {
@@ -76,7 +84,7 @@ class QuestionTest {
         Map<?, ?> asked = asked();
         assertEquals(0, asked.get("max_staleness_ms"));
         assertEquals(1000, asked.get("budget_ms"));
-        assertEquals(JsonSerdeUtil.fromJson(JsonSerdeUtil.toFlatJson(city(cities(), "Bonn")), Map.class), asked.get("filter"));
+        assertEquals(json(city(cities(), "Bonn")), asked.get("filter"));
     }
 
     @ParameterizedTest
@@ -96,7 +104,8 @@ class QuestionTest {
         WrittenTable.idsOf(catalog.getTable(identifier), "Bonn");
 
         assertEquals(
-                "/v1/a%20warehouse/databases/demo/tables/" + encoded + "/pruned-snapshot", service.requests.get(0).path);
+                "/v1/a%20warehouse/databases/demo/tables/" + encoded + "/pruned-snapshot",
+                service.requests.get(0).path);
     }
 
     @Test
@@ -119,10 +128,34 @@ class QuestionTest {
                 .newScan()
                 .plan();
 
-        assertEquals(
-                JsonSerdeUtil.fromJson(
-                        JsonSerdeUtil.toFlatJson(PredicateBuilder.and(List.of(city(table, "Bonn"), day))), Map.class),
-                asked().get("filter"));
+        assertEquals(json(PredicateBuilder.and(List.of(city(table, "Bonn"), day))), asked().get("filter"));
+    }
+
+    /** As the connector's scan gives them: a partition filter over the keys that it was offered. */
+    @Test
+    void hasTheKeysOfAJoinWhichTheEngineDoesNotSee() throws Exception {
+        Identifier name = Identifier.create("demo", "by_day");
+        Schema schema =
+                Schema.newBuilder()
+                        .column("id", DataTypes.INT())
+                        .column("city", DataTypes.STRING())
+                        .column("day", DataTypes.INT())
+                        .partitionKeys("day")
+                        .option("file-index.bloom-filter.columns", "city")
+                        .build();
+        catalog.createTable(name, schema, false);
+        Table table = catalog.getTable(name);
+        RowType offered = table.rowType().project(List.of("day", "city"));
+        assertEquals(offered.getFieldNames(), RuntimeKeys.of(((FileStoreTable) table).schema()));
+        Predicate city = new PredicateBuilder(offered).equal(1, BinaryString.fromString("Bonn"));
+
+        table.newReadBuilder()
+                .withPartitionFilter(PartitionPredicate.fromPredicate(offered, city))
+                .newScan()
+                .plan();
+
+        assertEquals(json(city(table, "Bonn")), asked().get("filter"));
+        assertEquals(List.of("day"), table.partitionKeys(), "nobody else sees other keys");
     }
 
     @Test
@@ -189,7 +222,12 @@ class QuestionTest {
     @Test
     void isAskedUnderOptionsThatOnlySaySpeed() throws Exception {
         WrittenTable.idsOf(
-                cities().copy(Map.of("read.batch-size", "7", "source.split.target-size", "1 mb", "scan.manifest.parallelism", "2")),
+                cities()
+                        .copy(
+                                Map.of(
+                                        "read.batch-size", "7",
+                                        "source.split.target-size", "1 mb",
+                                        "scan.manifest.parallelism", "2")),
                 "Bonn");
 
         assertEquals(1, service.requests.size());

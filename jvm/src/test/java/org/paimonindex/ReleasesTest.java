@@ -47,7 +47,7 @@ class ReleasesTest {
     @Test
     void thePresentOneIsPlanned() throws Exception {
         try (WebServer service = WebServer.giving(this::answer)) {
-            assertEquals("[20] [planned]", run(service, System.getProperty("java.class.path")).strip());
+            assertEquals("[20] [no_filter, planned]", run(service, System.getProperty("java.class.path")).strip());
         }
     }
 
@@ -60,7 +60,7 @@ class ReleasesTest {
         try (WebServer service = WebServer.giving(this::answer)) {
             List<String> lines = List.of(run(service, classpath).strip().split("\n"));
 
-            assertEquals("[0, 20] [release]", lines.get(lines.size() - 1));
+            assertEquals("[0, 20] [release, release]", lines.get(lines.size() - 1));
             assertEquals(1, lines.stream().filter(line -> line.contains("is planned by the engine")).count());
             assertEquals(0, service.requests.size());
         }

@@ -35,7 +35,11 @@ final class WrittenTable {
     private WrittenTable() {}
 
     static void write(Path warehouse) throws Exception {
-        try (Catalog catalog = catalog(warehouse, Map.of())) {
+        write(warehouse, Map.of());
+    }
+
+    static void write(Path warehouse, Map<String, String> service) throws Exception {
+        try (Catalog catalog = catalog(warehouse, service)) {
             catalog.createDatabase("demo", true);
             catalog.createTable(NAME, schema(Map.of()), false);
             for (int file = 0; file < FILES.length; file++) {
