@@ -224,7 +224,9 @@ def write(session: SqlSession, name: str, options: str) -> None:
 
 def conditions(columns: Iterator[str] | tuple[str, ...] = tuple(_VALUES)) -> list[str]:
     return [
-        form.format(column=column, value=values[number % len(values)], other=values[(number + 1) % len(values)])
+        form.format(
+            column=column, value=values[number % len(values)], other=values[(number + 1) % len(values)]
+        )
         for column in columns
         for values in [_VALUES[column]]
         for number, form in enumerate(_FORMS)
@@ -240,7 +242,7 @@ def test_conditions_on_columns_of_all_types(written: Written, table: str) -> Non
         each
         for start in range(0, len(asked), 40)
         for each in written.session().compare(
-            *(f"SELECT * FROM {{c}}.db.{table} WHERE {where}" for where in asked[start : start + 40]),  # noqa: S608
+            *(f"SELECT * FROM {{c}}.db.{table} WHERE {where}" for where in asked[start : start + 40]),
             outcomes=outcomes,
         )
     ]
@@ -253,7 +255,7 @@ def test_conditions_on_columns_of_all_types(written: Written, table: str) -> Non
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kolkata"])
 @pytest.mark.parametrize("table", ["append", "merged"])
 def test_times_are_those_of_the_session(written: Written, table: str, zone: str) -> None:
-    asked = [f"SELECT id FROM {{c}}.db.{table} WHERE {where}" for where in conditions(_TIMED)]  # noqa: S608
+    asked = [f"SELECT id FROM {{c}}.db.{table} WHERE {where}" for where in conditions(_TIMED)]
 
     compared = written.session(zone).compare(*asked)
 
@@ -277,7 +279,7 @@ def test_queries_of_all_shapes(written: Written, table: str) -> None:
 def test_what_a_session_sets_is_in_force(written: Written, option: str, value: str) -> None:
     session = written.session(**{option: value})
     asked = [
-        f"SELECT * FROM {{c}}.db.{table} WHERE {where}"  # noqa: S608
+        f"SELECT * FROM {{c}}.db.{table} WHERE {where}"
         for table in _TABLES
         for where in ("s = 's0385'", "si < 25")
     ]
