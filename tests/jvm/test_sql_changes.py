@@ -1,4 +1,4 @@
-"""Tables that change under a session: through the catalog, statements write and read what they do without it."""
+"""Tables that change: through the catalog, statements write and read what they do without it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _ROWS: Final = (
     "FROM range({first}, {last}) AS numbers(id)"
 )
 _WHERES: Final = (
-    *("s = 's7'", "s = 's107'", "s IN ('s7', 's41', 's107')", "k < 20", "k = 49", "t = 't2' AND s = 's7'"),
-    *("x < 2", "x > 26", "id IN (7, 41, 107)", "s IS NULL", "t IS NULL AND id > 5"),
+    *("s = 's7'", "s IN ('s7', 's107')", "k < 20", "k = 49", "t = 't2' AND s = 's7'", "x > 26"),
+    *("id IN (7, 107)", "t IS NULL AND id > 5"),
 )
 # The column s has an index, so the engine renames and drops others.
 _SCHEMA_CHANGES: Final = {
@@ -48,16 +48,23 @@ _KINDS: Final = {
     "vectors": "'primary-key' = 'part,id', 'bucket' = '2', 'deletion-vectors.enabled' = 'true'",
 }
 _STATEMENTS: Final = (
-    "INSERT INTO {t} SELECT id + 1000, k, concat('n', id), t, x, part FROM {t} WHERE s IN ('s7', 's41') OR k = 3",
+    "INSERT INTO {t} SELECT id + 1000, k, concat('n', id), t, x, part FROM {t} WHERE s = 's7' OR k = 3",
     "DELETE FROM {t} WHERE s = 's8'",
     "DELETE FROM {t} WHERE id IN (SELECT id + 1 FROM {t} WHERE s = 's41')",
     "UPDATE {t} SET t = 'updated', x = x + 1 WHERE s = 's7' OR k < 5",
-    "MERGE INTO {t} AS a USING (SELECT * FROM {t} WHERE s IN ('s11', 's12', 's13')) AS b "
-    "ON a.id = b.id AND a.part = b.part AND a.s < 's5' WHEN MATCHED AND b.s = 's12' THEN DELETE "
-    "WHEN MATCHED THEN UPDATE SET t = concat(b.t, '!')",
-    "MERGE INTO {t} AS a USING (SELECT id + 2000 AS id, k, s, t, x, part FROM {t} WHERE s LIKE 's2%') AS b "
-    "ON a.id = b.id AND a.part = b.part WHEN NOT MATCHED THEN INSERT *",
-    "INSERT OVERWRITE {t} PARTITION (part = 'p1') SELECT id, k, s, t, x FROM {t} WHERE part = 'p1' AND s <> 's21'",
+    """
+    MERGE INTO {t} AS a USING (SELECT * FROM {t} WHERE s IN ('s11', 's12', 's13')) AS b
+    ON a.id = b.id AND a.part = b.part AND a.s < 's5'
+    WHEN MATCHED AND b.s = 's12' THEN DELETE WHEN MATCHED THEN UPDATE SET t = concat(b.t, '!')
+    """,
+    """
+    MERGE INTO {t} AS a USING (SELECT id + 2000 AS id, k, s, t, x, part FROM {t} WHERE s LIKE 's2%') AS b
+    ON a.id = b.id AND a.part = b.part WHEN NOT MATCHED THEN INSERT *
+    """,
+    """
+    INSERT OVERWRITE {t} PARTITION (part = 'p1')
+    SELECT id, k, s, t, x FROM {t} WHERE part = 'p1' AND s <> 's21'
+    """,
     "CALL {c}.sys.compact(table => 'db.{n}', where => 'part = \"p0\"')",
     "INSERT INTO {t} SELECT * FROM {t} VERSION AS OF 1 WHERE s = 's8'",
     "CALL {c}.sys.compact(table => 'db.{n}')",
@@ -67,7 +74,7 @@ _STATEMENTS: Final = (
 
 
 class Writable(NamedTuple):
-    """A warehouse with a database ``db``, and a service of it that may answer with versions of a minute ago."""
+    """A warehouse with a database ``db``, and a service that may answer with versions of a minute ago."""
 
     uri: str
     spark: SqlSpark
@@ -79,8 +86,8 @@ class Writable(NamedTuple):
     def create(self, session: SqlSession, table: str, options: str = "") -> None:
         every = ", ".join(filter(None, (_INDEX, options)))
         session.sql(
-            f"CREATE TABLE {table} (id INT NOT NULL, k INT, s STRING, t STRING, x FLOAT, part STRING NOT NULL) "
-            f"PARTITIONED BY (part) TBLPROPERTIES ({every})",
+            f"CREATE TABLE {table} (id INT NOT NULL, k INT, s STRING, t STRING, x FLOAT, "
+            f"part STRING NOT NULL) PARTITIONED BY (part) TBLPROPERTIES ({every})",
             f"INSERT INTO {table} " + _ROWS.format(first=0, last=100),
         )
 
@@ -101,7 +108,7 @@ def planned(spark: SqlSpark) -> int:
 
 def is_equal(session: SqlSession, *queries: str) -> bool:
     """Whether both catalogs have equal rows, or both refuse."""
-    return all(each.equal and each.only is None for query in queries for each in session.compare(query))
+    return all(each.equal and each.only is None for each in session.compare(*queries))
 
 
 @pytest.mark.parametrize("change", _SCHEMA_CHANGES)
@@ -143,7 +150,7 @@ def test_statements_that_write(writable: Writable, kind: str) -> None:
             *(f"SELECT * FROM plain.db.{kind}_{catalog}" for catalog in ("plain", "indexed"))
         )
         assert theirs == ours, statement
-        queries = [f"SELECT * FROM {{c}}.db.{kind}_indexed WHERE {where}" for where in _WHERES[:4]]
+        queries = [f"SELECT * FROM {{c}}.db.{kind}_indexed WHERE {where}" for where in _WHERES[:2]]
         assert all(each.is_right() for each in session.compare(*queries)), statement
 
 

@@ -50,7 +50,8 @@ def create(spark: SqlSpark, warehouse: Path, uri: str) -> None:
         "CREATE DATABASE plain.db",
         "CREATE TABLE plain.db.moves (name STRING, commit INT, amount BIGINT) TBLPROPERTIES "
         f"({index}, 'file-index.bloom-filter.columns' = 'name')",
-        "CREATE TABLE plain.db.states (id INT NOT NULL, part INT NOT NULL, name STRING, commit INT) PARTITIONED BY (part) TBLPROPERTIES "
+        "CREATE TABLE plain.db.states (id INT NOT NULL, part INT NOT NULL, name STRING, commit INT) "
+        "PARTITIONED BY (part) TBLPROPERTIES "
         f"({index}, 'file-index.bitmap.columns' = 'name', 'primary-key' = 'part,id', 'bucket' = '1')",
         _APPEND.format(catalog="plain", commit=0),
         _UPSERT.format(catalog="plain", commit=0),

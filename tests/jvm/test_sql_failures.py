@@ -70,8 +70,8 @@ def cities(spark: SqlSpark, tmp_path_factory: pytest.TempPathFactory) -> Cities:
         "CREATE DATABASE plain.db",
         "CREATE TABLE plain.db.cities (id INT, city STRING) TBLPROPERTIES ("
         "'file-index.bloom-filter.columns' = 'city', 'file-index.in-manifest-threshold' = '1 MB')",
-        "INSERT INTO plain.db.cities SELECT /*+ REPARTITION_BY_RANGE(8, id) */ CAST(id AS INT), concat('c', id) "
-        "FROM range(0, 100)",
+        "INSERT INTO plain.db.cities SELECT /*+ REPARTITION_BY_RANGE(8, id) */ CAST(id AS INT), "
+        "concat('c', id) FROM range(0, 100)",
     )
     return found
 
