@@ -1,11 +1,20 @@
 # paimon-index as a container image. `make image` builds and tries it; docs/operations.md tells how to run it.
 #
-#   BASE_IMAGE      an image with Python >= 3.11 and its venv module; both stages stand on it
+#   BASE_IMAGE      an image with Python >= 3.11 and its venv module; the service's two stages stand on it
 #   PYTHON_VERSION  chooses the base image unless BASE_IMAGE does
+#   MAVEN_IMAGE     an image with Maven and Java >= 11, which builds the engine's catalog; no other part has Java
 #   EXTRAS          storages besides the machine's own: s3, gcs, azure, oss, separated by commas; otel sends traces
 #   VERSION, REVISION, CREATED  what the labels say
 ARG PYTHON_VERSION=3.13
 ARG BASE_IMAGE=docker.io/library/python:${PYTHON_VERSION}-slim-bookworm
+ARG MAVEN_IMAGE=docker.io/library/maven:3.9-eclipse-temurin-17
+
+FROM ${MAVEN_IMAGE} AS catalog
+WORKDIR /src/jvm
+COPY jvm .
+# A secret settings.xml names repositories of one's own; nothing of it stays in the image.
+RUN --mount=type=secret,id=settings.xml,target=/root/.m2/settings.xml,required=false \
+    mvn -q -B package -DskipTests
 
 FROM ${BASE_IMAGE} AS build
 ARG EXTRAS=s3
@@ -29,6 +38,8 @@ LABEL org.opencontainers.image.title="paimon-index" \
       org.opencontainers.image.created="${CREATED}"
 
 COPY --from=build /opt/paimon-index /opt/paimon-index
+# For Spark's drivers, which get it from here: the service itself runs no Java.
+COPY --from=catalog /src/jvm/target/paimon-index-catalog-*.jar /opt/paimon-index/jvm/
 COPY LICENSE NOTICE container/healthcheck.py /opt/paimon-index/share/
 
 # The one directory that the service writes to. Group 0 may, too: some platforms choose a user of their own, of that group.

@@ -8,7 +8,7 @@ TOOLS := .tools
 HELM_VERSION := v4.3.1
 HELM := $(CURDIR)/$(TOOLS)/helm-$(HELM_VERSION)
 
-.PHONY: env test lint openapi check-openapi demo bench bench-spark soak fuzz jvm image-check wheels-check image image-base chart-check clean
+.PHONY: env dist test lint openapi check-openapi demo bench bench-spark soak fuzz jvm image-check wheels-check image image-base chart-check clean
 
 env: $(STAMP)
 
@@ -44,6 +44,13 @@ demo: env
 jvm: env
 	mvn -q -B -f jvm/pom.xml package
 	$(BIN)/python -m pytest -m "jvm and not long$(if $(wildcard ../shared),, and not shared)"
+
+# What a release has, in dist/: the wheels of service and client, and the jar of the engine's catalog.
+dist: env
+	rm -rf dist jvm/target
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist . ./client
+	mvn -q -B -f jvm/pom.xml package -DskipTests
+	cp jvm/target/paimon-index-catalog-*.jar dist
 
 # make bench FILES="1000" measures tables of that many files; ENGINE=DIR also the Java engine.
 # The planner that it is compared with may be missing, so failing to install it fails nothing.

@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+import zipfile
 from dataclasses import dataclass
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
@@ -52,6 +53,8 @@ AS_OTHER = (
 )
 QUESTION = {"filter": "fee = 58.43", "selection": "positions"}
 ANSWER = {"files_total": 10, "files_kept": 3, "rows_selected": 8}
+# Where the engine looks for catalogs.
+FACTORIES = "META-INF/services/org.apache.paimon.factories.Factory"
 # Never part of a service, even if something that is comes to depend on it.
 UNWANTED = {"hypothesis", "moto", "mypy", "pip", "pypaimon", "pypaimon-rust", "pyspark", "pytest", "ruff"}
 
@@ -129,6 +132,13 @@ def check_installation(work: Path, python: str | None, extras: str) -> None:
         check=True,
     )
     check_distributions(target, extras)
+    if shutil.which("mvn"):
+        catalog = work / "catalog"
+        shutil.copytree(ROOT / "jvm", catalog, ignore=shutil.ignore_patterns("target"))
+        subprocess.run(["mvn", "-q", "-B", "package", "-DskipTests"], cwd=catalog, check=True)  # noqa: S607
+        check_catalog(catalog / "target")
+    else:
+        print("Maven is missing: the engine's catalog is not built")
     share, cache = target / "share", work / "cache"
     share.mkdir()
     shutil.copy(ROOT / "container" / "healthcheck.py", share)
@@ -162,8 +172,9 @@ def check_image(root: Path, config_file: Path, extras: str) -> None:
     config, probe = description["Config"], description["Healthcheck"]["Test"]
     target = root / "opt" / "paimon-index"
     check_distributions(target, extras)
+    check_catalog(target / "jvm")
     places = os.pathsep.join(str(root / place) for place in ("bin", "usr/bin", "usr/local/bin"))
-    present = [tool for tool in ("cc", "gcc", "make", "pytest") if shutil.which(tool, path=places)]
+    present = [tool for tool in ("cc", "gcc", "java", "make", "pytest") if shutil.which(tool, path=places)]
     if present or (root / "src").exists():
         raise CheckError(f"the image has parts of its first stage: {present or '/src'}")
     if not re.fullmatch(r"[1-9][0-9]*:[0-9]+", config["User"]):
@@ -213,6 +224,23 @@ def check_distributions(target: Path, extras: str) -> None:
     if foreign or tests:
         raise CheckError(f"this is no part of a service: {', '.join(foreign + tests)}")
     print(f"{len(found)} distributions, all of them needed and pinned")
+
+
+def check_catalog(directory: Path) -> None:
+    """One jar, which names a catalog that is in it, and has nothing that the engine brings."""
+    try:
+        (jar,) = directory.glob("paimon-index-catalog-*.jar")
+        with zipfile.ZipFile(jar) as archive:
+            names = [name for name in archive.namelist() if not name.endswith("/")]
+            factory = archive.read(FACTORIES).decode().strip()
+    except (ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise CheckError(f"{directory} has no jar of the engine's catalog: {error}") from error
+    if factory.replace(".", "/") + ".class" not in names:
+        raise CheckError(f"{jar.name} names the factory {factory}, and has no such class")
+    foreign = [name for name in names if not name.startswith(("org/paimonindex/", "META-INF/"))]
+    if foreign:
+        raise CheckError(f"{jar.name} has what the engine brings: {', '.join(foreign[:10])}")
+    print(f"{jar.name}: {len(names)} files, none of them the engine's")
 
 
 def needed_of(found: Mapping[NormalizedName, Distribution], extras: str, *, python_version: str) -> set[str]:

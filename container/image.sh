@@ -2,9 +2,11 @@
 # Builds the image with podman, and starts the service from it: `make image`.
 #
 #   IMAGE         its name; paimon-index unless given
-#   BASE_IMAGE, PYTHON_VERSION, EXTRAS  as the Dockerfile tells
+#   BASE_IMAGE, PYTHON_VERSION, MAVEN_IMAGE, EXTRAS  as the Dockerfile tells
 #   PIP_CONFIG    a pip.conf for the build, where packages come from an index of one's own
-#   CA_BUNDLE     certificates for the build, where connections go through a proxy with certificates of its own
+#   MAVEN_SETTINGS  a settings.xml for the build, where the engine's classes come from a repository of one's own
+#   CA_BUNDLE     certificates for the build, where connections go through a proxy with certificates of its own; Java
+#                 has its own list, so MAVEN_IMAGE has to know them
 #
 # The build is isolated by chroot, which works without the rights that containers need. So is the check: it mounts
 # the image's root file system read-only and starts the service there as the image's user. Only the superuser may
@@ -20,11 +22,12 @@ command -v podman >/dev/null || {
 }
 
 set -- --build-arg "EXTRAS=$extras"
-for name in BASE_IMAGE PYTHON_VERSION; do
+for name in BASE_IMAGE PYTHON_VERSION MAVEN_IMAGE; do
   eval "value=\${$name:-}"
   [ -z "$value" ] || set -- "$@" --build-arg "$name=$value"
 done
 [ -z "${PIP_CONFIG:-}" ] || set -- "$@" --secret "id=pip.conf,src=$PIP_CONFIG"
+[ -z "${MAVEN_SETTINGS:-}" ] || set -- "$@" --secret "id=settings.xml,src=$MAVEN_SETTINGS"
 [ -z "${CA_BUNDLE:-}" ] || set -- "$@" --volume "$CA_BUNDLE:/etc/ssl/certs/ca-certificates.crt:ro"
 set -- "$@" --build-arg "VERSION=$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)"
 set -- "$@" --build-arg "REVISION=$(git rev-parse HEAD 2>/dev/null || true)"

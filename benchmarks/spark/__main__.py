@@ -41,6 +41,7 @@ _HEADING: Final = (
 )
 _PROGRAM: Final = Path(__file__).with_name("measuring.py")
 _CLIENT: Final = Path(__file__).parents[2] / "client"
+_CATALOG: Final = Path(__file__).parents[2] / "jvm" / "target" / "paimon-index-catalog-0.1.0.jar"
 _INDEXED_ROWS: Final = 2_000_000
 _BUILT: Final = (
     "build-index, the bitmap of a STRING column of 200 values in a file of {:,} rows, reading included: "
@@ -70,7 +71,7 @@ def main() -> int:
                 kept = {name: count for name, count in kept.items() if count <= _FEW}
             asked = [query for query in queries if query.name in kept]
             _say(started, "reads them in Spark")
-            version, measured = _measure(arguments, Path(temporary), place, url, asked)
+            version, measured, scans = _measure(arguments, Path(temporary), place, url, asked)
         lines = [f"{rows:,} rows in {arguments.files} files, local[2], {arguments.runs} runs of each\n"]
         lines.append(tables(measured, kept, arguments.files))
         if arguments.store is None:
@@ -78,11 +79,14 @@ def main() -> int:
             built = _rows_per_second(Path(temporary) / "large.parquet")
             lines.append(_BUILT.format(_INDEXED_ROWS, built / 1e6))
     # Where jars lie on this machine is of no interest elsewhere.
-    jars = {str(arguments.connector): "JAR", arguments.store: "JARS"}
+    jars = {str(arguments.connector): "JAR", str(arguments.catalog_jar): "JAR", arguments.store: "JARS"}
     words = [jars.get(word, word) for word in sys.argv[1:]]
     command = shlex.join(["python", "-m", "benchmarks.spark", *words])
     lines += [f"- {line}" for line in circumstances(command, time.time() - started)]
     lines.append(f"- Spark {version}")
+    if scans:
+        counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(scans.items()))
+        lines.append(f"- scans of the catalog paimon-index, the first run included: {counts}")
     text = "\n".join(lines) + "\n"
     print(text)
     if arguments.out is not None:
@@ -96,6 +100,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, help=f"rows of the table; {PER_FILE:,} a file by default")
     parser.add_argument("--runs", type=int, default=5, help="how often each query is read in each way")
     parser.add_argument("--connector", type=Path, help="jar of the engine's connector for Spark 4.0")
+    parser.add_argument(
+        "--catalog-jar",
+        type=Path,
+        default=_CATALOG if _CATALOG.exists() else None,
+        help="jar of the catalog paimon-index, for runs with a connector; by default that of `make jvm`",
+    )
     parser.add_argument(
         "--store",
         metavar="JARS",
@@ -125,16 +135,18 @@ def _kept(url: str, queries: Sequence[Query]) -> dict[str, int]:
 
 def _measure(
     arguments: argparse.Namespace, scratch: Path, place: Place, url: str, queries: Sequence[Query]
-) -> tuple[str, list[Measurement]]:
-    """The version of Spark, and what it took."""
+) -> tuple[str, list[Measurement], dict[str, int]]:
+    """The version of Spark, what it took, and what became of the catalog's scans."""
+    jars = [arguments.connector, arguments.catalog_jar if arguments.connector else None, arguments.store]
     asked: dict[str, Any] = {
         "warehouse": place.hadoop_warehouse,
         "settings": place.hadoop_settings,
         "counts_url": place.counts_url,
-        "jars": [str(each) for each in (arguments.connector, arguments.store) if each is not None],
+        "jars": [str(each) for each in jars if each is not None],
         "table": NAME,
         "url": url,
         "has_connector": arguments.connector is not None,
+        "has_catalog": arguments.connector is not None and arguments.catalog_jar is not None,
         "scratch": str(scratch),
         "queries": [(query.name, query.where, query.keys) for query in queries],
         "runs": arguments.runs,
@@ -154,7 +166,8 @@ def _measure(
         env=environment,
     )
     told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    return told[0]["spark"], [Measurement(**each) for each in told[1:]]
+    scans: dict[str, int] = next((each["scans"] for each in told if "scans" in each), {})
+    return told[0]["spark"], [Measurement(**each) for each in told if "way" in each], scans
 
 
 def _rows_per_second(path: Path) -> float:

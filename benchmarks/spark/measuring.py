@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -19,14 +20,14 @@ from urllib.request import urlopen
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import broadcast
 
-from paimon_index.spark import pruned, read_table, register
+from paimon_index.spark import read_table, register
 
 sys.path.append(str(Path(__file__).parent))
 
 from processes import used_below  # type: ignore[import-not-found] # beside this program
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from pyspark.sql import DataFrame
@@ -35,6 +36,7 @@ _ZONE = "UTC"
 _SCHEMA = "event_id BIGINT, user_id STRING, country STRING, amount DECIMAL(10,2), ts TIMESTAMP, dt STRING"
 _ASKED = ["count(*) AS n", "sum(amount) AS amount", "max(ts) AS ts", "count(user_id) AS users"]
 _KEY = "event_id"
+_SMALL = "wanted"
 _COLUMNS = ["user_id", "amount", "ts"]
 _OTHERS = ["event_id", "country", "dt"]
 _READERS = {
@@ -73,6 +75,14 @@ class Query(NamedTuple):
         found = rows if self.where is None else rows.where(self.where)
         return found.join(broadcast(self.small), _KEY, "left_semi") if self.small is not None else found
 
+    def sql(self, table: str) -> str:
+        """The same as a statement."""
+        if self.small is not None:
+            self.small.createOrReplaceTempView(_SMALL)
+            hint, join = f"/*+ BROADCAST({_SMALL}) */", f"LEFT SEMI JOIN {_SMALL} USING ({_KEY})"
+            return f"SELECT {hint} * FROM {table} {join}"  # noqa: S608
+        return f"SELECT * FROM {table}" + ("" if self.where is None else f" WHERE {self.where}")  # noqa: S608
+
 
 def main() -> None:
     """Measures what the argument says."""
@@ -104,7 +114,29 @@ def main() -> None:
                     print(json.dumps(told), file=answers, flush=True)
             if len({json.dumps(result, default=str) for result in results.values()}) != 1:
                 raise SystemExit(f"{name}: the rows differ: {results}")
+    if asked["has_catalog"]:
+        print(json.dumps({"scans": _scans(spark)}), file=answers, flush=True)
     spark.stop()
+
+
+def _scans(spark: SparkSession) -> dict[str, int]:
+    """What became of the scans of the catalog that plans through the service, as JMX tells it."""
+    gateway = spark.sparkContext._gateway  # noqa: SLF001 - no other door
+    java = gateway.jvm.java.lang
+    types, arguments = gateway.new_array(java.Class, 2), gateway.new_array(java.Object, 2)
+    types[0], types[1] = (
+        java.Class.forName(f"java{name}") for name in ("x.management.ObjectName", ".lang.String")
+    )
+    arguments[0], arguments[1] = (
+        gateway.jvm.javax.management.ObjectName("org.paimonindex:type=Scans"),
+        "Outcomes",
+    )
+    # The server's own class is not public, so its method is called by reflection.
+    method = java.Class.forName("javax.management.MBeanServer").getMethod("getAttribute", types)
+    counts = method.invoke(java.management.ManagementFactory.getPlatformMBeanServer(), arguments)
+    # Python sees its rows as a map with keys of a kind that cannot be given back.
+    told = re.findall(r"{key=(\w+), value=(\d+)}", counts.toString())
+    return {outcome: int(count) for outcome, count in told if int(count)}
 
 
 def _calls(counts_url: str | None) -> int:
@@ -134,6 +166,13 @@ def _session(asked: dict[str, Any]) -> SparkSession:
             "spark.sql.catalog.paimon": "org.apache.paimon.spark.SparkCatalog",
             "spark.sql.catalog.paimon.warehouse": asked["warehouse"],
         }
+    if asked["has_catalog"]:
+        settings |= {
+            "spark.sql.catalog.indexed": "org.apache.paimon.spark.SparkCatalog",
+            "spark.sql.catalog.indexed.metastore": "paimon-index",
+            "spark.sql.catalog.indexed.paimon-index.uri": asked["url"],
+            "spark.sql.catalog.indexed.warehouse": asked["warehouse"],
+        }
     builder = SparkSession.builder.master("local[2]").appName("paimon-index benchmarks")
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -148,16 +187,8 @@ def _ways(
     """How the rows of a query are read, by name; what a way needs lasts for the time of a block."""
     table, url = f"main.db.{asked['table']}", asked["url"]
 
-    def connector(query: Query) -> DataFrame:
-        return query.of(spark.table(f"paimon.db.{asked['table']}"))
-
-    @contextmanager
-    def tag(query: Query) -> Iterator[DataFrame]:
-        with pruned(
-            spark, url, table, query.where, in_lists=query.in_lists, may_write=True, catalog="paimon"
-        ) as name:
-            rows = spark.sql(f"SELECT * FROM paimon.db.{asked['table']} VERSION AS OF '{name}'")  # noqa: S608
-            yield query.of(rows)
+    def sql(catalog: str, query: Query) -> DataFrame:
+        return spark.sql(query.sql(f"{catalog}.db.{asked['table']}"))
 
     def parquet(query: Query) -> DataFrame:
         place = f"{asked['warehouse']}/db.db/{asked['table']}"
@@ -177,7 +208,8 @@ def _ways(
         return query.of((reading if condition is None else reading.option("prune", condition)).load(table))
 
     at_once: dict[str, Callable[[Query], DataFrame]] = {
-        "connector": connector,
+        "connector": partial(sql, "paimon"),
+        "catalog": partial(sql, "indexed"),
         "parquet": parquet,
         "auto": partial(reader, "auto"),
         "rows": partial(reader, "rows"),
@@ -187,12 +219,12 @@ def _ways(
         name: partial(_without_block, way) for name, way in at_once.items()
     }
     if asked["counts_url"] is not None:
-        # It would look for each file, and the store takes no tags, since it remembers what it answered.
+        # It would look for each file.
         del ways["parquet"]
-    elif asked["has_connector"]:
-        ways["pruned"] = tag
     if not asked["has_connector"]:
         del ways["connector"]
+    if not asked["has_catalog"]:
+        del ways["catalog"]
     return ways
 
 

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 WAYS: Final = {
     "connector": "connector",
+    "catalog": "SQL, catalog paimon-index",
     "parquet": "plain Parquet",
     "auto": 'read_table, "auto"',
     "rows": 'read_table, "rows"',
     "data source": "data source",
-    "pruned": "connector, pruned tag",
 }
 """Names of the ways of reading as they are measured, and as they are shown."""
 

@@ -134,6 +134,7 @@ def write_large_file(path: Path, rows: int) -> None:
 def _queries(known: list[tuple[int, str]], amounts: pa.Array) -> list[Query]:
     event, user = known[len(known) // 2][0], known[len(known) // 3][1]
     highest = amounts.take(pc.select_k_unstable(amounts, 10, [("", "descending")]))
+    keys = tuple(event for event, _ in known[:: max(1, len(known) // 10)][:10])
     return [
         Query("point, bloom filter", f"event_id = {event}"),
         Query("absent value", "event_id = 4242424242424242"),
@@ -141,9 +142,8 @@ def _queries(known: list[tuple[int, str]], amounts: pa.Array) -> list[Query]:
         Query("rare amount, range bitmap", f"amount >= {pc.min(highest).as_py()}"),
         Query("rare country, rows in most files", f"country = '{_country(_RAREST)}'"),
         Query("narrow range, rows in most files", "amount BETWEEN 20.00 AND 20.10"),
-        Query(
-            "join with ten events", keys=tuple(event for event, _ in known[:: max(1, len(known) // 10)][:10])
-        ),
+        Query("IN of ten keys", f"event_id IN ({', '.join(map(str, keys))})"),
+        Query("join with ten events", keys=keys),
         Query("everything"),
     ]
 

@@ -32,6 +32,7 @@ def test_the_last_stage_takes_the_installation_and_runs_nothing_of_the_checkout(
 
     assert copies == [
         "--from=build /opt/paimon-index /opt/paimon-index",
+        "--from=catalog /src/jvm/target/paimon-index-catalog-*.jar /opt/paimon-index/jvm/",
         "LICENSE NOTICE container/healthcheck.py /opt/paimon-index/share/",
     ]
 
@@ -42,3 +43,10 @@ def test_only_what_the_wheel_is_made_from_is_sent_to_the_build() -> None:
 
     assert rules[0] == "*"
     assert not {"!tests", "!demo", "!.git", "!.venv"} & set(rules)
+
+
+def test_the_jar_has_the_version_of_the_service() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    module = (ROOT / "jvm" / "pom.xml").read_text()
+
+    assert f"<artifactId>paimon-index-catalog</artifactId>\n  <version>{version}</version>" in module
