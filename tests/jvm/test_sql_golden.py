@@ -53,16 +53,20 @@ def totals(record_testsuite_property: Any) -> Iterator[Counter[str]]:
 
 
 def queries(table: str) -> list[str]:
-    """All that have a condition of SQL, over columns that Spark has types for."""
+    """All with a condition of SQL: of a version all columns, of the latest those that Spark has types for."""
     shown = ", ".join(f"`{name}`" for name in columns_of(table))
     found = []
     for query in golden_tables.expected(table)["queries"]:
         if query["filter_sql"] is None or query["topn"] or query["limit"]:
             continue
-        branch = "" if query["branch"] is None else f"$branch_{query['branch']}"
+        source = f"{{c}}.golden.`{table}`"
+        if query["branch"] is not None:
+            source = f"{{c}}.golden.`{table}$branch_{query['branch']}`"
         version = query["snapshot_id"] or (query["tag"] and f"'{query['tag']}'")
-        at = f" VERSION AS OF {version}" if version else ""
-        found.append(f"SELECT {shown} FROM {{c}}.golden.`{table}{branch}`{at} WHERE {query['filter_sql']}")
+        select = (
+            f"SELECT * FROM {source} VERSION AS OF {version}" if version else f"SELECT {shown} FROM {source}"
+        )
+        found.append(f"{select} WHERE {query['filter_sql']}")
     return found
 
 
