@@ -38,10 +38,12 @@ check-openapi: env
 demo: env
 	$(BIN)/python demo/demo.py $(if $(ONCE),--once) $(if $(PORT),--port $(PORT))
 
-# The engine's catalog: built, tested on its own, and then over the golden tables beside the engine. Needs Java and Maven.
+# The engine's catalog: built, tested on its own, and then over the golden tables beside the engine. Needs Java and Maven;
+# where the connector is beside the checkout, plain SQL runs in a real Spark too. Every golden query of it takes long:
+# pytest -m "jvm and long".
 jvm: env
 	mvn -q -B -f jvm/pom.xml package
-	$(BIN)/python -m pytest -m jvm
+	$(BIN)/python -m pytest -m "jvm and not long$(if $(wildcard ../shared),, and not shared)"
 
 # What a release has, in dist/: the wheels of service and client, and the jar of the engine's catalog.
 dist: env

@@ -1,4 +1,4 @@
-"""Runs Spark with the engine's connector and the jar of ``jvm/``: one JSON request a line, one JSON answer a line.
+"""Runs Spark with the engine's connector and the jar of ``jvm/``: a JSON request a line, and a JSON answer.
 
 This file runs in the environment with pyspark, so it imports nothing of the project. Each session has the
 catalog ``plain`` and, over the same warehouse, ``indexed``, which is planned through the service.
@@ -36,6 +36,7 @@ from typing import Any, TextIO
 from pyspark.sql import DataFrame, SparkSession, functions
 
 CATALOGS = ("plain", "indexed")
+_EMPTY = "org.apache.spark.sql.catalyst.optimizer.PropagateEmptyRelation"
 _JSON = {
     "ignoreNullFields": "false",
     "timestampFormat": "yyyy-MM-dd HH:mm:ss.SSSSSSXXX",
@@ -183,15 +184,13 @@ def _compared(session: SparkSession, queries: list[str]) -> list[dict[str, Any]]
 
 
 def _refused(session: SparkSession, query: str, message: str) -> dict[str, Any]:
-    try:
-        _rows(session.sql(query.replace("{c}", CATALOGS[0])))
-    except Exception as error:  # noqa: BLE001 - the engine alone refuses as well
+    refusing = []
+    for catalog in CATALOGS:
         try:
-            _rows(session.sql(query.replace("{c}", CATALOGS[1])))
-        except Exception:  # noqa: BLE001 - as it should
-            return {"error": _message(error)}
-        return {"error": _message(error), "only": CATALOGS[0]}
-    return {"error": message, "only": CATALOGS[1]}
+            _rows(session.sql(query.replace("{c}", catalog)))
+        except Exception:  # noqa: BLE001 - the engine alone may refuse as well
+            refusing.append(catalog)
+    return {"error": message, "only": refusing[0] if len(refusing) == 1 else None, "equal": bool(refusing)}
 
 
 def _at_once(session: SparkSession, statements: list[str]) -> list[tuple[list[str], set[str]]]:
@@ -203,8 +202,15 @@ def _at_once(session: SparkSession, statements: list[str]) -> list[tuple[list[st
         for position, statement in enumerate(statements)
     ]
     union = functools.reduce(DataFrame.unionAll, frames)
+    if len(statements) > 1:
+        # Each query keeps its scan, though it may be known to have no rows.
+        session.conf.set("spark.sql.optimizer.excludedRules", _EMPTY)
+    try:
+        found = union.collect()
+    finally:
+        session.conf.unset("spark.sql.optimizer.excludedRules")
     rows: list[list[str]] = [[] for _ in statements]
-    for position, row in union.collect():
+    for position, row in found:
         rows[position].append(row)
     scans = list(_leaves(union._jdf.queryExecution().executedPlan()))  # noqa: SLF001 - no other door
     if len(statements) == 1:
@@ -212,7 +218,7 @@ def _at_once(session: SparkSession, statements: list[str]) -> list[tuple[list[st
     else:
         assert len(scans) == len(statements), "a query among many has one scan"
         files = [_files(scan) for scan in scans]
-    return [(sorted(found), planned) for found, planned in zip(rows, files, strict=True)]
+    return [(sorted(read), planned) for read, planned in zip(rows, files, strict=True)]
 
 
 def _leaves(plan: Any) -> Any:
@@ -235,7 +241,9 @@ def _files(leaf: Any) -> set[str]:
     found: set[str] = set()
     for number in range(partitions.size()):
         for split in _each(partitions.apply(number).splits()):
-            found.update(re.findall(r"fileName: ([^,]+),", split.dataFiles().toString()))
+            # Splits of system tables have other classes.
+            if split.getClass().getSimpleName() == "DataSplit":
+                found.update(re.findall(r"fileName: ([^,]+),", split.dataFiles().toString()))
     return found
 
 

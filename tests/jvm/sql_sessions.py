@@ -1,4 +1,4 @@
-"""Sessions of a real Spark that has a warehouse twice: as the engine plans it, and planned through the service."""
+"""Sessions of a real Spark with two catalogs of a warehouse, planned by the engine and by the service."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class SqlSpark:
         return SqlSession(self, self.ask({"session": zone, "conf": {**catalogs, **(conf or {})}})["session"])
 
     def at_once(self, *lists: tuple[SqlSession, Sequence[str]]) -> list[list[Any]]:
-        """Runs lists of statements, each list in a thread: ``rows`` or ``error``, ``began`` and ``ended`` of each."""
+        """Runs lists of statements, a thread each: ``rows`` or ``error``, ``began`` and ``ended`` of each."""
         asked = [(session.number, list(statements)) for session, statements in lists]
         threads: list[list[Any]] = self.ask({"threads": asked})["threads"]
         return threads

@@ -1,4 +1,4 @@
-"""SQL of all shapes over tables that Spark writes: with the service's plan it has the rows of the engine's."""
+"""SQL of all shapes over tables that Spark writes: planned by the service, it has the rows of the engine."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ pytestmark = [pytest.mark.jvm, pytest.mark.shared]
 
 _COLUMNS: Final = """
     id INT NOT NULL, b BOOLEAN, ti TINYINT, si SMALLINT, bi BIGINT, f FLOAT, d DOUBLE, num DECIMAL(12, 2),
-    big DECIMAL(38, 10), s STRING, c CHAR(8), v VARCHAR(12), bin BINARY, dt DATE, ts TIMESTAMP, ntz TIMESTAMP_NTZ,
-    items ARRAY<INT>, m MAP<STRING, INT>, st STRUCT<x: INT, y: STRING>, part STRING
+    big DECIMAL(38, 10), s STRING, c CHAR(8), v VARCHAR(12), bin BINARY, dt DATE, ts TIMESTAMP,
+    ntz TIMESTAMP_NTZ, items ARRAY<INT>, m MAP<STRING, INT>, st STRUCT<x: INT, y: STRING>, part STRING
 """
 _INDEXES: Final = """
     'file-index.bloom-filter.columns' = 'ti,si,bi,f,d,s,c,v,bin,dt,ts,ntz,m[k]',
@@ -38,12 +38,15 @@ _ROWS: Final = """
     CASE WHEN id = 33 THEN double('NaN') WHEN id = 44 THEN double('-Infinity') WHEN id = 55 THEN -0.0D
       ELSE id / 8.0D END,
     CAST(id * 1.1 AS DECIMAL(12, 2)), CAST(id * 1000000000000.5 AS DECIMAL(38, 10)),
-    CASE WHEN id % 11 = 0 THEN NULL WHEN id % 50 = 0 THEN '' WHEN id = 7 THEN 'a%b_\\\\c' WHEN id = 8 THEN 'Ö\\'日本'
+    CASE WHEN id % 11 = 0 THEN NULL WHEN id % 50 = 0 THEN '' WHEN id = 7 THEN 'a%b_\\\\c'
+      WHEN id = 8 THEN 'Ö\\'日本'
       ELSE format_string('s%04d', id) END,
     concat('c', CAST(id / 40 AS INT)), concat('v', CAST(id / 20 AS INT), IF(id % 20 = 0, ' ', '')),
     encode(concat('b', id), 'utf-8'), date_add(DATE '2025-03-01', CAST(id / 24 AS INT)),
-    timestamp_seconds(1741305600 + id * 1800), CAST(timestamp_seconds(1741305600 + id * 1800) AS TIMESTAMP_NTZ),
-    array(CAST(id AS INT), 1), map('k', CAST(id / 9 AS INT)), named_struct('x', CAST(id AS INT), 'y', concat('y', id)),
+    timestamp_seconds(1741305600 + id * 1800),
+    CAST(timestamp_seconds(1741305600 + id * 1800) AS TIMESTAMP_NTZ),
+    array(CAST(id AS INT), 1), map('k', CAST(id / 9 AS INT)),
+    named_struct('x', CAST(id AS INT), 'y', concat('y', id)),
     concat('p', CAST(id / 160 AS INT)) FROM range({first}, {last})
 """
 _TABLES: Final = {
@@ -126,12 +129,12 @@ _SHAPES: Final = (
     "SELECT id FROM {t} a WHERE EXISTS (SELECT 1 FROM {c}.db.append b WHERE b.id = a.si AND b.s = 's0077')",
     "SELECT id FROM {t} a WHERE NOT EXISTS (SELECT 1 FROM {c}.db.append b WHERE b.id = a.id AND b.ti < 100)",
     "SELECT id FROM {t} WHERE id = (SELECT max(id) FROM {c}.db.append WHERE s = 's0077')",
-    "SELECT id, (SELECT count(*) FROM {c}.db.append b WHERE b.si = a.si AND b.ti < 50) FROM {t} a WHERE ti = 12",
+    "SELECT id, (SELECT count(*) FROM {c}.db.append b WHERE b.si = a.si AND ti < 9) FROM {t} a WHERE ti = 12",
     "WITH few AS (SELECT * FROM {t} WHERE si < 20) SELECT x.id, y.s FROM few x JOIN few y ON x.ti = y.ti",
     "SELECT count(*), sum(bi), min(s), max(ts) FROM {t} WHERE s = 's0077'",
     "SELECT count(*) FROM {t}",
     "SELECT count(*), min(id), max(id) FROM {t} WHERE part = 'p1'",
-    "SELECT part, count(*), count(DISTINCT c), sum(num) FROM {t} WHERE si < 100 GROUP BY part HAVING count(*) > 1",
+    "SELECT part, count(*), count(DISTINCT c), sum(num) FROM {t} WHERE si < 99 GROUP BY 1 HAVING sum(id) > 1",
     "SELECT c, v, count(*) FROM {t} WHERE ti > 100 GROUP BY ROLLUP (c, v)",
     "SELECT id, row_number() OVER (PARTITION BY part ORDER BY id) FROM {t} WHERE si < 40",
     "SELECT DISTINCT c FROM {t} WHERE si IN (1, 2, 3)",
@@ -208,7 +211,7 @@ def written(spark: SqlSpark, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 def write(session: SqlSession, name: str, options: str) -> None:
-    """Twelve files or more in three snapshots, of which the first has a tag, and a branch with rows of its own."""
+    """Twelve files or more in three snapshots, of which the first has a tag, and a branch with other rows."""
     table = f"plain.db.{name}"
     hint = "/*+ REPARTITION_BY_RANGE(12, id) */"
     session.sql(
@@ -235,14 +238,14 @@ def conditions(columns: Iterator[str] | tuple[str, ...] = tuple(_VALUES)) -> lis
 
 @pytest.mark.parametrize("table", _TABLES)
 def test_conditions_on_columns_of_all_types(written: Written, table: str) -> None:
-    asked = [*conditions(), *_CONDITIONS]
+    asked = [*conditions(), *_CONDITIONS][list(_TABLES).index(table) :: len(_TABLES) // 2]
     outcomes: Counter[str] = Counter()
 
     compared = [
         each
         for start in range(0, len(asked), 40)
         for each in written.session().compare(
-            *(f"SELECT * FROM {{c}}.db.{table} WHERE {where}" for where in asked[start : start + 40]),  # noqa: S608
+            *(f"SELECT * FROM {{c}}.db.{table} WHERE {where}" for where in asked[start : start + 40]),
             outcomes=outcomes,
         )
     ]
@@ -255,7 +258,7 @@ def test_conditions_on_columns_of_all_types(written: Written, table: str) -> Non
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kolkata"])
 @pytest.mark.parametrize("table", ["append", "merged"])
 def test_times_are_those_of_the_session(written: Written, table: str, zone: str) -> None:
-    asked = [f"SELECT id FROM {{c}}.db.{table} WHERE {where}" for where in conditions(_TIMED)]  # noqa: S608
+    asked = [f"SELECT id FROM {{c}}.db.{table} WHERE {where}" for where in conditions(_TIMED)]
 
     compared = written.session(zone).compare(*asked)
 
@@ -279,7 +282,7 @@ def test_queries_of_all_shapes(written: Written, table: str) -> None:
 def test_what_a_session_sets_is_in_force(written: Written, option: str, value: str) -> None:
     session = written.session(**{option: value})
     asked = [
-        f"SELECT * FROM {{c}}.db.{table} WHERE {where}"  # noqa: S608
+        f"SELECT * FROM {{c}}.db.{table} WHERE {where}"
         for table in _TABLES
         for where in ("s = 's0385'", "si < 25")
     ]

@@ -1,0 +1,201 @@
+"""Whatever the service does, SQL has its rows, and a query waits no longer than it is told."""
+
+from __future__ import annotations
+
+import socketserver
+import threading
+import time
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import httpx
+import pytest
+
+from app.main import create_app
+from app.settings import Settings
+from tests.api.conftest import listening
+from tests.client.scripted import Answer, ScriptedServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.jvm.sql_sessions import SqlSession, SqlSpark
+
+pytestmark = [pytest.mark.jvm, pytest.mark.shared]
+
+_QUERY: Final = "SELECT * FROM indexed.db.cities WHERE city IN ('c7', 'c80')"
+_PATH: Final = "/v1/main/databases/db/tables/cities/pruned-snapshot"
+_ASKED: Final = {"filter": "city IN ('c7', 'c80')"}
+_LONGEST_SECONDS: Final = 60
+"""Far above the two seconds of the catalog, on any machine; what was measured is a property of the test."""
+
+_CLOSE: Final = {"Connection": "close"}
+_ANSWERS: Final = {
+    "garbage": (Answer(200, b"\x00\xff" * 500, _CLOSE), "refused"),
+    "an empty document": (Answer(200, b"{}", _CLOSE), "refused"),
+    "HTML": (Answer(200, b"<html><body>Welcome</body></html>", _CLOSE), "refused"),
+    "half a body": (Answer(200, b"PK\x03\x04", announced=5000), "unreachable"),
+    "429": (Answer(429, b"busy", _CLOSE), "unreachable"),
+    "503": (Answer(503, b"busy", _CLOSE), "unreachable"),
+    "302": (Answer(302, b"", {"Location": "http://127.0.0.1:1/", **_CLOSE}), "refused"),
+    "never": (Answer(silent=True), "unreachable"),
+}
+
+
+class Cities(NamedTuple):
+    """A table ``db.cities``, and how its rows are asked for."""
+
+    spark: SqlSpark
+    warehouse: Path
+
+    def session(self, uri: str) -> SqlSession:
+        """One that has read the table, so that what is measured next is a query alone."""
+        named = {"spark.sql.catalog.indexed.paimon-index.warehouse": "main"}
+        session = self.spark.session(self.warehouse, uri, conf=named)
+        session.sql("SELECT count(*) FROM indexed.db.cities")
+        return session
+
+    @contextmanager
+    def service(self) -> Iterator[str]:
+        settings = Settings.load(warehouses={"main": str(self.warehouse)})
+        with listening(create_app(settings), lifespan="on") as started:
+            yield str(started.base_url).rstrip("/")
+
+
+@pytest.fixture(scope="module")
+def cities(spark: SqlSpark, tmp_path_factory: pytest.TempPathFactory) -> Cities:
+    found = Cities(spark, tmp_path_factory.mktemp("failures"))
+    spark.session(found.warehouse, "http://127.0.0.1:1").sql(
+        "CREATE DATABASE plain.db",
+        "CREATE TABLE plain.db.cities (id INT, city STRING) TBLPROPERTIES ("
+        "'file-index.bloom-filter.columns' = 'city', 'file-index.in-manifest-threshold' = '1 MB')",
+        "INSERT INTO plain.db.cities SELECT /*+ REPARTITION_BY_RANGE(8, id) */ CAST(id AS INT), "
+        "concat('c', id) FROM range(0, 100)",
+    )
+    return found
+
+
+class Asked(NamedTuple):
+    """A query that was timed."""
+
+    seconds: float
+    outcomes: dict[str, int]
+
+
+def ask(session: SqlSession) -> Asked:
+    """Runs the query; its rows are right."""
+    before = session.spark.outcomes()
+    began = time.monotonic()
+    (rows,) = session.sql(_QUERY)
+    seconds = time.monotonic() - began
+    after = session.spark.outcomes()
+    assert rows == ['{"id":7,"city":"c7"}', '{"id":80,"city":"c80"}']
+    return Asked(seconds, {name: after[name] - before[name] for name in after if after[name] > before[name]})
+
+
+def ask_twice(session: SqlSession, record_property: Callable[[str, object], None]) -> list[dict[str, int]]:
+    found = [ask(session), ask(session)]
+    for name, each in zip(("first", "second"), found, strict=True):
+        record_property(f"seconds of the {name} query", round(each.seconds, 2))
+        assert each.seconds < _LONGEST_SECONDS
+    return [each.outcomes for each in found]
+
+
+@pytest.mark.parametrize("kind", _ANSWERS)
+def test_it_answers_what_is_no_snapshot(
+    cities: Cities, kind: str, record_property: Callable[[str, object], None]
+) -> None:
+    answer, outcome = _ANSWERS[kind]
+    with ScriptedServer() as server:
+        server.answers = [answer]
+        outcomes = ask_twice(cities.session(server.url), record_property)
+
+    # Nobody waits a second time for what did not answer at all.
+    later = "quiet" if kind in {"never", "half a body"} else outcome
+    assert outcomes == [{outcome: 1}, {later: 1}]
+    assert len(server.requests) == (1 if later == "quiet" else 2)
+
+
+def test_it_answers_as_an_older_version_did(
+    cities: Cities, record_property: Callable[[str, object], None]
+) -> None:
+    with cities.service() as uri:
+        answer = httpx.post(uri + _PATH, json=_ASKED).raise_for_status()
+    assert answer.headers["content-type"] == "application/json"
+
+    with ScriptedServer() as server:
+        server.answers = [Answer(200, answer.content, {"Content-Type": "application/json", **_CLOSE})]
+        outcomes = ask_twice(cities.session(server.url), record_property)
+
+    assert outcomes == [{"refused": 1}, {"refused": 1}]
+
+
+def test_it_is_killed(cities: Cities, record_property: Callable[[str, object], None]) -> None:
+    with cities.service() as uri:
+        session = cities.session(uri)
+        assert ask(session).outcomes == {"planned": 1}
+
+    assert ask_twice(session, record_property) == [{"unreachable": 1}, {"quiet": 1}]
+
+
+def test_it_answers_too_late(cities: Cities, record_property: Callable[[str, object], None]) -> None:
+    with cities.service() as uri, trickling(uri, first=3, each=0) as slow:
+        outcomes = ask_twice(cities.session(slow), record_property)
+
+    assert outcomes == [{"unreachable": 1}, {"quiet": 1}]
+
+
+def test_it_sends_a_byte_a_second(cities: Cities, record_property: Callable[[str, object], None]) -> None:
+    with cities.service() as uri, trickling(uri, first=0, each=1) as slow:
+        outcomes = ask_twice(cities.session(slow), record_property)
+
+    assert outcomes == [{"unreachable": 1}, {"quiet": 1}]
+
+
+def test_another_replica_answers(cities: Cities, record_property: Callable[[str, object], None]) -> None:
+    with ExitStack() as stack:
+        refusing = stack.enter_context(ScriptedServer())
+        refusing.answers = [Answer(503, b"busy", _CLOSE)]
+        uri = stack.enter_context(cities.service())
+        outcomes = ask_twice(cities.session(f"{refusing.url},{uri}"), record_property)
+
+    assert outcomes == [{"planned": 1}, {"planned": 1}]
+
+
+@contextmanager
+def trickling(uri: str, *, first: float, each: float) -> Iterator[str]:
+    """A proxy that waits before the answer's head, and then before each byte of its body."""
+    end = threading.Event()
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            head = b""
+            while not head.endswith(b"\r\n\r\n"):
+                head += self.rfile.readline()
+            length = int(head.lower().partition(b"content-length:")[2].split()[0])
+            accepted = head.lower().partition(b"accept:")[2].split()[0].decode()
+            answer = httpx.post(uri + _PATH, content=self.rfile.read(length), headers={"Accept": accepted})
+            end.wait(first)
+            sent = [b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(answer.content)]
+            sent += [answer.content] if each == 0 else [bytes([byte]) for byte in answer.content]
+            for part in sent:
+                try:
+                    self.wfile.write(part)
+                except ConnectionError:
+                    return
+                if end.wait(each):
+                    return
+
+    class Server(socketserver.ThreadingTCPServer):
+        daemon_threads = False
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            end.set()
+            server.shutdown()
+            thread.join()
