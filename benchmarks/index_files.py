@@ -19,10 +19,8 @@ from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, RANGE_BITMAP
 from app.file_index.range_bitmap import range_bitmap
-from app.file_index.stacked.evaluation import UNKNOWN_ROW_COUNT, decide_files
+from app.file_index.stacked.evaluation import decide_files
 from app.file_index.stacked.index import StackedIndex
-from app.file_index.stacked.joined import JoinedIndexes
-from app.file_index.stacked.rows import select_rows
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, DataType, TypeRoot
 from app.types.bytes_column import BytesColumn
@@ -126,11 +124,9 @@ def _which_files(contents: BytesColumn, leaf: BoundLeaf) -> int:
 
 
 def _rows_of_each(contents: BytesColumn, leaf: BoundLeaf) -> int:
-    """As rows of files that are kept are found: of indexes that lie together, a set of rows for each."""
-    files = np.arange(len(contents))
-    index = JoinedIndexes(((StackedIndex.read(contents), files),))
-    found = select_rows(leaf, index, files, np.full(len(contents), UNKNOWN_ROW_COUNT))
-    return sum(each.result is not SKIP for each in found)
+    """As rows of files that are kept are found: of indexes that lie together, one after the other."""
+    index = StackedIndex.read(contents)
+    return sum(evaluate(leaf, index.file_index(file)) is not SKIP for file in range(len(contents)))
 
 
 def _row_selection(directory: Path) -> Iterator[Workload]:  # noqa: ARG001 - suites are alike

@@ -39,13 +39,6 @@ _LIMITS: Final = {
         "each filter is asked about 150 keys before it seems to have one, which are reads all over its "
         "12 KB: the filters of 100,000 files are 1.2 GB, of which most comes from memory once."
     ),
-    "planner of a warm plan, bitmaps*: score BETWEEN with rows": (
-        "of each of 1,000 files seven bitmaps are taken apart, and what is left becomes one of its own."
-    ),
-    "engine, from bytes, range * / from bytes, range *, rows of each file": (
-        "eleven slices of 10,000 rows are combined as they lie, but keys of whole dictionaries are read, "
-        "once, to find two; the engine's compiled loops look up what they need."
-    ),
     "S3, first plan: bloom filters in side files*": (
         "each of 3,000 files is one call, and the service and the proxy share two cores: a call takes "
         "0.26 ms of processor time in the service, evaluation included, and 0.1 ms in the proxy."

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from app.storage.memory import prepare_process
 from benchmarks.events import Indexed, Layout
-from benchmarks.questions import SCORES_WITH_ROWS, TEN_THOUSAND_IDS, THOUSAND_IDS, questions
+from benchmarks.questions import TEN_THOUSAND_IDS, THOUSAND_IDS, questions
 from benchmarks.runner import in_process, measured
 from benchmarks.services import LAYOUTS, ask, open_service, prepare, read_manifests, warehouse_of, warm_up
 from benchmarks.workload import Measured, Suite, Target, Workload
@@ -32,8 +32,6 @@ _TARGETS: Final = {
     (Indexed.KEYS, "id ="): Target(10),
     (Indexed.VALUES, "cat ="): Target(10),
     (Indexed.VALUES, "score BETWEEN"): Target(10),
-    # To decide, and the rows of about 1,000 files.
-    (Indexed.VALUES, SCORES_WITH_ROWS): Target(30),
 }
 _LIST_TARGETS: Final = {THOUSAND_IDS: Target(300), TEN_THOUSAND_IDS: Target(800)}
 """Of whole plans, reading the filter included."""

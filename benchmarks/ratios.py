@@ -98,9 +98,9 @@ def _decoding(figures: Sequence[Figure]) -> Iterator[tuple[str, Key, Key, Target
     for size in {figure.size for figure in figures if figure.unit is Unit.NANOSECONDS_EACH}:
         for kind, predicate in index_files.CONDITIONS:
             theirs = engine.index_name(kind, predicate)
-            for name in (index_files.files_name, index_files.rows_name):
+            for name, target in ((index_files.files_name, _NOT_SLOWER), (index_files.rows_name, None)):
                 ours = name(kind, predicate)
-                yield f"{theirs} / {ours}", (theirs, size), (ours, size), _NOT_SLOWER
+                yield f"{theirs} / {ours}", (theirs, size), (ours, size), target
 
 
 def _added_manifest(medians: Mapping[Key, float], by_key: Mapping[Key, Figure]) -> Iterator[Figure]:

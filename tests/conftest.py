@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # How long an example takes says more of the machine than of the code. `.ci/run` and `make fuzz` name a
 # profile, which takes the place of the one that is loaded here.
-settings.register_profile("quick", deadline=None, max_examples=40)
+settings.register_profile("quick", deadline=None, max_examples=25)
 settings.register_profile("thorough", deadline=None)
 settings.register_profile("fuzz", deadline=None, max_examples=2_000)
 settings.load_profile("quick")

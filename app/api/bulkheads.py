@@ -3,9 +3,10 @@
 Bulkheads, as in ships: each warehouse has threads and places for waiting requests of its own. What reads from
 no warehouse has its own as well, as bodies that are parsed and answers about the service.
 
-Where requests wait for a thread, the newest goes first, and the oldest is refused when no place is left. In
-the order of their coming, each would be begun only when its caller is about to give up, and under a load
-that lasts nobody would be answered at all.
+Where requests wait for a thread, the oldest and the newest are begun by turns, and the oldest is refused when
+no place is left. In the order of their coming alone, each would be begun only when its caller is about to
+give up, and under a load that lasts nobody would be answered at all. With the newest always first, callers
+who wait for as long as it takes would be left until their deadline.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class Bulkhead:
         self._answered_for: set[asyncio.Future[Any]] = set()
         self._waiting: dict[asyncio.Future[Any], Callable[[], Any]] = {}
         self._pieces: deque[tuple[asyncio.Future[Any], Callable[[], Any]]] = deque()
+        self._oldest_next = False
         self._mean_seconds = 0.0
 
     @property
@@ -105,7 +107,9 @@ class Bulkhead:
             if self._pieces:
                 answer, work = self._pieces.popleft()
             else:
-                answer, work = self._waiting.popitem()
+                answer = next(iter(self._waiting) if self._oldest_next else reversed(self._waiting))
+                self._oldest_next = not self._oldest_next
+                work = self._waiting.pop(answer)
                 self._answered_for.add(answer)
             if answer.done():
                 continue

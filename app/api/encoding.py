@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pybase64
 from pyroaring import BitMap
 
 from app.api.plan_rows import plan_rows
@@ -99,28 +98,9 @@ def _units(plan: Plan) -> NDArray[np.int64]:
     return np.concatenate([plan.files.units, plan.skipped_files.units + _BEHIND_ALL_KEPT])
 
 
-def encode_pruned_snapshot(pruned: PrunedSnapshot) -> JsonMembers:
-    """A snapshot of the files of a plan, with the metadata files in base64."""
-    return _pruned_members(pruned) | {
-        "metadata_files": [
-            {"name": file.name, "content": pybase64.b64encode(file.content).decode()}
-            for file in pruned.metadata_files
-        ]
-    }
-
-
 def archive_pruned_snapshot(pruned: PrunedSnapshot) -> bytes:
-    """The same as a zip archive of files as they are stored; Avro has compressed its blocks already."""
-    written = io.BytesIO()
-    with during(Phase.ENCODE), zipfile.ZipFile(written, "w") as archive:
-        archive.writestr("answer.json", write_json(_pruned_members(pruned)))
-        for file in pruned.metadata_files:
-            archive.writestr(f"manifest/{file.name}", file.content)
-    return written.getvalue()
-
-
-def _pruned_members(pruned: PrunedSnapshot) -> JsonMembers:
-    return {
+    """A zip archive of ``answer.json`` and the metadata files as they are; Avro has compressed its blocks."""
+    answer = {
         "snapshot_id": pruned.plan.snapshot_id,
         "schema_id": pruned.plan.schema_id,
         "name": pruned.name,
@@ -130,6 +110,12 @@ def _pruned_members(pruned: PrunedSnapshot) -> JsonMembers:
         "summary": plan_summary(pruned.plan.summary),
         "warnings": pruned.plan.warnings,
     }
+    written = io.BytesIO()
+    with during(Phase.ENCODE), zipfile.ZipFile(written, "w") as archive:
+        archive.writestr("answer.json", write_json(answer))
+        for file in pruned.metadata_files:
+            archive.writestr(f"manifest/{file.name}", file.content)
+    return written.getvalue()
 
 
 def encode_deletions(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TypeVar
 
 
 class PlanFormat(StrEnum):
@@ -12,16 +11,6 @@ class PlanFormat(StrEnum):
     JSON = "application/json"
     LINES = "application/x-ndjson"
     ARROW = "application/vnd.apache.arrow.stream"
-
-
-class SnapshotFormat(StrEnum):
-    """The media types of a pruned snapshot, likewise."""
-
-    JSON = "application/json"
-    ARCHIVE = "application/zip"
-
-
-AnswerFormat = TypeVar("AnswerFormat", bound=StrEnum)
 
 
 def qualities(header: str) -> dict[str, float]:
@@ -37,12 +26,12 @@ def qualities(header: str) -> dict[str, float]:
     return found
 
 
-def preferred_format(accept: str, formats: type[AnswerFormat]) -> AnswerFormat:
+def preferred_format(accept: str) -> PlanFormat:
     """The format to answer in; the first one for a caller who takes none of them."""
     liked = qualities(accept)
 
-    def quality(media_type: AnswerFormat) -> float:
+    def quality(media_type: PlanFormat) -> float:
         ranges = (media_type, f"{media_type.partition('/')[0]}/*", "*/*")
         return next((liked[each] for each in ranges if each in liked), 0.0)
 
-    return max(formats, key=quality)
+    return max(PlanFormat, key=quality)

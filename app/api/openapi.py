@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, Response
 
 from app import errors
 from app.api.authorisation import ACCESS, Access
@@ -114,7 +114,7 @@ _EXAMPLES = {
 
 
 def operation(
-    answer: type[BaseModel],
+    answer: type[BaseModel] | None,
     body: type[BaseModel] | None = None,
     *,
     storage: bool = True,
@@ -123,7 +123,7 @@ def operation(
     """What a route says about itself.
 
     Args:
-        answer: shape of the answer.
+        answer: shape of the answer in JSON; None where it has other forms alone.
         body: shape of the request's body, if it has one.
         storage: the route reads the warehouse, which can fail in many ways.
         streams: what else the answer can be, by media type.
@@ -133,18 +133,18 @@ def operation(
         media_type: {"schema": {"type": "string", "format": "binary", "description": text}}
         for media_type, text in (streams or {}).items()
     }
-    responses: dict[int, dict[str, Any]] = {
-        200: {"model": answer, "description": "The answer.", "content": content}
-    }
+    responses: dict[int, dict[str, Any]] = {200: {"description": "The answer.", "content": content}}
     responses |= {status: {"description": _DESCRIPTIONS[status]} for status in sorted(statuses)}
+    described: dict[str, Any] = {"responses": responses}
+    if answer is None:
+        described["response_class"] = Response
+    else:
+        responses[200]["model"] = answer
     if body is None:
-        return {"responses": responses}
+        return described
     schema = {"$ref": _REFERENCE.format(model=body.__name__)}
     content = {"application/json": {"schema": schema, "example": _BODIES[body]}}
-    return {
-        "responses": responses,
-        "openapi_extra": {"requestBody": {"required": True, "content": content}},
-    }
+    return described | {"openapi_extra": {"requestBody": {"required": True, "content": content}}}
 
 
 def text_operation(description: str) -> dict[str, Any]:

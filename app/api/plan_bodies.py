@@ -119,8 +119,8 @@ class PrunedSnapshotBody(VersionedBody):
     budget_ms: Count | None = Field(None, description="As of a plan.")
     most_share: Annotated[float, Field(ge=0, le=1)] = Field(
         1.0,
-        description="Of the table's files. Where more are kept, there is no snapshot, and `document` is "
-        "null: the engine's own plan costs less.",
+        description="Of the table's files. Where more are kept, no files are named, and `document` is null: "
+        "the engine's own plan costs less.",
     )
 
     def to_request(self) -> PlanRequest:

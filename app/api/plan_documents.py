@@ -6,7 +6,7 @@ table.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import pyarrow as pa
 from pydantic import Field
@@ -127,33 +127,3 @@ class PlanAnswer(Document):
     unknown_files: list[str] = Field(description="Files named in the request that the snapshot has not.")
     timings_ms: dict[str, float]
     next_page_token: NextPageToken
-
-
-class MetadataFile(Document):
-    """A file whose place is `manifest/<name>` below the table."""
-
-    name: str = Field(examples=["manifest-2f1c5a80-6d7e-4d0f-8f53-0d3c6f1e2a4b-0"])
-    content: str = Field(description="The file's bytes in base64.")
-
-
-class PrunedSnapshot(Document):
-    """A snapshot that names only the files that a query reads, for whoever may write it."""
-
-    snapshot_id: SnapshotId
-    schema_id: int
-    name: str = Field(description="A UUID, which stands in the names of all metadata files.")
-    document: dict[str, Any] | None = Field(
-        description="What the file of the snapshot, or of a tag, holds. Null where more files are kept than "
-        "`most_share` allows."
-    )
-    metadata_files: list[MetadataFile] = Field(
-        description="Manifests first, then the base and the delta manifest list."
-    )
-    delta_manifest_list: str | None = Field(
-        description="Of the planned snapshot: a file of just this name shows that a table is this one."
-    )
-    files_named: int = Field(
-        description="Kept files, and those that merge with them, even if the plan leaves these out."
-    )
-    summary: Summary
-    warnings: list[str]

@@ -15,22 +15,20 @@ from app.api.encoding import (
     NextToken,
     archive_pruned_snapshot,
     encode_plan,
-    encode_pruned_snapshot,
 )
 from app.api.json_body import JsonBody
-from app.api.negotiation import PlanFormat, SnapshotFormat, preferred_format
+from app.api.negotiation import PlanFormat, preferred_format
 from app.api.openapi import operation
 from app.api.paging import Window
 from app.api.paths import TABLE, Table
 from app.api.plan_batches import plan_batches
 from app.api.plan_bodies import PlanBody, PrunedSnapshotBody
-from app.api.plan_documents import PlanAnswer, PrunedSnapshot
+from app.api.plan_documents import PlanAnswer
 from app.api.plan_lines import plan_lines
 from app.api.runtime import Shared
 from app.api.selections import SelectionEncoding
 from app.api.versioned import Passing, Question
 from app.planning.plan.answers import Plan
-from app.planning.pruned import PrunedSnapshot as Pruned
 from app.planning.version.version import Version
 
 Found = TypeVar("Found")
@@ -42,8 +40,7 @@ _STREAMS = {
     PlanFormat.ARROW.value: "An Arrow IPC stream with a row for each file; its schema holds the summary.",
 }
 _ARCHIVE = {
-    SnapshotFormat.ARCHIVE.value: "A zip archive: `answer.json`, the answer without "
-    "`metadata_files`, and these below `manifest/`."
+    "application/zip": "An archive of `answer.json`, and of manifests and manifest lists below `manifest/`."
 }
 
 
@@ -76,7 +73,7 @@ async def plan(
         fields = version.schema.partition_fields
         return tagged(answer, plan_batches(answer, fields, form, explain=wanted.explain))
 
-    match preferred_format(",".join(request.headers.getlist("accept")), PlanFormat):
+    match preferred_format(",".join(request.headers.getlist("accept"))):
         case PlanFormat.JSON:
             return await runtime.run(lambda: question.answer(page))
         case PlanFormat.LINES as media_type:
@@ -85,25 +82,19 @@ async def plan(
             return await runtime.run(lambda: question.stream(media_type, batches))
 
 
-@router.post(TABLE + "/pruned-snapshot", **operation(PrunedSnapshot, PrunedSnapshotBody, streams=_ARCHIVE))
+@router.post(TABLE + "/pruned-snapshot", **operation(None, PrunedSnapshotBody, streams=_ARCHIVE))
 async def pruned_snapshot(
-    request: Request,
-    table: Table,
-    body: Annotated[PrunedSnapshotBody, Depends(JsonBody(PrunedSnapshotBody))],
-    runtime: Shared,
+    table: Table, body: Annotated[PrunedSnapshotBody, Depends(JsonBody(PrunedSnapshotBody))], runtime: Shared
 ) -> Response:
     """Make a snapshot that names only the files that a query reads; nothing is written."""
     wanted, budget_ms = body.to_request(), runtime.settings.plan_budget_ms
 
-    def pruned() -> Pruned:
-        return runtime.service.pruned_snapshot(table, wanted, budget_ms, body.most_share)
+    def archive() -> bytes:
+        return archive_pruned_snapshot(
+            runtime.service.pruned_snapshot(table, wanted, budget_ms, body.most_share)
+        )
 
-    match preferred_format(",".join(request.headers.getlist("accept")), SnapshotFormat):
-        case SnapshotFormat.JSON:
-            return await runtime.answer(lambda: encode_pruned_snapshot(pruned()))
-        case SnapshotFormat.ARCHIVE as media_type:
-            archive = await runtime.run(lambda: archive_pruned_snapshot(pruned()))
-            return Response(archive, media_type=media_type)
+    return Response(await runtime.run(archive), media_type="application/zip")
 
 
 def tagged(plan: Plan, answer: Found) -> Found | Passing[Found]:

@@ -5,11 +5,9 @@ from app.bucket_index.assignments import Assignment, Assignments, Strategy
 from app.bucket_index.bucket_function import BucketFunction, bucket_of, buckets_of, hashed_buckets
 from app.bucket_index.channels import assigners_of, routing_keys
 from app.bucket_index.hash_index import Hashes
-from app.bucket_index.hash_index_writer import HashIndexWriter, WrittenIndex
 from app.bucket_index.key_batch import KeyBatch
 from app.bucket_index.key_hash import key_hash, key_hashes
 from app.bucket_index.maintainer import DynamicBucketIndexMaintainer
-from app.bucket_index.overwrite_assigner import SimpleHashBucketAssigner
 from app.bucket_index.partition_index import UNKNOWN, PartitionIndex
 from app.options.dynamic_buckets import AssignerOptions, DynamicBucketOptions
 
@@ -22,13 +20,10 @@ __all__ = [
     "DynamicBucketIndexMaintainer",
     "DynamicBucketOptions",
     "HashBucketAssigner",
-    "HashIndexWriter",
     "Hashes",
     "KeyBatch",
     "PartitionIndex",
-    "SimpleHashBucketAssigner",
     "Strategy",
-    "WrittenIndex",
     "assigners_of",
     "bucket_of",
     "buckets_of",

@@ -11,33 +11,207 @@ Per partition it goes through four steps and takes the first that applies:
 
 That highest bucket starts at 0, not at what the index holds, and all partitions share it: a partition first
 seen after another one reached the bound gets a single bucket. Rows are counted by hashes in the index files.
+
+Many keys of several partitions are assigned at once, with the same outcome as one after the other. The
+buckets of a partition fill in an order of their own, so its new keys are placed all together. Partitions meet
+in one number only, the highest bucket that was handed out to any of them: once it reaches the bound, no more
+buckets are created anywhere. So a batch is placed as if it never did; that tells the key that reaches the
+bound first, and what follows this key is placed again without creating buckets.
+
+A key that is new may have to choose among buckets. Each draws a random number for that, in the order of the
+batch and whether it needs one or not, so that the numbers do not depend on how keys are cut into batches.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import numpy as np
 
-from app.bucket_index.batch_assignment import BatchAssignment, PartitionState
+from app.bucket_index.assignments import NUMBERS, Assignments, Strategy
 from app.bucket_index.channels import assigners_of
 from app.bucket_index.key_batch import KeyBatch
 from app.bucket_index.known_hashes import KnownHashes
 from app.bucket_index.partition_buckets import PartitionBuckets
+from app.bucket_index.partition_index import UNKNOWN
 from app.errors import FilterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from app.bucket_index.assignments import Assignments
-    from app.bucket_index.batch_assignment import RandomSource
-    from app.bucket_index.hash_index import Integers
+    from numpy.typing import NDArray
+
+    from app.bucket_index.hash_index import Hashes, Integers
     from app.bucket_index.partition_index import PartitionIndex
+    from app.bucket_index.placement import Placement
     from app.options.dynamic_buckets import AssignerOptions
 
     LoadIndex: TypeAlias = Callable[[bytes], PartitionIndex]
     """Gives the hash index of a partition, which is named by its row without the number of fields."""
+
+
+_POSITION_BITS: Final = 32
+_POSITION_MASK: Final = (1 << _POSITION_BITS) - 1
+
+
+class RandomSource(Protocol):
+    """Where free choices come from; a ``numpy.random.Generator`` is one."""
+
+    def random(self, size: int) -> NDArray[np.float64]:
+        """Numbers from 0 to below 1; the same ones at once as one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """What an assigner knows about one partition.
+
+    Attributes:
+        known: the buckets of its hashes.
+        room: where new hashes go.
+    """
+
+    known: KnownHashes
+    room: PartitionBuckets
+
+
+class BatchAssignment:
+    """Assigns batches, and remembers the highest bucket.
+
+    Args:
+        highest_allowed: the last bucket that may be created.
+        source: of random numbers.
+    """
+
+    def __init__(self, highest_allowed: int, source: RandomSource) -> None:
+        self._highest_allowed = highest_allowed
+        self._source = source
+        # Not the highest bucket that was loaded: the engine starts at 0 too.
+        self._highest = 0
+
+    def assign(self, batch: KeyBatch, state_of: Callable[[bytes], PartitionState]) -> Assignments:
+        """Assigns keys and remembers them: all of them, or none if one cannot be.
+
+        Raises:
+            FilterError: no bucket is left for a key.
+        """
+        groups = [
+            _Group.of(partition, state_of(partition), positions, batch.hashes[positions])
+            for partition, positions in batch.by_partition()
+        ]
+        placements = self._place(groups, self._draw(groups))
+        for group, placement in zip(groups, placements, strict=True):
+            if len(placement) < len(group.new):
+                raise FilterError(
+                    f"no bucket up to {self._highest_allowed} is left for a new key: raise "
+                    "dynamic-bucket.target-row-num, or dynamic-bucket.max-buckets if that is set"
+                )
+        buckets = np.empty(len(batch.hashes), np.int32)
+        strategies = np.full(len(batch.hashes), NUMBERS[Strategy.EXISTING], np.uint8)
+        for group, placement in zip(groups, placements, strict=True):
+            buckets[group.positions] = group.settle(placement)
+            strategies[group.new_positions] = placement.strategies()
+        self._highest = max(self._highest, int(buckets.max(initial=0)))
+        permitted = [placement.permitted for placement in placements]
+        return Assignments(
+            batch,
+            buckets,
+            strategies,
+            dict(zip((group.partition for group in groups), permitted, strict=True)),
+        )
+
+    def _draw(self, groups: Sequence[_Group]) -> list[NDArray[np.float64]]:
+        """The random numbers of each group's new keys."""
+        positions = np.concatenate([np.empty(0, np.intp), *(group.new_positions for group in groups)])
+        drawn = np.empty(len(positions))
+        drawn[np.argsort(positions)] = self._source.random(len(positions))
+        return np.split(drawn, np.cumsum([len(group.new) for group in groups], dtype=np.intp))[:-1]
+
+    def _place(self, groups: Sequence[_Group], draws: Sequence[NDArray[np.float64]]) -> list[Placement]:
+        """Where each group's new keys go."""
+        last = -1
+        if self._highest < self._highest_allowed:
+            unhindered = [
+                group.state.room.place(drawn, len(drawn)) for group, drawn in zip(groups, draws, strict=True)
+            ]
+            reaching = [
+                position
+                for group, placement in zip(groups, unhindered, strict=True)
+                for position in group.reaching(self._highest_allowed, placement)
+            ]
+            if not reaching:
+                return unhindered
+            last = min(reaching)
+        return [
+            group.state.room.place(drawn, int(group.new_positions.searchsorted(last, side="right")))
+            for group, drawn in zip(groups, draws, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Group:
+    """The keys of a batch that are in one partition; positions are those in the batch.
+
+    Attributes:
+        partition: the partition.
+        state: what is known about it.
+        positions: of all keys by ascending hash, those of equal hashes ascending.
+        places: of each of these, where its hash stands in ``distinct``.
+        distinct: the hashes, ascending.
+        known: the bucket of each, or UNKNOWN.
+        firsts: the position of the first key of each.
+        new: which of these are not known, in the order of the batch.
+    """
+
+    partition: bytes
+    state: PartitionState
+    positions: NDArray[np.intp]
+    places: NDArray[np.intp]
+    distinct: Hashes
+    known: NDArray[np.int16]
+    firsts: NDArray[np.intp]
+    new: NDArray[np.intp]
+
+    @classmethod
+    def of(
+        cls, partition: bytes, state: PartitionState, positions: NDArray[np.intp], hashes: Hashes
+    ) -> _Group:
+        # One sort of plain numbers orders the keys by hash, and those of equal hashes by position.
+        packed = (hashes.astype(np.int64) << _POSITION_BITS) | np.arange(len(hashes))
+        packed.sort()
+        ascending = (packed >> _POSITION_BITS).astype(np.int32)
+        is_first = np.ones(len(ascending), np.bool_)
+        np.not_equal(ascending[1:], ascending[:-1], out=is_first[1:])
+        ordered = positions[packed & _POSITION_MASK]
+        distinct, firsts = ascending[is_first], ordered[is_first]
+        known = state.known.find(distinct)
+        new = np.flatnonzero(known == UNKNOWN)
+        new = new[np.argsort(firsts[new])]
+        return cls(partition, state, ordered, np.cumsum(is_first) - 1, distinct, known, firsts, new)
+
+    @property
+    def new_positions(self) -> NDArray[np.intp]:
+        """Of the first keys of new hashes, ascending."""
+        return self.firsts[self.new]
+
+    def reaching(self, bucket: int, placement: Placement) -> list[int]:
+        """Positions of keys that reach a bucket or a higher one, the first of all among them; if any do."""
+        known = self.firsts[self.known >= bucket]
+        new = self.new_positions[: len(placement)][placement.buckets() >= bucket]
+        return [int(positions.min()) for positions in (known, new) if len(positions)]
+
+    def settle(self, placement: Placement) -> NDArray[np.int16]:
+        """Remembers where new keys go.
+
+        Returns:
+            The bucket of each key, in the order of ``positions``.
+        """
+        buckets = self.known.copy()
+        buckets[self.new] = placement.buckets()
+        ascending = np.sort(self.new)
+        self.state.known.add(self.distinct[ascending], buckets[ascending])
+        self.state.room.accept(placement)
+        return buckets[self.places]
 
 
 class HashBucketAssigner:

@@ -77,14 +77,10 @@ class KeyBatch:
 
     def by_partition(self) -> list[tuple[bytes, NDArray[np.intp]]]:
         """Each partition that has keys, with the ascending positions of these."""
-        return [(self.partitions[code], positions) for code, positions in grouped(self.codes)]
-
-
-def grouped(numbers: NDArray[np.intp]) -> list[tuple[int, NDArray[np.intp]]]:
-    """Each number that occurs, ascending, with its ascending positions."""
-    order = np.argsort(numbers, kind="stable")
-    ascending = numbers[order]
-    starts = np.flatnonzero(ascending[1:] != ascending[:-1]) + 1
-    return [
-        (int(numbers[positions[0]]), positions) for positions in np.split(order, starts) if len(positions)
-    ]
+        order = np.argsort(self.codes, kind="stable")
+        starts = np.flatnonzero(np.diff(self.codes[order])) + 1
+        return [
+            (self.partitions[self.codes[positions[0]]], positions)
+            for positions in np.split(order, starts)
+            if len(positions)
+        ]

@@ -57,7 +57,15 @@ class PartitionBuckets:
         return cls(options, deque((bucket, keys) for bucket, keys in room if keys > 0), set(own))
 
     def place(self, draws: NDArray[np.float64], creating: int) -> Placement:
-        """See :class:`~app.bucket_index.placement.BucketRoom`."""
+        """Where the next new keys go; changes nothing.
+
+        Args:
+            draws: a random number from 0 to below 1 for each key, for those that have a choice.
+            creating: how many keys come before buckets are no longer created.
+
+        Returns:
+            A placement of fewer keys if there is no bucket for the others.
+        """
         runs = list(self._fill(len(draws), creating))
         placed = sum(run.keys for run in runs)
         is_used = bool(self.used or runs)
@@ -68,7 +76,7 @@ class PartitionBuckets:
         return Placement(runs, chosen, tuple(permitted.tolist()))
 
     def accept(self, placement: Placement) -> None:
-        """See :class:`~app.bucket_index.placement.BucketRoom`."""
+        """Takes the keys in, as :meth:`place` has said last."""
         for run in placement.runs:
             if run.opens:
                 self.used.add(run.bucket)

@@ -7,7 +7,7 @@ be created, each of the keys that remain goes to a bucket of its own choice.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -66,21 +66,3 @@ class Placement:
             at += run.keys
         numbers[at:] = NUMBERS[Strategy.RANDOM]
         return numbers
-
-
-class BucketRoom(Protocol):
-    """The buckets of one partition, as far as new keys may go there."""
-
-    def place(self, draws: NDArray[np.float64], creating: int) -> Placement:
-        """Where the next new keys go; changes nothing.
-
-        Args:
-            draws: a random number from 0 to below 1 for each key, for those that have a choice.
-            creating: how many keys come before buckets are no longer created.
-
-        Returns:
-            A placement of fewer keys if there is no bucket for the others.
-        """
-
-    def accept(self, placement: Placement) -> None:
-        """Takes the keys in, as :meth:`place` has said last."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from app.errors import PaimonIndexError
 from app.observation import Phase, during
-from app.planning.loading import BackgroundLoads
 from app.planning.plan.plan_answer import PlanWarnings, answer_plan, report_plan
 from app.planning.request.budget import YIELDING, Budget
 from app.planning.request.filters import filter_warnings, read_filter
@@ -15,17 +18,59 @@ from app.planning.request.requests import SnapshotSelector
 from app.planning.scan.manifest_pruning import needed_manifests
 from app.planning.scan.planner import Planner
 from app.planning.version.sound_answers import sound_answer
+from app.storage import Cancellation, cancellable, time_limit
 from app.types.digest import request_digest
 from app.types.session_zone import session_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
     from app.planning.plan.answers import Plan
     from app.planning.request.limits import Limits
     from app.planning.request.requests import PlanRequest
     from app.planning.version.version import Version
     from app.storage import ByteCache
+
+
+_log = logging.getLogger("paimon_index.planning")
+
+_SECONDS: Final = 300.0
+"""After which a load is given up; what it has read stays in the caches."""
+
+
+class BackgroundLoads:
+    """Does one thing after the other, each once at a time."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="loading")
+        self._end = Cancellation()
+        self._known: set[Hashable] = set()
+        self._lock = threading.Lock()
+
+    def begin(self, key: Hashable, load: Callable[[], object]) -> None:
+        """Has a thread load something, unless it does so or is about to; after :meth:`close` none does."""
+        with self._lock:
+            if key in self._known or self._end.event.is_set():
+                return
+            self._known.add(key)
+            self._pool.submit(self._load, key, load)
+
+    def close(self) -> None:
+        """Ends the load under way; those that have not begun never do."""
+        with self._lock:
+            self._end.cancel()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _load(self, key: Hashable, load: Callable[[], object]) -> None:
+        try:
+            with cancellable(self._end), time_limit(_SECONDS):
+                load()
+        except PaimonIndexError as error:
+            # The next plan meets it as well, and tells its caller.
+            _log.info("loading in the background ended early: %s", error)
+        finally:
+            with self._lock:
+                self._known.discard(key)
 
 
 class Plans:

@@ -1,7 +1,7 @@
 """A snapshot that names only the files that a plan keeps, so that the engine's own readers read just these.
 
-Nothing is written here. Whoever may write to the warehouse puts the metadata files below ``manifest/`` and
-the document at the place of a tag; ``docs/decisions/pruned-tags.md`` tells which place is safe.
+Nothing is written to the warehouse: the engine's catalog ``paimon-index`` serves these files from memory, see
+``docs/decisions/sql-catalog.md``.
 
 Of a primary key table the files of a merge unit stay together: a query of the engine may have another
 condition than the plan, and must not see an older version of a row because a newer one was left out. Files
@@ -43,10 +43,6 @@ if TYPE_CHECKING:
 MOST_FILES: Final = 10_000
 """A plan that keeps more files gains little by naming them again."""
 
-NO_SNAPSHOT: Final = 0
-"""The number that the document has. The engine numbers snapshots from 1 on, and deletes the data files of a
-tag by comparing its number with those of snapshots and other tags; with this one it finds none to compare."""
-
 _VERSION: Final = 3
 _USER: Final = "paimon-index"
 
@@ -67,10 +63,10 @@ class PrunedSnapshot:
         name: stands in the names of all its files.
         plan: which files are kept, and why.
         files_named: how many are in it: those of the plan, and those that merge with them.
-        document: what the snapshot's file holds; None where more files are kept than the caller wants named.
+        document: what the snapshot's file holds; None where more files are kept than the caller wants named,
+            and for a table that was never written to.
         metadata_files: manifests first, then their lists.
-        delta_manifest_list: of the planned snapshot, a name that no other table has; None for a table that
-            was never written to.
+        delta_manifest_list: of the planned snapshot, a name that no other table has; None if there is none.
     """
 
     name: str
@@ -104,10 +100,11 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
     files = version.files()
     numbers = _whole_units(version, plan.files.numbers)
     snapshot = version.resolved.snapshot
-    identity = None if snapshot is None else snapshot.delta_manifest_list
     name = str(uuid.uuid4())
+    if snapshot is None:
+        return PrunedSnapshot(name, plan, 0, None, (), None)
     if len(numbers) > most_share * plan.summary.files_total:
-        return PrunedSnapshot(name, plan, len(numbers), None, (), identity)
+        return PrunedSnapshot(name, plan, len(numbers), None, (), snapshot.delta_manifest_list)
     if len(numbers) > MOST_FILES:
         raise LimitExceededError(
             f"{len(numbers)} files of table {table.name} are kept, and a pruned snapshot names at most "
@@ -125,21 +122,21 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
     delta = MetadataFile(f"manifest-list-{name}-1", ListedManifests().write(options.compression))
     document: dict[str, Json] = {
         "version": _VERSION,
-        "id": NO_SNAPSHOT,
+        "id": snapshot.id,
         # The plan's condition is about this schema, so the files are read by it.
         "schemaId": schema.id,
         "baseManifestList": base.name,
         "baseManifestListSize": len(base.content),
         "deltaManifestList": delta.name,
         "deltaManifestListSize": len(delta.content),
-        "indexManifest": None if snapshot is None else snapshot.index_manifest,
+        "indexManifest": snapshot.index_manifest,
         "commitUser": _USER,
         "commitIdentifier": 0,
         "commitKind": "COMPACT",
-        "timeMillis": 0 if snapshot is None else snapshot.time_millis,
+        "timeMillis": snapshot.time_millis,
         "totalRecordCount": int(files.columns.row_counts[numbers].sum()),
         "deltaRecordCount": 0,
-        "nextRowId": None if snapshot is None else snapshot.next_row_id,
+        "nextRowId": snapshot.next_row_id,
     }
     return PrunedSnapshot(
         name,
@@ -147,7 +144,7 @@ def prune(version: Version, plan: Plan, most_share: float) -> PrunedSnapshot:
         len(numbers),
         {member: value for member, value in document.items() if value is not None},
         (*made, base, delta),
-        identity,
+        snapshot.delta_manifest_list,
     )
 
 

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import time
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -20,14 +20,14 @@ from urllib.request import urlopen
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import broadcast
 
-from paimon_index.spark import pruned, read_table, register
+from paimon_index.spark import read_table, register
 
 sys.path.append(str(Path(__file__).parent))
 
 from processes import used_below  # type: ignore[import-not-found] # beside this program
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from pyspark.sql import DataFrame
@@ -190,14 +190,6 @@ def _ways(
     def sql(catalog: str, query: Query) -> DataFrame:
         return spark.sql(query.sql(f"{catalog}.db.{asked['table']}"))
 
-    @contextmanager
-    def tag(query: Query) -> Iterator[DataFrame]:
-        with pruned(
-            spark, url, table, query.where, in_lists=query.in_lists, may_write=True, catalog="paimon"
-        ) as name:
-            rows = spark.sql(f"SELECT * FROM paimon.db.{asked['table']} VERSION AS OF '{name}'")  # noqa: S608
-            yield query.of(rows)
-
     def parquet(query: Query) -> DataFrame:
         place = f"{asked['warehouse']}/db.db/{asked['table']}"
         files = spark.read.schema(_SCHEMA).option("pathGlobFilter", "*.parquet")
@@ -227,10 +219,8 @@ def _ways(
         name: partial(_without_block, way) for name, way in at_once.items()
     }
     if asked["counts_url"] is not None:
-        # It would look for each file, and the store takes no tags, since it remembers what it answered.
+        # It would look for each file.
         del ways["parquet"]
-    elif asked["has_connector"]:
-        ways["pruned"] = tag
     if not asked["has_connector"]:
         del ways["connector"]
     if not asked["has_catalog"]:

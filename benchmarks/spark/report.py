@@ -17,7 +17,6 @@ WAYS: Final = {
     "auto": 'read_table, "auto"',
     "rows": 'read_table, "rows"',
     "data source": "data source",
-    "pruned": "connector, pruned tag",
 }
 """Names of the ways of reading as they are measured, and as they are shown."""
 

@@ -22,7 +22,6 @@ from paimon_index.errors import (
     UndecidedConditionError,
     UnsupportedSessionError,
     UnsupportedTableError,
-    WarehouseWriteError,
 )
 from paimon_index.options import IndexFile
 from paimon_index.plans import AsyncPlan, Plan, PlanProgress
@@ -48,5 +47,4 @@ __all__ = [
     "UndecidedConditionError",
     "UnsupportedSessionError",
     "UnsupportedTableError",
-    "WarehouseWriteError",
 ]

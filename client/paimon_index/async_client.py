@@ -120,12 +120,6 @@ class AsyncClient:
         """Live entries of the index manifest, of one index type or all."""
         return await self._run(calls.index_files(table, {**asked, "type": index_type}))
 
-    async def pruned_snapshot(
-        self, table: str, **asked: Unpack[options.PrunedSnapshotOptions]
-    ) -> results.PrunedSnapshot:
-        """A snapshot that names only the files that a query reads; writes nothing."""
-        return await self._run(calls.pruned_snapshot(table, asked))
-
     async def deletions(self, table: str, **asked: Unpack[options.DeletionsOptions]) -> results.Deletions:
         """Deleted rows of data files."""
         return await self._run(calls.deletions(table, asked))

@@ -92,11 +92,6 @@ def deletions(table: str, asked: Mapping[str, Any]) -> Call[results.Deletions]:
     return decode(results.Deletions, (yield from _pages("deletions", page)))
 
 
-def pruned_snapshot(table: str, asked: options.PrunedSnapshotOptions) -> Call[results.PrunedSnapshot]:
-    """A snapshot that names only the files that a query reads."""
-    return one(results.PrunedSnapshot, post(under(table, "/pruned-snapshot"), asked))
-
-
 def lookup(table: str, asked: options.LookupOptions) -> Call[results.BucketLookup]:
     """The buckets of keys."""
     return one(results.BucketLookup, post(under(table, "/buckets/lookup"), asked))

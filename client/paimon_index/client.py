@@ -143,12 +143,6 @@ class Client:
         """Live entries of the index manifest, of one index type or all."""
         return self._run(calls.index_files(table, {**asked, "type": index_type}))
 
-    def pruned_snapshot(
-        self, table: str, **asked: Unpack[options.PrunedSnapshotOptions]
-    ) -> results.PrunedSnapshot:
-        """A snapshot that names only the files that a query reads; writes nothing."""
-        return self._run(calls.pruned_snapshot(table, asked))
-
     def deletions(self, table: str, **asked: Unpack[options.DeletionsOptions]) -> results.Deletions:
         """Deleted rows of data files."""
         return self._run(calls.deletions(table, asked))

@@ -10,8 +10,7 @@
     ├── IncompleteAnswerError           an answer ended early, or is none of this service
     ├── UnsupportedTableError           paimon_index.spark cannot read this table exactly
     ├── UnsupportedSessionError         paimon_index.spark needs a classic session of Spark
-    ├── UndecidedConditionError         the data source cannot tell which rows meet its option where
-    └── WarehouseWriteError             paimon_index.spark.pruned cannot write or remove its files
+    └── UndecidedConditionError         the data source cannot tell which rows meet its option where
 """
 
 from __future__ import annotations
@@ -96,10 +95,6 @@ class UnsupportedSessionError(PaimonIndexError):
 
 class UndecidedConditionError(PaimonIndexError):
     """Indexes and statistics leave rows of which they cannot tell whether they meet a condition."""
-
-
-class WarehouseWriteError(PaimonIndexError):
-    """Files of a pruned tag cannot be written, found or removed."""
 
 
 def service_error(status: int, body: bytes) -> ServiceError:

@@ -71,16 +71,6 @@ class PlanOptions(VersionOptions, total=False):
     totals: bool
 
 
-class PrunedSnapshotOptions(VersionOptions, total=False):
-    """Which files the snapshot has: those that a plan with these options keeps."""
-
-    filter: Filter | None
-    in_lists: InLists | None
-    alias: str | None
-    time_zone: str | None
-    budget_ms: int | None
-
-
 class DeletionsOptions(VersionOptions, total=False):
     """Whose deletions: of these files or all, of this partition or all."""
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -111,42 +110,6 @@ class PlanFacts:
     unknown_files: tuple[str, ...]
     timings_ms: dict[str, float]
     schemas: tuple[Schema, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataFile:
-    """A file whose place is ``manifest/<name>`` below a table; ``content`` is base64."""
-
-    name: str
-    content: str
-
-    @property
-    def data(self) -> bytes:
-        """The file's bytes."""
-        return base64.b64decode(self.content)
-
-
-@dataclass(frozen=True, slots=True)
-class PrunedSnapshot:
-    """A snapshot that names only the files that a query reads; nothing of it is written yet.
-
-    Attributes:
-        name: stands in the names of all metadata files.
-        document: what the file of the snapshot, or of a tag, holds.
-        metadata_files: manifests first, then their lists.
-        delta_manifest_list: of the planned snapshot: a file of just this name shows that a table is this one.
-        files_named: kept files, and those that merge with them.
-    """
-
-    snapshot_id: int | None
-    schema_id: int
-    name: str
-    document: dict[str, Any]
-    metadata_files: tuple[MetadataFile, ...]
-    delta_manifest_list: str | None
-    files_named: int
-    summary: Summary
-    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

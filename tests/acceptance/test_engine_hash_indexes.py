@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from app.bucket_index import (
+    DynamicBucketIndexMaintainer,
     DynamicBucketOptions,
     HashBucketAssigner,
-    HashIndexWriter,
     KeyBatch,
     PartitionIndex,
     assigners_of,
@@ -24,12 +24,12 @@ from app.table.manifests.index_manifest import IndexEntry, IndexManifest
 from app.table.manifests.index_manifest_changes import combine
 from app.table.manifests.manifest_entry import FileKind
 from app.table.schema.schema import BucketMode
+from app.types.index_files import HASH, IndexFileMeta
 from tests import golden_tables
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from app.types.index_files import IndexFileMeta
     from tests.acceptance.java_engine import JavaEngine
     from tests.golden_tables import GoldenWarehouse
 
@@ -64,16 +64,16 @@ class Table:
             ]
         )
 
-    def load_bucket(self, row: bytes, bucket: int) -> tuple[IndexFileMeta, bytes] | None:
+    def restore(self, row: bytes, bucket: int) -> DynamicBucketIndexMaintainer:
         for entry in self.manifest.entries:
             if (entry.partition, entry.bucket) == (self.serialized[row], bucket):
-                return entry.file, self.content(entry.file)
-        return None
+                return DynamicBucketIndexMaintainer.restore(entry.file, self.content(entry.file))
+        return DynamicBucketIndexMaintainer()
 
-    def store(self, row: bytes, bucket: int, meta: IndexFileMeta, content: bytes) -> None:
-        assert row in self.serialized
-        assert bucket >= 0
-        (self.directory / "index" / meta.file_name).write_bytes(content)
+    def store(self, index: DynamicBucketIndexMaintainer, number: int) -> IndexFileMeta:
+        content, name = index.content(), f"index-ours-{number}"
+        (self.directory / "index" / name).write_bytes(content)
+        return IndexFileMeta(HASH, name, len(content), len(index))
 
     def commit(self, changes: list[IndexEntry]) -> None:
         self.manifest = combine(self.manifest, changes, BucketMode.HASH_DYNAMIC)
@@ -91,21 +91,24 @@ def add_keys(table: Table, options: DynamicBucketOptions, channels: int) -> dict
         rng.integers(-(2**31), 2**31, NEW_KEYS),
     )
     added: dict[tuple[bytes, int], set[int]] = {}
-    writer = HashIndexWriter(table.load_bucket, table.store)
+    indexes: dict[tuple[bytes, int], DynamicBucketIndexMaintainer] = {}
     for place in options.assigners(channels):
         routed = assigners_of(batch.partition_hashes, batch.hashes, place.channels, place.assigners)
         mine = routed == place.assign_id
         own = KeyBatch.of(partitions, batch.codes[mine], batch.hashes[mine])
         buckets = HashBucketAssigner(place, table.load_partition, rng).assign_batch(own).buckets
-        writer.record(own, buckets)
         for code, bucket, hashed in zip(
             own.codes.tolist(), buckets.tolist(), own.hashes.tolist(), strict=True
         ):
-            added.setdefault((partitions[code], bucket), set()).add(hashed)
+            bucket_of_partition = partitions[code], bucket
+            if bucket_of_partition not in indexes:
+                indexes[bucket_of_partition] = table.restore(*bucket_of_partition)
+            indexes[bucket_of_partition].record([hashed])
+            added.setdefault(bucket_of_partition, set()).add(hashed)
     table.commit(
         [
-            IndexEntry(FileKind.ADD, table.serialized[index.partition], index.bucket, index.file)
-            for index in writer.prepare_commit(1, lambda: None)
+            IndexEntry(FileKind.ADD, table.serialized[row], bucket, table.store(index, number))
+            for number, ((row, bucket), index) in enumerate(indexes.items())
         ]
     )
     return added

@@ -404,45 +404,35 @@ def test_buckets_are_listed_with_their_index(client: httpx.Client) -> None:
     assert {bucket["partition"]["dte"] for bucket in one["buckets"]} == {"2024-01-02"}
 
 
-def test_a_pruned_snapshot_names_its_metadata_files(client: httpx.Client) -> None:
-    body = {"filter": "session_no = 'customer-reference-cedar-2462'"}
-
-    answer = post(client, f"{TABLES}/append_dv32/pruned-snapshot", plan_documents.PrunedSnapshot, body)
-
-    plan = post(client, f"{TABLES}/append_dv32/plan", plan_documents.PlanAnswer, body)
-    assert answer["files_named"] == len(plan["files"]) < plan["summary"]["files_total"]
-    document, sizes = (
-        answer["document"],
-        {file["name"]: len(base64.b64decode(file["content"])) for file in answer["metadata_files"]},
-    )
-    assert sizes[document["baseManifestList"]] == document["baseManifestListSize"]
-    assert sizes[document["deltaManifestList"]] == document["deltaManifestListSize"]
-    assert all(answer["name"] in name for name in sizes)
-
-
-def test_a_pruned_snapshot_is_an_archive_where_one_is_liked_best(client: httpx.Client) -> None:
-    body = {"filter": "session_no = 'customer-reference-cedar-2462'"}
-
-    answer = client.post(
-        f"{TABLES}/append_dv32/pruned-snapshot", json=body, headers={"Accept": "application/zip"}
-    )
-
+def pruned_snapshot(client: httpx.Client, body: object) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The answer, and the files beside it."""
+    answer = client.post(f"{TABLES}/append_dv32/pruned-snapshot", json=body)
     assert answer.headers["content-type"] == "application/zip"
     with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
-        members = json.loads(archive.read("answer.json"))
-        lists = f"manifest/{members['document']['baseManifestList']}"
-        assert len(archive.read(lists)) == members["document"]["baseManifestListSize"]
-        assert all(name == "answer.json" or name.startswith("manifest/") for name in archive.namelist())
-    assert members["files_named"] < members["summary"]["files_total"]
+        files = {name: archive.read(name) for name in archive.namelist()}
+    return json.loads(files.pop("answer.json")), files
+
+
+def test_a_pruned_snapshot_is_an_archive_of_metadata_files(client: httpx.Client) -> None:
+    body = {"filter": "session_no = 'customer-reference-cedar-2462'"}
+
+    answer, files = pruned_snapshot(client, body)
+
+    plan = post(client, f"{TABLES}/append_dv32/plan", plan_documents.PlanAnswer, body)
+    document = answer["document"]
+    assert answer["files_named"] == len(plan["files"]) < plan["summary"]["files_total"]
+    assert answer["snapshot_id"] == document["id"] == plan["snapshot_id"]
+    for kind in ("base", "delta"):
+        name = document[f"{kind}ManifestList"]
+        assert len(files[f"manifest/{name}"]) == document[f"{kind}ManifestListSize"]
+    assert all(name.startswith("manifest/") and answer["name"] in name for name in files)
 
 
 def test_a_plan_that_keeps_too_much_names_no_files(client: httpx.Client) -> None:
-    body = {"filter": "session_no IS NOT NULL", "most_share": 0.5}
-
-    answer = post(client, f"{TABLES}/append_dv32/pruned-snapshot", plan_documents.PrunedSnapshot, body)
+    answer, files = pruned_snapshot(client, {"filter": "session_no IS NOT NULL", "most_share": 0.5})
 
     assert answer["document"] is None
-    assert answer["metadata_files"] == []
+    assert not files
     assert answer["files_named"] > answer["summary"]["files_total"] / 2
     assert answer["delta_manifest_list"]
 

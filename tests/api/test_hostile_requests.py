@@ -7,8 +7,10 @@ from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -180,7 +182,7 @@ EXPECTED = {200, 400, 404, 409, 422, 424}
 
 @pytest.mark.parametrize("path", POSTS)
 @given(data=st.data())
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(120, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_json_gets_an_answer(client: httpx.Client, path: str, data: st.DataObject) -> None:
     members = st.dictionaries(st.sampled_from(POSTS[path]), VALUES | PREDICATES, max_size=4)
     body: Any = data.draw(members | VALUES)
@@ -192,7 +194,7 @@ def test_any_json_gets_an_answer(client: httpx.Client, path: str, data: st.DataO
 
 @pytest.mark.parametrize("path", POSTS)
 @given(content=st.binary(max_size=200))
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_bytes_get_an_answer(client: httpx.Client, path: str, content: bytes) -> None:
     response = client.post(path, content=content)
 
@@ -200,7 +202,7 @@ def test_any_bytes_get_an_answer(client: httpx.Client, path: str, content: bytes
 
 
 @given(text=st.text(max_size=60) | st.lists(WORDS, max_size=8).map(" ".join))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_filter_text_gets_an_answer(client: httpx.Client, text: str) -> None:
     response = client.post(f"{TABLES}/append_sidecar/plan", json={"filter": text})
 
@@ -208,7 +210,7 @@ def test_any_filter_text_gets_an_answer(client: httpx.Client, text: str) -> None
 
 
 @given(predicate=PREDICATES)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_predicate_gets_an_answer(client: httpx.Client, predicate: object) -> None:
     response = client.post(f"{TABLES}/append_sidecar/plan", json={"filter": predicate})
 

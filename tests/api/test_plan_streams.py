@@ -68,7 +68,7 @@ def arrow(response: httpx.Response) -> tuple[list[dict[str, Any]], pa.Schema]:
     ],
 )
 def test_the_format_that_a_caller_likes_best(accept: str, chosen: PlanFormat) -> None:
-    assert preferred_format(accept, PlanFormat) is chosen
+    assert preferred_format(accept) is chosen
 
 
 @pytest.mark.parametrize("table", golden_tables.tables())

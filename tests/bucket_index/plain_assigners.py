@@ -80,38 +80,3 @@ class PlainHashAssigner:
         if not used:
             raise NoBucketError
         return Assignment(used[int(drawn * len(used))], Strategy.RANDOM, tuple(used))
-
-
-class PlainOverwriteAssigner:
-    """Fills bucket after bucket; at the bound all goes to the first one."""
-
-    def __init__(self, options: AssignerOptions) -> None:
-        self.options = options
-        self.buckets: dict[int, dict[int, int]] = {}
-        self.rows: dict[int, dict[int, int]] = {}
-        self.current: dict[int, int] = {}
-        self.highest = 0
-
-    def assign(self, partition: int, key_hash: int) -> Assignment:
-        own = self.options.own_buckets()
-        buckets = self.buckets.setdefault(partition, {})
-        rows = self.rows.setdefault(partition, {})
-        current = self.current.setdefault(partition, own[0] if own else 0)
-        if key_hash in buckets:
-            return Assignment(buckets[key_hash], Strategy.EXISTING)
-        strategy = Strategy.NON_FULL if current in rows else Strategy.NEW
-        if rows.get(current, 0) >= self.options.target_rows:
-            bounded = self.options.max_buckets != -1
-            following = [bucket for bucket in own if bucket not in rows]
-            if bounded and self.highest >= self.options.highest_allowed:
-                current, strategy = next(iter(rows)), Strategy.RANDOM
-            elif following:
-                current, strategy = following[0], Strategy.NEW
-            elif bounded:
-                strategy = Strategy.RANDOM
-            else:
-                raise NoBucketError
-        rows[current] = rows.get(current, 0) + 1
-        self.current[partition] = buckets[key_hash] = current
-        self.highest = max(self.highest, current)
-        return Assignment(current, strategy, (current,) if strategy is Strategy.RANDOM else None)

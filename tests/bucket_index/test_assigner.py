@@ -13,7 +13,6 @@ from app.bucket_index.assigner import HashBucketAssigner
 from app.bucket_index.assignments import Strategy
 from app.bucket_index.channels import assigners_of, owns, routing_keys
 from app.bucket_index.key_batch import KeyBatch
-from app.bucket_index.overwrite_assigner import SimpleHashBucketAssigner
 from app.errors import FilterError
 from app.options.dynamic_buckets import AssignerOptions
 from app.types import parse_json, parse_type
@@ -24,7 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 INT = [parse_type("INT")]
-TRACES = golden_unit.document("assigner", "traces")["traces"]
+TRACES = [
+    trace
+    for trace in golden_unit.document("assigner", "traces")["traces"]
+    if trace["assigner"] == "HashBucketAssigner"
+]
 CHANNELS = golden_unit.document("assigner", "channels")
 
 
@@ -53,7 +56,7 @@ class Table:
         )
 
 
-def assigner_for(trace: dict[str, Any], table: Table) -> HashBucketAssigner | SimpleHashBucketAssigner:
+def assigner_for(trace: dict[str, Any], table: Table) -> HashBucketAssigner:
     options = AssignerOptions(
         trace["num_channels"],
         trace["num_assigners"],
@@ -61,24 +64,15 @@ def assigner_for(trace: dict[str, Any], table: Table) -> HashBucketAssigner | Si
         trace["target_bucket_row_number"],
         trace["max_buckets_num"],
     )
-    match trace["assigner"]:
-        case "HashBucketAssigner":
-            return HashBucketAssigner(options, table.load, np.random.default_rng(1))
-        case "SimpleHashBucketAssigner":
-            return SimpleHashBucketAssigner(options)
-        case other:
-            raise AssertionError(other)
+    return HashBucketAssigner(options, table.load, np.random.default_rng(1))
 
 
-def follow(
-    assigner: HashBucketAssigner | SimpleHashBucketAssigner, table: Table, step: dict[str, Any]
-) -> None:
+def follow(assigner: HashBucketAssigner, table: Table, step: dict[str, Any]) -> None:
     """Takes a step other than an assignment."""
     match step:
         case {"op": "commit"}:
             table.commit(step["identifier"], step["index_files"])
         case {"op": "prepare_commit"}:
-            assert isinstance(assigner, HashBucketAssigner)
             assigner.prepare_commit(step["identifier"], lambda: table.committed)
             assert set(assigner.cached_partitions) == set(map(row_of, step["cached_partitions"])), step
         case _:

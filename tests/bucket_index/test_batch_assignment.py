@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.bucket_index import PartitionIndex, hash_index
@@ -15,12 +15,12 @@ from app.bucket_index.assigner import HashBucketAssigner
 from app.bucket_index.assignments import Assignment, Strategy
 from app.bucket_index.channels import assigners_of
 from app.bucket_index.key_batch import KeyBatch
-from app.bucket_index.overwrite_assigner import SimpleHashBucketAssigner
 from app.errors import FilterError, RequestError
 from app.options.dynamic_buckets import AssignerOptions
 from app.types import parse_type
 from app.types.binary_row.row import row_hash, write_row
-from tests.bucket_index.plain_assigners import NoBucketError, PlainHashAssigner, PlainOverwriteAssigner
+from tests.bucket_index.plain_assigners import NoBucketError, PlainHashAssigner
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -66,7 +66,7 @@ def batch_of(keys: Sequence[tuple[int, int]]) -> KeyBatch:
 
 
 def expect(
-    plain: PlainHashAssigner | PlainOverwriteAssigner, keys: Sequence[tuple[int, int]]
+    plain: PlainHashAssigner, keys: Sequence[tuple[int, int]]
 ) -> tuple[list[Assignment], tuple[int, int] | None]:
     """Where keys go one by one, and the first key that goes nowhere."""
     expected: list[Assignment] = []
@@ -79,7 +79,7 @@ def expect(
 
 
 def assign_in_batches(
-    assigner: HashBucketAssigner | SimpleHashBucketAssigner, keys: list[tuple[int, int]], sizes: list[int]
+    assigner: HashBucketAssigner, keys: list[tuple[int, int]], sizes: list[int]
 ) -> list[Assignment]:
     found: list[Assignment] = []
     for size in [*sizes, len(keys)]:
@@ -87,7 +87,7 @@ def assign_in_batches(
     return found
 
 
-@settings(deadline=None, max_examples=400)
+@examples(400)
 @given(OPTIONS, FILES, KEYS, CUTS)
 def test_batches_go_where_their_keys_go_one_by_one(
     options: AssignerOptions, files: Files, keys: list[tuple[int, int]], sizes: list[int]
@@ -108,25 +108,6 @@ def test_batches_go_where_their_keys_go_one_by_one(
         known = assigner.assign_batch(batch_of(served))
         assert known.buckets.tolist() == [found.bucket for found in expected]
         assert {found.strategy for found in known.tolist()} <= {Strategy.EXISTING}
-
-
-@settings(deadline=None, max_examples=200)
-@given(OPTIONS, KEYS, CUTS)
-def test_overwriting_batches_go_where_their_keys_go_one_by_one(
-    options: AssignerOptions, keys: list[tuple[int, int]], sizes: list[int]
-) -> None:
-    expected, refused = expect(PlainOverwriteAssigner(options), keys)
-    assert refused is None
-    assert assign_in_batches(SimpleHashBucketAssigner(options), keys, sizes) == expected
-
-
-def test_an_overwriting_assigner_without_a_bound_ends_at_its_last_bucket() -> None:
-    options = AssignerOptions(channels=2, assigners=2, assign_id=1, target_rows=1)
-    assigner = SimpleHashBucketAssigner(options)
-    keys = np.arange(len(options.own_buckets()) + 1)
-    assert assigner.assign(PARTITIONS[0], keys[:-1]).buckets.tolist() == [*range(1, 32767, 2)]
-    with pytest.raises(FilterError, match="no bucket up to 32766"):
-        assigner.assign(PARTITIONS[0], keys)
 
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.bucket_index import BucketFunction, bucket_of, buckets_of, hashed_buckets, key_hash, key_hashes
@@ -69,7 +69,6 @@ def test_many_keys_go_where_each_goes(group: dict[str, Any]) -> None:
         assert errors_or_buckets(function, fields, len(keys), 7) == expected, function
 
 
-@settings(deadline=None)
 @given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1)), st.integers(1, 2**31 - 1))
 def test_many_integers_go_where_each_goes(numbers: list[int | None], buckets: int) -> None:
     types, keys = [parse_type("BIGINT")], [(number,) for number in numbers]

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.bucket_index import UNKNOWN, Hashes, PartitionIndex, hash_index
@@ -36,7 +36,6 @@ def test_files_read_and_write_as_in_the_engine(golden: dict[str, list[int]]) -> 
     assert hash_index.write(golden["hashes"]) == content[: 4 * len(golden["hashes"])]
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=50))
 def test_any_bytes_are_a_file_whose_tail_is_ignored(content: bytes) -> None:
     assert hash_index.read(content).tolist() == [
@@ -71,7 +70,6 @@ def test_what_is_no_32_bit_integer_is_not_written(hashes: Any) -> None:
     assert hash_index.write([]) == b""
 
 
-@settings(deadline=None)
 @given(FILES, HASHES)
 def test_lookups_answer_as_a_map_filled_in_reading_order(
     files: list[tuple[int, list[int]]], asked: list[int]
@@ -83,7 +81,6 @@ def test_lookups_answer_as_a_map_filled_in_reading_order(
     assert index.lookup(everything).tolist() == buckets
 
 
-@settings(deadline=None)
 @given(FILES, HASHES)
 def test_every_bucket_that_lists_a_hash_holds_it(
     files: list[tuple[int, list[int]]], asked: list[int]
@@ -93,7 +90,6 @@ def test_every_bucket_that_lists_a_hash_holds_it(
         assert index.holding(wanted) == {bucket for bucket, hashes in files if set(hashes) & set(wanted)}
 
 
-@settings(deadline=None)
 @given(FILES)
 def test_a_key_takes_six_bytes(files: list[tuple[int, list[int]]]) -> None:
     index = merged(files)
@@ -101,7 +97,6 @@ def test_a_key_takes_six_bytes(files: list[tuple[int, list[int]]]) -> None:
     assert index.hashes.tolist() == sorted(value for _, hashes in files for value in set(hashes))
 
 
-@settings(deadline=None)
 @given(FILES)
 def test_rows_count_stored_hashes_and_keep_the_order_of_buckets(files: list[tuple[int, list[int]]]) -> None:
     expected: dict[int, int] = {}

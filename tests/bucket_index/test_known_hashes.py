@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.bucket_index import UNKNOWN, PartitionIndex
@@ -10,7 +10,6 @@ from app.bucket_index.known_hashes import KnownHashes
 HASHES = st.integers(-50, 50)
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.lists(HASHES, max_size=9)), max_size=4),
     st.lists(st.dictionaries(HASHES, st.integers(0, 9), max_size=20), max_size=8),

@@ -1,4 +1,4 @@
-"""Rows through assigners and hash index writers, commit after commit, with writers that start anew."""
+"""Rows through assigners and into hash indexes, commit after commit, with writers that start anew."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from app.bucket_index import (
+    DynamicBucketIndexMaintainer,
     DynamicBucketOptions,
     HashBucketAssigner,
-    HashIndexWriter,
     KeyBatch,
     PartitionIndex,
     assigners_of,
@@ -18,12 +18,12 @@ from app.bucket_index import (
 )
 from app.types import parse_type
 from app.types.binary_row.row import write_row
+from app.types.index_files import HASH, IndexFileMeta
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from app.bucket_index import AssignerOptions, Hashes, WrittenIndex
-    from app.types.index_files import IndexFileMeta
+    from app.bucket_index import AssignerOptions, Hashes
 
     Place: TypeAlias = tuple[bytes, int]
 
@@ -49,19 +49,17 @@ class Table:
             ]
         )
 
-    def load_bucket(self, partition: bytes, bucket: int) -> tuple[IndexFileMeta, bytes] | None:
-        meta = self.indexes.get((partition, bucket))
-        return None if meta is None else (meta, self.files[meta.file_name])
+    def restore(self, place: Place) -> DynamicBucketIndexMaintainer:
+        meta = self.indexes.get(place)
+        if meta is None:
+            return DynamicBucketIndexMaintainer()
+        return DynamicBucketIndexMaintainer.restore(meta, self.files[meta.file_name])
 
-    def store(self, partition: bytes, bucket: int, meta: IndexFileMeta, content: bytes) -> None:
-        assert partition in PARTITIONS
-        assert bucket >= 0
-        assert meta.file_name not in self.files
-        self.files[meta.file_name] = content
-
-    def commit(self, identifier: int, written: list[WrittenIndex]) -> None:
-        self.indexes |= {(index.partition, index.bucket): index.file for index in written}
-        self.committed = identifier
+    def write(self, place: Place, index: DynamicBucketIndexMaintainer) -> None:
+        content, name = index.content(), f"index-{len(self.files)}"
+        self.files[name] = content
+        self.indexes[place] = IndexFileMeta(HASH, name, len(content), len(index))
+        index.mark_written()
 
 
 class Job:
@@ -74,7 +72,7 @@ class Job:
             HashBucketAssigner(place, table.load_partition, np.random.default_rng(place.assign_id))
             for place in self.places
         ]
-        self.indexes = HashIndexWriter(table.load_bucket, table.store)
+        self.indexes: dict[Place, DynamicBucketIndexMaintainer] = {}
 
     def write(self, batch: KeyBatch) -> NDArray[np.int32]:
         """The bucket of each row."""
@@ -85,13 +83,20 @@ class Job:
             mine = routed == number
             own = KeyBatch.of(batch.partitions, batch.codes[mine], batch.hashes[mine])
             buckets[mine] = assigner.assign_batch(own).buckets
-            self.indexes.record(own, buckets[mine])
+            for code, bucket in sorted(set(zip(own.codes.tolist(), buckets[mine].tolist(), strict=True))):
+                place = own.partitions[code], bucket
+                if place not in self.indexes:
+                    self.indexes[place] = self.table.restore(place)
+                self.indexes[place].record(own.hashes[(own.codes == code) & (buckets[mine] == bucket)])
         return buckets
 
     def commit(self, identifier: int) -> None:
         for assigner in self.assigners:
             assigner.prepare_commit(identifier, lambda: self.table.committed)
-        self.table.commit(identifier, self.indexes.prepare_commit(identifier, lambda: self.table.committed))
+        for place, index in self.indexes.items():
+            if index.is_modified:
+                self.table.write(place, index)
+        self.table.committed = identifier
 
 
 def rows_of(round_number: int, rng: np.random.Generator) -> tuple[NDArray[np.intp], Hashes]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
@@ -23,6 +23,7 @@ from app.file_index.range_bitmap.kind import RangeBitmapOptions
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, parse_type
 from tests.brute_force import matching_rows
+from tests.examples import examples
 from tests.file_index import strategies
 from tests.key_columns import key_column
 
@@ -94,7 +95,7 @@ def _indexed(draw: st.DrawFn) -> tuple[IndexKind, DataType, list[Value | None], 
     return kind, data_type, rows, _container(kind, key_column(rows, data_type), options)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(_indexed())
 def test_what_is_written_here_passes(indexed: tuple[IndexKind, DataType, list[Value | None], bytes]) -> None:
     _, data_type, rows, content = indexed
@@ -106,7 +107,7 @@ def test_what_is_written_here_passes(indexed: tuple[IndexKind, DataType, list[Va
     assert [entry.checked for entry in found.entries] == [found.entries[0].distinct]
 
 
-@settings(max_examples=1000, deadline=None)
+@examples(1000)
 @given(_indexed(), st.data())
 def test_one_flipped_bit_is_found_or_harmless(
     indexed: tuple[IndexKind, DataType, list[Value | None], bytes], data: st.DataObject

@@ -82,11 +82,11 @@ def test_both_clients_have_the_same_methods() -> None:
 
 
 def test_every_endpoint_has_a_method(openapi: dict[str, Any]) -> None:
-    # Health comes in two, and the page of the documentation is for people.
+    # Health comes in two; the page of the documentation is for people, pruned snapshots for the engine.
     endpoints = sum(len(methods) for methods in openapi["paths"].values())
     ours = [name for name in vars(Client) if name[0] != "_" and name != "close"]
 
-    assert endpoints == len([name for name in ours if name not in ("openapi", "metrics")]) + 1
+    assert endpoints == len([name for name in ours if name not in ("openapi", "metrics")]) + 2
 
 
 def test_what_is_there(client: Client) -> None:
@@ -137,15 +137,6 @@ def test_deleted_rows(client: Client, encoding: Any) -> None:
     counted = client.deletions("main.golden.append_dv32", encoding="count")
     assert {file.file_name: file.cardinality for file in counted.deletions} == counts
     assert counted.deletions[0].rows is None
-
-
-def test_a_pruned_snapshot(client: Client) -> None:
-    found = client.pruned_snapshot("main.golden.append_dv32", filter="session_no = 1")
-
-    plan = client.plan("main.golden.append_dv32", filter="session_no = 1").to_arrow()
-    assert found.files_named == plan.num_rows
-    # Avro files.
-    assert {file.data[:4] for file in found.metadata_files} == {b"Obj\x01"}
 
 
 def test_buckets_of_keys(client: Client) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
@@ -67,7 +67,6 @@ class Partition:
         return change
 
 
-@settings(deadline=None)
 @given(COMMITS)
 def test_without_buckets_every_row_stays_deleted_and_every_data_file_has_one_vector(
     commits: list[tuple[dict[str, set[int]], VectorOptions]],
@@ -94,7 +93,6 @@ def test_without_buckets_every_row_stays_deleted_and_every_data_file_has_one_vec
             ]
 
 
-@settings(deadline=None)
 @given(COMMITS)
 def test_a_bucket_has_one_file_of_all_its_vectors(
     commits: list[tuple[dict[str, set[int]], VectorOptions]],
@@ -222,7 +220,6 @@ def test_two_vectors_of_one_data_file_are_corrupt() -> None:
         delete_in_bucket(VectorFile(twice, files[0].content), rows(a={3}), "index-3", NARROW)
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_one_changed_byte_of_a_previous_file_is_never_carried_over(data: st.DataObject) -> None:
     old = vector_file("index-1", {"a": {1, 2}, "b": set(range(0, 99, 3))})

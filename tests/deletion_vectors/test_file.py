@@ -5,7 +5,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap, BitMap64
 
@@ -21,6 +21,7 @@ from app.deletion_vectors import (
 )
 from app.deletion_vectors.file import write_record
 from app.errors import CorruptIndexError, UnsupportedFormatError
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from app.types.index_files import DeletionRange
@@ -45,7 +46,6 @@ def record_with_checksum_of(data: bytes) -> bytes:
     return struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data))
 
 
-@settings(deadline=None)
 @given(NARROW)
 def test_32_bit_vectors_read_back(positions: set[int] | range) -> None:
     vector = read_vector(write_record(vector32.write(BitMap(positions))))
@@ -53,7 +53,6 @@ def test_32_bit_vectors_read_back(positions: set[int] | range) -> None:
     assert not vector.is64
 
 
-@settings(deadline=None)
 @given(WIDE)
 def test_64_bit_vectors_read_back(positions: set[int]) -> None:
     vector = read_vector(write_record(vector64.write(BitMap64(positions))))
@@ -63,7 +62,6 @@ def test_64_bit_vectors_read_back(positions: set[int]) -> None:
     assert isinstance(vector.positions, BitMap) == all(position < 2**32 for position in positions)
 
 
-@settings(deadline=None)
 @given(st.lists(DATA, max_size=5))
 def test_files_read_in_order_and_by_range(datas: list[bytes]) -> None:
     content, ranges = write_file(datas)
@@ -76,7 +74,7 @@ def test_files_read_in_order_and_by_range(datas: list[bytes]) -> None:
         assert read_vector(fetched, length=place.length) == vector
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(st.lists(DATA, min_size=1, max_size=3), st.data())
 def test_one_changed_byte_is_always_found(datas: list[bytes], data: st.DataObject) -> None:
     content, ranges = write_file(datas)
@@ -86,7 +84,7 @@ def test_one_changed_byte_is_always_found(datas: list[bytes], data: st.DataObjec
         read_vectors(bytes(damaged), [(place.offset, place.length) for place in ranges])
 
 
-@settings(deadline=None, max_examples=500)
+@examples(500)
 @given(DATA, st.data())
 def test_damage_under_a_right_checksum_reads_as_positions_or_as_corrupt(
     vector: bytes, data: st.DataObject
@@ -103,7 +101,6 @@ def test_damage_under_a_right_checksum_reads_as_positions_or_as_corrupt(
     assert len(list(found.positions)) == found.cardinality
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=80))
 def test_arbitrary_bytes_are_corrupt(content: bytes) -> None:
     with pytest.raises(CorruptIndexError):

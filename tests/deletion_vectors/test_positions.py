@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap, BitMap64
 
@@ -28,7 +28,6 @@ def fits(rows: list[int], dtype: type[np.integer[Any]]) -> bool:
     return max(rows, default=0) <= np.iinfo(dtype).max
 
 
-@settings(deadline=None)
 @given(ROWS)
 def test_rows_of_any_form_are_the_same_positions(rows: list[int]) -> None:
     for form in forms(rows):
@@ -37,7 +36,6 @@ def test_rows_of_any_form_are_the_same_positions(rows: list[int]) -> None:
         assert isinstance(positions, BitMap) == (max(rows, default=0) < 2**32)
 
 
-@settings(deadline=None)
 @given(ROWS, ROWS)
 def test_unions_are_of_both(first: list[int], second: list[int]) -> None:
     positions = positions_of(BitMap64(first)), positions_of(BitMap64(second))

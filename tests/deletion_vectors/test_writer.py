@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap, BitMap64
 
@@ -75,7 +75,6 @@ def test_arrays_make_the_vectors_that_sets_make() -> None:
         assert vector.cardinality == 3
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 300), max_size=20), st.integers(1, 400))
 def test_a_file_exceeds_its_target_by_less_than_its_last_vector(sizes: list[int], target: int) -> None:
     vectors = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.file_index import container
@@ -17,6 +17,7 @@ from app.predicates.binding.binding import bind
 from app.predicates.model import BoundAnd, BoundOr
 from app.predicates.sql.reader import read_sql
 from app.types import DataField, parse_type
+from tests.examples import examples
 from tests.file_index.strategies import columns, leaves
 from tests.planning.made_tables import payload
 
@@ -47,7 +48,7 @@ def test_bloom_filters_are_asked_for_values_only(written: str, kinds: set[IndexK
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=40)
+@examples(40)
 def test_what_is_not_asked_changes_no_answer(data: st.DataObject) -> None:
     rows: dict[DataField, list[Value | None]] = {}
     for field in (NUMBER, OTHER):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
@@ -27,6 +27,7 @@ from app.file_index.index_kinds import (
 from app.file_index.index_writer import write_index
 from app.file_index.keys.key_column import KeyColumn
 from app.types import parse_type
+from tests.examples import examples
 from tests.file_index.strategies import TYPES, columns
 from tests.key_columns import key_column
 
@@ -53,7 +54,7 @@ _INT, _STRING = parse_type("INT"), parse_type("STRING")
 
 @pytest.mark.parametrize(("kind", "options", "data_type"), _CASES, ids=str)
 @given(data=st.data())
-@settings(deadline=None, max_examples=10)
+@examples(10)
 def test_the_reader_finds_the_rows_of_each_key(
     kind: IndexKind, options: Mapping[str, str], data_type: DataType, data: st.DataObject
 ) -> None:

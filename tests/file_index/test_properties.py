@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
@@ -22,6 +22,7 @@ from app.file_index.top_n import top_n
 from app.predicates.model import ALWAYS_TRUE, BoundAnd, BoundOr, Operator
 from app.types import DataField, TypeRoot, parse_type, sql_key
 from tests.brute_force import matching_rows
+from tests.examples import examples
 from tests.file_index.strategies import TYPES, columns, leaves
 from tests.key_columns import key_column
 
@@ -77,7 +78,7 @@ def _selected(result: Result, row_count: int) -> BitMap:
 
 @pytest.mark.parametrize(("kind", "data_type"), INDEXED, ids=str)
 @given(data=st.data())
-@settings(deadline=None, max_examples=20)
+@examples(20)
 def test_holds_every_match_and_nothing_else_where_it_is_exact(
     kind: IndexKind, data_type: DataType, data: st.DataObject
 ) -> None:
@@ -98,7 +99,7 @@ def test_holds_every_match_and_nothing_else_where_it_is_exact(
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=150)
+@examples(150)
 def test_combines_leaves_of_several_columns(data: st.DataObject) -> None:
     row_count = data.draw(st.integers(0, 20))
     kinds: dict[str, IndexKind | None] = {
@@ -137,7 +138,7 @@ def test_combines_leaves_of_several_columns(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("data_type", RANGED, ids=str)
 @given(data=st.data())
-@settings(deadline=None, max_examples=30)
+@examples(30)
 def test_top_n_keeps_the_first_rows(data_type: DataType, data: st.DataObject) -> None:
     field = DataField(0, "c", data_type)
     rows = data.draw(columns(data_type))

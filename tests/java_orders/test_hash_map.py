@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.java_orders.hash_map import iteration_order, put_order
@@ -75,7 +75,6 @@ def test_trees_come_apart_as_the_slots_double() -> None:
     assert ordered == [n << 6 for n in recorded]
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.integers(-(2**31), 2**31 - 1) | st.integers(0, 600).map(lambda n: n << 7),

@@ -6,7 +6,7 @@ import hashlib
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.bucket_index import Hashes, hash_index
@@ -59,7 +59,6 @@ def test_the_order_is_that_of_the_engine(expected: int, keys: list[int], digest:
         assert hashlib.sha256(hash_index.write(filled.to_array())).hexdigest() == digest
 
 
-@settings(deadline=None)
 @given(BATCHES, st.integers(0, 40))
 def test_every_key_is_held_once(batches: list[list[int]], expected: int) -> None:
     keys, plain = IntHashSet(expected), set[int]()
@@ -70,7 +69,6 @@ def test_every_key_is_held_once(batches: list[list[int]], expected: int) -> None
         assert sorted(keys.to_array().tolist()) == sorted(plain)
 
 
-@settings(deadline=None)
 @given(BATCHES, st.integers(0, 40))
 def test_the_order_does_not_depend_on_batches(batches: list[list[int]], expected: int) -> None:
     batched, single = IntHashSet(expected), IntHashSet(expected)

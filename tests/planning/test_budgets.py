@@ -6,11 +6,12 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from app.planning.plan.file_plan import KeepReason, SkipStep
 from app.planning.request.requests import PlanRequest, SortKey, TopN
+from tests.examples import examples
 from tests.planning.made_tables import names_of
 from tests.planning.tables_beside import FILES, large, small
 
@@ -132,7 +133,7 @@ filters = st.sampled_from(
 
 
 @given(questions=st.lists(st.tuples(filters, st.sampled_from([0, 1, None])), max_size=6))
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_plan_leaves_out_more_than_a_complete_one(
     beside: Beside, questions: list[tuple[str, int | None]]
 ) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.bucket_index import BucketFunction, buckets_of
@@ -18,6 +18,7 @@ from app.types import DataField, parse_type
 from app.types.binary_row.matrix import fields_of
 from app.types.binary_row.row import serialize_row
 from tests.char_meaning import LETTERS, CharTest, char_tests, texts
+from tests.examples import examples
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, names_of, no_statistics, payload, statistics
 from tests.table.entries import entry
@@ -71,7 +72,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tables]:
 _FILES = st.lists(st.lists(st.none() | texts(LENGTH), min_size=1, max_size=5), min_size=1, max_size=4)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     _FILES,
     st.lists(st.sampled_from(_KINDS), unique=True),
@@ -121,7 +122,7 @@ def test_an_index_is_asked_for_every_form(tables: Tables, kind: IndexKind, store
 _FIRST = st.sampled_from([True, False])
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(_FILES, st.integers(1, 6), _FIRST, _FIRST)
 def test_the_first_rows_are_those_of_padded_values(
     tables: Tables,
@@ -148,7 +149,7 @@ def _first(rows: list[str | None], limit: int, descending: bool, nulls_first: bo
     return ([*nulls, *padded] if nulls_first else [*padded, *nulls])[:limit]
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(st.text(LETTERS, max_size=LENGTH), min_size=1, max_size=6, unique=True), char_tests())
 def test_no_partition_is_lost(tables: Tables, values: list[str], asked: CharTest) -> None:
     tables.made += 1

@@ -9,7 +9,7 @@ import pytest
 
 from app.errors import UnsupportedFormatError
 from app.planning.request.requests import DeletionsRequest, LookupRequest, PlanRequest, SnapshotSelector
-from app.planning.version import contents, kept_live_files
+from app.planning.version import contents
 from app.storage import DiskTier
 from tests.golden_versions import version_tables
 from tests.planning.copied_tables import golden_ref, open_service
@@ -58,7 +58,7 @@ def test_processes_that_follow_one_another_have_the_files_of_each_version(
 ) -> None:
     """Whichever version the one before has kept on the disk."""
     monkeypatch.setattr(contents, "LEAST_FILES", 0)
-    monkeypatch.setattr(kept_live_files, "LEAST_FILES", 0)
+    monkeypatch.setattr(contents, "LEAST_FILES", 0)
     versions = table.expected["versions"]
     for version in [*versions, *reversed(versions)]:
         service = open_service(golden_versions / table.version, disk=DiskTier(tmp_path, 1 << 30))

@@ -1,4 +1,4 @@
-"""Snapshots of the files that a plan keeps: written as a tag, they are what a plan of that tag finds."""
+"""Snapshots of the files that a plan keeps: a plan of such a snapshot finds these files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from app.planning.pruned import PrunedSnapshot
     from tests.golden_tables import GoldenWarehouse
 
-TAG = "paimon-index-7/pruned"
+TAG = "pruned"
 APPENDED = ["append_sidecar", "append_embedded", "append_dv32", "append_partitioned", "evolve_append"]
 PRUNED = [*APPENDED, "pk_merge"]
 KEYED = ["pk_merge", "pk_dv", "pk_aggregation", "pk_partial_update", "dyn_bucket"]
@@ -59,7 +59,7 @@ def test_the_tag_has_the_files_of_the_plan(golden: GoldenWarehouse, tmp_path: Pa
         table.service.clear_caches()
         kept = {file.path for file in plan.files}
         named = {file.path for file in found.files}
-        assert found.schema_id == plan.schema_id
+        assert (found.snapshot_id, found.schema_id) == (plan.snapshot_id, plan.schema_id)
         assert snapshot.files_named == len(found.files)
         assert named >= kept
         assert name in KEYED or named == kept
@@ -120,5 +120,5 @@ def test_a_table_that_was_never_written_to_has_no_files(golden: GoldenWarehouse,
 
     snapshot = table.service.pruned_snapshot(table.ref, PlanRequest())
 
-    assert (snapshot.files_named, snapshot.delta_manifest_list) == (0, None)
-    assert len(snapshot.metadata_files) == 2
+    assert (snapshot.files_named, snapshot.document, snapshot.delta_manifest_list) == (0, None, None)
+    assert not snapshot.metadata_files

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.predicates.like import literal_prefix
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Operator
-from app.predicates.rows import leaf_matches
-from app.predicates.verdicts import Verdict
+from app.predicates.verdicts import Verdict, leaf_matches
 from app.types import sql_key
 
 if TYPE_CHECKING:

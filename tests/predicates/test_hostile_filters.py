@@ -6,17 +6,17 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.errors import RequestError
 from app.predicates.binding.binding import bind
 from app.predicates.json_reader import read_json_filter
 from app.predicates.model import field_ids
-from app.predicates.rows import matches
 from app.predicates.sql.reader import read_sql
-from app.predicates.verdicts import evaluate_bounds
+from app.predicates.verdicts import evaluate_bounds, matches
 from app.types import DataField, parse_type
+from tests.examples import examples
 from tests.file_bounds import FileBounds, column_bounds
 from tests.filters import FIELDS
 
@@ -162,7 +162,7 @@ def use(predicate: Any) -> None:
     evaluate_bounds(bound, lambda field, _: column_bounds(field.type, [unknown]), np.arange(1))
 
 
-@settings(max_examples=1_000)
+@examples(1_000)
 @given(st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join))
 @example("x = \ud800")
 def test_words_of_sql_in_any_order(text: str) -> None:
@@ -170,14 +170,14 @@ def test_words_of_sql_in_any_order(text: str) -> None:
         use(read_sql(text))
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.text(max_size=40))
 def test_any_text(text: str) -> None:
     with suppress(RequestError):
         use(read_sql(text))
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(st.sampled_from(NAMES), st.sampled_from(["=", "<", "IN (1, ", "LIKE", "<=>"]), st.sampled_from(WORDS))
 def test_every_column_meets_every_word(name: str, symbol: str, word: str) -> None:
     closing = ")" if "(" in symbol else ""
@@ -185,14 +185,14 @@ def test_every_column_meets_every_word(name: str, symbol: str, word: str) -> Non
         use(read_sql(f"`{name.replace('`', '``')}` {symbol} {word}{closing}"))
 
 
-@settings(max_examples=1_000)
+@examples(1_000)
 @given(LEAVES)
 def test_every_column_meets_every_json_value(written: Any) -> None:
     with suppress(RequestError):
         use(read_json_filter(written))
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     st.recursive(
         VALUES,

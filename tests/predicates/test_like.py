@@ -1,15 +1,16 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import FilterError
 from app.predicates.like import like, literal_prefix, read_pattern, write_pattern
+from tests.examples import examples
 from tests.filters import matches_pattern, patterns
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(st.text("aé😀%_\\'", max_size=6), patterns())
 def test_like_is_what_its_definition_says(value: str, pattern: str) -> None:
     assert like(value.encode(), pattern.encode()) is matches_pattern(value, pattern)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from app.predicates.binding.binding import bind
 from app.predicates.json_reader import read_json_filter
 from app.predicates.model import Unknown, leaves
-from app.predicates.rows import matches
 from app.predicates.sql.reader import read_sql
+from app.predicates.verdicts import matches
+from tests.examples import examples
 from tests.filters import FIELDS, Filter, Joined, Row, Test, filters, rows
 
 
@@ -29,13 +30,13 @@ def test_what_is_written_twice_stands_once_even_of_nan() -> None:
         assert repr(found) == repr(bind(read_json_filter(one.json()), FIELDS))
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(filters(), rows())
 def test_a_filter_selects_the_rows_where_it_is_true(written: Filter, row: Row) -> None:
     assert matches(bind(read_json_filter(written.json()), FIELDS), row) is (written.truth(row) is True)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(filters(), rows())
 def test_a_negated_filter_selects_the_rows_where_it_is_false(written: Filter, row: Row) -> None:
     negated = bind(read_sql(f"NOT ({written.sql()})"), FIELDS)

@@ -6,13 +6,14 @@ import operator
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from app.predicates.rows import matches
+from app.predicates.verdicts import matches
 from app.types import DataField, parse_type
 from app.types.civil_time import clock_text
 from app.types.session_zone import session_zone
+from tests.examples import examples
 from tests.sessions import bind_json, bind_sql
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def in_spark(nanos: int) -> int:
     return nanos // MICRO
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     st.sampled_from(TYPES),
     st.sampled_from([3, 6, 7, 9]),

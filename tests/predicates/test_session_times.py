@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.predicates.model import Unknown, leaves
-from app.predicates.rows import matches
+from app.predicates.verdicts import matches
 from app.types import DataField, TypeRoot, parse_type
 from app.types.session_zone import session_zone
+from tests.examples import examples
 from tests.sessions import bind_json, bind_sql
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ CASES: Final = st.sampled_from(CHANGES).flatmap(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.sampled_from(COLUMNS), CASES, st.sampled_from(sorted(COMPARISONS)), st.sampled_from(["", "NOT "]))
 def test_a_comparison_is_exact_where_the_zone_is_known(
     column: Any, case: Any, symbol: str, negation: str
@@ -177,7 +178,7 @@ def test_a_comparison_is_exact_where_the_zone_is_known(
     assert in_doubt <= differ
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.sampled_from(COLUMNS), CASES, st.sampled_from(["BETWEEN", "IN", "NOT IN"]))
 def test_ranges_and_lists_are_exact_where_the_zone_is_known(column: Any, case: Any, test: str) -> None:
     (name, around), first, second = case
@@ -218,7 +219,7 @@ def in_list(column: TypeRoot, value: int, listed: tuple[Written, ...], zone: Zon
     return any(truth(TypeRoot.TIMESTAMP_LTZ, left, "=", each, zone) for each in alike)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.sampled_from(COLUMNS), CASES, st.sampled_from(sorted(COMPARISONS)), st.sampled_from(["", "NOT "]))
 def test_without_a_zone_nothing_is_ruled_out_that_matches_in_one(
     column: Any, case: Any, symbol: str, negation: str

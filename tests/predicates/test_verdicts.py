@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.predicates.binding.binding import bind
 from app.predicates.column_bounds import ColumnBounds
 from app.predicates.json_reader import read_json_filter
 from app.predicates.model import BoundLeaf, Operator, leaves
-from app.predicates.rows import matches
 from app.predicates.sql.reader import read_sql
-from app.predicates.verdicts import Verdict, evaluate_bounds, leaf_verdicts
+from app.predicates.verdicts import Verdict, evaluate_bounds, leaf_verdicts, matches
 from app.types import DataField, TypeRoot, parse_type, sql_key
 from app.types.data_types import FLOATING_ROOTS
+from tests.examples import examples
 from tests.file_bounds import FileBounds, column_bounds
 from tests.filters import FIELDS, Filter, Row, filters, rows, values
 from tests.predicates.plain_verdicts import verdict_of, verdict_of_leaf
@@ -54,7 +54,7 @@ def written_bounds(
 KNOWS = st.sets(st.sampled_from(["min", "max", "nulls"]))
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(
     written=filters(),
     files=st.lists(st.tuples(st.lists(rows(), max_size=4), st.booleans(), KNOWS), min_size=1, max_size=4),
@@ -96,7 +96,7 @@ def arbitrary_bounds(draw: st.DrawFn, field: DataField) -> FileBounds:
     )
 
 
-@settings(deadline=None, max_examples=400)
+@examples(400)
 @given(written=filters(), size=st.integers(0, 5), data=st.data())
 def test_many_files_at_once_are_judged_like_each_by_itself(
     written: Filter, size: int, data: st.DataObject
@@ -127,7 +127,7 @@ FLAG = DataField(0, "c", parse_type("BOOLEAN"))
 
 @pytest.mark.parametrize("field", [WIDE, BIG, RATIO, TEXT])
 @pytest.mark.parametrize("operator", [Operator.IN, Operator.NOT_IN])
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(data=st.data())
 def test_long_lists(field: DataField, operator: Operator, data: st.DataObject) -> None:
     some: st.SearchStrategy[Any] = {

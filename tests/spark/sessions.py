@@ -141,25 +141,6 @@ class SparkSession:
         lines: list[str] = self.spark.ask({"in": self.number, "explain": asked})["rows"]
         return lines
 
-    def prune(self, url: str, table: str, where: str, **arguments: Any) -> str:
-        """The tag of ``pruned``, which lasts until :meth:`end_pruned`.
-
-        Raises:
-            SparkError: it refuses.
-        """
-        asked = {"url": url, "table": table, "where": where, "may_write": True, **arguments}
-        (tag,) = self.spark.ask({"in": self.number, "prune": asked})["rows"]
-        return str(tag)
-
-    def end_pruned(self, tag: str) -> None:
-        """Ends the block of a tag."""
-        self.spark.ask({"in": self.number, "end": tag})
-
-    def sweep_pruned(self, table: str, **arguments: Any) -> int:
-        """How many tags ``sweep_pruned`` removes."""
-        (count,) = self.spark.ask({"in": self.number, "sweep": {"table": table, **arguments}})["rows"]
-        return int(count)
-
     def register_true(self, name: str) -> None:
         """Gives the session a function that is true of everything."""
         self.spark.ask({"in": self.number, "register": name})

@@ -15,9 +15,6 @@ request                                  answer
                                          condition ``where`` of the query, or null
 ``{"in": number, "view": arguments}``    ``{"rows": []}``; what ``read_table`` gives is the view ``read``
 ``{"in": number, "explain": arguments}`` ``{"rows": [line, ...]}``, as ``paimon_index.spark.explain`` prints
-``{"in": number, "prune": arguments}``   ``{"rows": [tag]}`` of ``paimon_index.spark.pruned``, which lasts
-``{"in": number, "end": tag}``           until this is asked
-``{"in": number, "sweep": arguments}``   ``{"rows": [count]}`` of ``paimon_index.spark.sweep_pruned``
 ``{"in": number, "register": name}``      ``{"rows": []}``; the session has a function that is always true
 ``{"in": number, "files": statement}``   ``{"rows": [count]}``, files that the connector plans for a query
 ======================================== ==================================================================
@@ -34,14 +31,11 @@ import io
 import json
 import os
 import sys
-from contextlib import AbstractContextManager
 from typing import Any, TextIO
 
 from pyspark.sql import DataFrame, SparkSession, functions
 
-from paimon_index.spark import explain, pruned, read_table, register, sweep_pruned
-
-_PRUNED: dict[str, AbstractContextManager[str]] = {}
+from paimon_index.spark import explain, read_table, register
 
 
 def main() -> None:
@@ -101,7 +95,7 @@ def _serve(
     answers.flush()
 
 
-def _rows(session: SparkSession, request: dict[str, Any]) -> list[Any]:  # noqa: C901 - a case each
+def _rows(session: SparkSession, request: dict[str, Any]) -> list[Any]:
     match request:
         case {"sql": statement}:
             return list(session.sql(statement).toJSON().collect())
@@ -119,16 +113,6 @@ def _rows(session: SparkSession, request: dict[str, Any]) -> list[Any]:  # noqa:
             with contextlib.redirect_stdout(printed):
                 explain(session, **_given(session, arguments))
             return printed.getvalue().splitlines()
-        case {"prune": arguments}:
-            lasting = pruned(session, **_given(session, arguments))
-            tag = lasting.__enter__()
-            _PRUNED[tag] = lasting
-            return [tag]
-        case {"end": tag}:
-            _PRUNED.pop(tag).__exit__(None, None, None)
-            return []
-        case {"sweep": arguments}:
-            return [sweep_pruned(session, **arguments)]
         case {"register": name}:
             session.udf.register(name, lambda *_: True, "boolean")
             return []

@@ -162,13 +162,6 @@ def test_arguments_are_checked(tables: Golden, arguments: dict[str, object], mes
         tables.session().read(tables.url, "main.golden.versions", arguments)
 
 
-def test_pruned_is_not_named_for_tables_that_it_refuses(tables: Golden) -> None:
-    with pytest.raises(SparkError, match="data evolution") as raised:
-        tables.session().read(tables.url, "main.golden.data_evolution", {})
-
-    assert "pruned" not in str(raised.value)
-
-
 def test_the_connector_stands_in_for_a_service_that_is_down(tables: Golden) -> None:
     session = tables.session()
     number = golden_tables.expected("versions")["earliest_snapshot_id"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.storage.admission import AdmittingCache, Weighed
@@ -100,7 +100,6 @@ def test_room_for_loads_is_made_in_the_window_only() -> None:
     assert (asked.cache.weight, asked.cache.protected, asked.cache.rejected) == (70, 70, 10)
 
 
-@settings(deadline=None)
 @given(
     st.integers(0, 60),
     st.lists(st.tuples(st.sampled_from("glgm"), st.integers(0, 9), st.integers(0, 30)), max_size=80),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.storage.array_file import ArrayFile, Block, DamagedArraysError, array_file_parts
@@ -41,7 +41,6 @@ def read(path: Path, name: str, key: bytes = KEY) -> dict[str, Any]:
     return {each: array.tolist() for each, array in found.block(name).arrays.items()}
 
 
-@settings(deadline=None)
 @given(blocks=BLOCKS)
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, blocks: dict[str, Block]) -> None:
     path = write(tmp_path_factory.mktemp("arrays") / "file", blocks)
@@ -57,7 +56,6 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, blocks: dict[str, 
             np.testing.assert_array_equal(read_back.arrays[each], array)
 
 
-@settings(deadline=None)
 @given(data=st.data())
 def test_damage_never_comes_back_as_content(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import DeadlineExceededError, RequestCancelledError, StorageError
@@ -285,7 +285,6 @@ def test_clear_forgets_objects_and_keeps_counters() -> None:
     assert (statistics.hits, statistics.misses, statistics.evictions) == (1, 1, 0)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 60), st.lists(st.tuples(st.integers(0, 9), st.integers(0, 30)), max_size=60))
 def test_bytes_never_exceed_the_capacity(capacity: int, asked: list[tuple[int, int]]) -> None:
     cache = bytes_cache(capacity)

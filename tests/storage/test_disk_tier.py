@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.storage import DiskTier
@@ -39,7 +39,6 @@ class TestEntries:
     def test_round_trip(self, key: bytes, content: bytes) -> None:
         assert read_entry(entry_head(key, content) + content, key) == content
 
-    @settings(deadline=None)
     @given(st.data())
     def test_damage_never_comes_back_as_content(self, data: st.DataObject) -> None:
         key, content = b'["w", "path"]', data.draw(st.binary(max_size=100))

@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import PathNotAllowedError
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.sampled_from(["a", "db.db", "t", "..", ".", "", "file", "x\n", "file:", "link"]), max_size=6)
 )

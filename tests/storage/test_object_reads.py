@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from aiobotocore.credentials import AioRefreshableCredentials
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import FileMissingError, PathNotAllowedError, StorageError
 from app.storage import RetryPolicy, Warehouse
 from app.storage.object_reads import ObjectReads, bucket_url
+from tests.examples import examples
 from tests.faulty_store import BUCKET, Fault, Store
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def warehouse(store: tuple[Store, dict[str, Any]]) -> Warehouse:
     start=st.integers(0, 2100),
     length=st.integers(1, 3000),
 )
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_any_object_is_read_whatever_its_name(
     store: tuple[Store, dict[str, Any]], warehouse: Warehouse, name: str, start: int, length: int
 ) -> None:

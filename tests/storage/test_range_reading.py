@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import fsspec
 import pytest
 from fsspec.implementations.local import LocalFileSystem
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import (
@@ -173,7 +173,6 @@ PATHS = [
 ]
 
 
-@settings(deadline=None)
 @given(
     ranges=st.lists(
         st.tuples(st.sampled_from(PATHS), st.integers(-1, 20_000), st.integers(-1, 20_000)), max_size=20

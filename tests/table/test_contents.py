@@ -6,12 +6,13 @@ import contextlib
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError, PaimonIndexError, SnapshotExpiredError, UnsupportedFormatError
 from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_list import ManifestList
+from tests.examples import examples
 from tests.table.entries import avro, entry, record
 from tests.table.versioned_table import DIRECTORY, metadata_reads
 
@@ -70,7 +71,7 @@ def test_errors_name_the_file(
         table.contents.manifests(table.resolve())
 
 
-@settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damaged_manifests_raise_nothing_but_our_errors(golden: GoldenWarehouse, data: st.DataObject) -> None:
     # Not compressed, so that damage reaches the records.

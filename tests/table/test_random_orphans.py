@@ -6,9 +6,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.table.index_tables import DAY, NOW, IndexTable, paths_of
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ STEPS: list[Callable[[History, str, int], None]] = [
 ]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     st.lists(st.tuples(st.sampled_from(STEPS), st.sampled_from(BRANCHES), st.integers(0, 11)), max_size=40)
 )

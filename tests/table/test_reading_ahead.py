@@ -7,11 +7,12 @@ from threading import Barrier
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from app.errors import PaimonIndexError
 from app.table.catalog import Catalog
+from tests.examples import examples
 from tests.memory_storage import MemoryStorage
 from tests.table.test_references import snapshot_file
 
@@ -138,7 +139,7 @@ def store() -> Store:
     return Store()
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=st.lists(st.lists(st.sampled_from(CHANGES), max_size=3), max_size=8))
 def test_what_was_seen_before_changes_no_answer(changes: list[list[str]], reader_of: ReaderOf) -> None:
     store = Store()

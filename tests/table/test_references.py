@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import (
@@ -19,6 +19,7 @@ from app.storage import Readers
 from app.table.listings import MOST_READS
 from app.table.references import References
 from app.table.snapshot import Snapshot
+from tests.examples import examples
 from tests.memory_storage import MemoryStorage
 
 SNAPSHOT: dict[str, Any] = {
@@ -86,7 +87,7 @@ class TestSnapshot:
             with pytest.raises(CorruptMetadataError, match=member):
                 Snapshot.read(snapshot_file(7, **{member: wrong}))
 
-    @settings(deadline=None, max_examples=300)
+    @examples(300)
     @given(st.data())
     def test_damage_raises_nothing_but_our_errors(self, data: st.DataObject) -> None:
         damaged = bytearray(snapshot_file(7))

@@ -16,8 +16,7 @@ import pytest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from app.processes import Processes
-from app.telemetry.merging import dump
-from app.telemetry.workers import Workers
+from app.telemetry.workers import Workers, dump
 from tests.telemetry.running import running
 from tests.telemetry.scrapes import ROUTE, TABLES, Scrape
 

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.types import parse_type
 from app.types.arrow_fields import field_values, serialized_rows
 from app.types.binary_row.row import serialize_row
+from tests.examples import examples
 from tests.filters import FIELDS, values
 from tests.key_columns import arrow_array
 
@@ -23,7 +24,7 @@ ROWS = st.lists(st.tuples(*(st.none() | values(field.type) for field in FIELDS))
 
 
 @given(ROWS)
-@settings(max_examples=60)
+@examples(60)
 def test_rows_of_arrays_are_those_of_their_values(rows: list[tuple[Value | None, ...]]) -> None:
     types = [field.type for field in FIELDS]
     arrays = [arrow_array([row[at] for row in rows], each) for at, each in enumerate(types)]

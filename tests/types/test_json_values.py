@@ -5,13 +5,14 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import FilterError
 from app.types import parse_json, parse_type, sql_key, to_json
 from app.types.json_values import parse_decimal, parse_integer
 from app.types.values import to_float32
+from tests.examples import examples
 from tests.filters import FIELDS, values
 from tests.sessions import UTC
 
@@ -156,7 +157,7 @@ def test_wide_numbers_are_the_callers_matter() -> None:
         parse_decimal("a", parse_type("DECIMAL(9, 2)"))
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.sampled_from(FIELDS).flatmap(lambda field: st.tuples(st.just(field.type), values(field.type))))
 def test_answers_read_back_as_the_value(typed: Any) -> None:
     data_type, value = typed

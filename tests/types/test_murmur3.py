@@ -3,14 +3,15 @@ from __future__ import annotations
 import mmh3
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.types.bytes_column import BytesColumn
 from app.types.murmur3 import SEED, hash_rows, hash_strings
+from tests.examples import examples
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(st.integers(1, 12), st.integers(0, 2**32 - 1))
 def test_hashes_are_those_of_mmh3(words: int, seed: int) -> None:
     chance = np.random.default_rng(seed)
@@ -49,7 +50,6 @@ def test_strings_hash_as_the_engines() -> None:
     assert hash_strings(BytesColumn.of([])).tolist() == []
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary(max_size=30)))
 def test_strings_of_whole_words_hash_as_rows(strings: list[bytes]) -> None:
     whole = [string[: len(string) // 4 * 4] for string in strings]

@@ -4,7 +4,7 @@ import random
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
@@ -29,7 +29,6 @@ def _bitmap(values: set[int], ranges: list[tuple[int, int]], *, runs: bool) -> B
     runs=st.booleans(),
     behind=st.binary(),
 )
-@settings(deadline=None)
 def test_reads_every_container_kind_and_stops_at_its_end(
     values: set[int], ranges: list[tuple[int, int]], behind: bytes, *, runs: bool
 ) -> None:

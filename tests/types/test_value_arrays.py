@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.types import DataType, Value, parse_type, sql_key
@@ -22,6 +22,7 @@ from app.types.value_arrays import (
     placeholders,
     starts_with,
 )
+from tests.examples import examples
 from tests.file_bounds import value_array
 
 VALUES: dict[str, st.SearchStrategy[Value]] = {
@@ -41,7 +42,7 @@ def lists_of_one_type(draw: st.DrawFn) -> tuple[DataType, list[Value], list[Valu
     return parse_type(written), draw(lists), draw(lists)
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(lists_of_one_type())
 def test_comparing_two_arrays(case: tuple[DataType, list[Value], list[Value]]) -> None:
     data_type, left, right = case
@@ -53,7 +54,7 @@ def test_comparing_two_arrays(case: tuple[DataType, list[Value], list[Value]]) -
     assert equal(*arrays).tolist() == [one == other for one, other in pairs]
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(lists_of_one_type())
 def test_comparing_an_array_with_one_value(case: tuple[DataType, list[Value], list[Value]]) -> None:
     data_type, values, literals = case
@@ -65,7 +66,7 @@ def test_comparing_an_array_with_one_value(case: tuple[DataType, list[Value], li
         assert less(literal, array).tolist() == [key(literal) < key(value) for value in values]
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(lists_of_one_type())
 def test_counting_literals(case: tuple[DataType, list[Value], list[Value]]) -> None:
     data_type, values, unordered = case

@@ -6,8 +6,7 @@ rows.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Final, Protocol, Self, assert_never
+from typing import TYPE_CHECKING, Final, Protocol, assert_never
 
 from app.file_index.answers.allowance import SHORT_LIST
 from app.file_index.answers.conditions import NullTest, Points, Span
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
-    from pyroaring import BitMap
 
     from app.file_index.answers.allowance import Allowance
     from app.file_index.answers.conditions import Condition
@@ -72,29 +70,6 @@ class AnsweringRows:
         ):
             return everywhere(Answer.UNASKED, len(files))
         return select(self, condition)[files]
-
-
-class SelectingRows(ABC):
-    """A stack that also knows the rows."""
-
-    __slots__ = ()
-
-    @classmethod
-    @abstractmethod
-    def rows(
-        cls, parts: Sequence[tuple[Self, NDArray[np.int64]]], condition: Condition
-    ) -> list[BitMap | None]:
-        """The rows of files that meet a condition, which the kind can answer.
-
-        Args:
-            parts: stacks of one column (at least one), and positions of files in each, whose indexes are
-                there and not broken. The indexes in several stacks are copied to lie together.
-            condition: what is asked.
-
-        Returns:
-            A set of the caller's own for each file: what the file's own reader selects. None where that
-            reader has to be asked, since something is wrong or out of the ordinary.
-        """
 
 
 def select(stack: RowStack, condition: Condition) -> Answers:

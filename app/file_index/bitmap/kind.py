@@ -22,7 +22,7 @@ from app.file_index.bitmap.bitmap import (
     BitmapHead,
     BitmapIndex,
 )
-from app.file_index.bitmap.rows import SelectingBitmapStack
+from app.file_index.bitmap.stack import BitmapStack
 from app.file_index.kind import Kind, Proposal, RowKind, describe_bounds
 from app.file_index.payloads.cursor import Cursor
 from app.options.memory_size import memory_size
@@ -85,9 +85,9 @@ class BitmapKind(RowKind[BitmapIndex, BitmapOptions]):
         """See :meth:`Kind.read`."""
         return BitmapIndex.read(payload, space)
 
-    def stack(self, payloads: BytesColumn, space: KeySpace) -> SelectingBitmapStack:
+    def stack(self, payloads: BytesColumn, space: KeySpace) -> BitmapStack:
         """See :meth:`Kind.stack`."""
-        return SelectingBitmapStack.read(payloads, space)
+        return BitmapStack.read(payloads, space)
 
     def parse_options(self, written: Mapping[str, str]) -> BitmapOptions:
         """See :meth:`Kind.parse_options`."""

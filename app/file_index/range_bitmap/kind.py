@@ -19,7 +19,7 @@ from app.file_index.kind import Kind, Proposal, RowKind, describe_bounds
 from app.file_index.payloads.cursor import Cursor
 from app.file_index.range_bitmap import range_bitmap
 from app.file_index.range_bitmap.range_bitmap import RangeBitmap, RangeBitmapHead
-from app.file_index.range_bitmap.rows import SelectingRangeBitmapStack
+from app.file_index.range_bitmap.stack import RangeBitmapStack
 from app.options.memory_size import memory_size
 from app.options.reading import INT32_MAX
 from app.types import TypeRoot
@@ -78,9 +78,9 @@ class RangeBitmapKind(RowKind[RangeBitmap, RangeBitmapOptions]):
         """See :meth:`Kind.read`."""
         return RangeBitmap.read(payload, space)
 
-    def stack(self, payloads: BytesColumn, space: KeySpace) -> SelectingRangeBitmapStack:
+    def stack(self, payloads: BytesColumn, space: KeySpace) -> RangeBitmapStack:
         """See :meth:`Kind.stack`."""
-        return SelectingRangeBitmapStack.read(payloads, space)
+        return RangeBitmapStack.read(payloads, space)
 
     def parse_options(self, written: Mapping[str, str]) -> RangeBitmapOptions:
         """See :meth:`Kind.parse_options`."""

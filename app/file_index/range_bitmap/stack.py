@@ -1,7 +1,6 @@
 """The range-bitmaps of one column of many files: which files have which value.
 
-The dictionaries say it; the bit slices, which tell the rows, are read when rows are asked for
-(:mod:`app.file_index.range_bitmap.rows`).
+The dictionaries say it; the bit slices, which tell the rows, are not looked at.
 """
 
 from __future__ import annotations
@@ -39,20 +38,13 @@ class RangeBitmapStack(AnsweringRows):
         dictionary: the files of each value.
         row_counts: int64, shape (m,): rows of each file.
         existing: the bitmap of the rows that have a value, of each file.
-        slices: int64, shape (m,): how many bit slices each file has; their table ends where ``existing``
-            starts.
         broken: bool, shape (m,): which indexes cannot be read; what is said of these files means nothing.
-        payloads: the indexes.
-        space: how values become keys.
     """
 
     dictionary: Dictionary
     row_counts: NDArray[np.int64]
     existing: BytesColumn
-    slices: NDArray[np.int64]
     broken: NDArray[np.bool_]
-    payloads: BytesColumn
-    space: KeySpace
 
     @classmethod
     def read(cls, payloads: BytesColumn, space: KeySpace) -> Self:
@@ -84,17 +76,14 @@ class RangeBitmapStack(AnsweringRows):
             wrong = keys.unordered() | keys.differ(dictionaries.values_at(inner, space, bounds, space.width))
         cursors.skip(lengths)
         cursors.expect(inner.sound)
-        existing, slices = _existing_rows(cursors, cardinalities)
+        existing = _existing_rows(cursors, cardinalities)
         broken = ~payloads.is_null & (~cursors.sound | wrong)
-        return cls(Dictionary(keys), row_counts, existing, slices, broken, payloads, space)
+        return cls(Dictionary(keys), row_counts, existing, broken)
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory without the shared buffer."""
-        extents = [
-            each for column in (self.existing, self.payloads) for each in (column.starts, column.lengths)
-        ]
-        arrays = (self.row_counts, self.slices, self.broken, *extents)
+        arrays = (self.row_counts, self.broken, self.existing.starts, self.existing.lengths)
         return self.dictionary.nbytes + sum(each.nbytes for each in arrays)
 
     def null_rows(self) -> Answers:
@@ -122,10 +111,8 @@ class RangeBitmapStack(AnsweringRows):
         return null_rows([self.existing], self.row_counts)
 
 
-def _existing_rows(
-    cursors: Cursors, cardinalities: NDArray[np.int64]
-) -> tuple[BytesColumn, NDArray[np.int64]]:
-    """Reads the heads of the bit-slice indexes: bitmaps of the rows with a value, and numbers of slices."""
+def _existing_rows(cursors: Cursors, cardinalities: NDArray[np.int64]) -> BytesColumn:
+    """Reads the heads of the bit-slice indexes: bitmaps of the rows with a value."""
     head_lengths = cursors.count(each_bytes=1)
     cursors.expect(cursors.i8() == bit_slice_index.VERSION)
     slices = cursors.i8()
@@ -136,7 +123,6 @@ def _existing_rows(
     cursors.expect(table_lengths == slices * bit_slice_index.ENTRY.size)
     cursors.expect(head_lengths == bit_slice_index.HEAD_LENGTH_WITHOUT_TABLE + table_lengths)
     cursors.skip(table_lengths)
-    existing = BytesColumn(
+    return BytesColumn(
         cursors.data, np.where(cursors.sound, cursors.at, 0), np.where(cursors.sound, lengths, NULL_LENGTH)
     )
-    return existing, slices

@@ -151,9 +151,7 @@ class Directory:
         starts = stored.places + _LENGTH.size
         _, codes = byte_order.rank(data, starts, integers(data, stored.places, _LENGTH.format))
         width = np.uint32 if len(data) < 1 << 32 else np.uint64
-        # Files that have the same key come in their order, so that each place is that of the file beside it.
-        order = np.lexsort((stored.owners, codes))
-        keys = _Texts(data, stored.places[order].astype(width))
+        keys = _Texts(data, stored.places[np.argsort(codes)].astype(width))
         return cls._of(
             keys, _merged(codes, stored.owners, len(ascending)), _Runs.of(stored.owners, codes), ascending
         )
@@ -217,19 +215,6 @@ class Directory:
         if first < behind and around.any():
             self._scan(first, behind, found, around)
         return found
-
-    def stored_between(
-        self, start: Key | None, stop: Key | None
-    ) -> tuple[NDArray[np.int32], NDArray[np.unsignedinteger]]:
-        """Where keys from ``start`` up to, but without, ``stop`` are stored, if they are byte strings.
-
-        Returns:
-            The file of each key, and the place of its stored form in the shared buffer.
-        """
-        assert isinstance(self.keys, _Texts)  # noqa: S101 - of integers nobody keeps the places
-        first = 0 if start is None else self.keys.below(start)
-        behind = len(self.files) if stop is None else self.keys.below(stop)
-        return self.files[first:behind], self.keys.places[first:behind]
 
     def _found(self, keys: Sequence[Key]) -> Iterator[NDArray[np.int32]]:
         """The files of keys, of as many keys at once as find no more than a good many files."""

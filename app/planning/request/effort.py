@@ -102,18 +102,6 @@ class Effort:
         self._unasked_rows += 1
         return without
 
-    def of_rows_of_files(self, predicate: BoundPredicate, files: int) -> tuple[int, BoundPredicate]:
-        """As :meth:`of_rows`, of several files.
-
-        Returns:
-            How many of them, the first ones, are asked the filter, and what the others are asked.
-        """
-        _, values, without = self._split(predicate)
-        asked = files if values == 0 else min(files, self.row_questions // values)
-        self.row_questions -= asked * values
-        self._unasked_rows += files - asked
-        return asked, without
-
     @property
     def warnings(self) -> list[str]:
         """What was not asked, for the caller to know."""

@@ -1,9 +1,9 @@
 """Asks file indexes whether any row of a file can match, and which.
 
 *Whether* is asked of the indexes of many files at once (:mod:`app.file_index.stacked`). *Which* is asked of
-one file's indexes, and only where it matters: for the rows of files that are kept, if they are wanted, and
-for files where only rows can tell, as under an AND of two indexes that know rows. An index that is damaged
-or cannot be read keeps its file, and the plan warns.
+one file's indexes, and only where it matters: for the rows of files that are kept, if they are wanted, for
+files where only rows can tell, as under an AND of two indexes that know rows, and to explain what each index
+said. An index that is damaged or cannot be read keeps its file, and the plan warns.
 """
 
 from __future__ import annotations
@@ -22,11 +22,9 @@ from app.file_index.index_choice import wanted_indexes
 from app.file_index.index_kinds import KINDS
 from app.file_index.range_bitmap.kind import RANGE_BITMAP
 from app.file_index.stacked.evaluation import decide_files
-from app.file_index.stacked.joined import JoinedIndexes
-from app.file_index.stacked.rows import select_rows
 from app.observation import FileFormat, observer
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
-from app.planning.request.effort import ManifestEffort
+from app.planning.request.effort import Effort, ManifestEffort
 from app.planning.scan.schema_evolution import in_file_schema
 from app.storage import check_deadline
 from app.types.grouping import group_rows
@@ -38,15 +36,10 @@ if TYPE_CHECKING:
 
     from app.file_index.answers.trace import Step
     from app.file_index.container import FileIndex
-    from app.file_index.index_choice import WantedIndexes
     from app.planning.plan.state import PlanState
-    from app.planning.request.effort import Effort
     from app.planning.side_files.file_indexes import FileIndexes, Stacked
     from app.planning.version.version import Version
     from app.predicates.model import BoundPredicate
-
-_FILES_AT_ONCE: Final = 1024
-"""Files whose rows are selected between two looks at the deadline."""
 
 _UNUSABLE: Final = (CorruptIndexError, UnsupportedFormatError, StorageError)
 
@@ -69,6 +62,8 @@ class IndexFilter:
     _narrowing: list[tuple[BoundPredicate, NDArray[np.int64]]] = field(default_factory=list)
     """Files whose indexes know matching rows, with the filter in the columns of their schema."""
     _unreadable: set[int] = field(default_factory=set)
+    _explained: Effort = field(default_factory=Effort)
+    """What an explanation may ask, beside what the plan does."""
 
     def test(self, state: PlanState, files: NDArray[np.int64]) -> None:
         """Skips files without a matching row.
@@ -118,8 +113,11 @@ class IndexFilter:
         for predicate, together in groupby(narrowing, key=lambda each: each[0]):
             files = np.sort(np.concatenate([some for _, some in together]))
             kept = files[state.is_left(files) & state.raw_convertible[files]]
-            for at, index in self._joined(kept, wanted_indexes(predicate)):
-                self._select_rows(state, kept[at], index, predicate)
+            for file, index in self.indexes.open(kept, wanted_indexes(predicate)):
+                if isinstance(index, CorruptIndexError):
+                    self.unreadable(state, file, index)
+                else:
+                    self._select_rows(state, file, index, predicate)
                 # Or the next indexes would be loaded beside these.
                 del index
             self._report_failures(state, kept)
@@ -158,11 +156,7 @@ class IndexFilter:
             some = files[group]
             file_schema = self.version.file_schema(int(schema_ids[some[0]]))
             rebound = in_file_schema(predicate, self.version.schema, file_schema)
-            if state.steps is None:
-                self._ask_files(state, some, rebound)
-            else:
-                # An explanation tells of every index how many rows it leaves.
-                self._ask_rows(state, some, rebound)
+            self._ask_files(state, some, rebound)
             self._report_failures(state, some)
 
     def _ask_files(self, state: PlanState, files: NDArray[np.int64], predicate: BoundPredicate) -> None:
@@ -180,6 +174,8 @@ class IndexFilter:
             affordable = self.effort.of_files(
                 predicate, stacked.manifest, len(some), with_bloom_filters=probed
             )
+            if state.steps is not None:
+                self._explain(state, some, stacked, affordable)
             allowance = ManifestEffort(self.effort, stacked.manifest)
             found = decide_files(
                 affordable, stacked.index, stacked.places, row_counts[some], allowance=allowance
@@ -191,69 +187,20 @@ class IndexFilter:
                 state.keep(some[found.unasked], KeepReason.NOT_ASKED)
                 self.effort.leave_out(int(found.unasked.sum()))
             for kind, skipped in found.skipped_by():
-                state.skip(some[skipped], SkipStep.FILE_INDEX, kind=kind)
+                state.skip(some[skipped], SkipStep.FILE_INDEX, kind=kind, predicate=predicate)
             by_place = dict(zip(stacked.places.tolist(), some.tolist(), strict=True)) if found.errors else {}
             for place, error in found.errors.items():
                 self.unreadable(state, by_place[place], error)
-            doubtful = np.flatnonzero(found.answers == Answer.DOUBT)
-            in_doubt = JoinedIndexes(((stacked.index, stacked.places[doubtful]),))
-            self._select_rows(state, some[doubtful], in_doubt, affordable)
+            for at in np.flatnonzero(found.answers == Answer.DOUBT).tolist():
+                check_deadline()
+                index = stacked.index.file_index(int(stacked.places[at]))
+                self._select_rows(state, int(some[at]), index, affordable)
+                del index
             self._narrowing.append((affordable, some[found.answers == Answer.ROWS]))
             # Or the next indexes would be loaded beside these.
-            del stacked, in_doubt
-
-    def _joined(
-        self, files: NDArray[np.int64], wanted: WantedIndexes
-    ) -> Iterator[tuple[NDArray[np.int64], JoinedIndexes]]:
-        """The indexes of some files, as many together as are selected at once.
-
-        Yields:
-            Positions in ``files``, and the indexes of these files in this order.
-        """
-        # What the caches do not keep stays in memory only as long as it is asked.
-        enough = _FILES_AT_ONCE if self.indexes.stay else 1
-        waiting: list[Stacked] = []
-        for stacked in self.indexes.stacks(files, wanted):
-            waiting.append(stacked)
             del stacked
-            if sum(len(each.at) for each in waiting) >= enough:
-                yield _join(waiting)
-                waiting = []
-        if waiting:
-            yield _join(waiting)
 
-    def _select_rows(
-        self, state: PlanState, files: NDArray[np.int64], index: JoinedIndexes, predicate: BoundPredicate
-    ) -> None:
-        """Notes the rows of files that can match, and skips files where there are none."""
-        row_counts = state.files.columns.row_counts
-        for start in range(0, len(files), _FILES_AT_ONCE):
-            check_deadline()
-            some = files[start : start + _FILES_AT_ONCE]
-            asked, without = self.effort.of_rows_of_files(predicate, len(some))
-            places = np.arange(start, start + len(some))
-            found = select_rows(predicate, index, places[:asked], row_counts[some[:asked]])
-            found += select_rows(without, index, places[asked:], row_counts[some[asked:]])
-            reasons = np.array([each.kind is not None for each in found], bool)
-            state.keep(some[reasons], KeepReason.MATCHED)
-            state.keep(some[asked:][~reasons[asked:]], KeepReason.NOT_ASKED)
-            for file, each in zip(some.tolist(), found, strict=True):
-                if each.error is not None:
-                    self.unreadable(state, file, each.error)
-                elif isinstance(each.result, Rows):
-                    state.answers[file] = each.result
-                elif each.result is SKIP:
-                    state.skip(np.array([file]), SkipStep.FILE_INDEX, kind=each.kind, predicate=predicate)
-
-    def _ask_rows(self, state: PlanState, files: NDArray[np.int64], predicate: BoundPredicate) -> None:
-        """Asks single files for their rows."""
-        for file, index in self.indexes.open(files, wanted_indexes(predicate)):
-            if isinstance(index, CorruptIndexError):
-                self.unreadable(state, file, index)
-            else:
-                self._evaluate(state, file, index, predicate)
-
-    def _evaluate(self, state: PlanState, file: int, index: FileIndex, predicate: BoundPredicate) -> None:
+    def _select_rows(self, state: PlanState, file: int, index: FileIndex, predicate: BoundPredicate) -> None:
         """Notes the rows of a file that can match, or skips it if there are none."""
         at = np.array([file])
         trace: list[Step] = []
@@ -264,18 +211,37 @@ class IndexFilter:
         except _UNUSABLE as error:
             self.unreadable(state, file, error)
             return
-        if any(step.index is not None for step in trace):
+        kinds = [step.index for step in trace if step.index is not None]
+        if kinds:
             state.keep(at, KeepReason.MATCHED)
         elif affordable is not predicate:
             state.keep(at, KeepReason.NOT_ASKED)
-        for step in trace:
-            state.note(at, ExplainStep.of(step))
         if isinstance(answer, Rows):
             state.answers[file] = answer
         elif answer is SKIP:
             # An AND of sets of rows that have none in common is the doing of the last index asked.
-            kinds = [step.index for step in trace if step.index is not None]
             state.skip(at, SkipStep.FILE_INDEX, kind=kinds[-1] if kinds else None, predicate=predicate)
+
+    def _explain(
+        self, state: PlanState, files: NDArray[np.int64], stacked: Stacked, predicate: BoundPredicate
+    ) -> None:
+        """Notes what each index of files says, which decides nothing."""
+        for file, place in zip(files.tolist(), stacked.places.tolist(), strict=True):
+            check_deadline()
+            trace: list[Step] = []
+            row_count = int(state.files.columns.row_counts[file])
+            try:
+                evaluate(
+                    self._explained.of_rows(predicate),
+                    stacked.index.file_index(place),
+                    row_count=row_count,
+                    trace=trace,
+                )
+            except _UNUSABLE:
+                # The decision meets it as well, and tells of it.
+                continue
+            for step in trace:
+                state.note(np.array([file]), ExplainStep.of(step))
 
     def _report_failures(self, state: PlanState, files: NDArray[np.int64]) -> None:
         state.keep(self.indexes.not_loaded(files), KeepReason.NOT_LOADED)
@@ -283,8 +249,3 @@ class IndexFilter:
             if not isinstance(error, _UNUSABLE):
                 raise error
             self.unreadable(state, file, error)
-
-
-def _join(several: list[Stacked]) -> tuple[NDArray[np.int64], JoinedIndexes]:
-    parts = tuple((each.index, each.places) for each in several)
-    return np.concatenate([each.at for each in several]), JoinedIndexes(parts)

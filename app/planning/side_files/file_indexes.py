@@ -4,14 +4,14 @@ Embedded indexes are stacked for a whole manifest at once, over the bytes that t
 stay with it. Those in files of their own are fetched for the files that are asked about
 (:mod:`app.planning.side_files.indexes`), from object stores for many manifests at once. Once the plan's
 budget of time is used up nothing more is read: what the caches keep is asked, and the rest is told as not
-loaded.
+loaded. Portions of files are asked one after the other, and those of an object store are read ahead.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -19,15 +19,17 @@ from app.errors import CorruptIndexError
 from app.file_index.index_kinds import KINDS
 from app.file_index.stacked.index import StackedIndex
 from app.planning.request.budget import UNBOUNDED
+from app.planning.side_files.fetch import FRONT_BYTES, fetch_ahead
 from app.planning.side_files.indexes import SideIndexes
 from app.planning.side_files.kept_segments import KeptSegments
-from app.planning.side_files.portions import Portions
+from app.planning.side_files.segments import Passing
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.passing_manifests import PassingManifests
-from app.storage import check_deadline
+from app.storage import check_deadline, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from concurrent.futures import Future
 
     from numpy.typing import NDArray
 
@@ -35,11 +37,122 @@ if TYPE_CHECKING:
     from app.file_index.container import FileIndex
     from app.file_index.index_choice import WantedIndexes
     from app.planning.request.budget import Budget
-    from app.planning.side_files.portions import Share
+    from app.planning.side_files.fetch import Ahead
     from app.planning.version.version import Version
     from app.table.manifests.derived import Derived
     from app.table.manifests.manifest import Manifest
     from app.types.bytes_column import BytesColumn
+
+
+_FILES_AT_ONCE: Final = 512
+"""Index files of an object store that are read before the next ones are, of which twice as many are held: up
+to 64 MiB."""
+
+_FILES_OF_BUDGET: Final = 128
+"""The same for a plan with a budget of time, which ends between them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Share:
+    """Files of one manifest that are asked at one time.
+
+    Attributes:
+        number: of the manifest.
+        positions: int64, shape (k,): of the files among those that were asked about.
+        rows: int64, shape (k,): of the files in the manifest.
+        beside: bool, shape (k,): files whose index is a file.
+    """
+
+    number: int
+    positions: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    beside: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Portions:
+    """Cuts files up into portions that are asked one after the other.
+
+    Attributes:
+        version: of which files are asked.
+        budget: when to stop reading.
+        side_indexes: the index files of a manifest by its number.
+    """
+
+    version: Version
+    budget: Budget
+    side_indexes: Callable[[int], SideIndexes]
+
+    def in_turn(self, files: NDArray[np.int64]) -> Iterator[tuple[list[Share], Ahead, bool]]:
+        """What is asked at one time, what was read of it, and whether more may be read.
+
+        Without a budget, an object store is asked for the next files while those before are looked at.
+        """
+        if self.budget.ends is not None or self.version.source.warehouse.is_local:
+            for together in self._together(files):
+                may_fetch = not self.budget.is_spent
+                yield together, self._read_ahead(self._unread(together)) if may_fetch else {}, may_fetch
+            return
+        before: tuple[list[Share], Future[Ahead]] | None = None
+        for together in self._together(files):
+            read = partial(self._read_ahead, self._unread(together))
+            reading = self.version.source.warehouse.readers.begin(read)
+            if before is not None:
+                yield before[0], wait_for(before[1]), True
+            before = together, reading
+        if before is not None:
+            yield before[0], wait_for(before[1]), True
+
+    def _together(self, files: NDArray[np.int64]) -> Iterator[list[Share]]:
+        """Cuts ascending ``files`` up into what is asked at one time, between two looks at the budget.
+
+        Where index files have to be read from an object store, these are files of many manifests.
+        """
+        all_files = self.version.files()
+        is_local, is_bounded = self.version.source.warehouse.is_local, self.budget.ends is not None
+        most = _FILES_OF_BUDGET if is_bounded else _FILES_AT_ONCE
+        together: list[Share] = []
+        reads = 0
+        for number, part, rows in all_files.by_manifest(files):
+            positions = np.arange(part.start, part.stop)
+            beside = all_files.manifests[number].embedded_indexes.lengths[rows] < 0
+            lacking = 0
+            if beside.any() and (is_bounded or not is_local):
+                lacking = len(self.side_indexes(number).without_head(rows[beside]))
+            step = most if lacking else len(rows)
+            for start in range(0, len(rows), step):
+                here = slice(start, start + step)
+                together.append(Share(number, positions[here], rows[here], beside[here]))
+                reads += lacking and len(rows[here])
+                if is_local or reads >= most:
+                    yield together
+                    together, reads = [], 0
+        if together:
+            yield together
+
+    def _unread(self, together: list[Share]) -> list[str]:
+        """Index files that nobody has read yet, if they lie in an object store."""
+        if self.version.source.warehouse.is_local:
+            return []
+        paths: list[str] = []
+        for share in together:
+            if share.beside.any():
+                side = self.side_indexes(share.number)
+                paths += side.paths(side.without_head(share.rows[share.beside]))
+        return paths
+
+    def _read_ahead(self, paths: list[str]) -> Ahead:
+        """The fronts of index files."""
+        if not paths:
+            return {}
+        source = self.version.source
+        found: Passing[Ahead] = source.caches.file_indexes.get_or_load(
+            ("ahead", source.warehouse.name, *paths),
+            lambda: Passing(fetch_ahead(source.warehouse, paths)),
+            expected_bytes=FRONT_BYTES * len(paths),
+            storage=source.warehouse.name,
+        )
+        return found.item
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,12 +254,8 @@ class FileIndexes:
                 except CorruptIndexError as error:
                     found = error
                 yield file, found
-
-    @property
-    def stay(self) -> bool:
-        """Whether what was asked so far stays in memory anyway."""
-        is_passing = isinstance(self.version.files().manifests, PassingManifests)
-        return not is_passing and not self._apart and self._held <= self._capacity
+            # Or the next indexes would be loaded beside these.
+            del stacked, found
 
     @property
     def are_complete(self) -> bool:

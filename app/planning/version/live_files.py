@@ -31,7 +31,7 @@ class LiveFiles:
         keys: what tells each manifest from all others.
         columns: the files.
         removing: numbers of the manifests that remove files.
-        kept: so many files, the first ones, lie on the disk (:mod:`app.planning.version.kept_live_files`).
+        kept: so many files, the first ones, lie on the disk (:mod:`app.planning.version.contents`).
     """
 
     keys: Sequence[ManifestFile]

@@ -12,20 +12,27 @@ the same of JSON                         also as stored: engines compare what th
 BETWEEN                                  all three: Spark 4.0 leaves its literals as they are beside padded
                                          values, Spark 3 pads them too
 tests of a key of a map                  likewise
-LIKE, STARTS_WITH, ENDS_WITH, CONTAINS   padded values, and values as stored; see
-                                         :mod:`app.predicates.binding.char_patterns`
+LIKE, STARTS_WITH, ENDS_WITH, CONTAINS   padded values, and values as stored; see below
 =======================================  ====================================================================
 
 The predicate keeps every value that passes in any of the readings. Where they differ, it is joined with an
 unknown part, so that nobody takes it for proven.
+
+The pattern of LIKE and the others stays as it is, while Spark pads values to n characters: on CHAR(4) ``c
+LIKE 'c3'`` matches nothing and ``c LIKE 'c3%'`` every form of ``'c3'``. Where a session sets
+``spark.sql.readSideCharPadding`` to false, the pattern meets values as they are stored. Both are covered.
+
+A padded value matches a pattern if what is stored matches the pattern without as many characters at its end
+as there are blanks of padding. The end of a pattern can only stand for blanks where it is a blank, ``_`` or
+``%``, so that there are few such patterns: ``'c3 %'`` and ``'c3'`` for ``'c3 %'``.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final, assert_never, final
+from typing import TYPE_CHECKING, Final, TypeAlias, assert_never, final
 
-from app.predicates.binding.char_patterns import stored_patterns
 from app.predicates.binding.char_values import (
     BELOW_BLANK,
     BLANK,
@@ -36,7 +43,7 @@ from app.predicates.binding.char_values import (
 from app.predicates.binding.comparisons import like_test, unknown, value_range
 from app.predicates.binding.fitting import fit
 from app.predicates.binding.places import Exact, Nowhere
-from app.predicates.like import ANY, read_pattern, write_pattern
+from app.predicates.like import ANY, ONE, Wildcard, read_pattern, write_pattern
 from app.predicates.model import ALWAYS_FALSE, ALWAYS_TRUE, BoundLeaf, BoundPredicate, Operator
 from app.predicates.simplify import conjunction, disjunction, value_list
 from app.predicates.unbound import LiteralKind
@@ -44,11 +51,64 @@ from app.predicates.unbound import LiteralKind
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from app.predicates.binding.char_values import PaddingRoom, Standing
-    from app.predicates.binding.places import Place
+    from app.predicates.binding.char_values import PaddingRoom
     from app.predicates.like import Pieces
+
+    Unit: TypeAlias = str | Wildcard
+
+    from app.predicates.binding.char_values import Standing
+    from app.predicates.binding.places import Place
     from app.predicates.unbound import Leaf
     from app.types import DataField
+
+
+_STANDS_FOR_BLANKS: Final = (BLANK, ONE, ANY)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPatterns:
+    """Patterns for values as they are stored.
+
+    Attributes:
+        patterns: every value that matches, padded or as it is stored, matches one of them.
+        exact: whether the stored values that match one of them are just those that match when padded, and
+            just those that match as they are stored.
+    """
+
+    patterns: tuple[bytes, ...]
+    exact: bool
+
+
+def stored_patterns(pieces: Pieces, length: int, room: PaddingRoom) -> StoredPatterns:
+    """What a pattern for padded values means for stored ones.
+
+    Args:
+        pieces: the pattern.
+        length: n of the column's type.
+        room: gives room for the patterns; without room, one that matches more stands for all of them.
+    """
+    units: list[Unit] = []
+    for piece in pieces:
+        units.extend(piece.decode() if isinstance(piece, bytes) else (piece,))
+    is_fixed = ANY not in units
+    if is_fixed and len(units) != length:
+        # A value of so many characters is not padded; if these are less than n, it only is if nobody pads.
+        return StoredPatterns((write_pattern(pieces),), exact=len(units) > length)
+    ends = [len(units)]
+    end = len(units)
+    while end and units[end - 1] in _STANDS_FOR_BLANKS:
+        end -= 1
+        # Whatever matches without the % matches with it.
+        if units[end] is not ANY:
+            ends.append(end)
+    if not room.take(ends):
+        return StoredPatterns((_written([*units[:end], ANY]),), exact=False)
+    exact = len(ends) == 1 and (is_fixed or units[-1] is ANY)
+    return StoredPatterns(tuple(_written(units[:each]) for each in ends), exact)
+
+
+def _written(units: Sequence[Unit]) -> bytes:
+    return write_pattern(tuple(unit if isinstance(unit, Wildcard) else unit.encode() for unit in units))
 
 
 @final

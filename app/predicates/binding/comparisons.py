@@ -15,9 +15,9 @@ test      exact value v   gap                 gap beyond an end
 ``>=``    ``>= v``        ``>= a``            false or IS NOT NULL
 ========  ==============  ==================  ==================
 
-Where the literal's place is regions of values, a comparison is a test of stretches
-(:mod:`app.predicates.binding.regions`). Where a literal may mean several things, the result covers all of
-them and is joined with an unknown part, so that nobody takes it for proven.
+Where the literal's place is regions of values (:class:`app.predicates.binding.places.Regions`), a comparison
+is a test of stretches. Where a literal may mean several things, the result covers all of them and is joined
+with an unknown part, so that nobody takes it for proven.
 """
 
 from __future__ import annotations
@@ -25,16 +25,24 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from app.errors import FilterError
 from app.predicates.binding.fitting import fit
 from app.predicates.binding.list_fitting import fit_list
-from app.predicates.binding.places import Doubt, Exact, Gap, Nowhere, Place, Regions
-from app.predicates.binding.regions import in_doubt, in_regions
+from app.predicates.binding.places import Doubt, Exact, Gap, Nowhere, Place, Regions, Stretch, overlap, united
 from app.predicates.binding.time_fitting import TIME_ROOTS, as_instants, shown_twice
 from app.predicates.like import Wildcard, read_pattern, write_pattern
-from app.predicates.model import ALWAYS_FALSE, ALWAYS_TRUE, BoundLeaf, BoundPredicate, Operator, Unknown
+from app.predicates.model import (
+    ALWAYS_FALSE,
+    ALWAYS_TRUE,
+    NEGATIONS,
+    BoundLeaf,
+    BoundPredicate,
+    Operator,
+    Unknown,
+)
 from app.predicates.simplify import conjunction, disjunction, value_list
 from app.predicates.unbound import LiteralKind
 from app.types import TypeRoot, sql_key, to_json
@@ -48,6 +56,47 @@ if TYPE_CHECKING:
     from app.predicates.unbound import Leaf, Literal
     from app.types import DataField, Value
     from app.types.session_zone import SessionZone
+
+
+_LESS: Final = frozenset({Operator.LESS_THAN, Operator.LESS_OR_EQUAL, Operator.NOT_EQUAL})
+_EQUAL: Final = frozenset({Operator.LESS_OR_EQUAL, Operator.EQUAL, Operator.GREATER_OR_EQUAL})
+_GREATER: Final = frozenset({Operator.GREATER_THAN, Operator.GREATER_OR_EQUAL, Operator.NOT_EQUAL})
+
+
+def in_regions(operator: Operator, field: DataField, regions: Regions) -> BoundPredicate:
+    """A comparison by ``=``, ``<>``, ``<``, ``<=``, ``>`` or ``>=``: the value lies in one of its regions."""
+    return disjunction([_in_stretch(field, stretch) for stretch in _chosen(operator, regions)])
+
+
+def in_doubt(operator: Operator, regions: Regions) -> bool:
+    """Whether a value satisfies the comparison by one meaning of the literal, and by another does not."""
+    others = _chosen(NEGATIONS[operator], regions)
+    return any(overlap(one, other) for one in _chosen(operator, regions) for other in others)
+
+
+def _chosen(operator: Operator, regions: Regions) -> list[Stretch]:
+    return united(
+        chain(
+            regions.less if operator in _LESS else (),
+            regions.equal if operator in _EQUAL else (),
+            regions.greater if operator in _GREATER else (),
+        )
+    )
+
+
+def _in_stretch(field: DataField, stretch: Stretch) -> BoundPredicate:
+    match stretch:
+        case Stretch(low=int(low), high=int(high)) if high > low + 1:
+            return BoundLeaf(Operator.BETWEEN, field, (low, high - 1))
+        case Stretch(low=int(low), high=int()):
+            return BoundLeaf(Operator.EQUAL, field, (low,))
+        case Stretch(low=int(low)):
+            return BoundLeaf(Operator.GREATER_OR_EQUAL, field, (low,))
+        case Stretch(high=int(high)):
+            return BoundLeaf(Operator.LESS_THAN, field, (high,))
+        case _:
+            return BoundLeaf(Operator.IS_NOT_NULL, field)
+
 
 _PLAIN_TEXT_ROOTS: Final = frozenset({*INTEGER_BITS, TypeRoot.BOOLEAN, TypeRoot.DATE})
 """Types of which a value has one text, the same in Spark's casts and in answers of JSON."""

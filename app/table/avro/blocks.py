@@ -23,6 +23,7 @@ import io
 import secrets
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Final
 
@@ -148,9 +149,10 @@ def _file(blocks: Sequence[Block], schema: bytes, mark: bytes) -> bytes:
     return b"".join([*parts, _SYNC])
 
 
+@lru_cache(maxsize=4096)
 def encode_long(number: int) -> bytes:
-    """A number that is not negative as an Avro long: zigzag, seven bits a byte."""
-    encoded, rest = bytearray(), number << 1
+    """A number of up to 64 bits as an Avro long: zigzag, seven bits a byte."""
+    encoded, rest = bytearray(), number << 1 ^ number >> 63
     while rest > 0x7F:  # noqa: PLR2004 - seven bits a byte
         encoded.append(rest & 0x7F | 0x80)
         rest >>= 7

@@ -31,7 +31,7 @@ from app.table.avro.apart import LiftedValues
 from app.table.avro.blocks import Block, decode_blocks
 from app.table.avro.schema import BRANCH, reading_schema
 from app.table.records.codecs import expand
-from app.table.records.columns import RecordColumns, list_items
+from app.table.records.columns import RecordColumns, memory_of
 from app.table.records.cursor import VarintCursor
 from app.table.records.expansion import MAX_EXPANSION, Allowance, allowed_bytes
 
@@ -65,8 +65,6 @@ _MAX_HEADER_PAIRS = 100
 _DECODED_TOGETHER_BYTES = 2 << 20
 # A list of empty names has one byte for each. The decoder makes four of it, in buffers that grow by doubling.
 _MEMORY_PER_DECODED_BYTE = 12
-# Beside the columns, for what is made of them: where each item of a list starts, and how long it is.
-_MEMORY_PER_ITEM = 16
 
 
 def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
@@ -152,8 +150,7 @@ def _decode(blocks: Iterable[Block], schema: ReadingSchema, allowance: Allowance
     def decode_together() -> None:
         allowance.hold(held_bytes * _MEMORY_PER_DECODED_BYTE)
         piece = _decode_piece(together or [Block(0, 0, b"", 0)], schema)
-        taken = piece.get_total_buffer_size() + _MEMORY_PER_ITEM * list_items(piece)
-        allowance.take(taken, "records", together[0].offset if together else None)
+        allowance.take(memory_of(piece), "records", together[0].offset if together else None)
         pieces.append(piece)
 
     for block in blocks:

@@ -7,12 +7,10 @@ fields that can be null are null by default; a block is closed once it has 64,00
 
 from __future__ import annotations
 
-import io
 import secrets
-from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
-import fastavro
 import orjson
 
 from app.errors import RequestError, UnsupportedFormatError
@@ -22,7 +20,7 @@ from app.table.records.codecs import compress
 from app.table.records.expected import ArrayOf, Nullable, RecordOf
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from app.table.records.codecs import WrittenCodec
     from app.table.records.expected import Expected
@@ -38,6 +36,7 @@ _CODECS: Final[Mapping[str, WrittenCodec]] = {
     "null": "null",
 }
 _END: Final = encode_long(0)
+_NULL, _NOT_NULL = map(encode_long, (0, 1))
 _BOUNDS: Final = {"int": 1 << 31, "long": 1 << 63}
 _LOGICAL: Final = {"timestamp-millis": "long"}
 """Types that the engine marks as what they stand for, with what they are written as."""
@@ -56,14 +55,13 @@ def write_avro(records: Iterable[Mapping[str, object]], fields: RecordOf, compre
         RequestError: a value does not fit its field.
         UnsupportedFormatError: the compression is another one.
     """
-    file, schema = GrowingFile(orjson.dumps(avro_schema(fields)), compression), _parsed(fields)
-    for record in records:
-        resolved, encoded = _resolve(record, fields, _NAME), io.BytesIO()
-        try:
-            fastavro.schemaless_writer(encoded, schema, resolved)
-        except UnicodeEncodeError as error:
-            raise RequestError(f"a text does not fit UTF-8: {error}") from error
-        file.add(1, encoded.getvalue())
+    file = GrowingFile(orjson.dumps(avro_schema(fields)), compression)
+    try:
+        encoded = _encode(list(records), fields, _NAME)
+    except UnicodeEncodeError as error:
+        raise RequestError(f"a text does not fit UTF-8: {error}") from error
+    for each in encoded:
+        file.add(1, each)
     return file.content()
 
 
@@ -148,36 +146,37 @@ def _describe_fields(record: RecordOf, name: str) -> list[dict[str, Any]]:
     ]
 
 
-@lru_cache(maxsize=16)
-def _parsed(fields: RecordOf) -> Any:  # noqa: ANN401 - the library's own form of a schema
-    return fastavro.parse_schema(avro_schema(fields))
-
-
-def _resolve(value: Any, expected: Expected, name: str) -> Any:  # noqa: ANN401 - of any type that Avro has
-    """The value with its integers checked, and with the type of all that can be null.
-
-    The library does neither: it writes integers of any size, and finds out the type by trying.
-    """
+def _encode(values: Sequence[Any], expected: Expected, name: str) -> list[bytes]:
+    """Values of one field of all records, each encoded."""
     match expected:
-        case "int" | "long" if not -_BOUNDS[expected] <= value < _BOUNDS[expected]:
-            raise RequestError(f"{value} does not fit {name} of type {expected}")
+        case "string":
+            return [_sized(value.encode()) for value in values]
+        case "bytes":
+            return [_sized(value) for value in values]
         case str():
-            return value
+            integer = _LOGICAL.get(expected, expected)
+            for value in values:
+                if not -_BOUNDS[integer] <= value < _BOUNDS[integer]:
+                    raise RequestError(f"{value} does not fit {name} of type {integer}")
+            return list(map(encode_long, values))
         case Nullable(inner):
-            return None if value is None else (_branch(inner, name), _resolve(value, inner, name))
+            there = iter(_encode([value for value in values if value is not None], inner, name))
+            return [_NULL if value is None else _NOT_NULL + next(there) for value in values]
         case ArrayOf(items):
-            return [_resolve(item, items, name) for item in value]
+            encoded = iter(_encode([item for value in values for item in value], items, name))
+            return [_array(list(islice(encoded, len(value)))) for value in values]
         case RecordOf(fields):
-            return {key: _resolve(value[key], each, f"{name}_{key}") for key, each in fields.items()}
+            columns = [
+                _encode([value[field] for value in values], each, f"{name}_{field}")
+                for field, each in fields.items()
+            ]
+            return list(map(b"".join, zip(*columns, strict=True)))
         case _:
             assert_never(expected)
 
 
-def _branch(expected: Expected, name: str) -> str:
-    """What the library calls a type that may be null."""
-    if isinstance(expected, str):
-        return _LOGICAL.get(expected, expected)
-    return "array" if isinstance(expected, ArrayOf) else f"{_NAMESPACE}.{name}"
+def _array(items: Sequence[bytes]) -> bytes:
+    return b"".join((encode_long(len(items)), *items, _END)) if items else _END
 
 
 def _sized(part: bytes) -> bytes:

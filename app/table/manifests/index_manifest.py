@@ -28,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from app.errors import CorruptMetadataError
+from app.table.avro.writing import write_avro
 from app.table.manifests.manifest_entry import FileKind
 from app.table.manifests.record_files import check_version, read_columns
 from app.table.records.columns import RecordColumns
@@ -144,9 +145,6 @@ class IndexManifest:
             RequestError: a number is larger than its field.
             UnsupportedFormatError: the compression is none of ``zstd``, ``deflate``, ``snappy``, ``null``.
         """
-        # fastavro is needed by those who write only, not by the service.
-        from app.table.avro.writing import write_avro  # noqa: PLC0415
-
         return write_avro(map(_record, self.entries), _FIELDS, compression)
 
 

@@ -8,8 +8,8 @@ and index manifests are read where no schema is known.
 bytes      format
 =========  ============================
 ``Obj``    :mod:`app.table.avro.container`
-``ORC``    :mod:`app.table.orc.records`
-``PAR1``   :mod:`app.table.parquet.records`
+``ORC``    :mod:`app.table.columnar.records`
+``PAR1``   the same
 =========  ============================
 """
 
@@ -21,30 +21,16 @@ import numpy as np
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
 from app.table.avro import container as avro
-from app.table.orc.records import MAGIC as ORC_MAGIC
-from app.table.orc.records import read_orc
-from app.table.parquet.footer import MAGIC as PARQUET_MAGIC
-from app.table.parquet.records import read_parquet
+from app.table.columnar.records import KINDS, read_columnar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from app.table.avro.apart import ColumnApart
     from app.table.records.columns import RecordColumns
     from app.table.records.expected import RecordOf
     from app.types.bytes_column import BytesColumn
     from app.types.roaring import Buffer
 
-_COLUMNAR: Final[Mapping[bytes, Callable[[Buffer, RecordOf], RecordColumns]]] = {
-    ORC_MAGIC: read_orc,
-    PARQUET_MAGIC: read_parquet,
-}
 _MAGIC_BYTES: Final = 4
-
-
-def is_orc(data: Buffer) -> bool:
-    """Whether a file is one of ORC."""
-    return data[: len(ORC_MAGIC)] == ORC_MAGIC
 
 
 def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
@@ -58,29 +44,34 @@ def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
         CorruptMetadataError: the bytes are not such a file.
         UnsupportedFormatError: the file is compressed by an unknown codec.
     """
-    columnar = _columnar_reader(data)
-    return avro.read_columns(data, expected) if columnar is None else columnar(data, expected)
+    kind = _columnar_kind(data)
+    return avro.read_columns(data, expected) if kind is None else read_columnar(kind, data, expected)
 
 
 def read_columns_apart(
     data: Buffer, expected: RecordOf, column: ColumnApart
 ) -> tuple[RecordColumns, BytesColumn]:
     """As :func:`read_columns`, but one column of large values apart; records are without it."""
-    columnar = _columnar_reader(data)
-    if columnar is None:
+    kind = _columnar_kind(data)
+    if kind is None:
         return avro.read_columns_apart(data, expected, column)
-    return column.take_out(columnar(data, expected))
+    return column.take_out(read_columnar(kind, data, expected))
 
 
-def _columnar_reader(data: Buffer) -> Callable[[Buffer, RecordOf], RecordColumns] | None:
-    """What reads a file of ORC or Parquet; None for Avro."""
+def _columnar_kind(data: Buffer) -> str | None:
+    """Whether a file is one of ORC or of Parquet; None for Avro."""
     start = bytes(data[:_MAGIC_BYTES])
     if start == avro.MAGIC:
         return None
-    for magic, read in _COLUMNAR.items():
+    for magic, kind in KINDS.items():
         if start.startswith(magic):
-            return read
+            return kind
     raise CorruptMetadataError(f"expected an Avro, ORC or Parquet file, found one of {start!r}", offset=0)
+
+
+def is_orc(data: Buffer) -> bool:
+    """Whether a file is one of ORC."""
+    return _columnar_kind(data) == "ORC"
 
 
 def check_version(records: RecordColumns, version: int, what: str) -> None:

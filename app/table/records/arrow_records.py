@@ -17,7 +17,7 @@ from app.errors import CorruptMetadataError, PaimonIndexError
 from app.table.records.expected import ArrayOf, Nullable, RecordOf
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -42,11 +42,6 @@ def column_paths(expected: RecordOf, parent: str = "") -> Iterator[str]:
             yield parent + name
 
 
-def is_chosen(path: str, wanted: Sequence[str]) -> bool:
-    """Whether a column belongs to one of some columns: it is that, or part of its lists."""
-    return any(path == each or path.startswith(f"{each}.") for each in wanted)
-
-
 @contextmanager
 def decoding(kind: str) -> Iterator[None]:
     """Has whatever a library raises be an error of ours.
@@ -62,17 +57,13 @@ def decoding(kind: str) -> Iterator[None]:
         raise CorruptMetadataError(f"the {kind} file cannot be decoded: {error}") from error
 
 
-def fit_records(table: pa.Table, expected: RecordOf) -> pa.StructArray:
+def fit_records(found: pa.StructArray, expected: RecordOf) -> pa.StructArray:
     """The expected columns of records that were read, as Avro would give them.
 
     Raises:
         CorruptMetadataError: a column is missing, has another type, or is null where it may not be; or a
             string is not UTF-8.
     """
-    pieces = table.to_struct_array().chunks
-    found = (
-        pieces[0] if len(pieces) == 1 else pa.chunked_array(pieces, pa.struct(table.schema)).combine_chunks()
-    )
     try:
         found.validate(full=True)
     except pa.ArrowInvalid as error:

@@ -173,18 +173,13 @@ def _expand_snappy(block: Buffer, limit: int, hold: Callable[[int], None]) -> by
         raise CorruptMetadataError(f"a snappy block of {len(block)} bytes has no room for its checksum")
     packed, (checksum,) = block[: -_CRC.size], _CRC.unpack(block[-_CRC.size :])
     hold(min(limit, _SNAPPY_MAX_EXPANSION * len(packed)))
-    expanded = expand_raw_snappy(packed, limit)
+    expanded = _expand_raw_snappy(packed, limit)
     if zlib.crc32(expanded) != checksum:
         raise CorruptMetadataError("a snappy block does not have the checksum it states")
     return expanded
 
 
-def expand_raw_snappy(packed: Buffer, limit: int) -> bytes:
-    """Raw snappy, without a checksum, expanded to ``limit`` bytes at most.
-
-    Raises:
-        CorruptMetadataError: it is damaged, or expands to more.
-    """
+def _expand_raw_snappy(packed: Buffer, limit: int) -> bytes:
     claimed = _snappy_claim(packed)
     if claimed > min(limit, _SNAPPY_MAX_EXPANSION * len(packed)):
         raise CorruptMetadataError(f"{len(packed)} bytes of snappy claim to expand to {claimed}")

@@ -1,4 +1,4 @@
-"""Decoded Avro records as columns of numbers and of byte strings.
+"""Decoded records as columns of numbers and of byte strings.
 
 Columns share the memory of records that were decoded in one piece wherever their form allows: one of them
 keeps all of that memory alive. Of records in several pieces they are copies.
@@ -7,7 +7,7 @@ keeps all of that memory alive. Of records in several pieces they are copies.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Integer = TypeVar("Integer", bound=np.integer)
+
+_MEMORY_PER_ITEM: Final = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,12 +143,18 @@ class RecordColumns:
         return columns[0] if len(columns) == 1 else pa.concat_arrays(columns)
 
 
-def list_items(array: pa.Array) -> int:
+def memory_of(records: pa.StructArray) -> int:
+    """Bytes of memory of some records, and of where each item of their lists starts and ends."""
+    size: int = records.get_total_buffer_size()
+    return size + _MEMORY_PER_ITEM * _list_items(records)
+
+
+def _list_items(array: pa.Array) -> int:
     """How many items the lists in an Arrow array have together, those inside of records included."""
     if pa.types.is_struct(array.type):
-        return sum(list_items(array.field(at)) for at in range(array.type.num_fields))
+        return sum(_list_items(array.field(at)) for at in range(array.type.num_fields))
     if pa.types.is_list(array.type):
-        return len(array.values) + list_items(array.values)
+        return len(array.values) + _list_items(array.values)
     return 0
 
 

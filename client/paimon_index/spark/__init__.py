@@ -2,7 +2,7 @@
 
 ::
 
-    from paimon_index.spark import explain, pruned, read_table, register
+    from paimon_index.spark import explain, read_table, register
 
     day = read_table(spark, "http://localhost:8080", "main.demo.sessions", where="fee = 58.43")
     explain(spark, "http://localhost:8080", "main.demo.sessions", where="fee = 58.43")
@@ -11,15 +11,11 @@
     source = spark.read.format("paimon_index").option("url", "http://localhost:8080")
     day = source.option("prune", "fee = 58.43").load("main.demo.sessions").where("fee = 58.43")
 
-    with pruned(spark, "http://localhost:8080", "main.demo.sessions", "fee = 58.43", may_write=True) as tag:
-        spark.sql(f"SELECT * FROM main.demo.sessions VERSION AS OF '{tag}' WHERE fee = 58.43").show()
-
 Needs the extra ``spark``: pyspark 4, and pyarrow in the workers.
 """
 
 from paimon_index.spark.explaining import explain
-from paimon_index.spark.pruning import pruned, sweep_pruned
 from paimon_index.spark.reading import read_table
 from paimon_index.spark.source import register
 
-__all__ = ["explain", "pruned", "read_table", "register", "sweep_pruned"]
+__all__ = ["explain", "read_table", "register"]

@@ -119,21 +119,19 @@ def check_session_options(spark: SparkSession, table: TableName) -> None:
                 )
 
 
-def refuse(table: TableName, reason: str, *, has_pruned: bool = True) -> NoReturn:
-    """Names the ways that are left.
+def refuse(table: TableName, reason: str) -> NoReturn:
+    """Names the way that is left.
 
     Args:
         table: that is not read.
         reason: why not.
-        has_pruned: whether there are pruned tags of the table.
 
     Raises:
         UnsupportedTableError: always.
     """
-    pruned = ", or only the files that a condition needs, by paimon_index.spark.pruned" if has_pruned else ""
     raise UnsupportedTableError(
         f"{table.database}.{table.table} is not read here: {reason}. Read it with the engine's connector "
-        f"(org.apache.paimon:paimon-spark): as spark.table(...) of a Paimon catalog{pruned}"
+        f"(org.apache.paimon:paimon-spark): as spark.table(...) of a Paimon catalog"
     )
 
 
@@ -185,7 +183,7 @@ def check_change(table: TableName, old: SchemaColumn, column: SchemaColumn) -> N
 def _check_merging(scan: Scan) -> None:
     options, table = scan.schema.options, scan.table
     if not scan.schema.primary_keys:
-        refuse(table, "its files hold columns of the same rows (data evolution)", has_pruned=False)
+        refuse(table, "its files hold columns of the same rows (data evolution)")
     engine = options.get("merge-engine", "deduplicate")
     if engine not in _MERGE_ENGINES:
         refuse(table, f"its files have to be merged by merge-engine {engine}")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptIndexError
@@ -45,7 +45,6 @@ def _opened(payload: bytes | None) -> BloomFilter | None:
     st.lists(st.none() | _FILTERS | st.binary(max_size=12), max_size=10),
     st.lists(st.integers(-7, 7), min_size=1, max_size=4),
 )
-@settings(deadline=None)
 def test_holds_what_each_filter_holds(payloads: list[bytes | None], keys: list[Key]) -> None:
     opened = [_opened(payload) for payload in payloads]
     sound = np.array([file for file, one in enumerate(opened) if one is not None], np.int64)[::-1]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import IndexWriteError
@@ -15,6 +15,7 @@ from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import key_space
 from app.types import parse_type
 from app.types.bytes_column import BytesColumn
+from tests.examples import examples
 from tests.file_index.strategies import TYPES, columns
 from tests.key_columns import arrow_array, key_column
 
@@ -117,7 +118,7 @@ def test_refuses_what_does_not_fit(type_text: str, array: pa.Array, message: str
 
 @pytest.mark.parametrize("data_type", TYPES, ids=str)
 @given(data=st.data())
-@settings(deadline=None, max_examples=25)
+@examples(25)
 def test_keys_and_codes_are_those_of_each_row(data_type: Any, data: st.DataObject) -> None:
     rows = data.draw(columns(data_type))
     space = key_space(data_type)

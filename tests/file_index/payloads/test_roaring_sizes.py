@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
@@ -15,6 +15,7 @@ from app.file_index.payloads.roaring_sizes import skip_bitmaps
 from app.file_index.shared.null_rows import null_rows
 from app.types.bytes_column import BytesColumn
 from app.types.roaring import bitmap_size, read_bitmap
+from tests.examples import examples
 
 
 def _written(rows: BitMap, *, runs: bool) -> bytes:
@@ -49,7 +50,7 @@ def _size(content: bytes) -> int | None:
 
 
 @given(st.lists(_BITMAPS, min_size=1, max_size=5), st.binary(max_size=3), st.sampled_from([1, 20]))
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_measures_as_one_bitmap_is_measured(bitmaps: list[bytes], behind: bytes, times: int) -> None:
     contents = [each + behind for each in bitmaps] * times
 
@@ -70,7 +71,7 @@ def test_measures_damaged_bitmaps_as_one_is_measured(times: int) -> None:
 
 
 @given(st.lists(st.tuples(_ROWS, st.integers(0, 3), st.booleans()), min_size=1, max_size=6))
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_tells_whether_rows_are_in_no_bitmap(files: list[tuple[BitMap, int, bool]]) -> None:
     counts = [(rows.max() + 1 if rows else 0) + more for rows, more, _ in files]
     column = BytesColumn.of([_written(rows, runs=runs) for rows, _, runs in files])

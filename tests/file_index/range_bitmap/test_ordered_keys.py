@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.file_index.range_bitmap.ordered_keys import Dictionary, OrderedKeys
 from app.file_index.shared.directory import Directory
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,7 @@ def ordered(dictionaries: Sequence[Sequence[int]], width: int = 4) -> OrderedKey
 
 @pytest.mark.parametrize("width", KEYS)
 @given(data=st.data())
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_finds_files_by_key_as_a_directory_does(width: int, data: st.DataObject) -> None:
     keys = KEYS[width]
     dictionaries = data.draw(st.lists(st.sets(keys, max_size=8).map(sorted), max_size=25))

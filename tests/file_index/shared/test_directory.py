@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.file_index.keys.keys import key_space
 from app.file_index.shared.directory import Directory, StoredKeys
 from app.types import parse_type
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +42,7 @@ def _build(
 
 @pytest.mark.parametrize("type_text", _KEYS)
 @given(data=st.data())
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_finds_files_by_key(type_text: str, data: st.DataObject) -> None:
     keys = _KEYS[type_text]
     dictionaries = data.draw(st.lists(st.sets(keys, max_size=8).map(sorted), max_size=25))

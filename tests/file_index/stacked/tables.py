@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
-import numpy as np
 from hypothesis import strategies as st
 
 from app.file_index import container
@@ -14,11 +12,7 @@ from app.file_index.bloom_filter import bloom_filter
 from app.file_index.bsi import bsi
 from app.file_index.index_kinds import BSI, KINDS, IndexKind
 from app.file_index.range_bitmap import range_bitmap
-from app.file_index.stacked.evaluation import decide_files
-from app.file_index.stacked.index import StackedIndex
-from app.file_index.stacked.joined import JoinedIndexes
 from app.predicates.model import ALWAYS_FALSE, ALWAYS_TRUE, BoundAnd, BoundLeaf, BoundOr, Unknown
-from app.types.bytes_column import BytesColumn
 from tests.file_index.strategies import TYPES, columns
 from tests.key_columns import key_column
 
@@ -94,20 +88,5 @@ def tables(draw: st.DrawFn, data_type: DataType) -> tuple[list[dict[str, list[Va
         count = min(len(a), len(b), 12)
         rows.append({"a": a[:count], "b": b[:count]})
     contents = [draw(containers(each, data_type)) for each in rows]
-    # Many files are read side by side, a few one by one.
     times = draw(st.sampled_from([1, 20]))
     return rows * times, contents * times
-
-
-@st.composite
-def joined(draw: st.DrawFn, contents: Sequence[bytes], asked: BoundPredicate) -> JoinedIndexes:
-    """The containers in several stacks, beside others, and some of the stacks were asked already."""
-    cuts = sorted(draw(st.lists(st.integers(0, len(contents)), max_size=3)))
-    parts = []
-    for start, stop in pairwise([0, *cuts, len(contents)]):
-        others = contents[: draw(st.integers(0, 2))]
-        index = StackedIndex.read(BytesColumn.of([*others, *contents[start:stop]]))
-        for _ in range(draw(st.integers(0, 2))):
-            decide_files(asked, index, np.arange(len(index)), np.full(len(index), -1))
-        parts.append((index, np.arange(stop - start) + len(others)))
-    return JoinedIndexes(tuple(parts))

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.file_index.answers.file_answers import Answer
-from app.file_index.stacked.decisions import FileDecisions
+from app.file_index.stacked.evaluation import FileDecisions
 
 FILES = 6
 KINDS = ("bloom-filter", "bitmap", "a kind that nobody knows")
@@ -23,7 +23,6 @@ def decisions(draw: st.DrawFn) -> FileDecisions:
     return FileDecisions(answers, np.ones(FILES, bool), np.zeros(FILES, bool), {}, said)
 
 
-@settings(deadline=None)
 @given(decisions())
 def test_each_skipped_file_counts_for_one_kind(decided: FileDecisions) -> None:
     counted = sum((skipped.astype(int) for _, skipped in decided.skipped_by()), np.zeros(FILES, int))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from app.file_index.answers.file_answers import Answers
-    from app.file_index.stacked.decisions import FileDecisions
+    from app.file_index.stacked.evaluation import FileDecisions
     from app.predicates.model import BoundPredicate
     from app.types import Value
 

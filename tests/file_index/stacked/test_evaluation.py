@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptIndexError
@@ -24,6 +24,7 @@ from app.types import DataField, parse_type
 from app.types.bytes_column import BytesColumn
 from tests import golden_file_index
 from tests.brute_force import matching_rows
+from tests.examples import examples
 from tests.file_index.stacked.tables import INDEXED, predicates, tables
 from tests.file_index.strategies import leaves
 from tests.planning.made_tables import payload as made_payload
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from app.file_index.answers.result import Result
     from app.file_index.index_kinds import IndexKind
-    from app.file_index.stacked.decisions import FileDecisions
+    from app.file_index.stacked.evaluation import FileDecisions
     from app.predicates.model import BoundPredicate
     from app.types import DataType, Value
 
@@ -67,7 +68,7 @@ def _decide(
 
 @pytest.mark.parametrize("data_type", INDEXED, ids=str)
 @given(data=st.data())
-@settings(deadline=None, max_examples=15)
+@examples(15)
 def test_decides_as_the_indexes_of_each_file(data_type: DataType, data: st.DataObject) -> None:
     rows, contents = data.draw(tables(data_type))
     fields = [DataField(at, name, data_type) for at, name in enumerate("ab")]
@@ -181,7 +182,7 @@ def test_decides_as_the_readers_of_golden_files(name: str) -> None:
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=40)
+@examples(40)
 def test_asks_no_more_than_the_payloads_it_says_it_needs(data: st.DataObject) -> None:
     rows, contents = data.draw(tables(INT))
     fields = [DataField(at, name, INT) for at, name in enumerate("ab")]

@@ -4,7 +4,7 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptIndexError
@@ -37,7 +37,6 @@ def _error(content: bytes) -> CorruptIndexError | None:
 
 
 @given(st.lists(st.none() | _CONTAINERS | _damaged() | st.binary(max_size=30), max_size=12))
-@settings(deadline=None)
 def test_reads_heads_as_the_reader_of_one_file(contents: list[bytes | None]) -> None:
     heads = Heads.read(BytesColumn.of(contents))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptIndexError
@@ -167,7 +167,6 @@ def test_refuses_whatever_a_reader_refuses(kind: IndexKind, type_text: str, vers
 @given(
     payloads=st.lists(st.binary(max_size=120), min_size=1, max_size=4), wanted=st.sampled_from([INT, STRING])
 )
-@settings(deadline=None)
 def test_survives_any_payload(kind: IndexKind, payloads: list[bytes], wanted: DataType) -> None:
     field = DataField(0, "c", wanted if kind.takes(wanted) else INT)
     index = StackedIndex.read(BytesColumn.of([write({"c": [(kind, each)]}) for each in payloads] * 9))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.jobs.rows.statistics import collectors, row_statistics
 from app.options.data_files import DataFileOptions
 from app.types import DataField, parse_type, sql_key
 from app.types.binary_row.row import read_row
+from tests.examples import examples
 from tests.filters import FIELDS, values
 from tests.key_columns import arrow_array
 
@@ -33,7 +34,7 @@ def bounds(field: DataField, array: pa.Array, mode: str) -> tuple[Value | None, 
 
 
 @given(st.data(), st.sampled_from(FIELDS), st.sampled_from(["truncate(1)", "truncate(2)", "full"]))
-@settings(max_examples=200)
+@examples(200)
 def test_values_lie_within_their_bounds(data: st.DataObject, field: DataField, mode: str) -> None:
     drawn = data.draw(st.lists(st.none() | values(field.type), max_size=8))
     low, high, nulls = bounds(field, arrow_array(drawn, field.type), mode)

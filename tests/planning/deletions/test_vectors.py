@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
@@ -16,6 +16,7 @@ from app.planning.request.requests import DeletionsRequest, SelectionForm, Snaps
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind
 from app.types.index_files import DeletionRange
+from tests.examples import examples
 from tests.golden_tables import expected
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def writer(copy_table: CopyTable) -> Writer:
     return Writer(copy_table("append_dv32"))
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(_FILES, st.data())
 def test_any_selection_in_any_order(
     writer: Writer, files: list[list[tuple[set[int], bool]]], data: st.DataObject

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from app.planning.keys.candidates import MAX_KEYS, pinned_keys
 from app.predicates.model import ALWAYS_FALSE, ALWAYS_TRUE, BoundAnd, BoundLeaf, BoundOr, Operator, Unknown
-from app.predicates.rows import matches
+from app.predicates.verdicts import matches
 from tests.planning.strategies import FIELDS, NAME, NUMBER, RATIO, leaf, pool, predicates
 
 if TYPE_CHECKING:

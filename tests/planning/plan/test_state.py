@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
@@ -46,7 +46,6 @@ def test_at_first_every_asked_file_is_kept_for_want_of_a_filter() -> None:
 
 
 @given(changes=CHANGES, explain=st.booleans())
-@settings(deadline=None)
 def test_the_last_word_on_each_file_counts(
     changes: list[tuple[list[int], SkipStep | KeepReason]], *, explain: bool
 ) -> None:

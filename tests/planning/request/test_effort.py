@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from app.file_index import container
@@ -18,11 +18,12 @@ from app.file_index.stacked.index import StackedIndex
 from app.planning.plan.file_plan import KeepReason
 from app.planning.request.effort import FILE_QUESTIONS, ROW_QUESTIONS, Effort
 from app.planning.request.requests import SelectionForm
-from app.planning.side_files import portions
+from app.planning.side_files import file_indexes
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Operator, Unknown
-from app.predicates.rows import matches
+from app.predicates.verdicts import matches
 from app.types import DataField, parse_type
 from app.types.bytes_column import BytesColumn
+from tests.examples import examples
 from tests.key_columns import key_column
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, names_of, no_statistics, payload
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from app.file_index.index_kinds import IndexKind
-    from app.file_index.stacked.decisions import FileDecisions
+    from app.file_index.stacked.evaluation import FileDecisions
     from app.planning.service import IndexService
     from app.predicates.model import BoundPredicate
 
@@ -96,7 +97,7 @@ filters: Final = st.recursive(
 questions: Final = st.integers(0, 4) | st.integers(0, 400_000)
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(predicate=filters, of_files=questions, of_rows=questions, explain=st.booleans())
 def test_no_matching_row_is_left_out_however_little_is_asked(
     made: tuple[MadeTable, IndexService],
@@ -202,7 +203,7 @@ def test_what_is_counted_does_not_depend_on_which_files_are_asked_together() -> 
     assert together.file_questions == apart.file_questions < FILE_QUESTIONS
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     questions=st.integers(0, 3_000),
     own=st.lists(st.sampled_from([-1, 70, 150, 290]), min_size=2, max_size=9),
@@ -249,7 +250,7 @@ def test_many_parts_are_as_much_work_as_a_long_list() -> None:
 def test_a_plan_that_reads_index_files_in_portions_asks_as_much_as_one_that_has_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: IndexKind
 ) -> None:
-    monkeypatch.setattr(portions, "_FILES_OF_BUDGET", 2)
+    monkeypatch.setattr(file_indexes, "_FILES_OF_BUDGET", 2)
     table = MadeTable.make(tmp_path, [NUMBER])
     for file, rows in enumerate(VALUES):
         content = container.write({"number": [(kind, payload(kind, rows, NUMBER))]})

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.file_index.answers.result import SKIP
@@ -16,8 +16,9 @@ from app.file_index.index_kinds import BITMAP
 from app.planning.plan.file_plan import KeepReason, SkipStep
 from app.planning.request.requests import SelectionForm
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Constant
-from app.predicates.rows import matches
 from app.predicates.simplify import conjunction, disjunction
+from app.predicates.verdicts import matches
+from tests.examples import examples
 from tests.planning.copied_tables import open_service
 from tests.planning.joined_tables import (
     COLUMNS,
@@ -57,7 +58,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warehouse]:
     explain=st.booleans(),
     data=st.data(),
 )
-@settings(deadline=None, max_examples=50)
+@examples(50)
 def test_files_of_a_row_that_matches_are_kept_together(
     warehouse: Warehouse,
     files: list[JoinedFile],
@@ -141,7 +142,7 @@ def excluded_by_indexes(predicate: BoundPredicate, files: Sequence[JoinedFile]) 
     files=st.lists(joined_files(st.just(7), st.just(3), st.just(value=False)), min_size=2, max_size=4),
     filters=st.lists(predicates(COLUMNS, with_unknown=True), min_size=5, max_size=5),
 )
-@settings(deadline=None, max_examples=50)
+@examples(50)
 def test_the_index_of_the_file_that_has_the_values_is_asked(
     warehouse: Warehouse, files: list[JoinedFile], filters: list[BoundPredicate]
 ) -> None:
@@ -157,7 +158,7 @@ def test_the_index_of_the_file_that_has_the_values_is_asked(
     filters=st.lists(predicates(COLUMNS), min_size=3, max_size=3),
     data=st.data(),
 )
-@settings(deadline=None, max_examples=40)
+@examples(40)
 def test_of_single_rows_just_those_that_match_are_kept(
     warehouse: Warehouse, files: list[JoinedFile], filters: list[BoundPredicate], data: st.DataObject
 ) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.file_index import container
@@ -18,6 +18,7 @@ from app.planning.plan.file_plan import KeepReason, SkipStep
 from app.planning.request.requests import SelectionForm
 from app.predicates.model import BoundAnd, BoundOr, Unknown
 from app.types import DataField, parse_type
+from tests.examples import examples
 from tests.file_index.strategies import columns, leaves
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, names_of, no_statistics, payload, unreadable
@@ -154,7 +155,7 @@ def rows_of(plan: Plan) -> dict[str, set[int]]:
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=25)
+@examples(25)
 def test_plans_keep_what_the_indexes_of_each_file_leave(warehouse: Warehouse, data: st.DataObject) -> None:
     files, numbers, names = data.draw(tables())
     made = warehouse.table(files, data.draw(st.integers(1, 2)))

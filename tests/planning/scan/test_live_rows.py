@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
@@ -19,6 +19,7 @@ from app.planning.request.requests import SelectionForm, SortKey, TopN
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind
 from app.types import DataField, parse_type
+from tests.examples import examples
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, payload, statistics
 from tests.table.entries import EMPTY_ROW, entry
@@ -116,7 +117,7 @@ def rows_of(plan: Plan) -> dict[int, set[int]]:
 
 
 @given(files=FILES)
-@settings(deadline=None, max_examples=30)
+@examples(30)
 def test_just_the_live_rows_are_left(warehouse: Warehouse, files: list[File]) -> None:
     made = warehouse.table(files)
     live = {at: file.live(None) for at, file in enumerate(files)}
@@ -132,7 +133,7 @@ def test_just_the_live_rows_are_left(warehouse: Warehouse, files: list[File]) ->
 
 
 @given(files=FILES, wanted=st.sets(st.integers(0, 3), min_size=1, max_size=2))
-@settings(deadline=None, max_examples=30)
+@examples(30)
 def test_rows_that_match_are_left_unless_they_are_deleted(
     warehouse: Warehouse, files: list[File], wanted: set[int]
 ) -> None:
@@ -154,7 +155,7 @@ def test_rows_that_match_are_left_unless_they_are_deleted(
 
 
 @given(files=FILES, limit=st.integers(0, 8), filtered=st.booleans())
-@settings(deadline=None, max_examples=30)
+@examples(30)
 def test_a_limit_is_served_by_files_that_surely_have_the_rows(
     warehouse: Warehouse, files: list[File], limit: int, *, filtered: bool
 ) -> None:
@@ -169,7 +170,7 @@ def test_a_limit_is_served_by_files_that_surely_have_the_rows(
 
 
 @given(files=FILES, limit=st.integers(0, 4), descending=st.booleans(), nulls_first=st.booleans())
-@settings(deadline=None, max_examples=30)
+@examples(30)
 def test_the_first_rows_in_order_are_left(
     warehouse: Warehouse, files: list[File], limit: int, *, descending: bool, nulls_first: bool
 ) -> None:

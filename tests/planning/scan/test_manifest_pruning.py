@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import fastavro
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.planning.plan.file_plan import SkipStep
@@ -17,6 +17,7 @@ from app.table.manifests.manifest_entry import FileKind
 from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row
 from benchmarks.avro_schemas import MANIFEST_LIST
+from tests.examples import examples
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, names_of, no_statistics
 from tests.table.entries import EMPTY_ROW, avro, entry
@@ -227,7 +228,7 @@ def histories(draw: st.DrawFn) -> list[list[ManifestEntry]]:
     return manifests
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(manifests=histories(), written=FILTERS)
 def test_the_same_is_kept_as_by_reading_everything(
     tmp_path_factory: pytest.TempPathFactory, manifests: list[list[ManifestEntry]], written: str

@@ -19,7 +19,7 @@ from app.predicates.model import (
     field_ids,
     leaves,
 )
-from app.predicates.rows import matches
+from app.predicates.verdicts import matches
 from tests.planning.strategies import FIELDS, NAME, NUMBER, leaf, predicates, rows
 
 if TYPE_CHECKING:

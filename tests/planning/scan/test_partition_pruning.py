@@ -7,15 +7,16 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from app.planning.plan.file_plan import SkipStep
 from app.planning.plan.state import PlanState, decision
 from app.planning.scan.partition_filters import specialise
 from app.planning.scan.partition_pruning import prune_partitions
 from app.predicates.model import ALWAYS_FALSE, BoundLeaf, Operator, leaves
-from app.predicates.rows import matches
+from app.predicates.verdicts import matches
 from app.types.binary_row.row import serialize_row
+from tests.examples import examples
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, no_statistics
 from tests.planning.strategies import FIELDS, NAME, RATIO, pool, predicates
@@ -63,7 +64,7 @@ def inside(predicate: BoundPredicate, partition: dict[int, Value | None]) -> Bou
 
 @pytest.mark.parametrize("explain", [False, True])
 @given(predicate=predicates(with_unknown=True))
-@settings(deadline=None, max_examples=60)
+@examples(60)
 def test_each_file_has_the_filter_of_its_partition(
     partitioned: Partitioned,
     predicate: BoundPredicate,

@@ -21,8 +21,8 @@ from app.predicates.model import (
     Operator,
     Unknown,
 )
-from app.predicates.rows import matches
 from app.predicates.sql.reader import read_sql
+from app.predicates.verdicts import matches
 from app.table.schema.schema import TableSchema
 from app.types import DataField, parse_type
 from app.types.values import to_float32

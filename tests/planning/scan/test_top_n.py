@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.planning.scan.top_n import Candidates, beyond_top_n
+from app.planning.scan.first_rows import Candidates, beyond_top_n
 from app.types import parse_type, sql_key
 from tests.file_bounds import FileBounds, column_bounds
 

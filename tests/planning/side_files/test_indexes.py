@@ -13,7 +13,7 @@ import pytest
 from app.file_index.stacked.index import StackedIndex
 from app.planning.request.limits import CacheBytes
 from app.planning.request.requests import SelectionForm
-from app.planning.side_files import portions
+from app.planning.side_files import file_indexes
 from app.planning.side_files.fetch import STORE_FRONT_BYTES
 from tests.planning.counted_reads import Read, Reads, counted_service
 from tests.planning.made_tables import MadeTable, names_of, statistics
@@ -207,7 +207,7 @@ def test_two_plans_at_a_time_fetch_each_piece_once(beside: Beside) -> None:
 def test_the_next_files_are_read_while_the_first_are_looked_at(
     beside: Beside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(portions, "_FILES_AT_ONCE", 2)
+    monkeypatch.setattr(file_indexes, "_FILES_AT_ONCE", 2)
     next_began = threading.Event()
 
     def hold_up(read: Read) -> None:

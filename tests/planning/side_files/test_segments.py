@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.file_index import container
@@ -69,7 +69,6 @@ def turns(draw: st.DrawFn) -> list[list[int]]:
 
 
 @given(strings=STRINGS, data=st.data())
-@settings(deadline=None)
 def test_strings_are_put_into_their_places(strings: list[bytes | None], data: st.DataObject) -> None:
     places = data.draw(st.lists(st.sampled_from(range(len(strings))), unique=True))
     added = data.draw(st.lists(st.none() | st.binary(max_size=4), min_size=len(places), max_size=len(places)))
@@ -82,7 +81,6 @@ def test_strings_are_put_into_their_places(strings: list[bytes | None], data: st
 
 
 @given(portions=turns())
-@settings(deadline=None)
 def test_heads_come_in_any_order(portions: list[list[int]]) -> None:
     segment = HeadSegment.none(COUNT)
     for files in portions:
@@ -100,7 +98,6 @@ def test_heads_come_in_any_order(portions: list[list[int]]) -> None:
 
 
 @given(portions=turns())
-@settings(deadline=None)
 def test_payloads_come_in_any_order(portions: list[list[int]]) -> None:
     heads = with_fronts(HeadSegment.none(COUNT), range(COUNT)).heads
     segment = BodySegment.none(COUNT)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.planning.version.files import FileColumns, Files
 from app.planning.version.passing_manifests import PassingManifests
 from app.types import parse_type
 from app.types.binary_row.row import serialize_row
+from tests.examples import examples
 from tests.table.entries import entry, manifest
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def chosen(draw: st.DrawFn) -> tuple[list[Placed], Files, list[int]]:
 
 
 @given(version=versions())
-@settings(deadline=None, max_examples=30)
+@examples(30)
 def test_columns_tell_every_file_in_order(version: tuple[list[Placed], Files]) -> None:
     plain, files = version
     columns, entries = files.columns, [each.entry for each in plain]
@@ -102,7 +103,7 @@ def test_columns_tell_every_file_in_order(version: tuple[list[Placed], Files]) -
 
 
 @given(version=versions())
-@settings(deadline=None, max_examples=30)
+@examples(30)
 def test_files_have_the_same_bucket_key_exactly_in_the_same_bucket(
     version: tuple[list[Placed], Files],
 ) -> None:
@@ -114,7 +115,7 @@ def test_files_have_the_same_bucket_key_exactly_in_the_same_bucket(
 
 
 @given(version=versions())
-@settings(deadline=None, max_examples=30)
+@examples(30)
 def test_each_file_is_found_in_its_manifest(version: tuple[list[Placed], Files]) -> None:
     plain, files = version
     for file, placed in enumerate(plain):
@@ -125,7 +126,7 @@ def test_each_file_is_found_in_its_manifest(version: tuple[list[Placed], Files])
 
 
 @given(some=chosen())
-@settings(deadline=None, max_examples=30)
+@examples(30)
 def test_some_files_are_cut_up_by_manifest(some: tuple[list[Placed], Files, list[int]]) -> None:
     plain, files, at = some
     asked = np.array(at, np.int64)
@@ -140,7 +141,7 @@ def test_some_files_are_cut_up_by_manifest(some: tuple[list[Placed], Files, list
 
 
 @given(some=chosen())
-@settings(deadline=None, max_examples=30)
+@examples(30)
 def test_what_manifests_tell_of_some_files(some: tuple[list[Placed], Files, list[int]]) -> None:
     plain, files, at = some
     asked = np.array(at, np.int64)
@@ -158,7 +159,7 @@ def test_what_manifests_tell_of_some_files(some: tuple[list[Placed], Files, list
 
 
 @given(version=versions(), names=st.lists(st.sampled_from(["a", "é", "ab", "A", "", "\ud800"]), max_size=4))
-@settings(deadline=None, max_examples=30)
+@examples(30)
 def test_names_find_all_their_files(version: tuple[list[Placed], Files], names: list[str]) -> None:
     plain, files = version
 

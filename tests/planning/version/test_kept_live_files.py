@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from app.planning.version import kept_live_files
-from app.planning.version.kept_live_files import keep_live_files, open_live_files
+from app.planning.version import contents
+from app.planning.version.contents import keep_live_files, open_live_files
 from app.planning.version.live_files import LiveFiles
 from app.storage import DiskTier
 from app.storage.disk_entry import Piece
@@ -39,7 +39,7 @@ def manifests() -> list[Manifest]:
 
 @pytest.fixture(autouse=True)
 def _keeps_small_versions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_live_files, "LEAST_FILES", 1)
+    monkeypatch.setattr(contents, "LEAST_FILES", 1)
 
 
 def place(directory: Path) -> KeptArrays:

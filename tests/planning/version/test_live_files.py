@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.planning.version.live_files import LiveFiles
@@ -38,7 +38,6 @@ def columns(files: LiveFiles) -> dict[str, Any]:
     return found | {"partition_codes": [partitions[code] for code in codes.tolist()]}
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(ENTRIES, max_size=4), max_size=6), st.data())
 def test_files_do_not_depend_on_the_version_before(entries: list[list[object]], data: st.DataObject) -> None:
     manifests = [manifest(each) for each in entries]  # type: ignore[arg-type] # built above
@@ -64,7 +63,6 @@ def test_only_what_was_added_is_looked_at() -> None:
     assert len(after.columns) == 2
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.lists(ENTRIES, max_size=3), min_size=1, max_size=5),
     st.lists(st.tuples(st.integers(0, 20), st.integers(0, 4), st.integers(0, 2)), max_size=15),

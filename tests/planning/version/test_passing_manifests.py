@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.planning.version.passing_manifests import PassingManifests, hold_or_pass
 from app.table.manifests.manifest import Manifest
+from tests.examples import examples
 from tests.table.entries import entry, manifest
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def passing(store: Store, most_bytes: int) -> PassingManifests:
 
 
 @given(asked=st.lists(st.lists(st.integers(0, COUNT - 1), max_size=COUNT)), most=st.integers(0, 13 * BYTES))
-@settings(deadline=None, max_examples=50)
+@examples(50)
 def test_each_number_gives_its_manifest(asked: list[list[int]], most: int) -> None:
     manifests = passing(Store(), most)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.planning.version.files import FileColumns, Files
@@ -14,6 +14,7 @@ from app.planning.version.vector_places import UNKNOWN_CARDINALITY, VectorPlaces
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind
 from app.types.index_files import DELETION_VECTORS, DeletionRange, IndexFileMeta
+from tests.examples import examples
 from tests.table.entries import entry, manifest
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ FILES = st.lists(
 
 
 @given(manifests=FILES, entries=st.lists(index_files(), max_size=4))
-@settings(deadline=None, max_examples=50)
+@examples(50)
 def test_a_vector_belongs_to_the_file_of_its_name_in_its_bucket(
     manifests: list[list[ManifestEntry]], entries: list[IndexEntry]
 ) -> None:

@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.file_index import container
@@ -23,6 +23,7 @@ from app.table.manifests.manifest_entry import FileKind
 from app.table.schema.schema import TableSchema
 from app.types import DataField, parse_type
 from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange, IndexFileMeta
+from tests.examples import examples
 from tests.planning.made_tables import MadeTable, no_statistics, payload
 from tests.table.entries import entry, manifest
 
@@ -65,7 +66,7 @@ def is_visible(file: ManifestEntry, kept: TableSchema) -> bool:
         max_size=3,
     )
 )
-@settings(deadline=None, max_examples=10)
+@examples(10)
 def test_a_version_has_the_files_that_batch_reads_see(
     keys: tuple[str, ...], options: dict[str, str], manifests: list[list[ManifestEntry]]
 ) -> None:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.predicates.binding.binding import bind
 from app.predicates.json_reader import read_json_filter
 from app.predicates.model import BoundLeaf, Unknown, leaves
-from app.predicates.rows import matches
 from app.predicates.sql.reader import read_sql
+from app.predicates.verdicts import matches
 from app.types import DataField, parse_type
 from tests.char_meaning import LISTS, SYMBOLS, CharTest, char_tests, texts
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from app.predicates.model import BoundPredicate
@@ -38,7 +39,7 @@ def _is_proven(predicate: BoundPredicate) -> bool:
     return not any(isinstance(leaf, Unknown) for leaf in leaves(predicate))
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(char_tests(), texts(), _LENGTHS)
 def test_sql_keeps_what_spark_keeps_and_proves_nothing_else(
     asked: CharTest, stored: str, length: int
@@ -50,7 +51,7 @@ def test_sql_keeps_what_spark_keeps_and_proves_nothing_else(
         assert kept is not True or means
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(char_tests(), texts(), _LENGTHS)
 def test_json_keeps_what_spark_or_the_engine_keeps(asked: CharTest, stored: str, length: int) -> None:
     if asked.function == "NOT_LIKE":
@@ -62,7 +63,7 @@ def test_json_keeps_what_spark_or_the_engine_keeps(asked: CharTest, stored: str,
         assert kept is not True or means
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(char_tests(), texts(), _LENGTHS)
 def test_a_key_of_a_map_keeps_what_any_reader_keeps(asked: CharTest, stored: str, length: int) -> None:
     of_map = DataField(3, "m", parse_type(f"MAP<STRING, CHAR({length})>"))
@@ -77,7 +78,7 @@ def test_a_key_of_a_map_keeps_what_any_reader_keeps(asked: CharTest, stored: str
             assert kept is not True or means
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(char_tests(), texts(), _LENGTHS)
 def test_comparisons_and_lists_of_sql_are_exact(asked: CharTest, stored: str, length: int) -> None:
     if asked.function not in (*SYMBOLS, *LISTS) or max(map(len, asked.literals)) > length:
@@ -85,7 +86,7 @@ def test_comparisons_and_lists_of_sql_are_exact(asked: CharTest, stored: str, le
     assert _keeps(_sql(asked.sql("c"), length), stored) is asked.spark(stored, length)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(char_tests(), texts(), _LENGTHS)
 def test_negations_keep_what_the_test_does_not(asked: CharTest, stored: str, length: int) -> None:
     negated = _sql(f"NOT ({asked.sql('c')})", length)
@@ -95,7 +96,6 @@ def test_negations_keep_what_the_test_does_not(asked: CharTest, stored: str, len
         assert _keeps(negated, stored) is not True or not means
 
 
-@settings(deadline=None)
 @given(char_tests(), _LENGTHS)
 def test_null_passes_no_test(asked: CharTest, length: int) -> None:
     assert matches(_sql(asked.sql("c"), length), {3: None}) is not True
@@ -143,7 +143,7 @@ def test_what_all_readers_understand_alike_is_said_simply(written: str, bound: s
     assert str(_sql(written, 4)) == bound
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(char_tests(), texts())
 def test_more_forms_than_there_is_room_for_keep_more(asked: CharTest, stored: str) -> None:
     length = 5_000_000

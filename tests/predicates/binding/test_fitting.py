@@ -12,15 +12,16 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import FilterError
 from app.predicates.model import Unknown
-from app.predicates.rows import matches
+from app.predicates.verdicts import matches
 from app.types import DataField, parse_type
 from app.types.data_types import INTEGER_BITS
 from app.types.values import integer_range, nearest_float32, next_float32
+from tests.examples import examples
 from tests.sessions import bind_sql
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def numbers() -> st.SearchStrategy[Decimal]:
     )
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(st.data(), st.sampled_from(SCALED), numbers(), SYMBOLS)
 def test_scaled_columns_compare_exactly_with_sql_numbers(
     data: st.DataObject, data_type: DataType, number: Decimal, symbol: str
@@ -91,7 +92,7 @@ def test_scaled_columns_compare_exactly_with_sql_numbers(
     assert answer is not None or digits >= 38 - 3, "only numbers that need more than 38 digits are open"
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(st.data(), st.sampled_from(SCALED), numbers(), SYMBOLS, st.sampled_from("DF"))
 def test_scaled_columns_compare_with_floating_literals_as_casts_do(
     data: st.DataObject, data_type: DataType, number: Decimal, symbol: str, suffix: str
@@ -110,7 +111,7 @@ def test_scaled_columns_compare_with_floating_literals_as_casts_do(
     assert answer is not False or not any(meanings)
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(numbers(), st.integers(-2, 2), SYMBOLS, st.sampled_from(["", "D", "BD", "text"]))
 def test_float_columns_compare_as_some_mode_of_spark_does(
     number: Decimal, steps: int, symbol: str, form: str

@@ -7,9 +7,8 @@ from app.errors import FilterError, LimitExceededError
 from app.predicates.binding.binding import bind
 from app.predicates.limits import FilterLimits
 from app.predicates.model import Unknown
-from app.predicates.rows import matches
 from app.predicates.sql.reader import read_sql
-from app.predicates.verdicts import Verdict, evaluate_bounds
+from app.predicates.verdicts import Verdict, evaluate_bounds, matches
 from app.types import DataField, parse_type
 from tests.file_bounds import FileBounds, column_bounds
 from tests.sessions import bind_sql

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import fastavro
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import PaimonIndexError
@@ -19,6 +19,7 @@ from app.table.avro.blocks import Block
 from app.table.avro.container import read_columns, read_columns_apart
 from app.table.manifests.manifest_record import EMBEDDED
 from app.table.records.expected import Nullable, RecordOf
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,7 +100,7 @@ def indexes(data: bytes) -> list[bytes | None]:
     return list(column)
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(RECORDS, st.sampled_from(["null", "zstandard"]))
 def test_columns_are_those_of_a_file_decoded_as_it_is(records: list[dict[str, Any]], codec: str) -> None:
     data = written(records, codec=codec)
@@ -149,7 +150,6 @@ def test_no_records() -> None:
     assert indexes(written([])) == []
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_damage_says_what_it_says_of_a_file_decoded_as_it_is(data: st.DataObject) -> None:
     content = bytearray(

@@ -6,11 +6,12 @@ from typing import Any
 import fastavro
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError
 from app.table.avro.blocks import Block, decode_blocks
+from tests.examples import examples
 
 SCHEMA: dict[str, Any] = {
     "type": "record",
@@ -47,14 +48,12 @@ def decoded(*blocks: tuple[int, bytes]) -> list[dict[str, Any]]:
     return records
 
 
-@settings(deadline=None)
 @given(st.lists(RECORDS, min_size=1, max_size=6))
 def test_records_of_all_blocks_come_in_order(blocks: list[list[dict[str, Any]]]) -> None:
     found = decoded(*((len(records), encoded(records)) for records in blocks))
     assert found == [record for records in blocks for record in records]
 
 
-@settings(deadline=None)
 @given(st.lists(RECORDS, min_size=2, max_size=6), st.data())
 def test_bytes_on_the_wrong_side_of_a_boundary_are_noticed(
     blocks: list[list[dict[str, Any]]], data: st.DataObject
@@ -132,7 +131,7 @@ class PlainReader:
         }
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(RECORDS.filter(bool), st.data())
 def test_what_is_accepted_is_what_the_bytes_say(records: list[dict[str, Any]], data: st.DataObject) -> None:
     damaged = bytearray(encoded(records))

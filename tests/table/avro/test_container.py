@@ -14,13 +14,14 @@ import fastavro
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError, PaimonIndexError
 from app.table.avro.container import MAGIC, read_columns
 from app.table.records.codecs import expand
 from app.table.records.expected import ArrayOf, Nullable, RecordOf
+from tests.examples import examples
 
 CODECS = ["null", "deflate", "snappy", "zstandard", "bzip2", "xz"]
 EXPECTED = RecordOf(
@@ -159,7 +160,7 @@ def test_every_truncation_is_noticed(codec: str) -> None:
         assert end > whole_header
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(st.sampled_from(CODECS), st.data())
 def test_damage_raises_nothing_but_our_errors(codec: str, data: st.DataObject) -> None:
     damaged = bytearray(container(RECORDS[:5], codec))
@@ -169,7 +170,6 @@ def test_damage_raises_nothing_but_our_errors(codec: str, data: st.DataObject) -
         read_records(bytes(damaged), EXPECTED)
 
 
-@settings(deadline=None)
 @given(st.sampled_from([*CODECS, "lz4"]), st.binary(max_size=200))
 def test_random_blocks_raise_nothing_but_our_errors(codec: str, block: bytes) -> None:
     with contextlib.suppress(PaimonIndexError):

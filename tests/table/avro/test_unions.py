@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import fastavro
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError
@@ -20,6 +20,7 @@ from app.table.manifests.manifest_list import ManifestList
 from app.table.manifests.manifest_record import EMBEDDED
 from app.table.records.expected import ArrayOf, Nullable, RecordOf
 from benchmarks.avro_schemas import INDEX_MANIFEST, MANIFEST, MANIFEST_LIST
+from tests.examples import examples
 from tests.table.entries import avro, entry, record
 from tests.table.manifests.test_manifest import ENTRIES
 from tests.table.old_schemas import with_unions, without_fields
@@ -39,7 +40,7 @@ def entries_of(data: bytes) -> list[ManifestEntry]:
     return [found.entry(row) for row in range(len(found.kinds))]
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(st.lists(ENTRIES, max_size=12), st.booleans())
 def test_a_manifest_reads_the_same_with_and_without_unions(
     entries: list[ManifestEntry],

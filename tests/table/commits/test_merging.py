@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.options.manifests import ManifestOptions
@@ -212,7 +212,6 @@ def histories(draw: st.DrawFn) -> list[list[ManifestEntry]]:
     return history
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_readers_find_the_same_files_however_manifests_are_merged(data: st.DataObject) -> None:
     history = data.draw(histories())

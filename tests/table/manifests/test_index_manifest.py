@@ -5,7 +5,7 @@ import io
 
 import fastavro
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import PaimonIndexError, RequestError, UnsupportedFormatError
@@ -14,6 +14,7 @@ from app.table.manifests.manifest_entry import FileKind
 from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange, GlobalIndex, IndexFileMeta
 from benchmarks.avro_schemas import INDEX_MANIFEST
 from tests import golden_unit
+from tests.examples import examples
 from tests.table.golden_index_entries import golden_entry
 
 KIND = "index-manifest"
@@ -70,7 +71,6 @@ def test_snappy_has_no_one_form_but_the_same_head_and_records() -> None:
     assert written[:head] == content[:head]
 
 
-@settings(deadline=None)
 @given(st.lists(ENTRIES, max_size=6), st.sampled_from(["zstd", "deflate", "snappy", "null"]))
 def test_what_is_written_reads_back(entries: list[IndexEntry], compression: str) -> None:
     manifest = IndexManifest(tuple(entries))
@@ -139,7 +139,7 @@ def test_codecs_that_the_engine_lacks_are_refused() -> None:
         IndexManifest(()).write("lz4")
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(st.sampled_from(sorted(GOLDEN)), st.data())
 def test_damage_raises_nothing_but_our_errors(name: str, data: st.DataObject) -> None:
     damaged = bytearray(golden_unit.files(KIND)[name])

@@ -4,11 +4,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.table.manifests.live_files import live_rows, rows_left
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
+from tests.examples import examples
 from tests.table.entries import entry, manifest
 
 FILES = st.builds(
@@ -87,7 +88,7 @@ def identity(each: ManifestEntry) -> tuple[Any, ...]:
     return each.partition, each.bucket, *parts
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(MANIFESTS)
 def test_it_is_what_the_definition_says(manifests: list[list[ManifestEntry]]) -> None:
     deleted = {identity(each) for entries in manifests for each in entries if each.kind is FileKind.DELETE}
@@ -114,7 +115,7 @@ def test_an_addition_and_its_removal_cancel_each_other() -> None:
     assert left() == []
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(MANIFESTS)
 def test_what_is_left_is_what_nothing_cancels(manifests: list[list[ManifestEntry]]) -> None:
     added, deleted = (

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
@@ -56,7 +56,6 @@ ENTRIES = st.builds(
 LATER_FIELDS = ("_CREATION_TIME", "_EMBEDDED_FILE_INDEX", "_VALUE_STATS_COLS", "_EXTERNAL_PATH")
 
 
-@settings(deadline=None)
 @given(st.lists(ENTRIES, max_size=12))
 def test_entries_come_back_as_they_were_written(entries: list[ManifestEntry]) -> None:
     found = manifest(entries)
@@ -163,7 +162,6 @@ class TestSideIndexes:
         with pytest.raises(CorruptMetadataError, match="bad has more than one index file"):
             found.side_indexes()
 
-    @settings(deadline=None)
     @given(st.lists(st.lists(st.sampled_from(["a.index", "b", ".inde", "é.index"]), max_size=3), max_size=9))
     def test_they_are_the_names_that_end_so(self, files: list[list[str]]) -> None:
         found = manifest([entry(extra_files=tuple(names)) for names in files])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError, PaimonIndexError
@@ -17,6 +17,7 @@ from app.table.manifests.manifest_list import ManifestList
 from app.table.manifests.row_statistics import RowStatistics
 from benchmarks.avro_schemas import INDEX_MANIFEST, MANIFEST, MANIFEST_LIST
 from benchmarks.columnar_files import write_orc, write_parquet
+from tests.examples import examples
 from tests.table.avro.test_unions import AFTER_04
 from tests.table.entries import avro, entry, record
 from tests.table.manifests.test_manifest import ENTRIES
@@ -70,7 +71,7 @@ def as_read(written: ManifestEntry, written_as: str) -> ManifestEntry:
 
 
 @FORMATS
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(
     entries=st.lists(ENTRIES, max_size=12),
     compression=st.sampled_from(["zstd", "lz4", "snappy", "uncompressed"]),
@@ -223,7 +224,7 @@ PARSERS: list[Callable[[bytes], object]] = [Manifest.read, IndexManifest.read, M
 
 
 @FORMATS
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(data=st.data())
 def test_damage_raises_nothing_but_our_errors(written_as: str, data: st.DataObject) -> None:
     damaged = bytearray(data.draw(st.sampled_from(WHOLE[written_as])))

@@ -5,12 +5,13 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError, PaimonIndexError, UnsupportedFormatError
 from app.options.table_options import MergeEngine, TableOptions
 from app.table.schema.schema import BucketMode, TableSchema
+from tests.examples import examples
 
 DOCUMENT: dict[str, Any] = {
     "version": 3,
@@ -135,7 +136,7 @@ def test_what_is_no_json_object(data: bytes) -> None:
         TableSchema.read(data)
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(st.data())
 def test_damage_raises_nothing_but_our_errors(data: st.DataObject) -> None:
     damaged = bytearray(json.dumps(DOCUMENT).encode())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError
@@ -15,6 +15,7 @@ from app.table.schema.schema import TableSchema
 from app.table.statistics.key_ranks import key_ranks
 from app.types import DataField, Value, parse_type, sql_key
 from app.types.binary_row.row import serialize_row
+from tests.examples import examples
 from tests.table.entries import entry, manifest
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def tables(draw: st.DrawFn) -> tuple[TableSchema, list[list[tuple[Key, Key]]]]:
     return keyed(*types), draw(st.lists(st.lists(st.tuples(keys, keys), max_size=5), max_size=3))
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(tables())
 def test_ranks_compare_as_keys(table: tuple[TableSchema, list[list[tuple[Key, Key]]]]) -> None:
     schema, ranges = table

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError
@@ -18,6 +18,7 @@ from app.table.statistics.statistics import StoredRows, key_bounds, value_bounds
 from app.types import DataField, Value, parse_type
 from app.types.binary_row.row import read_row, serialize_row
 from app.types.data_types import FLOATING_ROOTS
+from tests.examples import examples
 from tests.file_bounds import FileBounds, by_file
 from tests.table.entries import entry, manifest
 
@@ -273,7 +274,7 @@ def definition(each: ManifestEntry, column: DataField) -> FileBounds:
     return FileBounds(ends[0], ends[1], nulls, file.row_count, may_hold_nan)
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(st.lists(files(), max_size=6), st.data())
 def test_many_files_at_once_are_read_like_each_by_itself(
     entries: list[ManifestEntry], data: st.DataObject

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError
@@ -17,6 +17,7 @@ from app.types import DataType, Value, parse_type
 from app.types.binary_row.columns import RowColumns
 from app.types.binary_row.row import read_row, serialize_row
 from app.types.bytes_column import BytesColumn
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +75,7 @@ def tables(draw: st.DrawFn) -> tuple[list[DataType], list[bytes]]:
     return [*wide, *types], [serialize_row([*(None for _ in wide), *row], [*wide, *types]) for row in rows]
 
 
-@settings(deadline=None, max_examples=250)
+@examples(250)
 @given(tables())
 def test_every_field_of_every_row(table: tuple[list[DataType], list[bytes]]) -> None:
     types, rows = table
@@ -83,7 +84,7 @@ def test_every_field_of_every_row(table: tuple[list[DataType], list[bytes]]) -> 
         assert shown(read_at_once(rows, len(types), index, data_type)) == shown(expected)
 
 
-@settings(deadline=None, max_examples=500)
+@examples(500)
 @given(tables(), st.data())
 def test_damaged_rows_read_alike_or_are_corrupt_alike(
     table: tuple[list[DataType], list[bytes]], data: st.DataObject

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.types import DataType, Value, parse_json, parse_type
 from app.types.binary_row.matrix import FieldValues, fields_of, write_rows
 from app.types.binary_row.row import write_row
 from tests import golden_unit
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +64,7 @@ def tables(draw: st.DrawFn) -> tuple[list[DataType], list[tuple[Value | None, ..
     return types, [(None,) * wide + row for row in rows]
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(tables())
 def test_rows_are_those_written_one_by_one(
     table: tuple[list[DataType], list[tuple[Value | None, ...]]],
@@ -72,7 +73,6 @@ def test_rows_are_those_written_one_by_one(
     assert written(fields_of(rows, types), len(rows)) == [write_row(row, types) for row in rows]
 
 
-@settings(deadline=None)
 @given(tables())
 def test_single_values_come_back(table: tuple[list[DataType], list[tuple[Value | None, ...]]]) -> None:
     types, rows = table

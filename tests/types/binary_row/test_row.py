@@ -5,13 +5,14 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError
 from app.types import parse_json, parse_type
 from app.types.binary_row.row import read_row, row_hash, serialize_row, write_row
 from tests import golden_unit
+from tests.examples import examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +90,6 @@ def typed_rows(draw: st.DrawFn) -> tuple[list[DataType], list[Value | None]]:
     return parse_types(texts), values
 
 
-@settings(deadline=None)
 @given(typed_rows())
 def test_what_is_written_reads_back(row: tuple[list[DataType], list[Value | None]]) -> None:
     types, values = row
@@ -98,7 +98,7 @@ def test_what_is_written_reads_back(row: tuple[list[DataType], list[Value | None
     assert all(map(same, read_row(memoryview(serialize_row(values, types)), types), values))
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(typed_rows(), st.data())
 def test_damaged_rows_read_as_values_or_as_corrupt(
     row: tuple[list[DataType], list[Value | None]], data: st.DataObject

@@ -36,6 +36,12 @@ final class IndexCatalog extends DelegateCatalog {
         if (!plain) {
             return table;
         }
-        return new IndexTable((FileStoreTable) table, new PlannedTable(identifier, table.options()), planner);
+        PlannedTable planned = new PlannedTable(identifier, table.options());
+        try {
+            return new IndexTable((FileStoreTable) table, planned, planner);
+        } catch (LinkageError e) {
+            Scans.left(planned, NotAskedException.of(e));
+            return table;
+        }
     }
 }

@@ -1,5 +1,7 @@
 package org.paimonindex;
 
+import java.util.HashMap;
+import java.util.Map;
 import org.apache.paimon.catalog.Catalog;
 import org.apache.paimon.catalog.CatalogContext;
 import org.apache.paimon.catalog.CatalogFactory;
@@ -18,10 +20,13 @@ public final class IndexCatalogFactory implements CatalogFactory {
     @Override
     public Catalog create(CatalogContext context) {
         ServiceOptions service = ServiceOptions.of(context.options());
-        Options options = new Options(context.options().toMap());
-        options.set("metastore", service.metastore);
+        // The wrapped catalog's options go to tasks, which need no token.
+        Map<String, String> inherited = new HashMap<>(context.options().toMap());
+        inherited.keySet().removeIf(key -> key.startsWith(ServiceOptions.PREFIX));
+        inherited.put("metastore", service.metastore);
         CatalogContext inner =
-                CatalogContext.create(options, context.hadoopConf(), context.preferIO(), context.fallbackIO());
+                CatalogContext.create(
+                        Options.fromMap(inherited), context.hadoopConf(), context.preferIO(), context.fallbackIO());
         Catalog catalog = CatalogFactory.createUnwrappedCatalog(inner, getClass().getClassLoader());
         return service.mode == ServiceOptions.Mode.OFF
                 ? catalog

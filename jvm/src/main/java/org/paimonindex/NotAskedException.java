@@ -12,4 +12,10 @@ final class NotAskedException extends Exception {
         super(message);
         this.outcome = outcome;
     }
+
+    /** A class or method of the engine is missing, or another one. */
+    static NotAskedException of(LinkageError missing) {
+        return new NotAskedException(
+                Outcome.RELEASE, "this release of the engine is not one of those that are known: " + missing);
+    }
 }

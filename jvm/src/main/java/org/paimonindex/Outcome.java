@@ -14,6 +14,8 @@ enum Outcome {
     NOT_SELECTIVE,
     /** The answer is not about the version of the table that is read. */
     OTHER_VERSION,
+    /** The engine's release lacks what the catalog needs of it. */
+    RELEASE,
     /** The service refused, or its answer cannot be read. */
     REFUSED,
     /** The service was not reached, or did not answer in time; it is not asked for a while. */

@@ -1,24 +1,18 @@
 package org.paimonindex;
 
+import java.nio.channels.ClosedByInterruptException;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.Map;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import org.apache.paimon.Snapshot;
 import org.apache.paimon.fs.Path;
-import org.apache.paimon.io.DataFileMeta;
 import org.apache.paimon.options.Options;
 import org.apache.paimon.schema.TableSchema;
 import org.apache.paimon.table.FileStoreTable;
 import org.apache.paimon.table.FileStoreTableFactory;
-import org.apache.paimon.table.source.DataSplit;
-import org.apache.paimon.table.source.Split;
 import org.apache.paimon.table.source.TableScan;
+import org.apache.paimon.table.source.snapshot.TimeTravelUtil;
 import org.apache.paimon.utils.JsonSerdeUtil;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * Plans scans by the service's answer, and by the engine alone where there is none that fits.
@@ -28,12 +22,8 @@ import org.slf4j.LoggerFactory;
  */
 final class Planner {
 
-    private static final Logger LOG = LoggerFactory.getLogger(Planner.class);
-
     private final Service service;
     private final ServiceOptions.Mode mode;
-    /** Tables, by their location, that the service is known to mean as well. */
-    private final Set<Path> sameTables = ConcurrentHashMap.newKeySet();
 
     Planner(Service service, ServiceOptions.Mode mode) {
         this.service = service;
@@ -41,42 +31,68 @@ final class Planner {
     }
 
     TableScan.Plan plan(RecordedScan scan) {
-        FileStoreTable table = scan.table();
-        try {
-            String question = Question.of(scan, service.timeout());
-            TableScan.Plan answered = scan.on(snapshotTable(table, question, scan.planned())).plan();
-            if (mode == ServiceOptions.Mode.OBSERVE) {
-                return observe(scan, answered);
-            }
-            Scans.count(Outcome.PLANNED);
-            return answered;
-        } catch (NotAskedException e) {
-            Scans.count(e.outcome);
-            Scans.explain(LOG, scan.planned(), e.outcome, e.getMessage());
-        } catch (InterruptedException e) {
-            // The engine's own plan sees it, and ends as it does without us.
-            Thread.currentThread().interrupt();
-        } catch (RuntimeException e) {
-            Scans.count(Outcome.REFUSED);
-            Scans.explain(LOG, scan.planned(), Outcome.REFUSED, "the answer cannot be planned: " + e);
+        TableScan.Plan answered = answered(scan);
+        if (answered == null) {
+            return scan.planOn(scan.table());
         }
-        return scan.on(table).plan();
+        if (mode == ServiceOptions.Mode.PLAN) {
+            Scans.planned(answered);
+            return answered;
+        }
+        TableScan.Plan plan = scan.planOn(scan.table());
+        Scans.observed(scan.planned(), plan, answered);
+        return plan;
+    }
+
+    /** The service's plan; null where there is none that fits. */
+    private TableScan.Plan answered(RecordedScan scan) {
+        try {
+            String question = Question.of(scan, service.budgetMillis());
+            return scan.planOn(snapshotTable(scan.table(), question, scan.planned()));
+        } catch (NotAskedException e) {
+            Scans.left(scan.planned(), e);
+        } catch (LinkageError e) {
+            Scans.left(scan.planned(), NotAskedException.of(e));
+        } catch (Exception e) {
+            // The engine throws exceptions that nobody has declared.
+            if (isInterrupt(e)) {
+                // The engine's own plan sees it, and ends as it does without us.
+                Thread.currentThread().interrupt();
+            } else {
+                Scans.left(
+                        scan.planned(),
+                        new NotAskedException(Outcome.REFUSED, "the answer cannot be planned: " + e));
+            }
+        }
+        return null;
+    }
+
+    private static boolean isInterrupt(Throwable thrown) {
+        for (Throwable cause = thrown; cause != null; cause = cause.getCause()) {
+            if (cause instanceof InterruptedException || cause instanceof ClosedByInterruptException) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /** The table at a snapshot that has the answer's files alone. */
     private FileStoreTable snapshotTable(FileStoreTable table, String question, PlannedTable planned)
             throws NotAskedException, InterruptedException {
-        PrunedSnapshot answer = service.prunedSnapshot(planned, question);
+        Snapshot[] read = new Snapshot[1];
+        PrunedSnapshot answer =
+                service.prunedSnapshot(
+                        planned, question, () -> read[0] = TimeTravelUtil.tryTravelOrLatest(table));
         TableSchema schema = table.schema();
         if (answer.schemaId() != schema.id()) {
             throw new NotAskedException(
                     Outcome.OTHER_VERSION,
                     String.format("schema %d is asked about, and %d is read", answer.schemaId(), schema.id()));
         }
+        checkSameVersion(table, read[0], answer);
         if (answer.isLeftToTheEngine()) {
             throw new NotAskedException(Outcome.NOT_SELECTIVE, "most files are kept");
         }
-        checkSameTable(table, answer);
         Path location = table.location();
         String tag = IndexCatalogFactory.IDENTIFIER + "-" + answer.name();
         Map<Path, byte[]> files = new HashMap<>();
@@ -95,54 +111,31 @@ final class Planner {
     }
 
     /**
-     * Compares the answer's snapshot with the table's own, once for each table: the service may read a copy of
-     * the warehouse, or another one.
+     * Compares the answer's snapshot with the one that the engine would read: the service may read a copy of the
+     * warehouse that is behind, or another one. The name of a manifest list is that of no other table.
+     *
+     * @param read what the engine would read; null for a table that was never written to
      */
-    private void checkSameTable(FileStoreTable table, PrunedSnapshot answer) throws NotAskedException {
+    private static void checkSameVersion(FileStoreTable table, Snapshot read, PrunedSnapshot answer)
+            throws NotAskedException {
         Long id = answer.snapshotId();
-        if (id == null) {
-            throw new NotAskedException(Outcome.OTHER_VERSION, "the service knows no snapshot of the table");
+        if (id == null && read == null) {
+            throw new NotAskedException(Outcome.NOT_SELECTIVE, "there are no files");
         }
-        if (sameTables.contains(table.location())) {
-            return;
+        Snapshot own = read;
+        if (id != null && read != null && id > read.id() && !Question.namesVersion(table.options())) {
+            // Committed since.
+            own = table.snapshotManager().snapshot(id);
         }
-        boolean isMeant =
-                Question.namesVersion(table.options())
-                        || id.equals(table.snapshotManager().latestSnapshotId());
-        Snapshot own = isMeant ? table.snapshotManager().snapshot(id) : null;
-        if (own == null || !own.deltaManifestList().equals(answer.deltaManifestList())) {
+        boolean isSame =
+                id != null && own != null && id == own.id() && own.deltaManifestList().equals(answer.deltaManifestList());
+        if (!isSame) {
             throw new NotAskedException(
                     Outcome.OTHER_VERSION,
                     String.format(
-                            "snapshot %d of the service is not the table's own at %s: check paimon-index.warehouse",
-                            id, table.location()));
+                            "the service read snapshot %d, and the table at %s has %s. If this is seen often, "
+                                    + "paimon-index.warehouse is a copy or another warehouse",
+                            id, table.location(), own == null ? "none" : "another snapshot " + own.id()));
         }
-        sameTables.add(table.location());
-    }
-
-    private TableScan.Plan observe(RecordedScan scan, TableScan.Plan answered) {
-        TableScan.Plan plan = scan.on(scan.table()).plan();
-        Set<String> engine = files(plan);
-        Set<String> service = files(answered);
-        LOG.info(
-                "{}: the engine reads {} files, paimon-index {} of them and {} others",
-                scan.planned(),
-                engine.size(),
-                service.stream().filter(engine::contains).count(),
-                service.stream().filter(name -> !engine.contains(name)).count());
-        Scans.count(Outcome.OBSERVED);
-        return plan;
-    }
-
-    private static Set<String> files(TableScan.Plan plan) {
-        Set<String> names = new HashSet<>();
-        for (Split split : plan.splits()) {
-            if (split instanceof DataSplit) {
-                for (DataFileMeta file : ((DataSplit) split).dataFiles()) {
-                    names.add(file.fileName());
-                }
-            }
-        }
-        return names;
     }
 }

@@ -4,8 +4,8 @@ import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.regex.Pattern;
 import java.util.zip.ZipEntry;
 import java.util.zip.ZipInputStream;
 import org.apache.paimon.utils.JsonSerdeUtil;
@@ -19,6 +19,7 @@ final class PrunedSnapshot {
     static final String MEDIA_TYPE = "application/zip";
 
     private static final String ANSWER = "answer.json";
+    private static final Pattern METADATA = Pattern.compile("manifest/manifest-[A-Za-z0-9.-]+");
 
     /** Files by their place below the table: manifests and manifest lists. */
     final Map<String, byte[]> files;
@@ -38,8 +39,18 @@ final class PrunedSnapshot {
     static PrunedSnapshot read(byte[] content) throws NotAskedException {
         Map<String, byte[]> files = new HashMap<>();
         try (ZipInputStream archive = new ZipInputStream(new ByteArrayInputStream(content))) {
+            int left = BoundedBody.MOST_BYTES;
             for (ZipEntry entry = archive.getNextEntry(); entry != null; entry = archive.getNextEntry()) {
-                files.put(entry.getName(), archive.readAllBytes());
+                String name = entry.getName();
+                if (!name.equals(ANSWER) && !METADATA.matcher(name).matches()) {
+                    throw new IOException("its entry " + name + " is no manifest");
+                }
+                byte[] file = archive.readNBytes(left);
+                left -= file.length;
+                if (left == 0) {
+                    throw new IOException("it has more than " + BoundedBody.MOST_BYTES + " bytes");
+                }
+                files.put(name, file);
             }
             byte[] answer = files.remove(ANSWER);
             if (answer == null) {
@@ -77,10 +88,8 @@ final class PrunedSnapshot {
         return answer.get("name").toString();
     }
 
-    /** The snapshot's file, with the number of the planned one: it is in no warehouse, and expires nothing. */
+    /** The snapshot's file. */
     byte[] document() {
-        Map<Object, Object> document = new LinkedHashMap<>((Map<?, ?>) answer.get("document"));
-        document.put("id", snapshotId());
-        return JsonSerdeUtil.toJson(document).getBytes(StandardCharsets.UTF_8);
+        return JsonSerdeUtil.toJson(answer.get("document")).getBytes(StandardCharsets.UTF_8);
     }
 }

@@ -1,6 +1,5 @@
 package org.paimonindex;
 
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -13,6 +12,7 @@ import org.apache.paimon.predicate.IsNotNull;
 import org.apache.paimon.predicate.LeafPredicate;
 import org.apache.paimon.predicate.Predicate;
 import org.apache.paimon.predicate.PredicateBuilder;
+import org.apache.paimon.types.DataTypes;
 import org.apache.paimon.types.RowType;
 import org.apache.paimon.utils.JsonSerdeUtil;
 import org.apache.paimon.utils.RowDataToObjectArrayConverter;
@@ -27,7 +27,9 @@ final class Question {
     /** Options whose value, wherever it comes from, leaves the scan to the engine unless it is this one. */
     private static final Map<String, Set<String>> ASKED_WITH =
             Map.of(
+                    "batch-scan-mode", Set.of("none"),
                     "branch", Set.of("main"),
+                    "chain-table.enabled", Set.of("false"),
                     "deletion-vectors.merge-on-read", Set.of("false"),
                     "postpone.merge-on-read", Set.of("false"),
                     "query-auth.enabled", Set.of("false"),
@@ -64,20 +66,41 @@ final class Question {
 
     private static final double MOST_SHARE = 0.5;
 
+    /** Some releases fail to write a filter, and some write {@code {}}. */
+    private static final boolean WRITES_FILTERS = writesFilters();
+
     private Question() {}
+
+    private static boolean writesFilters() {
+        Predicate any = new PredicateBuilder(RowType.of(DataTypes.INT())).isNull(0);
+        try {
+            return JsonSerdeUtil.toFlatJson(any).contains("IS_NULL");
+        } catch (RuntimeException e) {
+            return false;
+        }
+    }
 
     /**
      * The body of the request.
      *
-     * @param timeout how long the answer may take; the service uses half of it to read indexes
+     * @param budgetMillis how long the service may read indexes
      * @throws NotAskedException the engine plans this scan
      */
-    static String of(RecordedScan scan, Duration timeout) throws NotAskedException {
-        // As text: a member of a map would lose its kind, and one that is read again digits of its numbers.
-        String filter = JsonSerdeUtil.toFlatJson(filter(scan));
+    static String of(RecordedScan scan, long budgetMillis) throws NotAskedException {
+        if (!WRITES_FILTERS) {
+            throw new NotAskedException(Outcome.RELEASE, "this release of the engine writes no filters as JSON");
+        }
+        Predicate asked = filter(scan);
+        String filter;
+        try {
+            // As text: a member of a map would lose its kind, and one that is read again digits of its numbers.
+            filter = JsonSerdeUtil.toFlatJson(asked);
+        } catch (RuntimeException e) {
+            throw new NotAskedException(Outcome.NO_FILTER, "the engine does not write this filter as JSON: " + e);
+        }
         Map<String, Object> members = new LinkedHashMap<>();
         members.put("max_staleness_ms", 0);
-        members.put("budget_ms", timeout.toMillis() / 2);
+        members.put("budget_ms", budgetMillis);
         members.put("most_share", MOST_SHARE);
         members.putAll(version(scan.table().options(), scan.planned().storedOptions));
         return "{\"filter\":" + filter + "," + JsonSerdeUtil.toFlatJson(members).substring(1);

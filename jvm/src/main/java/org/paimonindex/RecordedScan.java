@@ -10,6 +10,7 @@ import java.util.stream.Stream;
 import org.apache.paimon.table.FileStoreTable;
 import org.apache.paimon.table.source.DataTableScan;
 import org.apache.paimon.table.source.EndOfScanException;
+import org.apache.paimon.table.source.TableScan;
 
 /**
  * A scan that records how it is set up, and sets up in the same way whichever scan plans in the end.
@@ -39,6 +40,8 @@ final class RecordedScan implements InvocationHandler {
     private final PlannedTable planned;
     private final Planner planner;
     private final List<Step> steps = new ArrayList<>();
+    /** The scan whose plan was given; null before. */
+    private DataTableScan planning;
     private boolean isPlanned;
 
     RecordedScan(FileStoreTable table, PlannedTable planned, Planner planner) {
@@ -66,8 +69,13 @@ final class RecordedScan implements InvocationHandler {
         return steps.stream();
     }
 
-    /** A table's scan, set up as this one was. */
-    DataTableScan on(FileStoreTable other) {
+    /** The plan of a table's scan that is set up as this one was. */
+    TableScan.Plan planOn(FileStoreTable other) {
+        planning = on(other);
+        return planning.plan();
+    }
+
+    private DataTableScan on(FileStoreTable other) {
         DataTableScan scan = other.newScan();
         for (Step step : steps) {
             call(step.method, scan, step.arguments);
@@ -92,7 +100,8 @@ final class RecordedScan implements InvocationHandler {
             steps.add(new Step(method, arguments));
             return proxy;
         }
-        return call(method, on(table), arguments);
+        // What a scan tells after its plan is about that plan.
+        return call(method, planning == null ? on(table) : planning, arguments);
     }
 
     private Object ofObject(Object proxy, Method method, Object[] arguments) {

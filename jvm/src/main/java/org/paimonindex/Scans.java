@@ -3,22 +3,35 @@ package org.paimonindex;
 import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.EnumMap;
+import java.util.HashMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import javax.management.JMException;
 import javax.management.ObjectName;
+import org.apache.paimon.io.DataFileMeta;
+import org.apache.paimon.table.source.DataSplit;
+import org.apache.paimon.table.source.Split;
+import org.apache.paimon.table.source.TableScan;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /** How many scans of this JVM became what; readable by JMX as {@code org.paimonindex:type=Scans}. */
 final class Scans implements ScansMXBean {
 
+    private static final Logger LOG = LoggerFactory.getLogger(Scans.class);
+    private static final String LEFT = "{} is planned by the engine: {}";
     private static final long MINUTE = Duration.ofMinutes(1).toNanos();
 
     private static final Map<Outcome, AtomicLong> COUNTS = new EnumMap<>(Outcome.class);
     private static final Map<Outcome, AtomicLong> NEXT_LINE = new EnumMap<>(Outcome.class);
+    private static final AtomicLong ASKED = new AtomicLong();
+    private static final AtomicLong ASKING = new AtomicLong();
+    private static final Amount PLANNED = new Amount();
+    private static final Amount OBSERVED = new Amount();
+    private static final Amount OBSERVED_SKIPPED = new Amount();
 
     static {
         for (Outcome outcome : Outcome.values()) {
@@ -30,29 +43,97 @@ final class Scans implements ScansMXBean {
                     .registerMBean(new Scans(), new ObjectName("org.paimonindex:type=Scans"));
         } catch (JMException e) {
             // Two class loaders have the jar: the counters of the first one are shown.
-            LoggerFactory.getLogger(Scans.class).debug("scans are counted elsewhere", e);
+            LOG.debug("scans are counted elsewhere", e);
+        }
+    }
+
+    /** Files that were read, or would have been. */
+    private static final class Amount {
+
+        private final AtomicLong files = new AtomicLong();
+        private final AtomicLong rows = new AtomicLong();
+        private final AtomicLong bytes = new AtomicLong();
+
+        void add(Iterable<DataFileMeta> added) {
+            for (DataFileMeta file : added) {
+                files.incrementAndGet();
+                rows.addAndGet(file.rowCount());
+                bytes.addAndGet(file.fileSize());
+            }
+        }
+
+        Map<String, Long> members() {
+            return new TreeMap<>(Map.of("files", files.get(), "rows", rows.get(), "bytes", bytes.get()));
         }
     }
 
     private Scans() {}
 
-    static void count(Outcome outcome) {
+    private static void count(Outcome outcome) {
         COUNTS.get(outcome).incrementAndGet();
     }
 
-    /** Logs why the engine planned: at most one line a minute for each outcome. */
-    static void explain(Logger log, PlannedTable table, Outcome outcome, String reason) {
-        boolean isOrdinary = outcome == Outcome.NO_FILTER || outcome == Outcome.NOT_SELECTIVE;
-        if (isOrdinary) {
-            log.debug("{} is planned by the engine: {}", table, reason);
-            return;
+    static void asked(long nanos) {
+        ASKED.incrementAndGet();
+        ASKING.addAndGet(nanos);
+    }
+
+    static void planned(TableScan.Plan plan) {
+        count(Outcome.PLANNED);
+        PLANNED.add(files(plan).values());
+    }
+
+    /** Counts what the service would have left out of the engine's plan. */
+    static void observed(PlannedTable table, TableScan.Plan engine, TableScan.Plan answered) {
+        count(Outcome.OBSERVED);
+        Map<String, DataFileMeta> read = files(engine);
+        Map<String, DataFileMeta> skipped = new HashMap<>(read);
+        skipped.keySet().removeAll(files(answered).keySet());
+        OBSERVED.add(read.values());
+        OBSERVED_SKIPPED.add(skipped.values());
+        if (mayLog(Outcome.OBSERVED)) {
+            LOG.info(
+                    "{}: the engine read {} files, {} of them in vain; {} of {} in all queries so far",
+                    table,
+                    read.size(),
+                    skipped.size(),
+                    OBSERVED_SKIPPED.members(),
+                    OBSERVED.members());
         }
+    }
+
+    private static Map<String, DataFileMeta> files(TableScan.Plan plan) {
+        Map<String, DataFileMeta> files = new HashMap<>();
+        for (Split split : plan.splits()) {
+            if (split instanceof DataSplit) {
+                ((DataSplit) split).dataFiles().forEach(file -> files.put(file.fileName(), file));
+            }
+        }
+        return files;
+    }
+
+    /** Counts a scan that the engine plans, and logs why: at most one line a minute for each outcome. */
+    static void left(PlannedTable table, NotAskedException reason) {
+        count(reason.outcome);
+        boolean isOrdinary = reason.outcome == Outcome.NO_FILTER || reason.outcome == Outcome.NOT_SELECTIVE;
+        if (isOrdinary) {
+            LOG.debug(LEFT, table, reason.getMessage());
+        } else if (mayLog(reason.outcome)) {
+            LOG.warn(LEFT, table, reason.getMessage());
+        }
+    }
+
+    private static boolean mayLog(Outcome outcome) {
         AtomicLong next = NEXT_LINE.get(outcome);
         long now = System.nanoTime();
         long due = next.get();
-        if (now - due >= 0 && next.compareAndSet(due, now + MINUTE)) {
-            log.warn("{} is planned by the engine: {}", table, reason);
-        }
+        return now - due >= 0 && next.compareAndSet(due, now + MINUTE);
+    }
+
+    static Map<String, Long> counts() {
+        Map<String, Long> counts = new TreeMap<>();
+        COUNTS.forEach((outcome, count) -> counts.put(outcome.name().toLowerCase(Locale.ROOT), count.get()));
+        return counts;
     }
 
     @Override
@@ -60,9 +141,28 @@ final class Scans implements ScansMXBean {
         return counts();
     }
 
-    static Map<String, Long> counts() {
-        Map<String, Long> counts = new TreeMap<>();
-        COUNTS.forEach((outcome, count) -> counts.put(outcome.name().toLowerCase(Locale.ROOT), count.get()));
-        return counts;
+    @Override
+    public long getAsked() {
+        return ASKED.get();
+    }
+
+    @Override
+    public long getAskingMillis() {
+        return TimeUnit.NANOSECONDS.toMillis(ASKING.get());
+    }
+
+    @Override
+    public Map<String, Long> getPlanned() {
+        return PLANNED.members();
+    }
+
+    @Override
+    public Map<String, Long> getObserved() {
+        return OBSERVED.members();
+    }
+
+    @Override
+    public Map<String, Long> getObservedSkipped() {
+        return OBSERVED_SKIPPED.members();
     }
 }

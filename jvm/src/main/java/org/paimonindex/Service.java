@@ -1,11 +1,13 @@
 package org.paimonindex;
 
 import java.io.IOException;
+import java.net.ConnectException;
 import java.net.URI;
 import java.net.URLEncoder;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.net.http.HttpTimeoutException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.time.Duration;
@@ -42,30 +44,34 @@ final class Service {
         this.warehouse = options.warehouse.orElse(null);
     }
 
-    /** How long a question may take in all. */
-    Duration timeout() {
-        return options.timeout;
-    }
-
     /**
      * Asks for the snapshot of the files that a query reads.
      *
      * @param question the body, as JSON
+     * @param meanwhile work that does not need the answer, done while the service looks for it
      * @throws NotAskedException no URL answered with a snapshot; the engine plans
      * @throws InterruptedException the query was cancelled
      */
-    PrunedSnapshot prunedSnapshot(PlannedTable table, String question)
+    PrunedSnapshot prunedSnapshot(PlannedTable table, String question, Runnable meanwhile)
             throws NotAskedException, InterruptedException {
         long deadline = System.nanoTime() + options.timeout.toNanos();
         NotAskedException last = new NotAskedException(Outcome.QUIET, "no URL is asked for a while");
-        for (URI uri : options.uris) {
+        for (int i = 0; i < options.uris.size(); i++) {
+            URI uri = options.uris.get(i);
             Long quiet = QUIET_UNTIL.get(uri);
             if (quiet != null && System.nanoTime() - quiet < 0) {
                 continue;
             }
+            // One that does not answer leaves time for those behind it.
+            long left = deadline - System.nanoTime();
+            if (left <= 0) {
+                break;
+            }
+            long until = System.nanoTime() + left / (options.uris.size() - i);
             try {
                 if (warehouse == null) {
-                    warehouse = Warehouses.find(ask(request(uri, "/v1/config").GET(), uri, deadline), options);
+                    byte[] configuration = ask(request(uri, "/v1/config").GET(), uri, until, () -> {});
+                    warehouse = Warehouses.find(configuration, options);
                 }
                 String path =
                         String.format(
@@ -76,7 +82,7 @@ final class Service {
                                 .header("Accept", PrunedSnapshot.MEDIA_TYPE)
                                 .header("Content-Type", "application/json")
                                 .POST(HttpRequest.BodyPublishers.ofString(question));
-                return PrunedSnapshot.read(ask(request, uri, deadline));
+                return PrunedSnapshot.read(ask(request, uri, until, meanwhile));
             } catch (NotAskedException e) {
                 if (e.outcome != Outcome.UNREACHABLE) {
                     throw e;
@@ -87,10 +93,20 @@ final class Service {
         throw last;
     }
 
+    /** How long the service may read indexes for one question: half of what is waited for one URL. */
+    long budgetMillis() {
+        return options.timeout.toMillis() / (2L * options.uris.size());
+    }
+
     private HttpRequest.Builder request(URI uri, String path) throws NotAskedException {
         HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(uri + path));
         String token = token();
-        return token == null ? request : request.header("Authorization", "Bearer " + token);
+        try {
+            return token == null ? request : request.header("Authorization", "Bearer " + token);
+        } catch (IllegalArgumentException e) {
+            // Its message has the token.
+            throw new NotAskedException(Outcome.REFUSED, "the token has characters that no header may have");
+        }
     }
 
     private String token() throws NotAskedException {
@@ -104,29 +120,59 @@ final class Service {
         }
     }
 
-    /** The body of an answer; {@code HttpRequest.timeout} would end with the head of the answer. */
-    private static byte[] ask(HttpRequest.Builder request, URI uri, long deadline)
+    private static byte[] ask(HttpRequest.Builder request, URI uri, long until, Runnable meanwhile)
             throws NotAskedException, InterruptedException {
-        CompletableFuture<HttpResponse<byte[]>> call =
-                CLIENT.sendAsync(request.build(), HttpResponse.BodyHandlers.ofByteArray());
+        HttpResponse<byte[]> answer;
+        long start = System.nanoTime();
         try {
-            HttpResponse<byte[]> answer =
-                    call.get(Math.max(0, deadline - System.nanoTime()), TimeUnit.NANOSECONDS);
-            int status = answer.statusCode();
-            if (status == OK) {
-                return answer.body();
+            try {
+                answer = send(request, until, meanwhile);
+            } catch (ExecutionException e) {
+                if (!isBroken(e.getCause())) {
+                    throw e;
+                }
+                // The service closes connections that nobody used for a while, perhaps in this moment.
+                answer = send(request, until, () -> {});
             }
-            String problem = status + " " + problem(answer.body());
-            if (status >= SERVER_ERROR || status == TOO_MANY_REQUESTS) {
-                // Another replica may answer; this one is asked again by the next query.
-                throw new NotAskedException(Outcome.UNREACHABLE, uri + ": " + problem);
-            }
-            throw new NotAskedException(Outcome.REFUSED, uri + ": " + problem);
         } catch (TimeoutException | ExecutionException e) {
+            Throwable cause = e instanceof TimeoutException ? e : e.getCause();
+            if (cause instanceof IllegalStateException) {
+                throw new NotAskedException(Outcome.REFUSED, uri + ": " + cause.getMessage());
+            }
             QUIET_UNTIL.put(uri, System.nanoTime() + QUIET.toNanos());
-            throw new NotAskedException(Outcome.UNREACHABLE, uri + ": " + e);
+            throw new NotAskedException(Outcome.UNREACHABLE, uri + ": " + cause);
+        } finally {
+            Scans.asked(System.nanoTime() - start);
+        }
+        int status = answer.statusCode();
+        if (status == OK) {
+            return answer.body();
+        }
+        // Another replica may answer; an overloaded one is asked again by the next query.
+        boolean isOverloaded = status >= SERVER_ERROR || status == TOO_MANY_REQUESTS;
+        throw new NotAskedException(
+                isOverloaded ? Outcome.UNREACHABLE : Outcome.REFUSED, uri + ": " + status + " " + problem(answer.body()));
+    }
+
+    private static boolean isBroken(Throwable cause) {
+        return cause instanceof IOException
+                && !(cause instanceof ConnectException)
+                && !(cause instanceof HttpTimeoutException);
+    }
+
+    /** One exchange; {@code HttpRequest.timeout} ends with the head of the answer, so its body is bounded here. */
+    private static HttpResponse<byte[]> send(HttpRequest.Builder request, long until, Runnable meanwhile)
+            throws ExecutionException, InterruptedException, TimeoutException {
+        BoundedBody body = new BoundedBody();
+        long left = Math.max(1, until - System.nanoTime());
+        CompletableFuture<HttpResponse<byte[]>> call =
+                CLIENT.sendAsync(request.timeout(Duration.ofNanos(left)).build(), head -> body);
+        try {
+            meanwhile.run();
+            return call.get(Math.max(0, until - System.nanoTime()), TimeUnit.NANOSECONDS);
         } finally {
             call.cancel(true);
+            body.cancel();
         }
     }
 

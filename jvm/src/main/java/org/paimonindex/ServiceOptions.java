@@ -34,7 +34,7 @@ final class ServiceOptions {
         OFF
     }
 
-    private static final String PREFIX = IndexCatalogFactory.IDENTIFIER + ".";
+    static final String PREFIX = IndexCatalogFactory.IDENTIFIER + ".";
 
     final List<URI> uris;
     final String catalogWarehouse;
@@ -78,7 +78,7 @@ final class ServiceOptions {
         List<URI> found = new ArrayList<>();
         for (String each : text.split(",")) {
             if (!each.isBlank()) {
-                found.add(URI.create(each.strip().replaceAll("/+$", "")));
+                found.add(uri(each.strip().replaceAll("/+$", "")));
             }
         }
         if (found.isEmpty() && mode != Mode.OFF) {
@@ -86,5 +86,15 @@ final class ServiceOptions {
                     PREFIX + "uri is not set: name the service, such as http://paimon-index:8080");
         }
         return List.copyOf(found);
+    }
+
+    private static URI uri(String text) {
+        URI uri = URI.create(text);
+        boolean isWeb = "http".equalsIgnoreCase(uri.getScheme()) || "https".equalsIgnoreCase(uri.getScheme());
+        if (!isWeb || uri.getHost() == null) {
+            throw new IllegalArgumentException(
+                    PREFIX + "uri has '" + text + "': expected a URL such as http://paimon-index:8080");
+        }
+        return uri;
     }
 }

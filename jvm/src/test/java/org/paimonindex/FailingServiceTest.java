@@ -1,25 +1,31 @@
 package org.paimonindex;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import com.sun.net.httpserver.HttpExchange;
-import com.sun.net.httpserver.HttpServer;
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
+import java.io.PrintStream;
 import java.net.InetAddress;
-import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 import org.apache.paimon.catalog.Catalog;
-import org.junit.jupiter.api.AfterEach;
+import org.apache.paimon.options.Options;
+import org.apache.paimon.table.FileStoreTable;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -35,130 +41,289 @@ class FailingServiceTest {
 
     @TempDir Path warehouse;
 
-    private final CountDownLatch end = new CountDownLatch(1);
-    private final AtomicInteger questions = new AtomicInteger();
-    private final ExecutorService threads = Executors.newCachedThreadPool();
-    private HttpServer server;
+    private final Outcomes outcomes = new Outcomes();
 
     @BeforeEach
-    void start() throws Exception {
+    void write() throws Exception {
         WrittenTable.write(warehouse);
-        server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
-        server.setExecutor(threads);
-        server.start();
     }
 
-    @AfterEach
-    void stop() {
-        end.countDown();
-        server.stop(0);
-        threads.shutdown();
+    private List<Integer> ask(Map<String, String> service) throws Exception {
+        Map<String, String> options = new HashMap<>(Map.of("paimon-index.timeout", "500 ms"));
+        options.putAll(service);
+        try (Catalog catalog = WrittenTable.catalog(warehouse, options)) {
+            return WrittenTable.idsOf(catalog.getTable(WrittenTable.NAME), "Bonn");
+        }
+    }
+
+    private byte[] answer() throws Exception {
+        try (Catalog catalog = WrittenTable.catalog(warehouse, Map.of())) {
+            FileStoreTable table = (FileStoreTable) catalog.getTable(WrittenTable.NAME);
+            return Archive.of(table, table.snapshotManager().latestSnapshot(), 0, 2).bytes();
+        }
     }
 
     @ParameterizedTest
-    @CsvSource({"500, {}", "503, busy", "429, busy", "404, {}", "302, ''", "200, <html>", "200, {}", "200, PK"})
-    void itsAnswerIsNone(int status, String body) throws Exception {
-        answerWith(exchange -> send(exchange, status, body.getBytes(StandardCharsets.UTF_8)));
-
-        assertEquals(IN_BONN, ask());
-        assertEquals(1, questions.get());
+    @CsvSource({
+        "500, {}, unreachable",
+        "503, busy, unreachable",
+        "429, busy, unreachable",
+        "404, {}, refused",
+        "302, '', refused",
+        "200, <html>, refused",
+        "200, {}, refused",
+        "200, PK, refused"
+    })
+    void itsAnswerIsNone(int status, String body, String outcome) throws Exception {
+        try (WebServer service =
+                new WebServer(exchange -> WebServer.send(exchange, status, body.getBytes(StandardCharsets.UTF_8)))) {
+            assertEquals(IN_BONN, ask(service.options()));
+            assertEquals(1, service.requests.size());
+        }
+        assertEquals(List.of(outcome), outcomes.since());
     }
 
     @Test
     void itNeverAnswers() throws Exception {
-        answerWith(exchange -> await());
-        long start = System.nanoTime();
+        try (WebServer service = WebServer.silent()) {
+            long start = System.nanoTime();
 
-        assertEquals(IN_BONN, ask());
-        assertEquals(IN_BONN, ask());
+            assertEquals(IN_BONN, ask(service.options()));
+            assertEquals(IN_BONN, ask(service.options()));
 
-        assertTrue(Duration.ofNanos(System.nanoTime() - start).compareTo(SOON) < 0);
-        assertEquals(1, questions.get(), "the second query is told that nobody answers");
+            assertTrue(Duration.ofNanos(System.nanoTime() - start).compareTo(SOON) < 0);
+            assertEquals(1, service.requests.size(), "the second query is told that nobody answers");
+        }
+        assertEquals(List.of("quiet", "unreachable"), outcomes.since());
     }
 
     @Test
-    void itsBodyNeverEnds() throws Exception {
-        answerWith(
-                exchange -> {
-                    exchange.sendResponseHeaders(200, 0);
-                    OutputStream body = exchange.getResponseBody();
-                    body.write('P');
-                    body.flush();
-                    await();
-                });
-        long start = System.nanoTime();
+    void itsBodyComesByteByByteUntilTheConnectionIsClosed() throws Exception {
+        CountDownLatch closed = new CountDownLatch(1);
+        CountDownLatch never = new CountDownLatch(1);
+        try (WebServer service =
+                new WebServer(
+                        exchange -> {
+                            exchange.sendResponseHeaders(200, 0);
+                            try (OutputStream body = exchange.getResponseBody()) {
+                                while (!never.await(50, TimeUnit.MILLISECONDS)) {
+                                    body.write('P');
+                                    body.flush();
+                                }
+                            } catch (IOException | InterruptedException e) {
+                                closed.countDown();
+                            }
+                        })) {
+            assertEquals(IN_BONN, ask(service.options()));
 
-        assertEquals(IN_BONN, ask());
+            assertTrue(closed.await(SOON.toSeconds(), TimeUnit.SECONDS), "nobody reads on in the background");
+        }
+        assertEquals(List.of("unreachable"), outcomes.since());
+    }
 
-        assertTrue(Duration.ofNanos(System.nanoTime() - start).compareTo(SOON) < 0);
+    @Test
+    void itsBodyIsTooLarge() throws Exception {
+        byte[] answer = answer();
+        // Readers of archives pass over what follows.
+        byte[] tooLong = Arrays.copyOf(answer, BoundedBody.MOST_BYTES + 1);
+        try (WebServer service = WebServer.giving(() -> tooLong)) {
+            Map<String, String> patient = new HashMap<>(service.options());
+            patient.put("paimon-index.timeout", SOON.toSeconds() + " s");
+
+            assertEquals(IN_BONN, ask(patient));
+            assertEquals(1, service.requests.size());
+        }
+        assertEquals(List.of("refused"), outcomes.since());
     }
 
     @Test
     void nobodyListens() throws Exception {
-        String uri = uri();
-        server.stop(0);
+        WebServer service = new WebServer(exchange -> {});
+        service.close();
 
-        assertEquals(IN_BONN, ask(uri));
+        assertEquals(IN_BONN, ask(service.options()));
+
+        assertEquals(List.of("unreachable"), outcomes.since());
+    }
+
+    @Test
+    void theSecondUrlAnswersInsteadOfOneThatHangs() throws Exception {
+        try (WebServer hanging = WebServer.silent();
+                WebServer service = WebServer.giving(this::answer)) {
+            Map<String, String> options = new HashMap<>(service.options());
+            options.put("paimon-index.uri", hanging.uri() + ", " + service.uri());
+            options.put("paimon-index.timeout", "4 s");
+
+            assertEquals(IN_BONN, ask(options));
+            assertEquals(IN_BONN, ask(options));
+
+            assertEquals(1, hanging.requests.size());
+            assertEquals(2, service.requests.size());
+        }
+        assertEquals(List.of("planned", "planned"), outcomes.since());
+    }
+
+    @Test
+    void theSecondUrlAnswersInsteadOfOneThatIsBusy() throws Exception {
+        try (WebServer busy = new WebServer(exchange -> WebServer.send(exchange, 503, new byte[0]));
+                WebServer service = WebServer.giving(this::answer)) {
+            Map<String, String> options = new HashMap<>(service.options());
+            options.put("paimon-index.uri", busy.uri() + "," + service.uri());
+
+            assertEquals(IN_BONN, ask(options));
+        }
+        assertEquals(List.of("planned"), outcomes.since());
+    }
+
+    /** A server closes a connection that was idle for long, and a question may be on its way at that moment. */
+    @Test
+    void itClosesTheConnectionThatWasKept() throws Exception {
+        byte[] answer = answer();
+        try (ServerSocket listening = new ServerSocket(0, 5, InetAddress.getLoopbackAddress())) {
+            Thread server =
+                    new Thread(
+                            () -> {
+                                try (Socket kept = listening.accept()) {
+                                    readQuestion(kept);
+                                    kept.getOutputStream().write(head(answer.length));
+                                    kept.getOutputStream().write(answer);
+                                    readQuestion(kept);
+                                } catch (IOException e) {
+                                    return;
+                                }
+                                try (Socket next = listening.accept()) {
+                                    readQuestion(next);
+                                    next.getOutputStream().write(head(answer.length));
+                                    next.getOutputStream().write(answer);
+                                } catch (IOException e) {
+                                    // The test is over.
+                                }
+                            });
+            server.start();
+            Map<String, String> service =
+                    Map.of(
+                            "paimon-index.uri", "http://127.0.0.1:" + listening.getLocalPort(),
+                            "paimon-index.warehouse", "main",
+                            "paimon-index.timeout", "10 s");
+
+            assertEquals(IN_BONN, ask(service));
+            assertEquals(IN_BONN, ask(service));
+        }
+        assertEquals(List.of("planned", "planned"), outcomes.since());
+    }
+
+    private static byte[] head(int length) {
+        return ("HTTP/1.1 200 OK\r\nContent-Length: " + length + "\r\n\r\n").getBytes(StandardCharsets.US_ASCII);
+    }
+
+    private static void readQuestion(Socket socket) throws IOException {
+        StringBuilder read = new StringBuilder();
+        for (int next = socket.getInputStream().read(); next >= 0; next = socket.getInputStream().read()) {
+            read.append((char) next);
+            // The last member of the question.
+            if (read.toString().endsWith("\"most_share\":0.5}")) {
+                return;
+            }
+        }
     }
 
     @Test
     void anInterruptStaysOne() throws Exception {
-        answerWith(exchange -> await());
-        Thread.currentThread().interrupt();
+        try (WebServer silent = WebServer.silent()) {
+            Map<String, String> patient = new HashMap<>(silent.options());
+            patient.put("paimon-index.timeout", "1 h");
+            boolean[] isInterrupted = new boolean[1];
+            Thread query =
+                    new Thread(
+                            () -> {
+                                try {
+                                    ask(patient);
+                                } catch (Exception e) {
+                                    // What the engine makes of an interrupt is its own.
+                                } finally {
+                                    isInterrupted[0] = Thread.currentThread().isInterrupted();
+                                }
+                            });
+            query.start();
+            while (silent.requests.isEmpty()) {
+                Thread.onSpinWait();
+            }
+            query.interrupt();
+            query.join(SOON.toMillis());
 
+            assertFalse(query.isAlive());
+            assertTrue(isInterrupted[0], "the query's thread is interrupted still");
+            assertEquals(List.of(), outcomes.since(), "and the service did not fail");
+        }
+    }
+
+    @Test
+    void aRedirectTakesNoTokenElsewhere() throws Exception {
+        try (WebServer elsewhere = new WebServer(exchange -> WebServer.send(exchange, 404, new byte[0]));
+                WebServer service =
+                        new WebServer(
+                                exchange -> {
+                                    exchange.getResponseHeaders().add("Location", elsewhere.uri() + "/");
+                                    WebServer.send(exchange, 307, new byte[0]);
+                                })) {
+            Map<String, String> options = new HashMap<>(service.options());
+            options.put("paimon-index.token", "a-secret");
+
+            assertEquals(IN_BONN, ask(options));
+
+            assertEquals("Bearer a-secret", service.requests.get(0).token);
+            assertEquals(0, elsewhere.requests.size());
+        }
+    }
+
+    @Test
+    void theTokensFileIsReadForEachQuestion() throws Exception {
+        Path file = warehouse.resolve("token");
+        try (WebServer service = WebServer.giving(this::answer)) {
+            Map<String, String> options = new HashMap<>(service.options());
+            options.put("paimon-index.token-file", file.toString());
+
+            assertEquals(IN_BONN, ask(options));
+            Files.writeString(file, "first\n");
+            assertEquals(IN_BONN, ask(options));
+            Files.writeString(file, "second\n");
+            assertEquals(IN_BONN, ask(options));
+
+            assertEquals("Bearer first", service.requests.get(0).token);
+            assertEquals("Bearer second", service.requests.get(1).token);
+        }
+        assertEquals(List.of("planned", "planned", "refused"), outcomes.since());
+    }
+
+    @Test
+    void aTokenThatCannotBeSentIsNotLogged() {
+        Options options =
+                Options.fromMap(Map.of("paimon-index.uri", "http://localhost:1", "paimon-index.token", "a\nsecret"));
+        Service service = new Service(ServiceOptions.of(options));
+        PlannedTable table = new PlannedTable(WrittenTable.NAME, Map.of());
+
+        NotAskedException refused =
+                assertThrows(NotAskedException.class, () -> service.prunedSnapshot(table, "{}", () -> {}));
+
+        assertEquals(Outcome.REFUSED, refused.outcome);
+        assertFalse(refused.getMessage().contains("secret"));
+    }
+
+    @Test
+    void aLineAMinuteSaysSo() {
+        PlannedTable table = new PlannedTable(WrittenTable.NAME, Map.of());
+        PrintStream before = System.err;
+        ByteArrayOutputStream lines = new ByteArrayOutputStream();
+        System.setErr(new PrintStream(lines, true, StandardCharsets.UTF_8));
         try {
-            ask();
-        } catch (RuntimeException e) {
-            // What the engine makes of an interrupt is its own.
+            for (int i = 0; i < 3; i++) {
+                Scans.left(table, new NotAskedException(Outcome.RELEASE, "it is an old one"));
+            }
         } finally {
-            assertTrue(Thread.interrupted(), "the query's thread is interrupted still");
+            System.setErr(before);
         }
-    }
-
-    private interface Answer {
-        void to(HttpExchange exchange) throws IOException;
-    }
-
-    private void answerWith(Answer answer) {
-        server.createContext(
-                "/",
-                exchange -> {
-                    questions.incrementAndGet();
-                    exchange.getRequestBody().readAllBytes();
-                    answer.to(exchange);
-                    exchange.close();
-                });
-    }
-
-    private void await() {
-        try {
-            end.await();
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-        }
-    }
-
-    private static void send(HttpExchange exchange, int status, byte[] body) throws IOException {
-        exchange.sendResponseHeaders(status, body.length == 0 ? -1 : body.length);
-        exchange.getResponseBody().write(body);
-    }
-
-    private String uri() {
-        return "http://127.0.0.1:" + server.getAddress().getPort();
-    }
-
-    private List<Integer> ask() throws Exception {
-        return ask(uri());
-    }
-
-    private List<Integer> ask(String uri) throws Exception {
-        Map<String, String> service =
-                Map.of(
-                        "paimon-index.uri", uri,
-                        "paimon-index.warehouse", "main",
-                        "paimon-index.timeout", "500 ms");
-        try (Catalog catalog = WrittenTable.catalog(warehouse, service)) {
-            return WrittenTable.idsOf(catalog.getTable(WrittenTable.NAME), "Bonn");
-        }
+        List<String> written = lines.toString(StandardCharsets.UTF_8).lines().collect(Collectors.toList());
+        assertEquals(1, written.size(), written::toString);
+        assertTrue(written.get(0).endsWith("demo.cities is planned by the engine: it is an old one"));
     }
 }

@@ -2,6 +2,7 @@ package org.paimonindex;
 
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -36,18 +37,21 @@ final class WrittenTable {
     static void write(Path warehouse) throws Exception {
         try (Catalog catalog = catalog(warehouse, Map.of())) {
             catalog.createDatabase("demo", true);
-            Schema schema =
-                    Schema.newBuilder()
-                            .column("id", DataTypes.INT())
-                            .column("city", DataTypes.STRING())
-                            .option("bucket", "-1")
-                            .option("write-only", "true")
-                            .build();
-            catalog.createTable(NAME, schema, false);
+            catalog.createTable(NAME, schema(Map.of()), false);
             for (int file = 0; file < FILES.length; file++) {
                 append(catalog.getTable(NAME), file, FILES[file]);
             }
         }
+    }
+
+    static Schema schema(Map<String, String> options) {
+        return Schema.newBuilder()
+                .column("id", DataTypes.INT())
+                .column("city", DataTypes.STRING())
+                .option("bucket", "-1")
+                .option("write-only", "true")
+                .options(options)
+                .build();
     }
 
     static void append(Table table, int file, String... cities) throws Exception {
@@ -63,9 +67,9 @@ final class WrittenTable {
 
     /** A catalog of the warehouse; with the options of a service, one that plans through it. */
     static Catalog catalog(Path warehouse, Map<String, String> service) {
-        Map<String, String> options = new HashMap<>(service);
+        Map<String, String> options = new HashMap<>(Map.of("cache-enabled", "false"));
+        options.putAll(service);
         options.put("warehouse", warehouse.toString());
-        options.put("cache-enabled", "false");
         if (!service.isEmpty()) {
             options.put("metastore", "paimon-index");
         }
@@ -87,6 +91,7 @@ final class WrittenTable {
                         }
                     });
         }
+        Collections.sort(ids);
         return ids;
     }
 }

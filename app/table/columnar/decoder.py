@@ -1,0 +1,203 @@
+"""The process that decodes ORC and Parquet files: what hostile bytes do to a decoder, they do to that alone.
+
+It is started for the first such file, and decodes one file at a time, within a limit of memory and of time.
+One that ended is started anew for the next file. It ends when nobody is left to ask it, so with the process
+that started it, however that ends. Only Linux limits its memory.
+
+========  ==================================================================================================
+message   a line of JSON, and bytes
+========  ==================================================================================================
+request   ``format`` (``ORC`` or ``Parquet``), ``columns``, ``memory_bytes``, ``seconds``, ``bytes`` of the
+          file, which follow
+answer    ``bytes`` of the columns as an Arrow stream, which follow, half of ``memory_bytes`` at most; or
+          ``error``. The first one has neither: the process has started
+========  ==================================================================================================
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from app.errors import MemoryShortError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from app.types.roaring import Buffer
+
+_SECONDS: Final = 30.0
+_START_SECONDS: Final = 60.0
+_MAX_LINE_BYTES: Final = 8 << 10
+_PROGRAM: Final = Path(__file__).with_name("program.py")
+_ENVIRONMENT: Final = {
+    # What allocators and threads reserve counts as well.
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "MALLOC_ARENA_MAX": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+
+
+class Answer(NamedTuple):
+    """What came of a file.
+
+    Attributes:
+        stream: its columns, as an Arrow stream.
+        fault: why there are none.
+        may_be_short: more memory may be all that is missing.
+    """
+
+    stream: bytes = b""
+    fault: str = ""
+    may_be_short: bool = False
+
+
+class Decoder:
+    """Has files decoded.
+
+    Attributes:
+        seconds: the most that a file may take.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = _SECONDS
+        self._lock = threading.Lock()
+        self._process: _Process | None = None
+
+    @property
+    def process_id(self) -> int | None:
+        """Of the process, if there is one."""
+        process = self._process
+        return process.popen.pid if process is not None and process.is_alive else None
+
+    def decode(self, kind: str, data: Buffer, columns: Sequence[str], memory_bytes: int) -> Answer:
+        """Some columns of a file.
+
+        Args:
+            kind: ``ORC`` or ``Parquet``.
+            data: the whole file.
+            columns: names, with dots before those inside of others.
+            memory_bytes: the most that decoding may take.
+
+        Raises:
+            MemoryShortError: there is no process, and none can be started.
+        """
+        request = {
+            "format": kind,
+            "columns": columns,
+            "memory_bytes": memory_bytes,
+            "seconds": self.seconds,
+            "bytes": len(data),
+        }
+        with self._lock:
+            process = self._process
+            if process is not None and not process.is_alive:
+                process.end()
+                process = self._process = None
+            if process is None:
+                process = self._process = _Process()
+            try:
+                return process.ask(request, data, self.seconds)
+            except TimeoutError:
+                process.end()
+                return Answer(fault=f"it takes more than {self.seconds:g} s")
+            except (OSError, ValueError):
+                return Answer(fault=f"its decoder ended with status {process.end()}", may_be_short=True)
+
+    def close(self) -> None:
+        """Ends the process, if there is one."""
+        with self._lock:
+            if self._process is not None:
+                self._process.end()
+
+    def forget(self) -> None:
+        """Leaves the process to the one that this one was forked from, and begins anew."""
+        self._lock = threading.Lock()
+        self._process = None
+
+
+class _Process:
+    """A process that runs the program, and the way to it."""
+
+    def __init__(self) -> None:
+        self._socket, other = socket.socketpair()
+        self._channel = self._socket.makefile("rwb")
+        try:
+            with other:
+                self.popen = subprocess.Popen(  # noqa: S603 - a program of this package
+                    [sys.executable, "-P", str(_PROGRAM)],
+                    stdin=other.fileno(),
+                    stdout=other.fileno(),
+                    stderr=subprocess.DEVNULL,
+                    env={**os.environ, **_ENVIRONMENT, "PYTHONPATH": os.pathsep.join(sys.path)},
+                    # Whoever interrupts a command at a terminal does not mean this.
+                    start_new_session=True,
+                )
+        except OSError as error:
+            self._close()
+            raise MemoryShortError(f"no process can be started to decode ORC or Parquet: {error}") from error
+        self._socket.settimeout(_START_SECONDS)
+        try:
+            self._answer()
+        except (OSError, ValueError) as error:
+            raise MemoryShortError(
+                f"the process that decodes ORC and Parquet does not start: {sys.executable} ended with "
+                f"status {self.end()}"
+            ) from error
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it has not ended yet."""
+        return self.popen.poll() is None
+
+    def ask(self, request: Mapping[str, Any], data: Buffer, seconds: float) -> Answer:
+        """What comes of a file.
+
+        Raises:
+            TimeoutError: nothing within some seconds.
+            OSError: the process has ended.
+            ValueError: it gives no answer, or has ended.
+        """
+        self._socket.settimeout(seconds)
+        self._channel.write(json.dumps(request).encode() + b"\n")
+        self._channel.write(data)
+        self._channel.flush()
+        answer = self._answer()
+        if "error" in answer:
+            return Answer(fault=str(answer["error"]), may_be_short=True)
+        size = int(answer["bytes"])
+        if size > request["memory_bytes"] // 2 or len(stream := self._channel.read(size)) < size:
+            raise ValueError(f"expected a stream of {size} bytes")
+        return Answer(stream)
+
+    def end(self) -> int:
+        """Ends it, if it has not ended yet, and tells its status."""
+        self.popen.kill()
+        status = self.popen.wait()
+        self._close()
+        return status
+
+    def _answer(self) -> Any:  # noqa: ANN401 - JSON
+        return json.loads(self._channel.readline(_MAX_LINE_BYTES))
+
+    def _close(self) -> None:
+        with suppress(OSError):
+            # What was not written yet is of no use.
+            self._channel.close()
+        self._socket.close()
+
+
+DECODER: Final = Decoder()
+"""That of this process."""
+
+atexit.register(DECODER.close)
+# One that is forked would ask between the questions of the other.
+os.register_at_fork(after_in_child=DECODER.forget)

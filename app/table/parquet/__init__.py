@@ -1,1 +1,0 @@
-"""Metadata in Parquet files, as columns; :mod:`app.table.manifests.record_files` calls it."""

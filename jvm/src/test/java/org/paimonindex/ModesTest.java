@@ -1,0 +1,155 @@
+package org.paimonindex;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.lang.management.ManagementFactory;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import javax.management.ObjectName;
+import javax.management.openmbean.TabularData;
+import org.apache.paimon.catalog.Catalog;
+import org.apache.paimon.table.FileStoreTable;
+import org.apache.paimon.table.Table;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Plan, observe, off: what each does with a plan, and what an operator sees of it. */
+class ModesTest {
+
+    private static final List<Integer> IN_BONN = List.of(0, 20);
+
+    @TempDir Path warehouse;
+
+    private final Outcomes outcomes = new Outcomes();
+    private Archive archive;
+
+    @BeforeEach
+    void write() throws Exception {
+        WrittenTable.write(warehouse);
+        try (Catalog catalog = WrittenTable.catalog(warehouse, Map.of())) {
+            FileStoreTable table = (FileStoreTable) catalog.getTable(WrittenTable.NAME);
+            // A wrong answer, so that whoever takes it for a plan has too few rows.
+            archive = Archive.of(table, table.snapshotManager().latestSnapshot(), 2);
+        }
+    }
+
+    private Map<String, String> options(WebServer service, String mode) {
+        Map<String, String> options = new HashMap<>(service.options());
+        options.put("paimon-index.mode", mode);
+        return options;
+    }
+
+    private static long total(String attribute, String member) throws Exception {
+        Object value =
+                ManagementFactory.getPlatformMBeanServer()
+                        .getAttribute(new ObjectName("org.paimonindex:type=Scans"), attribute);
+        return member == null
+                ? (Long) value
+                : (Long) ((TabularData) value).get(new Object[] {member}).get("value");
+    }
+
+    @Test
+    void observeCountsWhatWouldBeSkippedAndReadsAll() throws Exception {
+        long asked = total("Asked", null);
+        long files = total("Observed", "files");
+        long bytes = total("Observed", "bytes");
+        long skippedFiles = total("ObservedSkipped", "files");
+        long skippedRows = total("ObservedSkipped", "rows");
+        long skippedBytes = total("ObservedSkipped", "bytes");
+        try (WebServer service = WebServer.giving(archive::bytes);
+                Catalog catalog = WrittenTable.catalog(warehouse, options(service, "observe"))) {
+            assertEquals(IN_BONN, WrittenTable.idsOf(catalog.getTable(WrittenTable.NAME), "Bonn"));
+        }
+        assertEquals(List.of("observed"), outcomes.since());
+        assertEquals(1, total("Asked", null) - asked);
+        assertTrue(total("Observed", "files") - files >= 2, "the engine reads two or three files");
+        assertEquals(total("Observed", "files") - files - 1, total("ObservedSkipped", "files") - skippedFiles);
+        assertEquals(2 * (total("ObservedSkipped", "files") - skippedFiles), total("ObservedSkipped", "rows") - skippedRows);
+        assertTrue(total("ObservedSkipped", "bytes") - skippedBytes < total("Observed", "bytes") - bytes);
+    }
+
+    @Test
+    void planCountsWhatIsRead() throws Exception {
+        long files = total("Planned", "files");
+        long rows = total("Planned", "rows");
+        try (WebServer service = WebServer.giving(archive::bytes);
+                Catalog catalog = WrittenTable.catalog(warehouse, options(service, "plan"))) {
+            WrittenTable.idsOf(catalog.getTable(WrittenTable.NAME), "Bonn");
+        }
+        assertEquals(List.of("planned"), outcomes.since());
+        assertEquals(1, total("Planned", "files") - files);
+        assertEquals(2, total("Planned", "rows") - rows);
+        assertEquals(total("Outcomes", "planned"), Scans.counts().get("planned"));
+    }
+
+    @Test
+    void offIsTheWrappedCatalog() throws Exception {
+        try (WebServer service = WebServer.giving(archive::bytes);
+                Catalog catalog = WrittenTable.catalog(warehouse, options(service, "off"))) {
+            Table table = catalog.getTable(WrittenTable.NAME);
+
+            assertEquals(IN_BONN, WrittenTable.idsOf(table, "Bonn"));
+            assertFalse(table instanceof IndexTable);
+            assertEquals(0, service.requests.size());
+        }
+    }
+
+    @Test
+    void aTableThatTheEngineCachesIsReadByManyThreads() throws Exception {
+        Map<String, String> options = new HashMap<>();
+        ExecutorService threads = Executors.newFixedThreadPool(8);
+        try (WebServer service = WebServer.giving(archive::bytes)) {
+            options.putAll(service.options());
+            options.put("cache-enabled", "true");
+            try (Catalog catalog = WrittenTable.catalog(warehouse, options)) {
+                List<Future<List<Integer>>> queries = new ArrayList<>();
+                for (int i = 0; i < 80; i++) {
+                    queries.add(threads.submit(() -> WrittenTable.idsOf(catalog.getTable(WrittenTable.NAME), "Bonn")));
+                }
+                for (Future<List<Integer>> query : queries) {
+                    assertEquals(List.of(20), query.get());
+                }
+            }
+            assertEquals(80, service.requests.size());
+            assertTrue(service.requests.stream().map(request -> request.port).distinct().count() <= 8, "connections are kept");
+        } finally {
+            threads.shutdown();
+        }
+        assertEquals(80, outcomes.since().size());
+        assertTrue(outcomes.since().stream().allMatch("planned"::equals));
+    }
+
+    @Test
+    void theTokenStaysInTheDriver() throws Exception {
+        Map<String, String> options = new HashMap<>(Map.of("paimon-index.uri", "http://localhost:1"));
+        options.put("paimon-index.token", "a secret");
+        try (Catalog catalog = WrittenTable.catalog(warehouse, options)) {
+            java.io.ByteArrayOutputStream sent = new java.io.ByteArrayOutputStream();
+            try (java.io.ObjectOutputStream stream = new java.io.ObjectOutputStream(sent)) {
+                stream.writeObject(catalog.getTable(WrittenTable.NAME).newReadBuilder());
+                stream.writeObject(catalog.catalogLoader());
+            }
+            assertFalse(sent.toString(java.nio.charset.StandardCharsets.ISO_8859_1).contains("a secret"));
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"", "paimon-index:8080", "ftp://paimon-index", "/v1"})
+    void aUrlThatIsNoneIsSaidAtOnce(String uri) {
+        assertThrows(
+                IllegalArgumentException.class,
+                () -> WrittenTable.catalog(warehouse, Map.of("paimon-index.uri", uri)));
+    }
+}

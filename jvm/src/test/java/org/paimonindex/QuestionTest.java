@@ -1,0 +1,231 @@
+package org.paimonindex;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import org.apache.paimon.catalog.Catalog;
+import org.apache.paimon.catalog.Identifier;
+import org.apache.paimon.data.BinaryString;
+import org.apache.paimon.partition.PartitionPredicate;
+import org.apache.paimon.predicate.Predicate;
+import org.apache.paimon.predicate.PredicateBuilder;
+import org.apache.paimon.schema.Schema;
+import org.apache.paimon.table.FileStoreTable;
+import org.apache.paimon.table.Table;
+import org.apache.paimon.types.DataTypes;
+import org.apache.paimon.types.RowType;
+import org.apache.paimon.utils.JsonSerdeUtil;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** What the service is asked, and which scans ask nothing. */
+class QuestionTest {
+
+    @TempDir Path warehouse;
+
+    private WebServer service;
+    private Catalog catalog;
+
+    @BeforeEach
+    void start() throws Exception {
+        WrittenTable.write(warehouse);
+        service = new WebServer(exchange -> WebServer.send(exchange, 404, new byte[0]));
+        // The engine's own cache, which makes system tables of the tables that it keeps.
+        catalog =
+                WrittenTable.catalog(
+                        warehouse,
+                        Map.of("paimon-index.uri", service.uri(), "paimon-index.warehouse", "a warehouse", "cache-enabled", "true"));
+    }
+
+    @AfterEach
+    void stop() throws Exception {
+        catalog.close();
+        service.close();
+    }
+
+    private Table cities() throws Exception {
+        return catalog.getTable(WrittenTable.NAME);
+    }
+
+    private static Predicate city(Table table, String name) {
+        return new PredicateBuilder(table.rowType()).equal(table.rowType().getFieldIndex("city"), BinaryString.fromString(name));
+    }
+
+    private Map<?, ?> asked() {
+        assertEquals(1, service.requests.size());
+        return JsonSerdeUtil.fromJson(service.requests.get(0).body, Map.class);
+    }
+
+    private void assertNotAsked(Table table) {
+        table.newReadBuilder().withFilter(city(table, "Bonn")).newScan().plan();
+        assertEquals(0, service.requests.size());
+    }
+
+    @Test
+    void isTheFilterOfTheLatestSnapshotThatThereIs() throws Exception {
+        WrittenTable.idsOf(cities(), "Bonn");
+
+        Map<?, ?> asked = asked();
+        assertEquals(0, asked.get("max_staleness_ms"));
+        assertEquals(1000, asked.get("budget_ms"));
+        assertEquals(JsonSerdeUtil.fromJson(JsonSerdeUtil.toFlatJson(city(cities(), "Bonn")), Map.class), asked.get("filter"));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"scan.snapshot-id", "scan.version"})
+    void namesTheVersionThatIsRead(String option) throws Exception {
+        WrittenTable.idsOf(cities().copy(Map.of(option, "2")), "Bonn");
+
+        assertEquals(2, asked().get("snapshot_id"));
+    }
+
+    @ParameterizedTest
+    @CsvSource({"a b, a%20b", "a%20b, a%2520b", "ü, %C3%BC", "a+b, a%2Bb", "a;b, a%3Bb"})
+    void encodesNames(String name, String encoded) throws Exception {
+        Identifier identifier = Identifier.create("demo", name);
+        catalog.createTable(identifier, WrittenTable.schema(Map.of()), false);
+
+        WrittenTable.idsOf(catalog.getTable(identifier), "Bonn");
+
+        assertEquals(
+                "/v1/a%20warehouse/databases/demo/tables/" + encoded + "/pruned-snapshot", service.requests.get(0).path);
+    }
+
+    @Test
+    void hasTheWantedPartitionsInIt() throws Exception {
+        Identifier name = Identifier.create("demo", "by_day");
+        Schema schema =
+                Schema.newBuilder()
+                        .column("day", DataTypes.INT())
+                        .column("city", DataTypes.STRING())
+                        .partitionKeys("day")
+                        .build();
+        catalog.createTable(name, schema, false);
+        Table table = catalog.getTable(name);
+        RowType days = table.rowType().project(List.of("day"));
+        Predicate day = new PredicateBuilder(days).in(0, List.of(7, 8));
+
+        table.newReadBuilder()
+                .withFilter(city(table, "Bonn"))
+                .withPartitionFilter(PartitionPredicate.fromPredicate(days, day))
+                .newScan()
+                .plan();
+
+        assertEquals(
+                JsonSerdeUtil.fromJson(
+                        JsonSerdeUtil.toFlatJson(PredicateBuilder.and(List.of(city(table, "Bonn"), day))), Map.class),
+                asked().get("filter"));
+    }
+
+    @Test
+    void isNotAskedWithoutAFilter() throws Exception {
+        cities().newReadBuilder().newScan().plan();
+        PredicateBuilder columns = new PredicateBuilder(cities().rowType());
+        Predicate notNull = PredicateBuilder.and(List.of(columns.isNotNull(0), columns.isNotNull(1)));
+        cities().newReadBuilder().withFilter(notNull).newScan().plan();
+
+        assertEquals(0, service.requests.size());
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "deletion-vectors.merge-on-read=true",
+                "scan.mode=compacted-full",
+                "scan.timestamp-millis=9999999999999",
+                "scan.file-creation-time-millis=0",
+                "incremental-between=1,2",
+                "consumer-id=me",
+                "query-auth.enabled=true",
+                "batch-scan-mode=compact",
+                "an.option=of tomorrow"
+            })
+    void isNotAskedUnderASessionsOptionThatIsNotKnown(String option) throws Exception {
+        String[] pair = option.split("=");
+        Table table = cities().copy(Map.of(pair[0], pair[1]));
+
+        try {
+            table.newReadBuilder().withFilter(city(table, "Bonn")).newScan().plan();
+        } catch (RuntimeException e) {
+            // Some need more than this catalog has: the engine's own error.
+        }
+
+        assertEquals(0, service.requests.size());
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "deletion-vectors.merge-on-read",
+                "query-auth.enabled",
+                "data-evolution.enabled",
+                "batch-scan-mode",
+                "scan.ignore-lost-files"
+            })
+    void isNotAskedOfATableWithAnOptionThatChangesItsRows(String option) throws Exception {
+        Identifier name = Identifier.create("demo", "special");
+        String value = option.equals("batch-scan-mode") ? "compact" : "true";
+        catalog.createTable(
+                name, WrittenTable.schema(Map.of(option, value, "row-tracking.enabled", "true")), false);
+        Table table = catalog.getTable(name);
+
+        try {
+            table.newReadBuilder().withFilter(city(table, "Bonn")).newScan().plan();
+        } catch (RuntimeException e) {
+            // As above.
+        }
+
+        assertEquals(0, service.requests.size());
+    }
+
+    @Test
+    void isAskedUnderOptionsThatOnlySaySpeed() throws Exception {
+        WrittenTable.idsOf(
+                cities().copy(Map.of("read.batch-size", "7", "source.split.target-size", "1 mb", "scan.manifest.parallelism", "2")),
+                "Bonn");
+
+        assertEquals(1, service.requests.size());
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"audit_log", "ro", "files", "snapshots"})
+    void isNotAskedBySystemTables(String system) throws Exception {
+        cities();
+        Table table = catalog.getTable(Identifier.create("demo", "cities$" + system));
+        boolean hasCities = table.rowType().getFieldNames().contains("city");
+
+        table.newReadBuilder()
+                .withFilter(hasCities ? city(table, "Bonn") : new PredicateBuilder(table.rowType()).isNull(0))
+                .newScan()
+                .plan();
+
+        assertEquals(0, service.requests.size());
+    }
+
+    @Test
+    void isNotAskedByBranches() throws Exception {
+        ((FileStoreTable) cities()).createBranch("b");
+
+        assertNotAsked(catalog.getTable(new Identifier("demo", "cities", "b")));
+        assertNotAsked(((FileStoreTable) cities()).switchToBranch("b"));
+        assertNotAsked(cities().copy(Map.of("branch", "b")));
+    }
+
+    @Test
+    void isNotAskedByStreamsAndCommits() throws Exception {
+        Table table = cities();
+        table.newReadBuilder().withFilter(city(table, "Bonn")).newStreamScan().plan();
+        ((FileStoreTable) table).newSnapshotReader().withFilter(city(table, "Bonn")).read();
+
+        assertEquals(0, service.requests.size());
+        assertTrue(table instanceof IndexTable);
+    }
+}

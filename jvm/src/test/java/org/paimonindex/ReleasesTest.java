@@ -1,0 +1,68 @@
+package org.paimonindex;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.File;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Pattern;
+import org.apache.paimon.catalog.Catalog;
+import org.apache.paimon.table.FileStoreTable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** The jar beside each release of the engine, in a JVM of its own, which ends when the query has. */
+class ReleasesTest {
+
+    private static final Pattern COMPILED = Pattern.compile("[^:]*/paimon-bundle-[^:/]*\\.jar");
+
+    @TempDir Path warehouse;
+
+    private byte[] answer() throws Exception {
+        try (Catalog catalog = WrittenTable.catalog(warehouse, Map.of())) {
+            FileStoreTable table = (FileStoreTable) catalog.getTable(WrittenTable.NAME);
+            return Archive.of(table, table.snapshotManager().latestSnapshot(), 2).bytes();
+        }
+    }
+
+    private String run(WebServer service, String classpath) throws Exception {
+        Process java =
+                new ProcessBuilder(
+                                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                                "-cp", classpath, "org.paimonindex.OneQuery", warehouse.toString(), service.uri())
+                        .redirectErrorStream(true)
+                        .start();
+        String written = new String(java.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        assertTrue(java.waitFor(1, TimeUnit.MINUTES));
+        assertEquals(0, java.exitValue(), written);
+        return written;
+    }
+
+    @Test
+    void thePresentOneIsPlanned() throws Exception {
+        try (WebServer service = WebServer.giving(this::answer)) {
+            assertEquals("[20] [planned]", run(service, System.getProperty("java.class.path")).strip());
+        }
+    }
+
+    /** They write no filter that the service could be asked. */
+    @ParameterizedTest
+    @ValueSource(strings = {"1.0.1", "1.1.1", "1.2.0", "1.3.1"})
+    void thoseBeforeArePlannedByTheEngine(String release) throws Exception {
+        File bundle = new File("target/bundles/paimon-bundle-" + release + ".jar");
+        String classpath = COMPILED.matcher(System.getProperty("java.class.path")).replaceAll(bundle.getAbsolutePath());
+        try (WebServer service = WebServer.giving(this::answer)) {
+            List<String> lines = List.of(run(service, classpath).strip().split("\n"));
+
+            assertEquals("[0, 20] [release]", lines.get(lines.size() - 1));
+            assertEquals(1, lines.stream().filter(line -> line.contains("is planned by the engine")).count());
+            assertEquals(0, service.requests.size());
+        }
+    }
+}

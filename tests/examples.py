@@ -1,0 +1,17 @@
+"""How many examples a property test looks at, by the profile of the run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import settings
+
+
+def examples(count: int, **others: Any) -> settings:
+    """Settings for a test whose examples are cheaper, or dearer, than most.
+
+    Args:
+        count: in ``.ci/run``; ``make test`` and ``make fuzz`` look at as many less or more as of other tests.
+        others: see :class:`hypothesis.settings`.
+    """
+    return settings(max_examples=max(1, count * settings().max_examples // 100), **others)

@@ -1,0 +1,19 @@
+"""Tests of SQL run one real Spark with the connector beside the checkout and the jar of ``jvm/``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.jvm.sql_sessions import SqlSpark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlSpark]:
+    running = SqlSpark.start(tmp_path_factory.mktemp("spark"))
+    yield running
+    running.stop()

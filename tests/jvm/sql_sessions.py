@@ -1,0 +1,165 @@
+"""Sessions of a real Spark that has a warehouse twice: as the engine plans it, and planned through the service."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final, Self
+
+from tests.spark.environment import spark_python
+from tests.spark.sessions import CONNECTOR, SparkError
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Mapping, Sequence
+
+_MODULE: Final = Path(__file__).resolve().parents[2] / "jvm"
+_PROGRAM: Final = Path(__file__).with_name("sql_process.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What one query was with each of the catalogs.
+
+    Attributes:
+        rows: how many the engine alone reads.
+        equal: whether both read the same rows, as multisets.
+        files: how many data files each of them planned, the engine first.
+        more: names of files that only the other one planned.
+        error: what Spark said, where it refused the query with both.
+        only: the catalog that refused the query while the other one answered.
+    """
+
+    query: str
+    rows: int = 0
+    equal: bool = True
+    files: Sequence[int] = (0, 0)
+    more: Sequence[str] = ()
+    error: str | None = None
+    only: str | None = None
+
+    def is_right(self) -> bool:
+        """Rows of the engine from no other files than the engine's, or refused by both."""
+        return self.equal and not self.more and self.only is None
+
+
+class SqlSpark:
+    """One running Spark, shared by all sessions."""
+
+    def __init__(self, process: subprocess.Popen[str], directory: Path) -> None:
+        self.directory = directory
+        self._process = process
+
+    @classmethod
+    def start(cls, directory: Path) -> Self:
+        """Builds the jar, and starts Spark with files of its own in ``directory``."""
+        subprocess.run(  # noqa: S603 - fixed words
+            ["mvn", "-q", "-B", "-f", str(_MODULE / "pom.xml"), "package", "-DskipTests"],  # noqa: S607
+            check=True,
+            capture_output=True,
+        )
+        (built,) = (_MODULE / "target").glob("paimon-index-catalog-*.jar")
+        # Whoever builds it anew does so while this Spark has it open.
+        jar = shutil.copy(built, directory)
+        python = str(spark_python())
+        process = subprocess.Popen(  # noqa: S603 - fixed words
+            [python, str(_PROGRAM), f"{CONNECTOR},{jar}", str(directory)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            cwd=directory,
+            env=os.environ | {"PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1"},
+        )
+        return cls(process, directory)
+
+    def session(
+        self, warehouse: Path, uri: str, zone: str = "UTC", conf: Mapping[str, str] | None = None
+    ) -> SqlSession:
+        """A session with the catalogs ``plain`` and ``indexed``, which asks the service at ``uri``."""
+        catalogs = {
+            **_catalog("plain", warehouse),
+            **_catalog("indexed", warehouse),
+            "spark.sql.catalog.indexed.metastore": "paimon-index",
+            "spark.sql.catalog.indexed.paimon-index.uri": uri,
+        }
+        return SqlSession(self, self.ask({"session": zone, "conf": {**catalogs, **(conf or {})}})["session"])
+
+    def at_once(self, *lists: tuple[SqlSession, Sequence[str]]) -> list[list[Any]]:
+        """Runs lists of statements, each list in a thread: ``rows`` or ``error``, ``began`` and ``ended`` of each."""
+        asked = [(session.number, list(statements)) for session, statements in lists]
+        threads: list[list[Any]] = self.ask({"threads": asked})["threads"]
+        return threads
+
+    def outcomes(self) -> dict[str, int]:
+        """Counts of scans by what became of them, since Spark started."""
+        counts: dict[str, int] = self.ask({"outcomes": True})["outcomes"]
+        return counts
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """One request and its answer, see ``sql_process.py``.
+
+        Raises:
+            SparkError: Spark refuses it.
+        """
+        _pipe(self._process.stdin).write(json.dumps(request) + "\n")
+        _pipe(self._process.stdin).flush()
+        line = _pipe(self._process.stdout).readline()
+        assert line, f"Spark ended with code {self._process.wait()} at {request}"
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise SparkError(answer["error"])
+        return answer
+
+    def stop(self) -> None:
+        """Ends the process and waits for it."""
+        _pipe(self._process.stdin).close()
+        self._process.wait()
+        _pipe(self._process.stdout).close()
+
+
+@dataclass(frozen=True, slots=True)
+class SqlSession:
+    """A session: its own catalogs, time zone and settings."""
+
+    spark: SqlSpark
+    number: int
+
+    def sql(self, *statements: str) -> list[list[str]]:
+        """Rows of each statement as sorted JSON texts.
+
+        Raises:
+            SparkError: Spark refuses a statement.
+        """
+        rows: list[list[str]] = self.spark.ask({"in": self.number, "sql": statements})["rows"]
+        return rows
+
+    def compare(self, *queries: str, outcomes: Counter[str] | None = None) -> list[Compared]:
+        """Runs queries with each catalog in the place of ``{c}``; counts what became of the scans."""
+        answer = self.spark.ask({"in": self.number, "compare": queries})
+        if outcomes is not None:
+            outcomes.update(answer["outcomes"])
+        return [Compared(query, **each) for query, each in zip(queries, answer["compared"], strict=True)]
+
+    def analyze(self, query: str) -> None:
+        """Has each catalog analyze a query, for :meth:`run_analyzed`."""
+        self.spark.ask({"in": self.number, "frame": query})
+
+    def run_analyzed(self) -> list[list[str]]:
+        """Rows of the query that was analyzed last, with each catalog."""
+        rows: list[list[str]] = self.spark.ask({"again": True})["rows"]
+        return rows
+
+
+def _catalog(name: str, warehouse: Path) -> Mapping[str, str]:
+    prefix = f"spark.sql.catalog.{name}"
+    return {prefix: "org.apache.paimon.spark.SparkCatalog", f"{prefix}.warehouse": f"file:{warehouse}"}
+
+
+def _pipe(end: IO[str] | None) -> IO[str]:
+    assert end is not None, "the process was started with pipes"
+    return end
