@@ -44,7 +44,7 @@ demo: env
 # The engine's catalog: built, tested on its own, and then over the golden tables beside the engine. Needs Java and Maven.
 jvm: env
 	mvn -q -B -f jvm/pom.xml package
-	$(BIN)/python -m pytest -m jvm
+	$(BIN)/python -m pytest -m "jvm$(if $(wildcard ../shared),, and not shared)"
 
 # What a release has, in dist/: the wheels of service and client, and the jar of the engine's catalog.
 dist: env
