@@ -34,9 +34,12 @@ openapi: env
 check-openapi: env
 	$(BIN)/paimon-index openapi | diff -u openapi.yaml - || (echo 'openapi.yaml is not current: run make openapi'; exit 1)
 
-# make demo ONCE=1 stops after the answers; PORT=8080 takes that port instead of a free one.
+# make demo ONCE=1 stops after the answers; PORT=8080 takes that port instead of a free one. SQL=1 CONNECTOR=JAR asks
+# the same SQL in a real Spark without the service and with it: the jar is that of the engine's connector for Spark 4.0.
+# Needs Java 17 and Maven; pyspark (400 MB) is installed into a cache directory of the user.
 demo: env
-	$(BIN)/python demo/demo.py $(if $(ONCE),--once) $(if $(PORT),--port $(PORT))
+	$(if $(SQL),mvn -q -B -f jvm/pom.xml package -DskipTests)
+	$(BIN)/python demo/demo.py $(if $(ONCE),--once) $(if $(PORT),--port $(PORT)) $(if $(SQL),--sql '$(CONNECTOR)')
 
 # The engine's catalog: built, tested on its own, and then over the golden tables beside the engine. Needs Java and Maven;
 # where the connector is beside the checkout, plain SQL runs in a real Spark too. Every golden query of it takes long:

@@ -2,13 +2,14 @@
 """The main job in three requests: starts the service on the sample warehouse, asks it, checks the answers.
 
 Run by ``make demo``; leaves the service running until Ctrl-C unless ``--once`` is given. Ends with status 1
-when an answer is not what the tables hold.
+when an answer is not what the tables hold. With ``--sql`` Spark asks, in SQL: see ``sql.py``.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -20,7 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.spark.environment import spark_python
+
 WAREHOUSE = Path(__file__).parent / "warehouse"
+CATALOG_JARS = Path(__file__).parents[1] / "jvm" / "target"
 SERVICE = Path(sys.executable).with_name("paimon-index")
 START_SECONDS = 60
 
@@ -98,24 +102,50 @@ def main() -> int:
     arguments = argparse.ArgumentParser(description="Ask the sample warehouse three questions.")
     arguments.add_argument("--once", action="store_true", help="stop after the answers")
     arguments.add_argument("--port", type=int, default=0, help="port to listen on; a free one unless given")
+    arguments.add_argument("--sql", metavar="CONNECTOR", help="ask in SQL; the jar of the engine's connector")
     options = arguments.parse_args()
+    if options.sql is not None:
+        check_needs(options.sql)
     port = options.port or free_port()
     command = [str(SERVICE), "serve", "--warehouse", f"main={WAREHOUSE}", "--port", str(port)]
     say(f"$ paimon-index serve --warehouse main={WAREHOUSE} --port {port}")
     with subprocess.Popen(command) as service:  # noqa: S603 - our own program
         try:
             wait_until_ready(service, f"http://127.0.0.1:{port}/health/ready")
-            right = [
-                ask(question, f"http://127.0.0.1:{port}/v1/main/databases/demo") for question in QUESTIONS
-            ]
-            if all(right) and not options.once:
+            url = f"http://127.0.0.1:{port}"
+            if options.sql is None:
+                answers = [ask(question, f"{url}/v1/main/databases/demo") for question in QUESTIONS]
+                right = all(answers)
+            else:
+                right = ask_in_spark(url, options.sql)
+            if right and not options.once:
                 say(f"\nThe service is at http://127.0.0.1:{port}/docs; Ctrl-C ends it.")
                 service.wait()
         except KeyboardInterrupt:
             return 0
         finally:
             service.terminate()
-    return 0 if all(right) else 1
+    return 0 if right else 1
+
+
+def check_needs(connector: str) -> None:
+    """Ends the program where Spark could not be started."""
+    if shutil.which("java") is None:
+        raise SystemExit("Spark needs Java 17, and java cannot be found")
+    if not Path(connector).is_file():
+        raise SystemExit(
+            f"CONNECTOR={connector} is no file: name the jar of Apache Paimon's connector for Spark 4.0, "
+            "release 1.4 or later. Its project offers it for download: paimon-spark-4.0_2.13-VERSION.jar"
+        )
+
+
+def ask_in_spark(url: str, connector: str) -> bool:
+    """Has Spark ask the same SQL without the service and with it; tells whether the rows were the same."""
+    (catalog,) = CATALOG_JARS.glob("paimon-index-catalog-*.jar")
+    python = str(spark_python())
+    command = [python, str(Path(__file__).with_name("sql.py")), url, str(WAREHOUSE), connector, str(catalog)]
+    environment = os.environ | {"PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1"}
+    return subprocess.run(command, check=False, env=environment).returncode == 0  # noqa: S603 - our own program
 
 
 def ask(question: Question, database: str) -> bool:
