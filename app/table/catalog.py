@@ -47,7 +47,8 @@ class Catalog:
 
         def has_schema(name: str) -> bool:
             try:
-                return storage.exists(f"{directory}/{name}/schema")
+                # A listing takes one call of an object store, to ask whether a directory exists two.
+                return bool(storage.list_names(f"{directory}/{name}/schema"))
             except PathNotAllowedError:
                 # A link that leads out of the warehouse is no table of it, and hides none of the others.
                 return False

@@ -21,14 +21,14 @@ import datetime as dt
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from app.errors import FileMissingError, PaimonIndexError, RequestError
 from app.table.directories import Directories
 from app.table.named_files import NamedFiles
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping, Sequence
 
     from app.storage import Maintenance, Readers, StoredFile
     from app.table.table import Table
@@ -82,6 +82,15 @@ class Orphans:
     found: tuple[Orphan, ...]
     younger: int
 
+    @classmethod
+    def among(
+        cls, candidates: Sequence[Orphan], named: Container[str], older_than: dt.timedelta, now: dt.datetime
+    ) -> Self:
+        """Those of some files that no version names."""
+        unnamed = [each for each in candidates if each.file.name not in named]
+        old = [each for each in unnamed if now - each.file.modified >= older_than]
+        return cls(older_than, tuple(sorted(old, key=lambda each: each.file.path)), len(unnamed) - len(old))
+
 
 @dataclass(frozen=True, slots=True)
 class Removal:
@@ -125,10 +134,7 @@ class OrphanFiles:
         # Listed first: what a commit writes and names after that is not among the candidates, and what it
         # names before the versions are read is in use.
         candidates = self._candidates()
-        named = self._named.read()
-        unnamed = [each for each in candidates if each.file.name not in named]
-        old = [each for each in unnamed if now - each.file.modified >= older_than]
-        return Orphans(older_than, tuple(old), len(unnamed) - len(old))
+        return Orphans.among(candidates, self._named.read(), older_than, now)
 
     def remove(self, orphans: Orphans) -> Removal:
         """Removes what :meth:`find` has found, except for what a version has come to name since.
@@ -164,12 +170,11 @@ class OrphanFiles:
         return None
 
     def _candidates(self) -> list[Orphan]:
-        """Every index manifest, index file and temporary file there is, by path."""
+        """Every index manifest, index file and temporary file there is."""
         directories = Directories(self._table, self._maintenance, self._readers).of_index_files()
         contents = self._readers.map(self._maintenance.contents, directories)
         files = (file for each in contents for file in each.files)
-        found = (Orphan(kind, file) for file in files if (kind := index_kind(file.name)) is not None)
-        return sorted(found, key=lambda each: each.file.path)
+        return [Orphan(kind, file) for file in files if (kind := index_kind(file.name)) is not None]
 
 
 def index_kind(name: str) -> OrphanKind | None:

@@ -71,12 +71,9 @@ class OtherOrphanFiles:
         """
         # Listed first, as in app.table.orphans.
         candidates = self._candidates()
-        named = self._names_in_use(
-            pa.array({each.file.name.encode() for each in candidates}, pa.large_binary())
-        )
-        unnamed = [each for each in candidates if each.file.name not in named]
-        old = [each for each in unnamed if now - each.file.modified >= older_than]
-        return Orphans(older_than, tuple(old), len(unnamed) - len(old))
+        names = {each.file.name.encode() for each in candidates}
+        named = self._names_in_use(pa.array(names, pa.large_binary()))
+        return Orphans.among(candidates, named, older_than, now)
 
     def _candidates(self) -> list[Orphan]:
         directories = Directories(self._table, self._maintenance, self._readers)
@@ -86,14 +83,13 @@ class OtherOrphanFiles:
         kinds |= dict.fromkeys(buckets, OrphanKind.DATA_FILE) | {statistics: OrphanKind.STATISTICS}
         kinds |= dict.fromkeys(versions, OrphanKind.OTHER_FILE)
         contents = self._readers.map(self._maintenance.contents, kinds)
-        found = [
+        return [
             Orphan(_kind_of(file, kind), file)
             for (directory, kind), each in zip(kinds.items(), contents, strict=True)
             for file in each.files
             if not (directory in of_index_files and index_kind(file.name))
             and not (directory in versions and _VERSION.fullmatch(file.name))
         ]
-        return sorted(found, key=lambda each: each.file.path)
 
     def _names_in_use(self, candidates: pa.Array) -> set[str]:
         for _ in range(_ATTEMPTS):

@@ -37,6 +37,7 @@ Content = TypeVar("Content")
 
 _HINT = re.compile(rb"\s*(\d{1,18})\s*")
 _NUMBER = re.compile(r"\d{1,18}")
+_LONG_AGO = -(1 << 63)
 
 
 def snapshot_path(directory: str, snapshot_id: int) -> str:
@@ -167,30 +168,40 @@ class References:
             after: the number that the part begins behind; None for the first part.
             count: most snapshots of it.
         """
+        return Part.read(self.snapshot_ids(), after, count, self._existing_snapshot, readers)
 
-        def read(snapshot_id: int) -> Snapshot | None:
-            try:
-                return self._read_snapshot(snapshot_id)
-            except FileMissingError:
-                return None
-
-        return Part.read(self.snapshot_ids(), after, count, read, readers)
-
-    def at_time(self, millis: int) -> Snapshot:
+    def at_time(self, millis: int, readers: Readers, count: int) -> Snapshot:
         """The newest snapshot that was committed at ``millis`` or before; tags do not count.
+
+        Args:
+            millis: see above.
+            readers: read side by side.
+            count: how many snapshots are read at one time.
 
         Raises:
             NotFoundError: every snapshot is younger, or there is none.
             SnapshotExpiredError: a snapshot went away while it was read.
         """
         ids = self.snapshot_ids()
-        try:
-            # Commit times grow with numbers, so a few reads find it.
-            behind = bisect_right(ids, millis, key=lambda number: self._read_snapshot(number).time_millis)
+        found: Snapshot | None = None
+        low, high = 0, len(ids)
+        while low < high:
+            # Commit times grow with numbers, so some of them tell between which two it is.
+            some = min(count, high - low)
+            places = [low + (2 * each + 1) * (high - low) // (2 * some) for each in range(some)]
+            read = readers.map(self._existing_snapshot, [ids[place] for place in places])
+            # The oldest expire first.
+            behind = bisect_right(
+                read, millis, key=lambda each: _LONG_AGO if each is None else each.time_millis
+            )
             if behind:
-                return self._read_snapshot(ids[behind - 1])
-        except FileMissingError as error:
-            raise SnapshotExpiredError(f"a snapshot of {self._what} went away while it was read") from error
+                found, low = read[behind - 1], places[behind - 1] + 1
+            if behind < some:
+                high = places[behind]
+        if found is not None:
+            return found
+        if low:
+            raise SnapshotExpiredError(f"a snapshot of {self._what} went away while it was read")
         raise NotFoundError(f"{self._what} has no snapshot as old as {millis} ms: {self._range()}")
 
     def tag(self, name: str) -> Snapshot:
@@ -278,6 +289,13 @@ class References:
         if snapshot.id != snapshot_id:
             raise CorruptMetadataError(f"expected snapshot {snapshot_id}, found {snapshot.id}", path=path)
         return snapshot
+
+    def _existing_snapshot(self, snapshot_id: int) -> Snapshot | None:
+        """A snapshot; None if it is gone."""
+        try:
+            return self._read_snapshot(snapshot_id)
+        except FileMissingError:
+            return None
 
     def _range(self) -> str:
         ids = self.snapshot_ids()

@@ -27,6 +27,9 @@ _MEMORY_PER_VERSION: Final = 2_000
 _MEMORY_PER_BYTE: Final = 32
 """Of a schema while it is decoded: empty objects are the smallest JSON for what they take."""
 
+_SIDE_BY_SIDE: Final = 16
+"""Snapshots of a store that are read at one time: more would find it in fewer round trips, but cost more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -126,7 +129,7 @@ class Versions:
         ahead = expected_files(self.directory, seen, wanted.snapshot_id, wanted.tag, wanted.schema_id)
         storage = ReadAhead.of(self.reader.storage, self.reader.readers, ahead)
         references = References(storage, self.directory, self.what)
-        snapshot = _snapshot(references, wanted)
+        snapshot = self._snapshot(references, wanted)
         if wanted.schema_id is not None:
             schema = read_schema(self.reader, references, wanted.schema_id)
         elif snapshot is None:
@@ -139,6 +142,16 @@ class Versions:
         facts = (self.reader.storage.name, self.directory, snapshot.digest if snapshot else "", schema.digest)
         identity = content_digest(*(fact.encode() for fact in facts))
         return ResolvedSnapshot(snapshot, schema, self.branch, wanted.tag, self.directory, identity, asked_at)
+
+    def _snapshot(self, references: References, wanted: Wanted) -> Snapshot | None:
+        if wanted.snapshot_id is not None:
+            return references.snapshot(wanted.snapshot_id)
+        if wanted.tag is not None:
+            return references.tag(wanted.tag)
+        if wanted.timestamp_millis is not None:
+            count = 1 if self.reader.storage.is_local else _SIDE_BY_SIDE
+            return references.at_time(wanted.timestamp_millis, self.reader.readers, count)
+        return references.latest()
 
     def _first_look(self) -> Seen | None:
         """What the latest version is probably made of, of a table in a store that nobody has asked about."""
@@ -185,16 +198,6 @@ class Versions:
     @property
     def _newest_key(self) -> tuple[str, str, str]:
         return "newest", self.reader.storage.name, self.directory
-
-
-def _snapshot(references: References, wanted: Wanted) -> Snapshot | None:
-    if wanted.snapshot_id is not None:
-        return references.snapshot(wanted.snapshot_id)
-    if wanted.tag is not None:
-        return references.tag(wanted.tag)
-    if wanted.timestamp_millis is not None:
-        return references.at_time(wanted.timestamp_millis)
-    return references.latest()
 
 
 def read_schema(reader: TableReader, references: References, schema_id: int) -> TableSchema:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from app.errors import NotFoundError, RequestError, SnapshotExpiredError
+from app.storage import wait_for
 from app.table.contents import TableContents
 from app.table.paths import TablePaths
 from app.table.references import References
 from app.table.resolution import Versions, Wanted, read_schema
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from app.table.listings import Part
     from app.table.metadata_files import TableReader
     from app.table.resolution import ResolvedSnapshot
@@ -87,7 +91,8 @@ class Table:
         Raises:
             NotFoundError: there is no such table or branch.
         """
-        return self._existing(branch).existing_snapshots(self._reader.readers, after, count)
+        with self._existing(branch) as references:
+            return references.existing_snapshots(self._reader.readers, after, count)
 
     def tags(self, branch: str | None, after: str | None, count: int) -> Part[str, Snapshot]:
         """A part of the tags by name.
@@ -100,7 +105,8 @@ class Table:
         Raises:
             NotFoundError: there is no such table or branch.
         """
-        return self._existing(branch).tags(self._reader.readers, after, count)
+        with self._existing(branch) as references:
+            return references.tags(self._reader.readers, after, count)
 
     def branches(self) -> list[str]:
         """Names of the branches, without the main one.
@@ -108,7 +114,8 @@ class Table:
         Raises:
             NotFoundError: there is no such table.
         """
-        return self._existing(None).branches()
+        with self._existing(None) as references:
+            return references.branches()
 
     def schema_ids(self, branch: str | None = None) -> list[int]:
         """Numbers of the schemas, ascending.
@@ -173,15 +180,17 @@ class Table:
     def _what(self) -> str:
         return f"table {self.database}.{self.name}"
 
-    def _existing(self, branch: str | None) -> References:
-        """The references of a table that is there.
+    @contextmanager
+    def _existing(self, branch: str | None) -> Iterator[References]:
+        """The references of a table, of which the end of the block knows that it is there.
 
         Raises:
             NotFoundError: there is no such table or branch.
         """
         _, references = self._references(branch)
-        references.schema_ids()
-        return references
+        schema_ids = self._reader.readers.begin(references.schema_ids)
+        yield references
+        wait_for(schema_ids)
 
     def _references(self, branch: str | None) -> tuple[str, References]:
         """The directory of the metadata of the main branch or another, and the versions it names."""

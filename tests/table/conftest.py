@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def reader_of() -> Iterator[Callable[[Storage], TableReader]]:
     """Makes readers with caches of their own."""
-    threads = Readers(8)
+    threads = Readers(16)
 
     def cache(name: str) -> ByteCache[Any]:
         return ByteCache(name, 1 << 24, lambda item: item.nbytes)

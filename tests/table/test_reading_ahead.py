@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from app.errors import PaimonIndexError
+from app.errors import FileMissingError, PaimonIndexError
 from app.table.catalog import Catalog
 from tests.examples import examples
 from tests.memory_storage import MemoryStorage
@@ -112,7 +112,7 @@ class RoundTrips(FarStore):
 
     def __init__(self, store: Store, *expected: int) -> None:
         super().__init__(store)
-        self._turns = iter([each for count in expected for each in [Barrier(count, timeout=30)] * count])
+        self._turns = iter([each for count in expected for each in [Barrier(count, timeout=10)] * count])
 
     def read(self, path: str) -> bytes:
         next(self._turns).wait()
@@ -121,6 +121,14 @@ class RoundTrips(FarStore):
     def list_names(self, directory: str) -> list[str]:
         next(self._turns).wait()
         return super().list_names(directory)
+
+    def exists(self, path: str) -> bool:
+        """As libraries of object stores find out: a directory is no object."""
+        try:
+            self.read(path)
+        except FileMissingError:
+            return bool(self.list_names(path))
+        return True
 
 
 CHANGES = ("create", "alter", "commit", "roll_back", "expire", "lose_hint", "stale_hint", "tag")
@@ -205,6 +213,38 @@ def test_the_first_look_at_a_table_in_a_store_takes_two_round_trips(
     found = Catalog(reader_of(RoundTrips(store, 2, 5))).table("d", "t").resolve()
 
     assert (found.schema.id, found.snapshot and found.snapshot.id) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("snapshots", "round_trips"), [(10, (1, 10, 1)), (16, (1, 16, 1)), (100, (1, 16, 5, 1))]
+)
+def test_a_point_in_time_is_found_by_reading_side_by_side(
+    store: Store, reader_of: ReaderOf, snapshots: int, round_trips: tuple[int, ...]
+) -> None:
+    for _ in range(snapshots):
+        store.commit()
+    table = Catalog(reader_of(RoundTrips(store, *round_trips))).table("d", "t")
+
+    # Snapshots of these tests have one hundred milliseconds for themselves.
+    found = table.resolve(timestamp_millis=799)
+
+    assert found.snapshot is not None
+    assert found.snapshot.id == 7
+
+
+def test_listings_take_two_round_trips(store: Store, reader_of: ReaderOf) -> None:
+    for _ in range(3):
+        store.commit()
+    store.tag()
+    store.files |= {f"d.db/{name}/schema/schema-0": b"" for name in ("u", "v")}
+
+    def far(*round_trips: int) -> Catalog:
+        return Catalog(reader_of(RoundTrips(store, *round_trips)))
+
+    assert list(far(2, 3).table("d", "t").snapshots(None, None, 9).entries) == [1, 2, 3]
+    assert list(far(2, 1).table("d", "t").tags(None, None, 9).entries) == ["a"]
+    assert far(2).table("d", "t").branches() == []
+    assert far(1, 3).tables("d") == ["t", "u", "v"]
 
 
 def test_a_commit_is_found_without_a_listing(store: Store, reader_of: ReaderOf) -> None:

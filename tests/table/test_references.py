@@ -182,11 +182,22 @@ class TestTimeTravel:
 
     @pytest.mark.parametrize(("millis", "number"), [(500, 5), (599, 5), (600, 6), (10**15, 9)])
     def test_by_time(self, millis: int, number: int) -> None:
-        assert references(storage_of(5, 6, 7, 8, 9)).at_time(millis).id == number
+        for count in (1, 2, 3, 16):
+            found = references(storage_of(5, 6, 7, 8, 9)).at_time(millis, Readers(), count)
+            assert found.id == number
+
+    def test_snapshots_that_expire_meanwhile_are_older_than_those_that_are_there(self) -> None:
+        storage = storage_of(6, 7, 8)
+        # A listing that has seen one more.
+        storage.files["t/snapshot/snapshot-5/x"] = b""
+
+        assert references(storage).at_time(650, Readers(), 16).id == 6
+        with pytest.raises(SnapshotExpiredError):
+            references(storage).at_time(599, Readers(), 16)
 
     def test_before_the_first_snapshot(self) -> None:
         with pytest.raises(NotFoundError, match="as old as 499 ms: there are snapshots 5 to 6"):
-            references(storage_of(5, 6)).at_time(499)
+            references(storage_of(5, 6)).at_time(499, Readers(), 16)
 
 
 class TestTags:

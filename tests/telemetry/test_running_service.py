@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import orjson
 import pytest
 
 from tests.telemetry.collector import collecting
@@ -71,6 +72,15 @@ def run(golden: GoldenWarehouse) -> Run:
 
 def test_each_request_leaves_one_line_but_for_probes(run: Run) -> None:
     assert list(run.requests) == [request_id for request_id, *_ in QUESTIONS if request_id != "probe"]
+
+
+def test_the_line_of_memory_has_its_figures_as_members(run: Run) -> None:
+    lines = [event for event in map(orjson.loads, run.lines) if event["event"].startswith("memory of this")]
+
+    assert [line["level"] for line in lines] == ["info"]
+    memory = lines[0]["memory"]
+    assert memory["limit_bytes"] > memory["bodies_bytes"] > 0
+    assert all(size >= 0 for size in memory["caches"].values())
 
 
 def test_the_line_of_a_plan_tells_what_it_took(run: Run) -> None:
