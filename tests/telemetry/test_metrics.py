@@ -103,8 +103,8 @@ def test_every_form_of_a_plan_counts_skipped_files_alike(fresh: httpx.Client, qu
             int(scraped.value("plan_files_skipped_total", step="file_index", index=kind)) for kind in kinds
         ]
 
-    by_kind: dict[bool, set[tuple[int, ...]]] = {False: set(), True: set()}
-    for explain, found in by_kind.items():
+    found = set()
+    for explain in (False, True):
         for accept in ("application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream"):
             for selection in ("ranges", "none"):
                 before = counted()
@@ -113,11 +113,8 @@ def test_every_form_of_a_plan_counts_skipped_files_alike(fresh: httpx.Client, qu
                 assert answer.status_code == 200, answer.text
                 found.add(tuple(now - then for now, then in zip(counted(), before, strict=True)))
 
-    (plain,), (explained,) = by_kind.values()
-    # An explanation asks every index for its rows: of two that rule a file out, it may be the other's doing.
-    assert sum(plain) == sum(explained) > 0
-    if " AND " not in question:
-        assert plain == explained
+    (by_kind,) = found
+    assert sum(by_kind) > 0
 
 
 def test_storage_and_caches_are_counted(fresh: httpx.Client) -> None:
