@@ -26,7 +26,6 @@ pytestmark = [pytest.mark.jvm, pytest.mark.shared]
 
 _QUERY: Final = "SELECT * FROM indexed.db.cities WHERE city IN ('c7', 'c80')"
 _PATH: Final = "/v1/main/databases/db/tables/cities/pruned-snapshot"
-_ASKED: Final = {"filter": "city IN ('c7', 'c80')"}
 _LONGEST_SECONDS: Final = 60
 """Far above the two seconds of the catalog, on any machine; what was measured is a property of the test."""
 
@@ -41,6 +40,10 @@ _ANSWERS: Final = {
     "302": (Answer(302, b"", {"Location": "http://127.0.0.1:1/", **_CLOSE}), "refused"),
     "never": (Answer(silent=True), "unreachable"),
 }
+
+
+# With manifests in base64, before it was an archive.
+_OLD: Final = b'{"snapshot_id": 1, "schema_id": 0, "name": "x", "document": {}, "metadata_files": []}'
 
 
 class Cities(NamedTuple):
@@ -114,18 +117,15 @@ def test_it_answers_what_is_no_snapshot(
     # Nobody waits a second time for what did not answer at all.
     later = "quiet" if kind in {"never", "half a body"} else outcome
     assert outcomes == [{outcome: 1}, {later: 1}]
-    assert len(server.requests) == (1 if later == "quiet" else 2)
+    # But a connection that broke is tried once more: the service may have closed it before it was asked.
+    assert len(server.requests) == (1 if kind == "never" else 2)
 
 
 def test_it_answers_as_an_older_version_did(
     cities: Cities, record_property: Callable[[str, object], None]
 ) -> None:
-    with cities.service() as uri:
-        answer = httpx.post(uri + _PATH, json=_ASKED).raise_for_status()
-    assert answer.headers["content-type"] == "application/json"
-
     with ScriptedServer() as server:
-        server.answers = [Answer(200, answer.content, {"Content-Type": "application/json", **_CLOSE})]
+        server.answers = [Answer(200, _OLD, {"Content-Type": "application/json", **_CLOSE})]
         outcomes = ask_twice(cities.session(server.url), record_property)
 
     assert outcomes == [{"refused": 1}, {"refused": 1}]

@@ -61,8 +61,8 @@ _VALUES: Final = {
     "ti": ("CAST(17 AS TINYINT)", "19", "1000"),
     "si": ("170S", "171"),
     "bi": ("7700000000000", "5"),
-    "f": ("25.5F", "0.0F", "float('NaN')", "-0.0D"),
-    "d": ("9.625D", "-0.0D", "double('NaN')", "9.7"),
+    "f": ("25.5F", "25.6F", "float('NaN')"),
+    "d": ("9.625D", "double('NaN')", "9.7"),
     "num": ("84.70", "84.705", "85"),
     "big": ("77000000000038.5", "1"),
     "s": ("'s0077'", "'s0079'", "''", "'a%b_\\\\c'", "'Ö\\'日本'"),
@@ -255,6 +255,19 @@ def test_conditions_on_columns_of_all_types(written: Written, table: str) -> Non
     assert sum(each.files[1] < each.files[0] for each in compared) > len(asked) / 10
 
 
+@pytest.mark.parametrize("table", _TABLES)
+@pytest.mark.parametrize("zero", ["f = 0.0F", "f = -0.0F", "d = 0.0D", "d IN (-0.0D, 9.625D)"])
+def test_zero_is_found_whatever_its_sign(written: Written, table: str, zero: str) -> None:
+    """The engine alone skips files by indexes that know the other sign, so it is no judge."""
+    column, _, value = zero.partition(" ")
+    everything = f"SELECT * FROM plain.db.{table} WHERE abs({column}) {value.replace('-', '')}"
+
+    found, expected = written.session().sql(f"SELECT * FROM indexed.db.{table} WHERE {zero}", everything)
+
+    assert found == expected
+    assert found
+
+
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kolkata"])
 @pytest.mark.parametrize("table", ["append", "merged"])
 def test_times_are_those_of_the_session(written: Written, table: str, zone: str) -> None:
@@ -275,7 +288,7 @@ def test_queries_of_all_shapes(written: Written, table: str) -> None:
 
     assert not [each for each in compared if not each.is_right()]
     assert sum(each.error is None for each in compared) >= len(asked) - 3
-    assert sum(each.files[1] < each.files[0] for each in compared) > len(asked) / 5
+    assert sum(each.files[1] < each.files[0] for each in compared) > len(asked) / 10
 
 
 @pytest.mark.parametrize(("option", "value"), _SETTINGS)
