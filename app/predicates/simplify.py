@@ -1,14 +1,13 @@
 """AND and OR of bound predicates, without what adds nothing.
 
 Nested ANDs and ORs become flat, constants disappear, leaves that stand twice stand once, and equalities of
-one field in an OR become one IN (``<>`` in an AND one NOT_IN): an index answers a list in one pass. IS NOT
-NULL, which Spark adds to every test of an AND, disappears beside a test that no NULL passes.
+one field in an OR become one IN (``<>`` in an AND one NOT_IN): an index answers a list in one pass.
 """
 
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Final, TypeGuard
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,17 +30,12 @@ if TYPE_CHECKING:
     from app.types import DataField, Value
 
 
-_NULL_TESTS: Final = (Operator.IS_NULL, Operator.IS_NOT_NULL)
-
-
 def conjunction(parts: Sequence[BoundPredicate]) -> BoundPredicate:
     """``parts`` joined by AND; TRUE if there are none."""
     flat = _flat(parts, BoundAnd, neutral=True)
     if flat is None:
         return ALWAYS_FALSE
-    tested = {part.field for part in flat if isinstance(part, BoundLeaf) and part.operator not in _NULL_TESTS}
-    needed = [part for part in flat if not (_is_not_null(part) and part.field in tested)]
-    merged = _merge_lists(needed, Operator.NOT_EQUAL, Operator.NOT_IN)
+    merged = _merge_lists(flat, Operator.NOT_EQUAL, Operator.NOT_IN)
     return merged[0] if len(merged) == 1 else BoundAnd(tuple(merged)) if merged else ALWAYS_TRUE
 
 
@@ -52,10 +46,6 @@ def disjunction(parts: Sequence[BoundPredicate]) -> BoundPredicate:
         return ALWAYS_TRUE
     merged = _merge_lists(flat, Operator.EQUAL, Operator.IN)
     return merged[0] if len(merged) == 1 else BoundOr(tuple(merged)) if merged else ALWAYS_FALSE
-
-
-def _is_not_null(part: BoundPredicate) -> TypeGuard[BoundLeaf]:
-    return isinstance(part, BoundLeaf) and part.operator is Operator.IS_NOT_NULL
 
 
 def _flat(

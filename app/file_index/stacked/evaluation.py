@@ -9,7 +9,7 @@ tell whether a file has a matching row, the file is kept, and the decision is no
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, assert_never
+from typing import TYPE_CHECKING, Protocol, TypeGuard, assert_never
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from app.file_index.answers.file_answers import Answer, both, either, everywhere
 from app.file_index.container import blamed
 from app.file_index.index_choice import bounded_on_both_sides, condition_of, is_false_without_values
 from app.file_index.index_kinds import KINDS, cost
-from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Constant, Unknown, conjuncts
+from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Constant, Operator, Unknown, conjuncts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from app.file_index.index_kinds import IndexKind
     from app.file_index.stacked.index import OpenedStack, StackedIndex
     from app.predicates.model import BoundPredicate
+    from app.types import DataField
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,10 +186,19 @@ class _Evaluation:
             answers = where(counts > 0, Answer.ROWS)
             answers[counts == UNKNOWN_ROW_COUNT] = Answer.KEEP
             return answers
-        answers = self.answer(parts[0], at)
-        for part in parts[1:]:
-            left = np.flatnonzero((answers != Answer.SKIP) & ~self.failed[at])
-            answers[left] = both(answers[left], self.answer(part, at[left]))
+        answers = everywhere(Answer.KEEP, len(at))
+        without_null: dict[DataField, NDArray[np.bool_]] = {}
+        for part in sorted(parts, key=_is_not_null):
+            open_to = (answers != Answer.SKIP) & ~self.failed[at]
+            if _is_not_null(part) and part.field in without_null:
+                # Rows that passed another test of the column have a value.
+                open_to &= ~without_null[part.field]
+            left = np.flatnonzero(open_to)
+            found = self.answer(part, at[left])
+            answers[left] = both(answers[left], found)
+            if isinstance(part, BoundLeaf) and part.operator is not Operator.IS_NULL:
+                known = without_null.setdefault(part.field, np.zeros(len(at), bool))
+                known[left[found == Answer.ROWS]] = True
         return answers
 
     def _any_of(self, parts: tuple[BoundPredicate, ...], at: NDArray[np.int64]) -> Answers:
@@ -305,6 +315,10 @@ class _Evaluation:
     ) -> None:
         if self.trace is not None and len(at):
             self.trace(part, column, kind, self.files[at], answers)
+
+
+def _is_not_null(part: BoundPredicate) -> TypeGuard[BoundLeaf]:
+    return isinstance(part, BoundLeaf) and part.operator is Operator.IS_NOT_NULL
 
 
 def _some(values: NDArray[np.int64], at: NDArray[np.int64]) -> NDArray[np.int64]:

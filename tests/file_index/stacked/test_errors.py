@@ -259,6 +259,24 @@ def test_two_sets_of_rows_leave_doubt_whether_they_meet() -> None:
     assert [one.narrows.tolist() for one in decisions] == [[True], [True]]
 
 
+@pytest.mark.parametrize(
+    ("test", "certain"),
+    [
+        (BoundLeaf(Operator.NOT_EQUAL, C, (1,)), True),
+        (BoundLeaf(Operator.EQUAL, C, (2,)), True),
+        # Of a column of its own, or where no index answers the test, IS NOT NULL still says something.
+        (BoundLeaf(Operator.NOT_EQUAL, D, (1,)), False),
+        (BoundLeaf(Operator.CONTAINS, C, (2,)), True),
+    ],
+)
+def test_is_not_null_leaves_no_doubt_beside_a_test_of_its_column(test: BoundLeaf, *, certain: bool) -> None:
+    content = _file(c=[("bitmap", _bitmap(1, None, 2))], d=[("bitmap", _bitmap(1, 2, None))])
+
+    decided = _decide(BoundAnd((BoundLeaf(Operator.IS_NOT_NULL, C), test)), [content], 3)
+
+    assert (decided.certain.tolist(), decided.narrows.tolist()) == ([certain], [True])
+
+
 def test_opens_each_kind_once_and_estimates_its_memory_before() -> None:
     contents = [_file(c=[("bitmap", _bitmap(*range(file, file + 30)))]) for file in range(50)]
     index = StackedIndex.read(BytesColumn.of(contents))
