@@ -7,11 +7,13 @@ deadline of their own, see :mod:`app.api.json_body`.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 import struct
 import sys
-from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+from asyncio.trsock import TransportSocket
+from typing import ClassVar, Final, TypeAlias
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
@@ -20,11 +22,7 @@ from app.api.problems import problem_of_status
 from app.api.strict_json import write_json
 from app.open_connections import OPEN_CONNECTIONS
 
-if TYPE_CHECKING:
-    import asyncio
-    from asyncio.trsock import TransportSocket
-
-    _Event: TypeAlias = h11.Event | type[h11.NEED_DATA | h11.PAUSED]
+_Event: TypeAlias = h11.Event | type[h11.NEED_DATA | h11.PAUSED]
 
 _PROGRESS_BYTES: Final = 1 << 16
 """Who takes fewer bytes of an answer in the time that there is takes none."""

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from app.access import TokenFile, is_loopback
 from app.errors import FileMissingError, PaimonIndexError, SettingsError
 from app.memory_budget import PROCESS_BYTES, MemoryBudget
+from app.settings import Settings
 from app.storage import Warehouse, time_limit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from app.settings import Settings
 
 _STORAGE_SECONDS: Final = 20.0
 _MOST_LISTED: Final = 20

@@ -6,8 +6,8 @@ web framework.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from app.errors import PaimonIndexError
 from app.opening import create_service
@@ -40,9 +40,6 @@ from app.planning.request.requests import (
 from app.planning.service import IndexService
 from app.planning.standalone.answers import EvaluateAnswer, EvaluatedFile
 from app.settings import Settings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 __all__ = [
     "AssignAnswer",

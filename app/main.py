@@ -7,6 +7,7 @@ so importing this module reads no environment.
 from __future__ import annotations
 
 import logging
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from app import __version__
 from app.access import TokenFile
 from app.api import buckets, deletions, discovery, documentation, index_files, metrics, operations, planning
 from app.api.admission import Admission
-from app.api.authentication import Authentication, everybody, this_machine, tokens_of
+from app.api.authentication import Authentication, Gate, everybody, this_machine, tokens_of
 from app.api.authorisation import authorise, open_paths
 from app.api.bodies import explain_faults
 from app.api.caches import Caches
@@ -32,6 +33,7 @@ from app.connections import UNTAKEN_ANSWERS
 from app.errors import PaimonIndexError, RequestError
 from app.open_connections import OPEN_CONNECTIONS
 from app.opening import create_service
+from app.planning.service import IndexService
 from app.processes import Processes
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.stopping import Stopping
@@ -42,13 +44,8 @@ from app.telemetry.middleware import Accounting
 from app.telemetry.service import Telemetry
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from starlette.requests import Request
     from starlette.responses import Response
-
-    from app.api.authentication import Gate
-    from app.planning.service import IndexService
 
 _log = logging.getLogger("paimon_index")
 

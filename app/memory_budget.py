@@ -16,17 +16,14 @@ What an operator sets wins over the default of its part, and leaves less to the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from app.errors import SettingsError
 from app.planning.request.limits import CacheBytes
+from app.settings import Settings
 from app.storage.memory_limit import MemoryLimit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from app.settings import Settings
 
 _MIB: Final = 1 << 20
 

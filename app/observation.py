@@ -7,14 +7,12 @@ tell the same one. Without an observer nothing is noted, which costs next to not
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from types import TracebackType
+from types import TracebackType
+from typing import Final
 
 
 class Phase(StrEnum):

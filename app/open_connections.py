@@ -17,12 +17,10 @@ that gives way to somebody who asks for the service's health.
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit, setrlimit
-from typing import TYPE_CHECKING, Final, Protocol
-
-if TYPE_CHECKING:
-    import asyncio
+from typing import Final, Protocol
 
 _SHARE: Final = 2
 _SILENT_SHARE: Final = 8

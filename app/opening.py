@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from app.errors import PaimonIndexError, SettingsError
 from app.memory_budget import MemoryBudget
 from app.planning.service import IndexService
-from app.settings import ENVIRONMENT_PREFIX
+from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.storage import DiskTier, Readers, RetryPolicy, Warehouse
 from app.storage.decoding import DecodingMemory
 from app.storage.retry_budget import RetryBudget
-
-if TYPE_CHECKING:
-    from app.settings import Settings
 
 _USER_INFO: Final = re.compile(r"://[^/@\s]*@")
 

@@ -19,14 +19,12 @@ import socket
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from app.errors import SettingsError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 VARIABLE: Final = "PAIMON_INDEX_WORKERS_DIRECTORY"
 """Tells the directory to the processes that are started; not a setting."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
@@ -20,8 +21,6 @@ from app.table.table import is_name
 from app.types.session_zone import session_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from pydantic_core import ErrorDetails
 
 ENVIRONMENT_PREFIX = "PAIMON_INDEX_"

@@ -26,13 +26,11 @@ import os
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING, Final
+from types import FrameType
+from typing import Final
 
 import uvicorn
 from uvicorn.supervisors import Multiprocess
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 _log = logging.getLogger("paimon_index")
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)

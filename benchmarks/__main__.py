@@ -11,8 +11,9 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from benchmarks import (
     answers,
@@ -39,12 +40,7 @@ from benchmarks.events import FILES_PER_DAY
 from benchmarks.ratios import ratios
 from benchmarks.report import report
 from benchmarks.runner import in_process, measure
-from benchmarks.workload import Note
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from benchmarks.workload import Figure, Suite
+from benchmarks.workload import Figure, Note, Suite
 
 _RESULTS: Final = Path(__file__).parent / "RESULTS.md"
 _HEADING: Final = (

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from app.api.encoding import encode_plan
 from app.api.paging import Window
@@ -15,10 +17,6 @@ from app.api.strict_json import write_json
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
 from benchmarks.services import EVENTS, NO_INDEX, open_service, prepare, warehouse_of
 from benchmarks.workload import Suite, Target, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 _FILES: Final = 100_000
 _PAGE_BYTES: Final = 1_000_000

@@ -7,14 +7,12 @@ the engine's are: at 64,000 bytes, as zstd frames of level 1.
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
 
 import fastavro
 import pyarrow as pa
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
 _CODEC: Final = "zstandard"
 _SYNC_BYTES: Final = 16

@@ -10,7 +10,8 @@ from __future__ import annotations
 import argparse
 import io
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import fastavro
 import orjson
@@ -25,9 +26,6 @@ from app.table.manifests.manifest import Manifest
 from benchmarks.avro_schemas import MANIFEST
 from benchmarks.columnar_files import write_orc, write_parquet
 from benchmarks.manifest_formats import entries_of, write_avro
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 _ENTRIES_PER_BLOCK = 200
 

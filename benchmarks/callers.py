@@ -11,21 +11,19 @@ import multiprocessing
 import selectors
 import socket
 import time
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Final, cast
 
 from benchmarks.events import DATABASE, TABLE
 from benchmarks.runner import percentile
 from benchmarks.servers import server
 from benchmarks.services import NO_INDEX, WAREHOUSE, prepare, warehouse_of
 from benchmarks.workload import Figure, Suite, Target, Unit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from multiprocessing.synchronize import Event
-    from pathlib import Path
 
 _FILES: Final = 100_000
 _SECONDS: Final = 8.0

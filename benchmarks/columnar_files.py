@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable
+from typing import Any, Final
 
 import pyarrow as pa
 from pyarrow import orc
 from pyarrow import parquet as pq
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _TYPES: Final = {
     "int": pa.int32(),

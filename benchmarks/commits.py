@@ -6,22 +6,19 @@ that it decodes no more than the one that is new.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
+from app.planning.service import IndexService
 from benchmarks.questions import one_day, sql
 from benchmarks.services import EVENTS, NO_INDEX, open_service
 from benchmarks.synthetic import table_directory, write_manifest, write_snapshot, write_table
 from benchmarks.workload import Suite, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from app.planning.service import IndexService
 
 FILES_PER_MANIFEST: Final = 100
 MANIFESTS: Final = (100, 1_000)

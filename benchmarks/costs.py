@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import cProfile
 import pstats
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from benchmarks.workload import Cost
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _SHOWN: Final = 6
 _LEAST_SECONDS: Final = 0.1

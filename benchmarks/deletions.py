@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import numpy as np
 from pyroaring import BitMap
@@ -13,10 +15,6 @@ from app.deletion_vectors import read_vector, vector32
 from app.deletion_vectors.file import write_record
 from app.planning.request.requests import SelectionForm
 from benchmarks.workload import Suite, Target, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 LARGEST: Final = 1_000_000
 SMALLER: Final = 100_000

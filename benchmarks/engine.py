@@ -10,18 +10,15 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
+from benchmarks.events import Layout
 from benchmarks.index_files import CONDITIONS, DECODED_FILES, DISTINCT_FILES, ROWS, index_directory
 from benchmarks.services import KEYS, prepare, warehouse_of
 from benchmarks.workload import Figure, Suite, Unit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from benchmarks.events import Layout
 
 VARIABLE: Final = "PAIMON_ENGINE_DIR"
 _PROGRAMS: Final = ("tables", "index-bench")

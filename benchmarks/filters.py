@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -16,10 +18,6 @@ from app.predicates.json_reader import read_lists
 from app.predicates.sql.reader import read_sql
 from app.types import DataField, parse_type
 from benchmarks.workload import Suite, Target, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 LITERALS: Final = 100_000
 

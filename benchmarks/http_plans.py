@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import socket
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from benchmarks.events import DATABASE, FILES_PER_DAY, FIRST_DAY, TABLE
 from benchmarks.questions import one_day, sql
@@ -21,10 +23,6 @@ from benchmarks.runner import percentile
 from benchmarks.servers import server
 from benchmarks.services import NO_INDEX, WAREHOUSE, prepare, warehouse_of
 from benchmarks.workload import Figure, Suite, Target, Unit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 _FILES: Final = 10_000
 _LATENCY: Final = Target(5)

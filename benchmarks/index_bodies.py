@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -13,13 +15,8 @@ from app.file_index.bloom_filter import bloom_filter
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, RANGE_BITMAP
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.range_bitmap import range_bitmap
+from app.types import DataField
 from benchmarks.events import CAT, ID, SCORE, Indexed, Layout, categories, ids, scores
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from app.types import DataField
 
 FPP: Final = 0.01
 """Of the bloom filters: how often one that lacks a key says that it may have it."""

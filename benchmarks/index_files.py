@@ -5,9 +5,11 @@ Where the engine's own benchmark has run, its files and predicates are used, so 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -26,10 +28,6 @@ from app.types import DataField, DataType, TypeRoot
 from app.types.bytes_column import BytesColumn
 from benchmarks.index_bodies import keys_of
 from benchmarks.workload import Suite, Target, Unit, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 LARGE_FILE_ROWS: Final = 1_000_000
 DECODED_FILES: Final = 1_000

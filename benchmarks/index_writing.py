@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -12,14 +14,8 @@ import pyarrow as pa
 from app.file_index.index_kinds import BLOOM_FILTER, KINDS, RANGE_BITMAP, IndexKind
 from app.file_index.index_writer import write_index
 from app.file_index.keys.key_column import KeyColumn
-from app.types import parse_type
+from app.types import DataType, parse_type
 from benchmarks.workload import Figure, Suite, Target, Unit, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from app.types import DataType
 
 ROWS: Final = 1_000_000
 _CATEGORIES: Final = 1_000

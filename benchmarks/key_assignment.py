@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import numpy as np
 
-from app.bucket_index import DynamicBucketIndexMaintainer, HashBucketAssigner, PartitionIndex
+from app.bucket_index import DynamicBucketIndexMaintainer, HashBucketAssigner, Hashes, PartitionIndex
 from app.options.dynamic_buckets import DynamicBucketOptions
 from benchmarks.manifest_records import EMPTY_ROW
 from benchmarks.workload import Suite, Target, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from app.bucket_index import Hashes
 
 KEYS: Final = 1_000_000
 _TARGET_ROWS: Final = 200_000

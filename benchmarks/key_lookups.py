@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
-from app.bucket_index import PartitionIndex, hash_index
+from app.bucket_index import Hashes, PartitionIndex, hash_index
 from app.planning.request.limits import CacheBytes
 from app.planning.request.requests import LookupRequest, TableRef
 from app.types import DataField, DataType, TypeRoot
@@ -20,12 +22,6 @@ from benchmarks.manifest_records import EMPTY_ROW
 from benchmarks.services import WAREHOUSE, open_service
 from benchmarks.synthetic import make_table, schema_json, table_directory, write_snapshot
 from benchmarks.workload import Figure, Suite, Target, Unit, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from app.bucket_index import Hashes
 
 LARGEST: Final = 10_000_000
 SMALLER: Final = 1_000_000

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import fastavro
 
@@ -14,10 +16,6 @@ from app.types.binary_row.row import serialize_row
 from benchmarks.avro_schemas import MANIFEST
 from benchmarks.columnar_files import write_orc, write_parquet
 from benchmarks.workload import Suite, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 ENTRIES: Final = 10_000
 FORMATS: Final = ("avro", "orc", "parquet")

@@ -15,10 +15,13 @@ tail    what stands behind; the same for all files
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Mapping
+from typing import Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from app.types import DataField, Value
 from app.types.binary_row.row import serialize_row
 from benchmarks.avro_files import long
 from benchmarks.events import (
@@ -36,13 +39,6 @@ from benchmarks.events import (
     Indexed,
     Layout,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from app.types import DataField, Value
 
 Bytes: TypeAlias = "NDArray[np.uint8]"
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import gc
 import threading
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from app.planning.request.limits import CacheBytes
+from app.planning.service import IndexService
 from app.storage.memory import give_memory_back
+from benchmarks.events import Layout
 from benchmarks.index_bodies import write_bodies
 from benchmarks.questions import questions
 from benchmarks.runner import resident_bytes
@@ -27,13 +31,6 @@ from benchmarks.services import (
     warehouse_of,
 )
 from benchmarks.workload import Figure, Note, Suite, Target, Unit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from app.planning.service import IndexService
-    from benchmarks.events import Layout
 
 _RESIDENT: Final = Target(1.5)
 _WITHIN_CAPACITY: Final = Target(1)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from app.planning.request.requests import PlanRequest, SelectionForm
 from app.storage import ByteCache, Warehouse
@@ -19,10 +21,6 @@ from benchmarks.events import DATABASE, TABLE
 from benchmarks.services import EVENTS, NO_INDEX, open_service
 from benchmarks.synthetic import table_directory, write_table
 from benchmarks.workload import Figure, Suite, Unit, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 COMMITS: Final = 300
 FILES: Final = 100

@@ -10,21 +10,19 @@ import asyncio
 import json
 import math
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from benchmarks.events import DATABASE, TABLE
 from benchmarks.runner import in_process
 from benchmarks.servers import server
 from benchmarks.services import NO_INDEX, WAREHOUSE, prepare, warehouse_of
 from benchmarks.workload import Figure, Suite, Target, Unit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 _FILES: Final = 100_000
 _SECONDS: Final = 10.0

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from benchmarks.events import Layout
 from benchmarks.plans import FIRST
-from benchmarks.questions import Operator, Question, questions
+from benchmarks.questions import Comparison, Operator, Question, questions
 from benchmarks.runner import in_process, measured
 from benchmarks.services import KEYS, NO_INDEX, VALUES, prepare, read_manifests, warehouse_of
 from benchmarks.synthetic import IDENTIFIER
 from benchmarks.workload import Measured, Note, Suite, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from benchmarks.events import Layout
-    from benchmarks.questions import Comparison
 
 LAYOUTS: Final = (NO_INDEX, KEYS, VALUES)
 """Of the tables that are planned; side files make no difference to a planner that does not look at them."""

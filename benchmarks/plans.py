@@ -6,23 +6,20 @@ operating system's file cache is warm. A warm plan has new literals, and finds e
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from app.planning.plan.answers import Plan
 from app.storage.memory import prepare_process
 from benchmarks.events import Indexed, Layout
 from benchmarks.questions import TEN_THOUSAND_IDS, THOUSAND_IDS, questions
 from benchmarks.runner import in_process, measured
 from benchmarks.services import LAYOUTS, ask, open_service, prepare, read_manifests, warehouse_of, warm_up
 from benchmarks.workload import Measured, Suite, Target, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from app.planning.plan.answers import Plan
 
 LARGEST: Final = 100_000
 """Files of the table that targets are set for."""

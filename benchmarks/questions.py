@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from random import Random
+from typing import Final
 
 from app.planning.request.requests import SelectionForm
 from benchmarks.events import (
@@ -23,10 +25,6 @@ from benchmarks.events import (
     Indexed,
     Layout,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from random import Random
 
 THOUSAND_IDS: Final = "id IN (1,000)"
 TEN_THOUSAND_IDS: Final = "id IN (10,000)"

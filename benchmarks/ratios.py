@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
 from benchmarks import commits, engine, index_files, manifest_formats, merging, peers
 from benchmarks.plans import COMPARED, FEW_VALUES, LARGEST, MANY_COLUMNS, MANY_VALUES, cold_name, warm_name
 from benchmarks.services import KEYS, NO_INDEX, VALUES
 from benchmarks.workload import Figure, Target, Unit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 Key: TypeAlias = tuple[str, int]
 """Name and size of a figure."""

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from benchmarks.limits import COSTS_EXPLAINED, limit_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from benchmarks.workload import Figure, Note
+from benchmarks.workload import Figure, Note
 
 _HEADINGS: Final = ("work", "size", "p50", "p99", "unit", "runs", "kept", "peak MiB", "target", "met")
 _TEXT_COLUMNS: Final = frozenset({"work", "unit", "met"})

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, closing
 from functools import partial
 from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from app.planning.request.limits import CacheBytes
 from app.planning.request.requests import PlanRequest, SelectionForm
+from app.planning.service import IndexService
 from app.storage import DiskTier
 from app.storage.memory import give_memory_back, prepare_process
+from benchmarks.events import Layout
 from benchmarks.plans import FIRST, LARGEST
 from benchmarks.runner import in_process, measured, resident_bytes
 from benchmarks.services import EVENTS, KEYS, NO_INDEX, VALUES_BESIDE, open_service, prepare, warehouse_of
 from benchmarks.synthetic import write_table
-from benchmarks.workload import Figure, Note, Suite, Target, Unit, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from app.planning.service import IndexService
-    from benchmarks.events import Layout
-    from benchmarks.workload import Measured
+from benchmarks.workload import Figure, Measured, Note, Suite, Target, Unit, Workload
 
 HUGE: Final = 1_000_000
 """Files of the table that does not fit into memory decoded."""

@@ -7,20 +7,18 @@ import math
 import resource
 import statistics
 import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar, assert_never
+from typing import Final, ParamSpec, TypeVar, assert_never
 
 import numpy as np
 
 from benchmarks.costs import costs
 from benchmarks.workload import Figure, Measured, Note, Suite, Unit, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from random import Random
+from typing import Final
 
+from app.planning.plan.answers import Plan
 from app.planning.request.limits import CacheBytes, Limits
 from app.planning.request.requests import PlanRequest, TableRef
 from app.planning.service import IndexService
-from app.storage import Warehouse
+from app.storage import DiskTier, Warehouse
 from benchmarks.events import DATABASE, DAY, TABLE, Indexed, Layout
-from benchmarks.questions import sql
+from benchmarks.questions import Question, sql
 from benchmarks.synthetic import write_table
-
-if TYPE_CHECKING:
-    from pathlib import Path
-    from random import Random
-
-    from app.planning.plan.answers import Plan
-    from app.storage import DiskTier
-    from benchmarks.questions import Question
 
 WAREHOUSE: Final = "main"
 EVENTS: Final = TableRef(WAREHOUSE, DATABASE, TABLE)

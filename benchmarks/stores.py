@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from random import Random
 from statistics import median
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from unittest.mock import patch
 
 import httpx
@@ -21,22 +23,16 @@ from app.planning.request.requests import (
     PlanRequest,
     SnapshotSelector,
 )
+from app.planning.service import IndexService
 from app.settings import Settings
 from app.storage.memory import prepare_process
+from benchmarks.events import Layout
 from benchmarks.questions import one_day, sql
 from benchmarks.runner import percentile
 from benchmarks.services import EVENTS, KEYS, KEYS_BESIDE, NO_INDEX, WAREHOUSE
-from benchmarks.soak.faults import BUCKET, COUNTS, serve
+from benchmarks.soak.faults import BUCKET, COUNTS, Storage, serve
 from benchmarks.synthetic import write_table
 from benchmarks.workload import Figure, Suite, Target, Unit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from app.planning.service import IndexService
-    from benchmarks.events import Layout
-    from benchmarks.soak.faults import Storage
 
 _DELAY_SECONDS: Final = 0.02
 _FILES: Final = 10_000

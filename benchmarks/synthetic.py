@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
+from app.types import DataField
 from benchmarks.avro_files import write_encoded, write_records
 from benchmarks.avro_schemas import MANIFEST, MANIFEST_LIST
 from benchmarks.events import CAT, DATABASE, DAY, ID, SCORE, TABLE, Indexed, Layout
@@ -19,12 +22,6 @@ from benchmarks.manifest_records import (
     index_and_tail,
     partition_row,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from app.types import DataField
 
 MANIFESTS: Final = 10
 

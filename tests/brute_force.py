@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, assert_never
+from collections.abc import Mapping, Sequence
+from typing import Any, assert_never
 
 from pyroaring import BitMap
 
 from app.predicates.like import like
-from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Constant, Operator, Unknown
-from app.types import sql_key
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from app.predicates.model import BoundPredicate
-    from app.types import Value
+from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Operator, Unknown
+from app.types import Value, sql_key
 
 
 def matching_rows(

@@ -6,14 +6,12 @@ Compared with real Spark in ``tests/spark/test_char_columns.py``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hypothesis import strategies as st
 
+from app.types import Json
 from tests.filters import matches_pattern
-
-if TYPE_CHECKING:
-    from app.types import Json
 
 SYMBOLS: Final = {
     "EQUAL": "=",

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import pytest
@@ -8,14 +8,11 @@ from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 from tests import golden_tables, golden_versions
+from tests.golden_tables import GoldenWarehouse
 from tests.growing_tables import GrowingTable
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from xdist.remote import Producer
-
-    from tests.golden_tables import GoldenWarehouse
 
 
 # How long an example takes says more of the machine than of the code. `.ci/run` and `make fuzz` name a

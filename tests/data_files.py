@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import fastavro
 import pyarrow as pa
@@ -10,9 +11,6 @@ from pyarrow import orc
 from pyarrow import parquet as pq
 
 from app.building.data_files import DataFormat
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _AVRO_TYPES = {
     pa.int32(): "int",

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from app.predicates.column_bounds import UNKNOWN_COUNT, ColumnBounds
+from app.types import DataType, Value
 from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, STRING_ROOTS, TypeRoot
-from app.types.value_arrays import INT64
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.types import DataType, Value
-    from app.types.value_arrays import Values
+from app.types.value_arrays import INT64, Values
 
 
 @dataclass(frozen=True)

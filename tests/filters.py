@@ -7,19 +7,15 @@ lists or fitting literals.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from hypothesis import strategies as st
 
-from app.types import DataField, TypeRoot, parse_type, sql_key, to_json
+from app.types import DataField, DataType, Json, TypeRoot, Value, parse_type, sql_key, to_json
 from app.types.data_types import INTEGER_BITS
 from app.types.values import integer_range, to_float32
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from app.types import DataType, Json, Value
 
 FIELDS: Final = tuple(
     DataField(number, name, parse_type(written))

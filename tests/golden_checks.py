@@ -6,11 +6,9 @@ and its read-time index evaluation drop together, we drop too.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)

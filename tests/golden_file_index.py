@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyroaring import BitMap
 
 from app.file_index.container import FileIndex
-from app.types import DataField, TypeRoot, parse_json, parse_type
+from app.predicates.model import BoundPredicate
+from app.types import DataField, DataType, TypeRoot, Value, parse_json, parse_type
 from app.types.data_types import STRING_ROOTS
 from tests import golden_unit
 from tests.sessions import bind_json
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from app.predicates.model import BoundPredicate
-    from app.types import DataType, Value
 
 _KIND = "file-index"
 _OTHER_DOCUMENTS = {"damaged", "refused"}

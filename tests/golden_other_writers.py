@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import tarfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet
 
+from app.types import DataField, Value
 from app.types.data_types import TIMESTAMP_ROOTS, TypeRoot
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from app.types import DataField, Value
 
 TABLES: Final = (
     ("pypaimon", "parquet_files"),

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import lzma
 import tarfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any
 
 _ARCHIVES = Path(__file__).parent / "golden" / "versions"
 

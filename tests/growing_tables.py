@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
-from tests.golden_tables import DATABASE
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.golden_tables import GoldenWarehouse
+from tests.golden_tables import DATABASE, GoldenWarehouse
 
 TABLE: Final = "append_dv32"
 FIRST: Final = 3

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Context, Decimal
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 
 from app.file_index.keys.key_column import KeyColumn
-from app.types import TypeRoot
+from app.types import DataType, TypeRoot, Value
 from app.types.data_types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS
 from app.types.time_units import NANOS_PER_MICRO, NANOS_PER_MILLI
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.types import DataType, Value
 
 _ENOUGH: Final = Context(prec=40)
 _ARROW_TYPES: Final = {

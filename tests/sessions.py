@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from app.predicates.binding.binding import bind
 from app.predicates.json_reader import read_json_filter
+from app.predicates.model import BoundPredicate
 from app.predicates.sql.reader import read_sql
-from app.types.session_zone import session_zone
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.predicates.model import BoundPredicate
-    from app.types import DataField
-    from app.types.session_zone import SessionZone
+from app.types import DataField
+from app.types.session_zone import SessionZone, session_zone
 
 UTC = session_zone("UTC")
 

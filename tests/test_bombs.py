@@ -6,15 +6,12 @@ import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from benchmarks.events import DATABASE, ID
 from tests.planning.made_tables import MadeTable
-from tests.served import serving
+from tests.served import Served, serving
 from tests.table.expanding import encoded, manifest_of, with_empty_extra_files
-
-if TYPE_CHECKING:
-    from tests.served import Served
 
 MIB: Final = 1 << 20
 CORRUPT: Final = (424, "urn:paimon-index:error:corrupt-metadata")

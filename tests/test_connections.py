@@ -4,20 +4,17 @@ import json
 import socket
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pytest
 import uvicorn
 
 from app.connections import UNTAKEN_ANSWERS, PunctualProtocol, UntakenAnswers
+from tests.golden_tables import GoldenWarehouse
 from tests.served import serving
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.golden_tables import GoldenWarehouse
 
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the state of a connection")
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"

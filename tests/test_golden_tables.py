@@ -1,13 +1,9 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from tests import golden_tables
-
-if TYPE_CHECKING:
-    from tests.golden_tables import GoldenWarehouse
+from tests.golden_tables import GoldenWarehouse
 
 
 @pytest.mark.parametrize("name", golden_tables.tables())

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from benchmarks.soak.tables import MIB, run, write_tables
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LIMIT = 352 * MIB
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import socket
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.open_connections import OpenConnections
+from tests.golden_tables import GoldenWarehouse
 from tests.served import PATIENCE_SECONDS, serving
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.golden_tables import GoldenWarehouse
 
 DESCRIPTORS = 256
 CALLERS = 400

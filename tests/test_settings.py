@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -9,9 +9,6 @@ from app.memory_budget import MemoryBudget
 from app.opening import create_service
 from app.planning.request.requests import TableRef
 from app.settings import Settings
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_defaults_are_those_of_the_contract() -> None:

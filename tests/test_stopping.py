@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
 
-from tests.served import PATIENCE_SECONDS, serving
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Iterator
-
-    from tests.golden_tables import GoldenWarehouse
-    from tests.served import Served
+from tests.golden_tables import GoldenWarehouse
+from tests.served import PATIENCE_SECONDS, Served, serving
 
 PLAN = "/v1/main/databases/golden/tables/append_sidecar/plan"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -13,15 +14,10 @@ from app.storage.writing import Writing
 from app.table.catalog import Catalog
 from app.table.commits import Committer
 from app.table.manifests.live_files import live_rows
+from app.table.manifests.manifest_entry import ManifestEntry
 from app.table.metadata_files import TableReader
-from tests.golden_tables import DATABASE
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from app.table.manifests.manifest_entry import ManifestEntry
-    from app.table.table import Table
-    from tests.golden_tables import GoldenWarehouse
+from app.table.table import Table
+from tests.golden_tables import DATABASE, GoldenWarehouse
 
 
 @dataclass(frozen=True, slots=True)

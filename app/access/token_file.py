@@ -15,16 +15,12 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from app.access.tokens import TokenBook
+from app.access.tokens import Caller, TokenBook
 from app.errors import SettingsError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from app.access.tokens import Caller
 
 _log = logging.getLogger("paimon_index")
 

@@ -25,17 +25,15 @@ import hmac
 import re
 import secrets
 import time
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from app.errors import SettingsError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
 
 EVERYTHING: Final = "*"
 """Stands for every warehouse."""

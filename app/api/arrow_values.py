@@ -20,15 +20,12 @@ timestamps with p of 7 to 9         string, as in JSON: 64 bits of nanoseconds e
 from __future__ import annotations
 
 import decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
-from app.types import TypeRoot, parse_json
+from app.types import DataType, Json, TypeRoot, parse_json
 from app.types.time_units import NANOS_PER_MICRO
-
-if TYPE_CHECKING:
-    from app.types import DataType, Json
 
 _TYPES = {
     TypeRoot.BOOLEAN: pa.bool_(),

@@ -12,18 +12,15 @@ What a caller may do is settled by the route, see :mod:`app.api.authorisation`.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from app.access import EVERYBODY, Caller
+from app.access import EVERYBODY, Caller, TokenFile
 from app.access.addresses import ip_address
 from app.api.problems import Problem, problem_of_status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-
     from starlette.types import ASGIApp, Receive, Scope, Send
-
-    from app.access import TokenFile
 
 Headers: TypeAlias = "Mapping[bytes, bytes]"
 Gate: TypeAlias = "Callable[[Scope, Headers], Caller | Problem]"

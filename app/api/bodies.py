@@ -7,7 +7,8 @@ Literals, keys and partitions are read by the planner, which knows the types of 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -19,9 +20,6 @@ from app.planning.request.requests import (
     SnapshotSelector,
 )
 from app.types.session_zone import session_zone
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _MOST_FAULTS = 5
 _INT32 = 1 << 31

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Mapping
+from typing import Final, TypeAlias
 
 import orjson
 
 from app.api.problems import ProblemError, problem_of_status
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from app.planning.service import IndexService
-    from app.processes import Processes
+from app.planning.service import IndexService
+from app.processes import Processes
 
 Statistics: TypeAlias = "Mapping[str, Mapping[str, int]]"
 """Numbers of each cache by its name."""

@@ -9,36 +9,30 @@ from __future__ import annotations
 import io
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyroaring import BitMap
 
+from app.api.paging import Window
 from app.api.plan_rows import plan_rows
 from app.api.problems import problem_of
-from app.api.selections import bitmap_format, sized_for
+from app.api.selections import SelectionEncoding, bitmap_format, sized_for
 from app.api.strict_json import write_json
 from app.observation import Phase, during
+from app.planning.deletions.deletions import DeletionsAnswer, FileDeletions
+from app.planning.keys.answers import AssignAnswer, BucketsAnswer, LookupAnswer
+from app.planning.plan.answers import Plan, PlanSummary
 from app.planning.plan.file_plan import SkipStep
+from app.planning.pruned import PrunedSnapshot
 from app.planning.request.requests import SelectionForm
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from app.api.paging import Window
-    from app.api.selections import SelectionEncoding
-    from app.planning.deletions.deletions import DeletionsAnswer, FileDeletions
-    from app.planning.keys.answers import AssignAnswer, BucketsAnswer, LookupAnswer
-    from app.planning.plan.answers import Plan, PlanSummary
-    from app.planning.pruned import PrunedSnapshot
-    from app.planning.standalone.answers import EvaluateAnswer, EvaluatedFile
-    from app.types import Json
+from app.planning.standalone.answers import EvaluateAnswer, EvaluatedFile
+from app.types import Json
 
 JsonMembers = dict[str, Any]
 NextToken = Callable[[int | None], str | None]

@@ -19,7 +19,7 @@ from app.api.bodies import (
     TimeZone,
     written_lists,
 )
-from app.api.plan_bodies import TopNBody  # noqa: TC001 - pydantic's
+from app.api.plan_bodies import TopNBody
 from app.errors import RequestError
 from app.planning.request.requests import EvaluateRequest, IndexFileRef
 

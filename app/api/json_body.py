@@ -2,19 +2,17 @@
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from starlette.requests import Request
 
 from app.api.bodies import Body
 from app.api.load import HeldBody
 from app.api.problems import ProblemError, problem_of, problem_of_status
+from app.api.runtime import Runtime
 from app.api.strict_json import read_json
 from app.errors import MemoryShortError
 from app.storage.process_memory import PROCESS_MEMORY
-
-if TYPE_CHECKING:
-    from app.api.runtime import Runtime
 
 BodyType = TypeVar("BodyType", bound=Body)
 

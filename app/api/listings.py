@@ -16,15 +16,12 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from app.api.queries import ListingQuery
 from app.errors import PageTokenError, RequestError
+from app.planning.request.requests import TableRef
+from app.settings import Settings
 from app.types.digest import DIGEST_BYTES, digest, request_digest
-
-if TYPE_CHECKING:
-    from app.api.queries import ListingQuery
-    from app.planning.request.requests import TableRef
-    from app.settings import Settings
 
 _LAYOUT = b"\x02"
 _HEAD_BYTES = len(_LAYOUT) + DIGEST_BYTES

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from app.errors import MemoryShortError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _ALWAYS_TAKEN_BYTES: Final = 1 << 16
 """Bodies of so few bytes are received whatever others hold; the number of requests bounds them."""

@@ -1,16 +1,13 @@
 """``GET /metrics``: how the service is doing, for Prometheus."""
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.openapi import text_operation
-
-if TYPE_CHECKING:
-    from app.telemetry.service import Telemetry
+from app.telemetry.service import Telemetry
 
 router = APIRouter(tags=["operations"])
 

@@ -6,6 +6,7 @@ Bodies are read by :mod:`app.api.json_body` and answers are written without mode
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from fastapi.openapi.utils import get_openapi
@@ -25,8 +26,6 @@ from app.api.plan_bodies import PlanBody, PrunedSnapshotBody
 from app.api.problems import MEDIA_TYPE, problem_of, problem_of_status
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from fastapi import FastAPI
     from pydantic import BaseModel
 

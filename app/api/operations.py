@@ -1,20 +1,17 @@
 """Running the service: health and caches."""
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
 from app import __version__
+from app.api.caches import Caches
 from app.api.discovery_documents import About, CacheStatistics, Health
 from app.api.openapi import operation
 from app.api.problems import ProblemError, problem_of_status
 from app.api.strict_json import write_json
-
-if TYPE_CHECKING:
-    from app.api.caches import Caches
 
 router = APIRouter(tags=["operations"])
 

@@ -21,17 +21,15 @@ from __future__ import annotations
 
 import base64
 import struct
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import orjson
 
 from app.api.strict_json import write_json
 from app.errors import PageTokenError
 from app.types.digest import DIGEST_BYTES, digest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _LAYOUT = 4
 _HEAD = struct.Struct(">Bqqq16s")

@@ -9,6 +9,7 @@ and end early where their selections are large, so memory does not grow with the
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,19 +22,15 @@ from app.api.encoding import plan_summary, rounded, told_schemas
 from app.api.plan_documents import DeletionFile, PlannedFile
 from app.api.selections import SelectionEncoding, bitmap_format, pack_positions, sized_for
 from app.api.strict_json import write_json
+from app.planning.plan.answers import Plan
+from app.planning.plan.planned_files import PlannedFiles
 from app.planning.plan.state import decision
 from app.planning.request.requests import SelectionForm
+from app.types import DataField
+from app.types.roaring import Positions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from pydantic import BaseModel
-
-    from app.api.selections import SelectionEncoding
-    from app.planning.plan.answers import Plan
-    from app.planning.plan.planned_files import PlannedFiles
-    from app.types import DataField
-    from app.types.roaring import Positions
 
 _FILES_OF_BATCH: Final = 10_000
 _SELECTION_BYTES_OF_BATCH: Final = 1 << 23

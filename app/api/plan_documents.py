@@ -11,7 +11,7 @@ from typing import Annotated
 import pyarrow as pa
 from pydantic import Field
 
-from app.api.discovery_documents import Schema  # noqa: TC001 - pydantic's
+from app.api.discovery_documents import Schema
 from app.api.documents import (
     Document,
     ExplainStep,

@@ -13,17 +13,13 @@ made as they are sent, so memory does not grow with the plan; one that ends with
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from app.api.encoding import JsonMembers, plan_summary, rounded, told_schemas
 from app.api.plan_rows import plan_rows
+from app.api.selections import SelectionEncoding
 from app.api.strict_json import write_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from app.api.selections import SelectionEncoding
-    from app.planning.plan.answers import Plan
+from app.planning.plan.answers import Plan
 
 
 def plan_lines(plan: Plan, form: SelectionEncoding, *, explain: bool) -> Iterator[bytes]:

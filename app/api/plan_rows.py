@@ -6,23 +6,19 @@ Numbers become text all at once, and a partition becomes JSON once, however many
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from app.api.selections import SelectionEncoding
 from app.api.strict_json import write_json
+from app.planning.plan.answers import Plan
+from app.planning.plan.planned_files import PlannedFiles
 from app.planning.plan.state import decision
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from app.api.selections import SelectionEncoding
-    from app.planning.plan.answers import Plan
-    from app.planning.plan.planned_files import PlannedFiles
 
 _AT_ONCE: Final = 1_024
 _SELECTION_BYTES_AT_ONCE: Final = 1 << 20

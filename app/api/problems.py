@@ -6,6 +6,7 @@ request id. What else is known has a member: ``column``, ``position``, ``path``,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -13,13 +14,10 @@ from typing import TYPE_CHECKING
 from app import errors
 from app.api.strict_json import write_json
 from app.storage.locations import is_absolute_uri
+from app.types import Json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from starlette.responses import Response
-
-    from app.types import Json
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:paimon-index:error:"

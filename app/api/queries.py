@@ -5,7 +5,8 @@ Values are text and read as such; an unknown parameter is refused like an unknow
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -13,9 +14,6 @@ from app.api.bodies import Name, PagedBody, TimeZone, VersionedBody
 from app.api.strict_json import read_json
 from app.errors import RequestError
 from app.planning.request.requests import BucketsRequest
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _LENIENT = ConfigDict(strict=False, extra="forbid", frozen=True)
 

@@ -12,6 +12,7 @@ import logging
 import re
 import traceback
 import uuid
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -20,8 +21,6 @@ from starlette.requests import ClientDisconnect
 from app.api.problems import AGAIN, problem_of, problem_of_status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 

@@ -8,22 +8,18 @@ are found by set algebra, and lists of positions have a limit.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pybase64
+from numpy.typing import NDArray
 from pyroaring import BitMap, BitMap64
 
 from app.errors import LimitExceededError
 from app.planning.request.requests import SelectionForm
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from app.types.roaring import Positions
+from app.types.roaring import Positions
 
 _LAST_ROW_OF_32_BITS = (1 << 31) - 1
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import StreamingResponse
 
+from app.api.runtime import Runtime
 from app.observation import Phase, during
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from starlette.types import Send
-
-    from app.api.runtime import Runtime
 
 
 class PieceStream(StreamingResponse):

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from pydantic import BaseModel
 from starlette.responses import Response
 
 from app import __version__
-from app.api.bodies import PagedBody
+from app.api.bodies import PagedBody, VersionedBody
 from app.api.compression import CODINGS
+from app.api.encoding import JsonMembers, NextToken
 from app.api.paging import PageToken, VersionKey, Window
+from app.api.runtime import Runtime
 from app.api.streaming import PieceStream
 from app.api.strict_json import write_json
 from app.errors import NotFoundError, RequestError, SnapshotExpiredError
 from app.observation import Phase, during
-from app.planning.request.requests import SnapshotSelector
+from app.planning.request.requests import SnapshotSelector, TableRef
+from app.planning.version.version import Version
 from app.types.digest import digest, request_digest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from app.api.bodies import VersionedBody
-    from app.api.encoding import JsonMembers, NextToken
-    from app.api.runtime import Runtime
-    from app.planning.request.requests import TableRef
-    from app.planning.version.version import Version
 
 Found = TypeVar("Found")
 

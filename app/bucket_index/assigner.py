@@ -24,31 +24,26 @@ batch and whether it needs one or not, so that the numbers do not depend on how 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.bucket_index.assignments import NUMBERS, Assignments, Strategy
 from app.bucket_index.channels import assigners_of
+from app.bucket_index.hash_index import Hashes, Integers
 from app.bucket_index.key_batch import KeyBatch
 from app.bucket_index.known_hashes import KnownHashes
 from app.bucket_index.partition_buckets import PartitionBuckets
-from app.bucket_index.partition_index import UNKNOWN
+from app.bucket_index.partition_index import UNKNOWN, PartitionIndex
+from app.bucket_index.placement import Placement
 from app.errors import FilterError
+from app.options.dynamic_buckets import AssignerOptions
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
-
-    from app.bucket_index.hash_index import Hashes, Integers
-    from app.bucket_index.partition_index import PartitionIndex
-    from app.bucket_index.placement import Placement
-    from app.options.dynamic_buckets import AssignerOptions
-
-    LoadIndex: TypeAlias = Callable[[bytes], PartitionIndex]
-    """Gives the hash index of a partition, which is named by its row without the number of fields."""
+LoadIndex: TypeAlias = Callable[[bytes], PartitionIndex]
+"""Gives the hash index of a partition, which is named by its row without the number of fields."""
 
 
 _POSITION_BITS: Final = 32

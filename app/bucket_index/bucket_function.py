@@ -29,23 +29,18 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import Final, assert_never
 
 import numpy as np
+from numpy.typing import NDArray
 
+from app.bucket_index.hash_index import Hashes
 from app.bucket_index.key_hash import key_hash, key_hashes
 from app.errors import FilterError
-from app.types import TypeRoot
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from app.bucket_index.hash_index import Hashes
-    from app.types import DataType, Value
-    from app.types.binary_row.matrix import FieldValues
+from app.types import DataType, TypeRoot, Value
+from app.types.binary_row.matrix import FieldValues
 
 _MASK32: Final = 0xFFFFFFFF
 _MASK31: Final = 0x7FFFFFFF

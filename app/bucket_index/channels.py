@@ -11,14 +11,10 @@ counts what the other adds: such a bucket may get up to twice the target. The en
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from app.bucket_index.hash_index import Hashes
+from app.bucket_index.hash_index import Hashes
 
 
 def routing_keys(

@@ -14,21 +14,18 @@ ignored.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from app.errors import CorruptIndexError, RequestError
+from app.types.binary_row.row import Buffer
+from app.types.index_files import IndexFileMeta
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.types.binary_row.row import Buffer
-    from app.types.index_files import IndexFileMeta
-
-    Integers: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]]
-    """Numbers that are yet to be checked."""
+Integers: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]]
+"""Numbers that are yet to be checked."""
 
 Hashes = npt.NDArray[np.int32]
 

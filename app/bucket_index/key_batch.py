@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from app.bucket_index.hash_index import as_hashes
+from app.bucket_index.hash_index import Hashes, Integers, as_hashes
 from app.errors import RequestError
 from app.types.binary_row.row import row_hash
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from app.bucket_index.hash_index import Hashes, Integers
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,20 +6,15 @@ order) as a binary row, so it depends on the columns' types as well as on the va
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
-from app.types.binary_row.matrix import write_rows
+from app.bucket_index.hash_index import Hashes
+from app.types import DataType, Value
+from app.types.binary_row.matrix import FieldValues, write_rows
 from app.types.binary_row.row import row_hash, write_row
 from app.types.murmur3 import hash_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.bucket_index.hash_index import Hashes
-    from app.types import DataType, Value
-    from app.types.binary_row.matrix import FieldValues
 
 
 def key_hash(key: Sequence[Value | None], types: Sequence[DataType]) -> int:

@@ -7,19 +7,15 @@ with it, so there are few, and each hash is moved about as often as their total 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from app.bucket_index.partition_index import UNKNOWN, find_ascending
+from app.bucket_index.hash_index import Hashes
+from app.bucket_index.partition_index import UNKNOWN, PartitionIndex, find_ascending
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from app.bucket_index.hash_index import Hashes
-    from app.bucket_index.partition_index import PartitionIndex
-
-    Buckets: TypeAlias = NDArray[np.int16]
+Buckets: TypeAlias = NDArray[np.int16]
 
 _GROWTH: Final = 2
 

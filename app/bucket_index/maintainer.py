@@ -6,15 +6,13 @@ is restored first: what is forgotten here would be lost for good, and its keys w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from app.bucket_index import hash_index
+from app.bucket_index.hash_index import Integers
 from app.java_orders.int_hash_set import IntHashSet
-
-if TYPE_CHECKING:
-    from app.bucket_index.hash_index import Integers
-    from app.types.binary_row.row import Buffer
-    from app.types.index_files import IndexFileMeta
+from app.types.binary_row.row import Buffer
+from app.types.index_files import IndexFileMeta
 
 
 class DynamicBucketIndexMaintainer:

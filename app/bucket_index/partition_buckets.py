@@ -8,21 +8,16 @@ to a bucket at random do not count.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.bucket_index.channels import owns
 from app.bucket_index.placement import Placement, Run
 from app.java_orders.hash_map import iteration_order
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from numpy.typing import NDArray
-
-    from app.options.dynamic_buckets import AssignerOptions
+from app.options.dynamic_buckets import AssignerOptions
 
 
 @dataclass(slots=True)

@@ -7,19 +7,16 @@ each, while a look-up answers the bucket whose file was read last, as in the eng
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from app.bucket_index.hash_index import Hashes
 from app.errors import CorruptMetadataError
 from app.options.dynamic_buckets import MAX_BUCKET
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from app.bucket_index.hash_index import Hashes
 
 UNKNOWN: Final = -1
 """Stands for the bucket of a hash that no file holds."""

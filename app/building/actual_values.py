@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
+from pyroaring import BitMap
 
-from app.types import to_json
+from app.file_index.keys.arrow_keys import Keys
+from app.file_index.keys.key_column import KeyColumn
+from app.file_index.keys.keys import Key
+from app.types import Json, to_json
 from app.types.bytes_column import BytesColumn
 from app.types.roaring import bitmap_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-    from pyroaring import BitMap
-
-    from app.file_index.keys.arrow_keys import Keys
-    from app.file_index.keys.key_column import KeyColumn
-    from app.file_index.keys.keys import Key
-    from app.types import Json
 
 
 @dataclass(frozen=True, slots=True, eq=False)

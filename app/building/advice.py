@@ -18,28 +18,22 @@ Sizes are measured: each proposed index is built.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from app.building.columns import ignore_progress, read_columns
+from app.building.column_types import ColumnTypes
+from app.building.columns import Advance, ignore_progress, read_columns
+from app.building.data_files import DataFile
 from app.errors import IndexWriteError, RequestError
 from app.file_index.bloom_filter.bloom_filter import DEFAULT_FPP, DEFAULT_ITEMS, payload_bytes
 from app.file_index.bloom_filter.kind import BLOOM_FILTER, rounded_items
-from app.file_index.index_kinds import KINDS
+from app.file_index.index_kinds import KINDS, IndexKind
 from app.file_index.index_writer import write_index
 from app.file_index.keys.key_column import KeyColumn
-from app.file_index.kind import ColumnProfile
+from app.file_index.kind import ColumnProfile, Proposal
 from app.file_index.range_bitmap.kind import RANGE_BITMAP
 from app.file_index.table_options import IndexDefinition
 from app.options.map_keys import split_map_key
-from app.types import TypeRoot
-
-if TYPE_CHECKING:
-    from app.building.column_types import ColumnTypes
-    from app.building.columns import Advance
-    from app.building.data_files import DataFile
-    from app.file_index.index_kinds import IndexKind
-    from app.file_index.kind import Proposal
-    from app.types import DataType
+from app.types import DataType, TypeRoot
 
 _LARGE_PART: Final = 0.2
 _KILOBYTE: Final = 1000

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from app.building.actual_values import ActualValues
 from app.building.row_checks import Mismatch
-from app.file_index.bloom_filter.bloom_filter import places
+from app.file_index.bloom_filter.bloom_filter import BloomFilter, places
 from app.file_index.bloom_filter.fast_hash import hash_keys
+from app.file_index.keys.arrow_keys import Keys
 from app.types.bytes_column import BytesColumn
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from app.building.actual_values import ActualValues
-    from app.file_index.bloom_filter.bloom_filter import BloomFilter
-    from app.file_index.keys.arrow_keys import Keys
 
 _ABSENT_KEYS: Final = 50_000
 _ABSENT_BYTES: Final = 16

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.building.columns import ignore_progress
+from app.building.columns import Advance, ignore_progress
 from app.errors import RequestError
 from app.file_index.container import write
 from app.file_index.index_writer import write_index
 from app.file_index.keys.key_column import KeyColumn
+from app.file_index.table_options import FileIndexOptions, IndexDefinition
 from app.java_orders.container_order import container_order
 from app.options.map_keys import split_map_key
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import pyarrow as pa
-
-    from app.building.columns import Advance
-    from app.file_index.table_options import FileIndexOptions, IndexDefinition
 
 
 @dataclass(frozen=True, slots=True)

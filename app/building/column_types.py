@@ -24,20 +24,15 @@ of one precision only, and Avro has no integers below INT. Such columns have to 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 
-from app.building.data_files import DataFormat
+from app.building.data_files import DataFile, DataFormat
 from app.errors import RequestError
 from app.types import DataType, TypeRoot, parse_type
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from app.building.data_files import DataFile
 
 _DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 _SIMPLE: Final = (

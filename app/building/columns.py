@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Collection
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from app.building.data_files import DataFile
 from app.errors import CorruptFileError, IndexWriteError
 from app.options.map_keys import map_key_name, split_map_key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from app.building.data_files import DataFile
 
 Advance: TypeAlias = "Callable[[int], None]"
 """Told of work that has been done, in whatever unit the caller counts it."""

@@ -5,11 +5,13 @@ What a file says about types is Arrow's; :mod:`app.building.column_types` tells 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Final, Self, assert_never
+from pathlib import Path
+from typing import Final, Self, assert_never
 
 import pyarrow as pa
 from pyarrow import orc
@@ -17,10 +19,6 @@ from pyarrow import parquet as pq
 
 from app.errors import CorruptFileError, FileMissingError, StorageError, UnsupportedFormatError
 from app.table.avro.data_files import AvroFile
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
 _BATCH_ROWS: Final = 1 << 16
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from app.errors import RequestError, StorageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def write_file(path: Path, content: bytes, *, replace: bool = False) -> None:

@@ -8,30 +8,25 @@ through the same code that plans ask.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
 import numpy as np
+from numpy.typing import NDArray
 from pyroaring import BitMap
 
-from app.file_index.answers.conditions import Points, Span
+from app.building.actual_values import ActualValues
+from app.file_index.answers.conditions import Condition, Points, Span
 from app.file_index.answers.result import Rows
 from app.file_index.answers.row_index import select
 from app.file_index.bitmap.bitmap import BitmapIndex
 from app.file_index.bsi.bsi import BitSlicedIntegers
 from app.file_index.keys.keys import after
 from app.file_index.range_bitmap.range_bitmap import RangeBitmap
+from app.file_index.shared.bit_slices import BitSlices
 from app.types.roaring import bitmap_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from app.building.actual_values import ActualValues
-    from app.file_index.answers.conditions import Condition
-    from app.file_index.shared.bit_slices import BitSlices
 
 _ASKED_BOUNDS = 4
 _LARGEST = np.uint64(np.iinfo(np.int64).max)

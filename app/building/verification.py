@@ -6,32 +6,25 @@ row that does not. Of each index every distinct value is looked up, or as many a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.building.actual_values import ActualValues
 from app.building.bloom_checks import BloomFindings, find_refused, measure
-from app.building.columns import ignore_progress
+from app.building.columns import Advance, ignore_progress
 from app.building.row_checks import Mismatch, find_mismatch
 from app.errors import CorruptIndexError, RequestError
 from app.file_index.answers.conditions import Points
 from app.file_index.answers.result import SKIP
 from app.file_index.bloom_filter.bloom_filter import BloomFilter
-from app.file_index.container import FileIndex, HeadLayout
-from app.file_index.index_kinds import KINDS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from app.building.columns import Advance
-    from app.file_index.container import Entry
-    from app.file_index.index_kinds import IndexKind
-    from app.file_index.keys.key_column import KeyColumn
-    from app.types import Json
+from app.file_index.container import Entry, FileIndex, HeadLayout
+from app.file_index.index_kinds import KINDS, IndexKind
+from app.file_index.keys.key_column import KeyColumn
+from app.types import Json
 
 _SEED: Final = 0
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import typer
 
-from app.building import DataFile, table_options
+from app.building import ColumnAdvice, DataFile, table_options
 from app.building import advise as advise_columns
 from app.cli.data_files import DataOption, SchemaOption, TypesOption, column_types, progress, read_schema
 from app.cli.output import print_json, print_line, print_table
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from app.building import ColumnAdvice
 
 
 def advise(

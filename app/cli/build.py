@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from app.building import DataFile, read_columns, write_file
+from app.building import BuiltIndex, DataFile, read_columns, write_file
 from app.building import build as build_index
 from app.cli.data_files import (
     DataOption,
@@ -20,12 +22,6 @@ from app.cli.data_files import (
 from app.cli.output import print_json, print_line, print_table
 from app.errors import RequestError
 from app.file_index.table_options import FileIndexOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from app.building import BuiltIndex
 
 
 def build(

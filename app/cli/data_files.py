@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from app.building import ColumnTypes
+from app.building import ColumnTypes, DataFile
+from app.building.columns import Advance
 from app.cli.options import parse_columns
 from app.errors import FileMissingError, RequestError, StorageError
 from app.table.schema.schema import TableSchema
 from app.types import parse_type
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from app.building import DataFile
-    from app.building.columns import Advance
 
 DataOption = Annotated[Path, typer.Option("--data", metavar="FILE", help="Data file: Parquet, ORC or Avro.")]
 SchemaOption = Annotated[

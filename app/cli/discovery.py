@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 
@@ -22,9 +23,6 @@ from app.cli.options import (
     WarehouseOption,
 )
 from app.cli.output import plain, print_json, print_line, print_table
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _EVERYTHING = Window(0, sys.maxsize, sys.maxsize)
 

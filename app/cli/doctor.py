@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from app.cli.options import AllowExternal, parse_warehouse
 from app.cli.output import print_json, print_line
-from app.diagnosis import Outcome, examine
+from app.diagnosis import Finding, Outcome, examine
 from app.settings import Settings
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.diagnosis import Finding
 
 _SIGNS = {Outcome.OK: "ok", Outcome.WARNING: "WARNING", Outcome.FAILED: "FAILED"}
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -25,9 +26,6 @@ from app.cli.options import (
 )
 from app.cli.output import plain, print_json, print_table
 from app.planning.request.requests import SelectionForm
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _INSTANCE = "command-line"
 

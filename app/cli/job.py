@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -33,8 +34,6 @@ from app.errors import RequestError, SettingsError
 from app.jobs import JobTable, audit, build_index, delete, drop_index, plan, rows_from_files, upsert
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from pyspark.sql import SparkSession
 
 program = typer.Typer(

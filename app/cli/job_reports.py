@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from app.cli.output import print_line, print_table
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.jobs import AuditReport, DeleteReport, IndexReport, PlanReport, UpsertReport
+from app.jobs import AuditReport, DeleteReport, IndexReport, PlanReport, UpsertReport
 
 
 def print_indexes(report: IndexReport) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 import tzlocal
@@ -14,13 +16,8 @@ from app.api.strict_json import read_json
 from app.errors import RequestError, SettingsError
 from app.opening import create_service
 from app.planning.request.requests import TableRef
+from app.planning.service import IndexService
 from app.settings import Settings
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from app.planning.service import IndexService
 
 DURATION_UNITS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
 """Seconds of the units that durations are given in."""

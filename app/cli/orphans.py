@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any
 
 import typer
 
@@ -12,12 +13,7 @@ from app.cli.output import print_json, print_line, print_table
 from app.memory_budget import MemoryBudget
 from app.planning.request.requests import SnapshotSelector
 from app.storage import Maintenance, Readers
-from app.table import OrphanFiles, OtherOrphanFiles
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from app.table import Orphan, Orphans, Removal
+from app.table import Orphan, OrphanFiles, Orphans, OtherOrphanFiles, Removal
 
 
 def orphans(

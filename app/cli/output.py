@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from app.api.strict_json import read_json, write_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 # Wide enough that nothing is cut where the output goes into a file or a pipe.
 _PIPE_COLUMNS = 400

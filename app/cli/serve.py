@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import ssl
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,8 +26,6 @@ from app.stopping import run_server
 from app.telemetry.logs import logging_config
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from fastapi import FastAPI
 
 # A worker that is silent for long is replaced; one that starts on a busy machine is not.

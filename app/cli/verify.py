@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from app.building import DataFile, read_columns
+from app.building import CheckedEntry, DataFile, Verification, read_columns
 from app.building import verify as verify_index
 from app.cli.data_files import (
     DataOption,
@@ -23,11 +24,6 @@ from app.errors import CorruptIndexError
 from app.file_index.container import FileIndex
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.table_options import indexed_type
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from app.building import CheckedEntry, Verification
 
 
 def verify(

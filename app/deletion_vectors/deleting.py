@@ -15,21 +15,15 @@ are deleted already change nothing, so a repeated deletion writes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from app.deletion_vectors.file import read_vectors, stored_data
-from app.deletion_vectors.positions import positions_of, union
+from app.deletion_vectors.file import DeletionVector, read_vectors, stored_data
+from app.deletion_vectors.positions import Positions, Rows, positions_of, union
 from app.deletion_vectors.writer import EncodedVector, VectorFile, write_file, write_files
 from app.errors import CorruptIndexError, CorruptMetadataError, RequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from app.deletion_vectors.file import DeletionVector
-    from app.deletion_vectors.positions import Positions, Rows
-    from app.options.deletion_vectors import VectorOptions
-    from app.types.index_files import IndexFileMeta
+from app.options.deletion_vectors import VectorOptions
+from app.types.index_files import IndexFileMeta
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,16 +30,13 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from app.deletion_vectors import vector32, vector64
+from app.deletion_vectors.positions import Positions
 from app.errors import CorruptIndexError, UnsupportedFormatError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from app.deletion_vectors.positions import Positions
 
 VERSION: Final = 1
 RECORD_MARGIN_BYTES: Final = 8

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import struct
 from array import array
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from pyroaring import BitMap, BitMap64
 
 from app.errors import RequestError
 from app.types.roaring import bitmap_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 Positions: TypeAlias = BitMap | BitMap64
 """Row positions: a ``BitMap`` while all are below 2^32, which in practice they are."""

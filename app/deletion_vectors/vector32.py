@@ -13,15 +13,13 @@ Size and checksum around it are the file's matter, see :mod:`app.deletion_vector
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pyroaring import BitMap
 
+from app.deletion_vectors.positions import Positions
 from app.errors import RequestError
 from app.types.roaring import read_bitmap, serialize
-
-if TYPE_CHECKING:
-    from app.deletion_vectors.positions import Positions
 
 MAGIC: Final = struct.pack(">i", 1581511376)
 MAX_POSITION: Final = 2**31 - 1

@@ -20,15 +20,13 @@ of Iceberg's Puffin files.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pyroaring import BitMap, BitMap64
 
+from app.deletion_vectors.positions import Positions
 from app.errors import CorruptIndexError, RequestError
 from app.types.roaring import bitmap_size, read_bitmap, serialize
-
-if TYPE_CHECKING:
-    from app.deletion_vectors.positions import Positions
 
 MAGIC: Final = struct.pack("<i", 1681511377)
 MAX_POSITION: Final = 9223372030412324864

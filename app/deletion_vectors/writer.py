@@ -7,21 +7,17 @@ its last vector.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from pyroaring import BitMap64
 
 from app.deletion_vectors import vector32, vector64
 from app.deletion_vectors.file import RECORD_MARGIN_BYTES, VERSION, write_record
-from app.deletion_vectors.positions import positions_of
+from app.deletion_vectors.positions import Rows, positions_of
 from app.errors import RequestError
 from app.types.index_files import DELETION_VECTORS, DeletionRange, IndexFileMeta
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from app.deletion_vectors.positions import Rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,21 +23,17 @@ no row of the file has a value of this map key. That the specification leaves ou
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 from app.errors import CorruptIndexError, IndexWriteError
-from app.file_index.index_kinds import open_index
+from app.file_index.index_kinds import IndexKind, open_index
 from app.file_index.payloads.cursor import Cursor
 from app.file_index.payloads.modified_utf8 import read_name, write_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from app.file_index.index_kinds import IndexKind
-    from app.types import DataType
-    from app.types.roaring import Buffer
+from app.types import DataType
+from app.types.roaring import Buffer
 
 MAGIC: Final = 1493475289347502
 VERSION: Final = 1

@@ -7,23 +7,17 @@ combined as in :mod:`app.file_index.answers.result`. A leaf that no index answer
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.result import KEEP, SKIP, Rows, both, either, rows
+from app.file_index.answers.conditions import Condition
+from app.file_index.answers.result import KEEP, SKIP, Result, Rows, both, either, rows
 from app.file_index.answers.row_index import all_rows
-from app.file_index.answers.trace import answered, unanswered
-from app.file_index.container import blame
+from app.file_index.answers.trace import Step, answered, unanswered
+from app.file_index.container import Entry, FileIndex, blame
 from app.file_index.index_choice import bounded_on_both_sides, condition_of, is_false_without_values
 from app.file_index.index_kinds import KINDS, cost
-from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Constant, Unknown, conjuncts
-
-if TYPE_CHECKING:
-    from app.file_index.answers.conditions import Condition
-    from app.file_index.answers.result import Result
-    from app.file_index.answers.trace import Step
-    from app.file_index.container import Entry, FileIndex
-    from app.predicates.model import BoundPredicate
+from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Unknown, conjuncts
 
 
 def evaluate(

@@ -7,17 +7,12 @@ file than is going to be asked.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from app.file_index.answers.conditions import condition
-from app.file_index.index_kinds import KINDS
+from app.file_index.answers.conditions import Condition, condition
+from app.file_index.index_kinds import KINDS, IndexKind
 from app.file_index.keys.keys import key_space
-from app.predicates.model import BoundLeaf, Operator, leaves
-
-if TYPE_CHECKING:
-    from app.file_index.answers.conditions import Condition
-    from app.file_index.index_kinds import IndexKind
-    from app.predicates.model import BoundPredicate
+from app.predicates.model import BoundLeaf, BoundPredicate, Operator, leaves
 
 WantedIndexes: TypeAlias = "frozenset[tuple[str, IndexKind]]"
 """Columns, each with a kind of index on it."""

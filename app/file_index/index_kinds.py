@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from app.errors import CorruptIndexError
 from app.file_index.bitmap.kind import BITMAP
@@ -11,10 +11,8 @@ from app.file_index.bsi.kind import BSI
 from app.file_index.keys.keys import key_space
 from app.file_index.kind import Kind
 from app.file_index.range_bitmap.kind import RANGE_BITMAP
-
-if TYPE_CHECKING:
-    from app.types import DataType
-    from app.types.roaring import Buffer
+from app.types import DataType
+from app.types.roaring import Buffer
 
 __all__ = ["BITMAP", "BLOOM_FILTER", "BSI", "KINDS", "RANGE_BITMAP", "IndexKind", "cost", "open_index"]
 

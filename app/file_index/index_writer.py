@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
 
 from app.errors import IndexWriteError
 from app.file_index.container import MAX_BYTES
-from app.file_index.index_kinds import KINDS
-
-if TYPE_CHECKING:
-    from app.file_index.index_kinds import IndexKind
-    from app.file_index.keys.key_column import KeyColumn
+from app.file_index.index_kinds import KINDS, IndexKind
+from app.file_index.keys.key_column import KeyColumn
 
 
 def write_index(kind: IndexKind, column: KeyColumn, options: object) -> bytes:

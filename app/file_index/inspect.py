@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from app.errors import CorruptIndexError
-from app.file_index.container import VERSION, blame
+from app.file_index.container import VERSION, Entry, FileIndex, blame
 from app.file_index.index_kinds import KINDS
 from app.options.map_keys import split_map_key
-from app.types import TypeRoot
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from app.file_index.container import Entry, FileIndex
-    from app.types import DataType, Json
+from app.types import DataType, Json, TypeRoot
 
 
 def inspect(index: FileIndex, types: Mapping[str, DataType]) -> dict[str, Json]:

@@ -7,29 +7,24 @@ the reader, the writer and the form over many files, and one line in :mod:`app.f
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from app.file_index.answers import row_index
+from app.file_index.answers.allowance import Allowance
+from app.file_index.answers.conditions import Condition
+from app.file_index.answers.file_answers import Answers
+from app.file_index.answers.result import Result
 from app.file_index.answers.row_index import RowIndex
-from app.file_index.keys.keys import key_space
-from app.types import to_json
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from app.file_index.answers.allowance import Allowance
-    from app.file_index.answers.conditions import Condition
-    from app.file_index.answers.file_answers import Answers
-    from app.file_index.answers.result import Result
-    from app.file_index.keys.key_column import KeyColumn
-    from app.file_index.keys.keys import Key, KeySpace
-    from app.types import DataType, Json
-    from app.types.bytes_column import BytesColumn
-    from app.types.roaring import Buffer
+from app.file_index.keys.key_column import KeyColumn
+from app.file_index.keys.keys import Key, KeySpace, key_space
+from app.types import DataType, Json, to_json
+from app.types.bytes_column import BytesColumn
+from app.types.roaring import Buffer
 
 Index = TypeVar("Index")
 Options = TypeVar("Options")

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from app.errors import RequestError
-from app.file_index.index_kinds import KINDS
-from app.options.file_indexes import DEFAULT_THRESHOLD_BYTES, PREFIX, given_indexes, in_manifest_threshold
+from app.file_index.index_kinds import KINDS, IndexKind
+from app.options.file_indexes import (
+    DEFAULT_THRESHOLD_BYTES,
+    PREFIX,
+    DeclaredIndex,
+    given_indexes,
+    in_manifest_threshold,
+)
 from app.options.map_keys import split_map_key
-from app.types import TypeRoot
+from app.types import DataType, TypeRoot
 from app.types.data_types import STRING_ROOTS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from app.file_index.index_kinds import IndexKind
-    from app.options.file_indexes import DeclaredIndex
-    from app.types import DataType
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,22 +10,15 @@ filtered out later, they would have taken the places of others.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.result import SKIP, Rows, rows
-from app.file_index.container import blame
+from app.file_index.answers.result import SKIP, Result, Rows, rows
+from app.file_index.container import Entry, FileIndex, blame
 from app.file_index.keys.keys import FloatingKeys
 from app.file_index.range_bitmap.kind import RANGE_BITMAP
 from app.file_index.range_bitmap.range_bitmap import RangeBitmap
-from app.types import TypeRoot
-
-if TYPE_CHECKING:
-    from pyroaring import BitMap
-
-    from app.file_index.answers.result import Result
-    from app.file_index.container import Entry, FileIndex
-    from app.types import DataField
+from app.types import DataField, TypeRoot
 
 
 def top_n(

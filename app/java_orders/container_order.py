@@ -12,17 +12,14 @@ the engine's where the table has more options than a map of 16 slots takes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.java_orders.hash_map import iteration_order, put_order
 from app.options.map_keys import split_map_key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from numpy.typing import NDArray
 
 _MASK: Final = (1 << 32) - 1
 _TRUE, _FALSE = 1231, 1237

@@ -15,15 +15,13 @@ other would have put them, since an earlier key never makes way for a later one.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Hashes: TypeAlias = NDArray[np.int32]
-    Slots: TypeAlias = NDArray[np.int64]
+Hashes: TypeAlias = NDArray[np.int32]
+Slots: TypeAlias = NDArray[np.int64]
 
 _GOLDEN_RATIO: Final = np.uint32(0x9E3779B9)
 _HALF: Final = np.uint32(16)

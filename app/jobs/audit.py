@@ -6,23 +6,20 @@ does. Nothing is written.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from app.building.columns import ignore_progress
+from app.building import CheckedEntry
+from app.building.columns import Advance, ignore_progress
 from app.jobs.build_index import chosen_entries, has_index, indexed_file
 from app.jobs.index_tasks import AuditTask, audit_file
+from app.jobs.job_table import JobTable
 from app.jobs.tasks import run_tasks
+from app.types import Json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from pyspark.sql import SparkSession
-
-    from app.building import CheckedEntry
-    from app.building.columns import Advance
-    from app.jobs.job_table import JobTable
-    from app.types import Json
 
 
 @dataclass(slots=True)

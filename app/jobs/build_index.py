@@ -15,40 +15,33 @@ Nothing is done for files that have the wanted indexes, so that a job that ran m
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from app.building import advise, table_options
 from app.building.column_types import ColumnTypes
-from app.building.columns import ignore_progress
+from app.building.columns import Advance, ignore_progress
 from app.building.data_files import DataFile
 from app.errors import CommitConflictError, RequestError
 from app.file_index.container import write
 from app.file_index.table_options import FileIndexOptions
 from app.jobs.cleaning import FilesOfRun, WrittenFiles, remove
-from app.jobs.index_tasks import BuildTask, IndexedFile, build_file, options_in_file
-from app.jobs.job_table import local_file
+from app.jobs.index_tasks import BuildTask, BuiltFile, IndexedFile, build_file, options_in_file
+from app.jobs.job_table import JobTable, Place, local_file
 from app.jobs.run import Run
 from app.jobs.tasks import run_tasks
 from app.planning.request.named_partition import NamedPartition
-from app.table.commits import Changes, CommitKind
+from app.planning.version.version import Version
+from app.table.commits import Changes, CommitKind, Committer
 from app.table.commits.changes import identity, live_entries, removed_identities
-from app.table.manifests.manifest_entry import FILE_INDEX_SUFFIX, FileKind
+from app.table.manifests.manifest_entry import FILE_INDEX_SUFFIX, FileKind, ManifestEntry
 from app.table.paths import POSTPONED_BUCKET
+from app.types import Json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from pyspark.sql import SparkSession
-
-    from app.building.columns import Advance
-    from app.jobs.index_tasks import BuiltFile
-    from app.jobs.job_table import JobTable, Place
-    from app.planning.version.version import Version
-    from app.table.commits import Committer
-    from app.table.manifests.manifest_entry import ManifestEntry
-    from app.types import Json
 
 _NO_COLUMNS: Final = write({})
 _TELLING_BYTES: Final = 8

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from app.errors import PaimonIndexError, StorageError, UncertainCommitError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
-
-    from app.jobs.run import Run
-    from app.storage.writing import Writing
+from app.jobs.run import Run
+from app.storage.writing import Writing
 
 _log = logging.getLogger("paimon_index.jobs")
 

@@ -12,11 +12,15 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.building.columns import ignore_progress
+from pyroaring import BitMap64
+
+from app.building.columns import Advance, ignore_progress
 from app.deletion_vectors import (
+    VectorChange,
     VectorFile,
     VectorOptions,
     delete_in_bucket,
@@ -26,8 +30,10 @@ from app.deletion_vectors import (
 )
 from app.errors import CommitConflictError, UnsupportedFormatError
 from app.jobs.cleaning import WrittenFiles
+from app.jobs.job_table import JobTable
 from app.jobs.matching_rows import matching_rows
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
+from app.planning.version.version import Version
 from app.table.commits import Changes, CommitKind
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind
@@ -35,15 +41,7 @@ from app.table.schema.schema import BucketMode
 from app.types.index_files import DELETION_VECTORS, index_file_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from pyroaring import BitMap64
     from pyspark.sql import SparkSession
-
-    from app.building.columns import Advance
-    from app.deletion_vectors import VectorChange
-    from app.jobs.job_table import JobTable
-    from app.planning.version.version import Version
 
 _log = logging.getLogger("paimon_index.jobs")
 

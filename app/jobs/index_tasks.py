@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from app.building import ColumnTypes, DataFile, build, read_columns, verify
+from app.building import ColumnTypes, DataFile, Verification, build, read_columns, verify
 from app.errors import CorruptIndexError, FileMissingError, IndexWriteError, PaimonIndexError
 from app.file_index.container import FileIndex
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.table_options import FileIndexOptions, indexed_type
 from app.jobs.job_table import Place, local_file
 from app.options.map_keys import split_map_key
+from app.storage import Warehouse
 from app.storage.writing import Writing
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from app.building import Verification
-    from app.storage import Warehouse
-    from app.table.schema.schema import TableSchema
-    from app.types import DataType
+from app.table.schema.schema import TableSchema
+from app.types import DataType
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from app.errors import RequestError
 from app.planning.request.limits import CacheBytes, Limits
 from app.planning.request.requests import SnapshotSelector, TableRef
 from app.planning.service import IndexService
+from app.planning.version.version import Version
 from app.storage import Warehouse
 from app.storage.writing import Writing
 from app.table.commits import Committer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from app.planning.version.version import Version
 
 _WAREHOUSE: Final = "warehouse"
 _WHOLE_MANIFESTS: Final = CacheBytes(manifests=1 << 40)

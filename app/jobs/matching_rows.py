@@ -8,6 +8,7 @@ file's rows are read by one task, so that its positions need no shuffle.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
@@ -17,23 +18,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from app.building.columns import Advance
 from app.building.data_files import DataFile
 from app.errors import FilterError, UnsupportedFormatError
-from app.jobs.job_table import Place, local_file
+from app.jobs.job_table import JobTable, Place, local_file
 from app.jobs.tasks import Lean, Progress, spark_failed
+from app.planning.version.version import Version
+from app.table.manifests.manifest_entry import ManifestEntry
+from app.types import DataField
 from app.types.type_json import type_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructField
-
-    from app.building.columns import Advance
-    from app.jobs.job_table import JobTable
-    from app.planning.version.version import Version
-    from app.table.manifests.manifest_entry import ManifestEntry
-    from app.types import DataField
 
 _FILE: Final = "_paimon_index_file"
 _POSITION: Final = "_paimon_index_position"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import compress
@@ -17,12 +18,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from app.building.columns import ignore_progress
+from app.building.columns import Advance, ignore_progress
 from app.errors import UnsupportedFormatError
 from app.jobs.job_table import JobTable, Place
 from app.jobs.tasks import run_tasks
+from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import SkipStep
 from app.planning.plan.plan_answer import PlanWarnings, answer_plan
+from app.planning.plan.planned_files import PlannedFiles
 from app.planning.plan.state import decision
 from app.planning.request.filters import filter_warnings, read_filter
 from app.planning.request.limits import CacheBytes, Limits
@@ -31,21 +34,15 @@ from app.planning.scan.manifest_pruning import needed_manifests
 from app.planning.scan.planner import Planner
 from app.planning.version.contents import VersionContents
 from app.planning.version.files import FileColumns
+from app.planning.version.needed_manifests import NeededManifests
+from app.planning.version.version import Version
 from app.table.manifests.live_files import live_rows
+from app.table.manifests.manifest_list import ManifestFile
+from app.types import Json
 from app.types.session_zone import session_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyspark.sql import SparkSession
-
-    from app.building.columns import Advance
-    from app.planning.plan.answers import Plan
-    from app.planning.plan.planned_files import PlannedFiles
-    from app.planning.version.needed_manifests import NeededManifests
-    from app.planning.version.version import Version
-    from app.table.manifests.manifest_list import ManifestFile
-    from app.types import Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,21 +7,18 @@ back as a result instead of being tried again. What Spark repeats is what it los
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from app.building.columns import ignore_progress
+from app.building.columns import Advance, ignore_progress
 from app.errors import JobError, PaimonIndexError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
-
-    from app.building.columns import Advance
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

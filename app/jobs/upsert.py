@@ -12,28 +12,25 @@ all of it is done again on top of that.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from app.building.columns import ignore_progress
+from app.building.columns import Advance, ignore_progress
 from app.errors import CommitConflictError
 from app.jobs.cleaning import FilesOfRun, WrittenFiles, remove
+from app.jobs.job_table import JobTable
 from app.jobs.rows.attempt import Attempt
 from app.jobs.rows.incoming import fitted, read_rows
 from app.jobs.rows.target import Target
+from app.jobs.rows.writing import WrittenBucket
 from app.jobs.run import Run
 from app.storage import Maintenance
 from app.table.schema.schema import BucketMode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from pyspark.sql import DataFrame, SparkSession
-
-    from app.building.columns import Advance
-    from app.jobs.job_table import JobTable
-    from app.jobs.rows.writing import WrittenBucket
 
 _log = logging.getLogger("paimon_index.jobs")
 

@@ -23,14 +23,12 @@ sequence.field.sort-order         ascending           or ``descending``
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from app.errors import UnsupportedFormatError
 from app.options.reading import INT32_MAX, OptionReader
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 ALL: Final = -1
 """Of a length: nothing is cut."""

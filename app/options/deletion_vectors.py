@@ -13,13 +13,11 @@ Readers need neither.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from app.options.reading import OptionReader
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 DEFAULT_TARGET_BYTES: Final = 2 << 20
 

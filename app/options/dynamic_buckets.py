@@ -13,13 +13,11 @@ dynamic-bucket.assigner-parallelism   writer's   channels, among which partition
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from app.options.reading import INT32_MAX, INT64_MAX, OptionReader
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 UNBOUNDED: Final = -1
 """The value of ``dynamic-bucket.max-buckets`` that sets no bound."""

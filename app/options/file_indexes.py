@@ -20,15 +20,13 @@ writing, everything that would have no effect is an error (``docs/decisions/inde
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from app.errors import RequestError
 from app.options.map_keys import split_map_key
 from app.options.reading import OptionReader
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 DEFAULT_THRESHOLD_BYTES: Final = 500
 

@@ -14,14 +14,12 @@ manifest.full-compaction-threshold-size  16 mb     once manifests that are small
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from app.errors import UnsupportedFormatError
 from app.options.reading import INT32_MAX, OptionReader
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _TARGET_BYTES: Final = 8 << 20
 _MERGE_MIN_COUNT: Final = 30

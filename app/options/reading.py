@@ -8,13 +8,11 @@ for writing: whoever gives them is told of every value that makes no sense.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 from app.errors import CorruptMetadataError, PaimonIndexError, RequestError
 from app.options.memory_size import memory_size
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 INT32_MAX: Final = (1 << 31) - 1
 INT64_MAX: Final = (1 << 63) - 1

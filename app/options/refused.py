@@ -6,12 +6,10 @@ judge rows that a reader sees changed. ``docs/tables.md`` lists them with those 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 from app.errors import UnsupportedFormatError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _OTHER_VERSION: Final = "reads another version, or the changes between two"
 _OTHER_BRANCH: Final = "reads partitions of another branch, too"

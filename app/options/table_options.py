@@ -22,19 +22,14 @@ write-mode                            none                      ``change-log`` o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from app.errors import UnsupportedFormatError
 from app.options.dynamic_buckets import DynamicBucketOptions
-from app.options.file_indexes import stored_indexes
+from app.options.file_indexes import DeclaredIndex, stored_indexes
 from app.options.reading import INT32_MAX, OptionReader
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from app.options.file_indexes import DeclaredIndex
 
 UNBOUNDED_BUCKETS = -1
 POSTPONED_BUCKETS = -2

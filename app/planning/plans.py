@@ -5,32 +5,26 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from app.errors import PaimonIndexError
 from app.observation import Phase, during
+from app.planning.plan.answers import Plan
 from app.planning.plan.plan_answer import PlanWarnings, answer_plan, report_plan
 from app.planning.request.budget import YIELDING, Budget
 from app.planning.request.filters import filter_warnings, read_filter
-from app.planning.request.requests import SnapshotSelector
+from app.planning.request.limits import Limits
+from app.planning.request.requests import PlanRequest, SnapshotSelector
 from app.planning.scan.manifest_pruning import needed_manifests
 from app.planning.scan.planner import Planner
 from app.planning.version.sound_answers import sound_answer
-from app.storage import Cancellation, cancellable, time_limit
+from app.planning.version.version import Version
+from app.storage import ByteCache, Cancellation, cancellable, time_limit
 from app.types.digest import request_digest
 from app.types.session_zone import session_zone
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
-
-    from app.planning.plan.answers import Plan
-    from app.planning.request.limits import Limits
-    from app.planning.request.requests import PlanRequest
-    from app.planning.version.version import Version
-    from app.storage import ByteCache
-
 
 _log = logging.getLogger("paimon_index.planning")
 

@@ -15,16 +15,20 @@ Without an index readers read more rows, and no others.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.errors import LimitExceededError, UnsupportedFormatError
 from app.file_index.index_kinds import KINDS
+from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import KeepReason
 from app.planning.plan.state import decision
 from app.planning.scan.merge_units import units_of_version
+from app.planning.version.version import Version
 from app.storage import check_deadline
 from app.table.commits.manifest_writing import (
     ListedManifests,
@@ -34,15 +38,7 @@ from app.table.commits.manifest_writing import (
     manifests_of,
     write_manifest,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from app.planning.plan.answers import Plan
-    from app.planning.version.version import Version
-    from app.types import Json
+from app.types import Json
 
 MOST_FILES: Final = 10_000
 """A plan that keeps more files gains little by naming them again."""

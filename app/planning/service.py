@@ -8,19 +8,34 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from app.errors import LimitExceededError, NotFoundError
 from app.observation import Phase, during
-from app.planning.deletions.deletions import answer_deletions
+from app.planning.deletions.deletions import DeletionsAnswer, answer_deletions
+from app.planning.keys.answers import AssignAnswer, BucketsAnswer, LookupAnswer
 from app.planning.keys.buckets import answer_assignment, answer_buckets, answer_lookup
+from app.planning.plan.answers import Plan
 from app.planning.plan.plan_answer import plan_bytes
 from app.planning.plans import Plans
-from app.planning.pruned import prune
-from app.planning.request.requests import SnapshotSelector
+from app.planning.pruned import PrunedSnapshot, prune
+from app.planning.request.limits import CacheBytes, Limits
+from app.planning.request.requests import (
+    AssignRequest,
+    BucketsRequest,
+    DeletionsRequest,
+    EvaluateRequest,
+    IndexFileRef,
+    LookupRequest,
+    PlanRequest,
+    SnapshotSelector,
+    TableRef,
+)
 from app.planning.side_files.file_indexes import open_declared
+from app.planning.standalone.answers import EvaluateAnswer
 from app.planning.standalone.standalone import evaluate_files, inspect_file
 from app.planning.version.contents import ContentsCache
 from app.planning.version.descriptions import describe_index_files, describe_snapshot, describe_table
@@ -28,37 +43,15 @@ from app.planning.version.index_source import IndexCaches, IndexSource
 from app.planning.version.schemas import DescribedSchemas, describe_schema
 from app.planning.version.sound_answers import sound_answer
 from app.planning.version.version import Version
-from app.storage import ByteCache, check_listable
+from app.storage import ByteCache, DiskTier, Warehouse, check_listable
 from app.storage.memory import give_memory_back
 from app.storage.shared_room import SharedRoom
 from app.table.catalog import Catalog
 from app.table.listings import MOST_READS
 from app.table.metadata_files import TableReader
-from app.types.session_zone import session_zone
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from app.planning.deletions.deletions import DeletionsAnswer
-    from app.planning.keys.answers import AssignAnswer, BucketsAnswer, LookupAnswer
-    from app.planning.plan.answers import Plan
-    from app.planning.pruned import PrunedSnapshot
-    from app.planning.request.limits import CacheBytes, Limits
-    from app.planning.request.requests import (
-        AssignRequest,
-        BucketsRequest,
-        DeletionsRequest,
-        EvaluateRequest,
-        IndexFileRef,
-        LookupRequest,
-        PlanRequest,
-        TableRef,
-    )
-    from app.planning.standalone.answers import EvaluateAnswer
-    from app.storage import DiskTier, Warehouse
-    from app.table.table import Table
-    from app.types import Json
-    from app.types.session_zone import SessionZone
+from app.table.table import Table
+from app.types import Json
+from app.types.session_zone import SessionZone, session_zone
 
 Found = TypeVar("Found")
 

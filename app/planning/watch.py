@@ -11,19 +11,15 @@ import logging
 import random
 import threading
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from app.errors import NotFoundError, PaimonIndexError
 from app.observation import NOBODY, Observer, observed_by
-from app.planning.request.requests import SnapshotSelector
+from app.planning.request.requests import SnapshotSelector, TableRef
+from app.planning.service import IndexService
 from app.storage import Cancellation, cancellable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from app.planning.request.requests import TableRef
-    from app.planning.service import IndexService
 
 _log = logging.getLogger("paimon_index")
 

@@ -25,25 +25,20 @@ from __future__ import annotations
 
 import binascii
 import struct
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pybase64
 
 from app.errors import FilterError
+from app.predicates.limits import LiteralCount
 from app.predicates.literal_lists import ListedKind, LiteralList
 from app.predicates.unbound import Literal, LiteralKind
-from app.types import DataType, TypeRoot, to_json
+from app.types import DataType, Json, TypeRoot, to_json
 from app.types.civil_time import clock_text
 from app.types.time_units import NANOS_PER_DAY, NANOS_PER_MICRO, NANOS_PER_MILLI, NANOS_PER_SECOND
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from app.predicates.limits import LiteralCount
-    from app.types import Json
 
 _U16 = struct.Struct("<H")
 _I32 = struct.Struct("<i")

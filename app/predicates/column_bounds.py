@@ -5,19 +5,15 @@ Bounds *enclose* the values of a file; they need not be values themselves (write
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.types import value_arrays
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from app.types.value_arrays import Values
+from app.types.value_arrays import Values
 
 UNKNOWN_COUNT: Final = -1
 

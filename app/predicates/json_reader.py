@@ -16,8 +16,9 @@ member                   meaning
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from app.errors import FilterError
 from app.predicates.arrow_literals import arrow_literals
@@ -29,16 +30,13 @@ from app.predicates.unbound import (
     Column,
     Constant,
     Leaf,
+    Literal,
     Not,
     Or,
+    Predicate,
     Unknown,
     shorten,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from app.predicates.unbound import Literal, Predicate
 
 _ANY_NUMBER: Final = -1
 _NOT_BETWEEN: Final = "NOT_BETWEEN"

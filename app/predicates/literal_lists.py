@@ -7,18 +7,14 @@ wherever an unbound predicate holds one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, final, overload
+from typing import final, overload
 
 from app.predicates.unbound import Literal, LiteralKind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from app.types import Value
+from app.types import Value
 
 
 @final

@@ -17,16 +17,12 @@ STARTS_WITH, ENDS_WITH, CONTAINS and LIKE.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from app.types import TypeRoot, to_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from app.types import DataField, Value
+from app.types import DataField, TypeRoot, Value, to_json
 
 
 class Operator(StrEnum):

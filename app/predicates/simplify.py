@@ -6,8 +6,8 @@ one field in an OR become one IN (``<>`` in an AND one NOT_IN): an index answers
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,13 +21,8 @@ from app.predicates.model import (
     Constant,
     Operator,
 )
-from app.types import sql_key
+from app.types import DataField, Value, sql_key
 from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from app.types import DataField, Value
 
 
 def conjunction(parts: Sequence[BoundPredicate]) -> BoundPredicate:

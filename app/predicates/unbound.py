@@ -7,14 +7,12 @@ Columns are names, literals are raw and say where they come from, NOT is still t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.predicates.model import Operator
+from app.predicates.model import Operator
 
 _SHOWN_CHARACTERS: Final = 200
 

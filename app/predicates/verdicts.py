@@ -12,28 +12,25 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 
 import numpy as np
+from numpy.typing import NDArray
 
+from app.predicates.column_bounds import ColumnBounds
 from app.predicates.like import like, literal_prefix
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Operator, Unknown
-from app.types import sql_key
-from app.types.value_arrays import count_below, count_up_to, equal, less, starts_with
+from app.types import DataField, Value, sql_key
+from app.types.value_arrays import Values, count_below, count_up_to, equal, less, starts_with
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     import pyarrow as pa
-    from numpy.typing import NDArray
 
-    from app.predicates.column_bounds import ColumnBounds
-    from app.types import DataField, Value
-    from app.types.value_arrays import Values
 
-    Mask: TypeAlias = NDArray[np.bool_]
+Mask: TypeAlias = NDArray[np.bool_]
 
 
 def matches(predicate: BoundPredicate, row: Mapping[int, Value | None]) -> bool | None:

@@ -12,13 +12,11 @@ counts instead of a sketch; docs/decisions/scan-resistant-caches.md says why it 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import cachetools
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound="Hashable")

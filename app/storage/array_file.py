@@ -22,23 +22,20 @@ nobody touches take no memory. Blocks that are in use are verified again (:mod:`
 from __future__ import annotations
 
 import json
+import os
 import struct
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 import orjson
 import xxhash
+from numpy.typing import NDArray
 
 from app.mapped_bytes import MappedBytes
 from app.storage.mapped_files import MappedFile, VerifiedBlock
 from app.storage.own_files import opened
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
 
 _MAGIC: Final = b"ARR1"
 _HEAD: Final = struct.Struct("<4sIQ")

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from app.errors import DeadlineExceededError
 from app.observation import observer
 from app.storage.admission import AdmittingCache, Weighed
 from app.storage.deadline import check_deadline, wait_for
 from app.storage.process_memory import PROCESS_MEMORY
+from app.storage.shared_room import SharedRoom
 from app.storage.turns import Line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-
-    from app.storage.shared_room import SharedRoom
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound="Hashable")

@@ -7,17 +7,15 @@ threads that are started with a copy of the context (as a web framework's thread
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Event
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from app.errors import DeadlineExceededError, RequestCancelledError
 from app.storage.slots import waiting
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Result = TypeVar("Result")
 

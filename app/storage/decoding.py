@@ -19,16 +19,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from app.errors import MemoryShortError
 from app.storage.deadline import check_deadline, glance_seconds
 from app.storage.process_memory import PROCESS_MEMORY
 from app.storage.slots import waiting
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 DEFAULT_BYTES: Final = 256 << 20
 PATIENCE_SECONDS: Final = 10.0

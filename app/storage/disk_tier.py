@@ -12,23 +12,18 @@ import os
 import secrets
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from stat import S_ISDIR
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from app.storage.array_file import ArrayFile, DamagedArraysError
-from app.storage.disk_entry import entry_head, entry_name, read_entry
-from app.storage.mapped_files import MappedFiles
+from app.storage.disk_entry import Piece, entry_head, entry_name, read_entry
+from app.storage.mapped_files import Look, MappedFiles
 from app.storage.own_files import MODE, opened
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from app.storage.disk_entry import Piece
-    from app.storage.mapped_files import Look
 
 _log = logging.getLogger(__name__)
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import errno
 import re
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
+from typing import Final
 
 _CODE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 _RANGE_NOT_SATISFIABLE: Final = 416

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
-from typing import TYPE_CHECKING
 
-from app.storage.array_file import array_file_parts
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from app.storage.array_file import ArrayFile, Block
-    from app.storage.disk_entry import Piece
-    from app.storage.disk_tier import DiskTier
+from app.storage.array_file import ArrayFile, Block, array_file_parts
+from app.storage.disk_entry import Piece
+from app.storage.disk_tier import DiskTier
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
 from inspect import iscoroutinefunction, unwrap
@@ -21,8 +22,6 @@ import fsspec
 from app.storage.deadline import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from fsspec import AbstractFileSystem
 
 

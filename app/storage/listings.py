@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 from app.errors import PaimonIndexError, StorageError
 from app.storage.deadline import time_limit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from app.storage.warehouse import Warehouse
+from app.storage.warehouse import Warehouse
 
 _log = logging.getLogger("paimon_index.storage")
 

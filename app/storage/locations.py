@@ -7,11 +7,13 @@ may hold for files outside of their table (``s3://bucket/x``, ``file:/x``). Both
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from app.errors import FileMissingError, PathNotAllowedError, SettingsError
 from app.storage.failures import is_behind_the_end
@@ -19,10 +21,6 @@ from app.storage.libraries import STALL_SECONDS, ask, open_filesystem
 from app.storage.object_reads import ObjectReads
 from app.storage.retry import Attempt
 from app.storage.slots import waiting
-
-if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import Callable, Sequence
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")
 _MAPPED = re.compile(r"=(?=[A-Za-z][A-Za-z0-9+.-]*:/)")

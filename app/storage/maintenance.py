@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from app.errors import FileMissingError, PathNotAllowedError, StorageError
 from app.observation import StorageOperation
-from app.storage.locations import is_absolute_uri
-
-if TYPE_CHECKING:
-    from app.storage.locations import Root
-    from app.storage.warehouse import Warehouse
+from app.storage.locations import Root, is_absolute_uri
+from app.storage.warehouse import Warehouse
 
 # What the storage libraries call the time of the last change: local files, object stores, memory.
 _MODIFIED_MEMBERS = ("mtime", "LastModified", "last_modified", "updated", "created")

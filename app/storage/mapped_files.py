@@ -16,16 +16,14 @@ import os
 import threading
 import time
 import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import xxhash
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from app.mapped_bytes import MappedBytes
+from app.mapped_bytes import MappedBytes
 
 _BYTES_PER_SECOND: Final = 64 << 20
 """A core verifies more than a hundred times as much."""

@@ -7,16 +7,13 @@ import gc
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 # Only the allocator of GNU's C library has it; others return memory by themselves.
 _C_LIBRARY: Final = ctypes.CDLL(None)

@@ -13,6 +13,7 @@ import datetime as dt
 import logging
 import re
 import time
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,8 +23,6 @@ from app.storage.deadline import wait_for
 from app.storage.retry import Attempt
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping, Sequence
-
     from fsspec import AbstractFileSystem
     from obstore.store import ClientConfig, S3Credential, S3Store
 

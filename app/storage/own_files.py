@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 from stat import S_ISREG
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MODE = 0o400
 """Who opens a file by its name cannot write to it, and so cannot cut what is mapped."""

@@ -19,15 +19,13 @@ import os
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from app.errors import MemoryShortError
 from app.storage.memory import give_memory_back
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SHRINK: Final = 0.8
 REFUSE: Final = 0.9

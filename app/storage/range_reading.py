@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from app.errors import DeadlineExceededError, LimitExceededError, PaimonIndexError, StorageError
 from app.observation import StorageOperation
 from app.storage.disk_entry import Piece
-from app.storage.locations import Neighbours
+from app.storage.disk_tier import DiskTier
+from app.storage.locations import Neighbours, Root
 from app.storage.ranges import FileRange, MergedRange, batches, merge_ranges, portions
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from app.storage.disk_tier import DiskTier
-    from app.storage.locations import Root
-    from app.storage.readers import Readers
-    from app.storage.retry import Attempt, RetryPolicy
+from app.storage.readers import Readers
+from app.storage.retry import Attempt, RetryPolicy
 
 _CACHED_SECONDS: Final = 0.002
 """A batch of what the operating system has in memory takes less than this; from a disk, much more."""

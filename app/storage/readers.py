@@ -7,21 +7,16 @@ import os
 import threading
 import time
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from app.storage.deadline import check_deadline, wait_for
-from app.storage.decoding import LARGE_BYTES, DecodingMemory
+from app.storage.decoding import LARGE_BYTES, Claim, DecodingMemory
 from app.storage.process_memory import PROCESS_MEMORY
 from app.storage.turns import ByteBudget
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from concurrent.futures import Future
-
-    from app.storage.decoding import Claim
 
 Given = TypeVar("Given")
 Loaded = TypeVar("Loaded")

@@ -7,8 +7,9 @@ asking again: :func:`app.storage.failures.is_transient`.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import tenacity
 
@@ -24,9 +25,6 @@ from app.storage.deadline import check_deadline, pause, remaining_seconds
 from app.storage.failures import failure_of, is_missing, is_transient
 from app.storage.retry_budget import RetryBudget
 from app.storage.slots import waiting
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Result = TypeVar("Result")
 

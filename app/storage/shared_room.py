@@ -8,10 +8,8 @@ holds no more than its share never gives way to others.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import Protocol
 
 
 class Sharing(Protocol):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 from app.storage.deadline import check_deadline, glance_seconds
 from app.storage.slots import give_away
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Taken = TypeVar("Taken")
 

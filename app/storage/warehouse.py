@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from app.errors import (
     FileMissingError,
@@ -12,20 +13,16 @@ from app.errors import (
 )
 from app.observation import StorageOperation
 from app.storage.disk_entry import Piece
+from app.storage.disk_tier import DiskTier
 from app.storage.kept_arrays import KeptArrays
 from app.storage.libraries import STALL_SECONDS
 from app.storage.locations import Root, check_segments, is_absolute_uri, normal_uri
+from app.storage.mapped_files import Look
 from app.storage.memory import Scratch
 from app.storage.range_reading import RangeReader, too_large
 from app.storage.ranges import FileRange
 from app.storage.readers import Readers
 from app.storage.retry import RetryPolicy
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from app.storage.disk_tier import DiskTier
-    from app.storage.mapped_files import Look
 
 DEFAULT_MAX_FILE_BYTES = 1 << 30
 

@@ -15,15 +15,13 @@ import inspect
 import os
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from app.errors import FileMissingError, SettingsError
 from app.observation import StorageOperation
 from app.storage.failures import failure_of
-
-if TYPE_CHECKING:
-    from app.storage.locations import Root
-    from app.storage.warehouse import Warehouse
+from app.storage.locations import Root
+from app.storage.warehouse import Warehouse
 
 _TAKEN: Final = "HTTP 412"
 """Of HTTP stores: the condition that there be no such object does not hold."""

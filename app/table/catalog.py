@@ -7,13 +7,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from app.errors import NotFoundError, PathNotAllowedError
+from app.table.metadata_files import TableReader
 from app.table.table import Table, is_name
-
-if TYPE_CHECKING:
-    from app.table.metadata_files import TableReader
 
 DATABASE_SUFFIX = ".db"
 

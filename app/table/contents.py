@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from app.errors import UnsupportedFormatError
-from app.table.manifests.index_manifest import IndexManifest
+from app.storage.kept_arrays import KeptArrays
+from app.table.manifests.index_manifest import IndexEntry, IndexManifest
 from app.table.manifests.kept_manifest import keep_manifest, open_manifest
 from app.table.manifests.kept_values import made_once
 from app.table.manifests.manifest import EmbeddedIndexes, Manifest
-from app.table.manifests.manifest_list import ManifestList
-from app.table.metadata_files import KeptForm, MetadataFiles
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from app.storage.kept_arrays import KeptArrays
-    from app.table.manifests.index_manifest import IndexEntry
-    from app.table.manifests.manifest_list import ManifestFile
-    from app.table.metadata_files import TableReader
-    from app.table.resolution import ResolvedSnapshot
+from app.table.manifests.manifest_list import ManifestFile, ManifestList
+from app.table.metadata_files import KeptForm, MetadataFiles, TableReader
+from app.table.resolution import ResolvedSnapshot
 
 Made = TypeVar("Made")
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import traceback
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 from app.errors import CorruptMetadataError, PaimonIndexError, UnsupportedFormatError
 from app.observation import FileFormat, observer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Decoded = TypeVar("Decoded")
 Content = TypeVar("Content")

@@ -10,19 +10,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
+from app.storage import Maintenance, Readers
 from app.table.decoding import decode
 from app.table.references import References
 from app.table.schema.partition import escape
 from app.table.schema.schema import TableSchema
 from app.table.small_files import SCHEMA_BYTES, read_small
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from app.storage import Maintenance, Readers
-    from app.table.table import Table
+from app.table.table import Table
 
 _BUCKET = re.compile(r"bucket-(?:\d+|postpone)")
 

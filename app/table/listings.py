@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from app.storage import Readers
+from app.storage import Readers
 
 MOST_READS: Final = 256
 """No part has more, whatever is asked for: on an object store these take less than a second."""

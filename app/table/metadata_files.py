@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from app.errors import CorruptMetadataError, FileMissingError, SnapshotExpiredError
+from app.storage import ByteCache, Readers
+from app.storage.kept_arrays import KeptArrays
 from app.storage.memory import give_memory_back
 from app.table.decoding import decode, report_undecodable
 from app.table.records.expansion import asking
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
-
-    from app.storage import ByteCache, Readers
-    from app.storage.kept_arrays import KeptArrays
-    from app.table.storage import Storage
-    from app.types.roaring import Buffer
+from app.table.storage import Storage
+from app.types.roaring import Buffer
 
 Parsed = TypeVar("Parsed")
 

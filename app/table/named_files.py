@@ -20,18 +20,15 @@ from __future__ import annotations
 
 import re
 import threading
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from app.errors import CorruptMetadataError, FileMissingError, SnapshotExpiredError
+from app.storage import Maintenance, Readers
 from app.table.decoding import decode
 from app.table.manifests.index_manifest import IndexManifest
 from app.table.small_files import SNAPSHOT_BYTES, read_small
 from app.table.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from app.storage import Maintenance, Readers
 
 # In this order: a version moves from its snapshot to a tag, and with the tag into a branch. Listed the other
 # way round, one could be missed that moves meanwhile.

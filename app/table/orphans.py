@@ -19,19 +19,16 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from app.errors import FileMissingError, PaimonIndexError, RequestError
+from app.storage import Maintenance, Readers, StoredFile
 from app.table.directories import Directories
 from app.table.named_files import NamedFiles
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Mapping, Sequence
-
-    from app.storage import Maintenance, Readers, StoredFile
-    from app.table.table import Table
+from app.table.table import Table
 
 MINIMUM_AGE: Final = dt.timedelta(hours=1)
 """Nothing younger is ever removed: more than clocks differ, or a commit takes at least."""

@@ -13,30 +13,26 @@ and are never removed here: the engine's ``remove_orphan_files`` does that. What
 
 from __future__ import annotations
 
+import datetime as dt
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from typing import Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.errors import CorruptMetadataError, FileMissingError, SnapshotExpiredError
+from app.storage import Maintenance, Readers, StoredFile
 from app.table.decoding import decode
 from app.table.directories import Directories
 from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_list import ManifestList
 from app.table.named_files import NamedFiles
 from app.table.orphans import Orphan, OrphanKind, Orphans, index_kind
+from app.table.snapshot import Snapshot
+from app.table.table import Table
 
-if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Callable, Mapping
-    from typing import TypeVar
-
-    from app.storage import Maintenance, Readers, StoredFile
-    from app.table.snapshot import Snapshot
-    from app.table.table import Table
-
-    Parsed = TypeVar("Parsed")
+Parsed = TypeVar("Parsed")
 
 _VERSION: Final = re.compile(r"(?:snapshot|changelog)-.*|LATEST|EARLIEST", re.DOTALL)
 _TEMPORARY: Final = re.compile(r"\..+\.tmp", re.DOTALL)

@@ -11,14 +11,11 @@ A file with an external path lies exactly there, and its extra files beside it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from app.table.manifests.index_manifest import IndexEntry
+from app.table.manifests.manifest_entry import ManifestEntry
 from app.table.schema.partition import partition_path
-
-if TYPE_CHECKING:
-    from app.table.manifests.index_manifest import IndexEntry
-    from app.table.manifests.manifest_entry import ManifestEntry
-    from app.table.schema.schema import TableSchema
+from app.table.schema.schema import TableSchema
 
 POSTPONED_BUCKET = -2
 

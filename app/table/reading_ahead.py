@@ -7,18 +7,15 @@ read as if nobody had guessed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from app.errors import PaimonIndexError
+from app.storage import Readers
 from app.table.references import hint_path, schema_path, snapshot_path, tag_path
 from app.table.small_files import HINT_BYTES, SCHEMA_BYTES, SNAPSHOT_BYTES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from app.storage import Readers
-    from app.table.storage import Storage
+from app.table.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from app.errors import (
     CorruptMetadataError,
@@ -23,14 +23,12 @@ from app.errors import (
     NotFoundError,
     SnapshotExpiredError,
 )
+from app.storage import Readers
 from app.table.decoding import decode
 from app.table.listings import Part
 from app.table.small_files import HINT_BYTES, SCHEMA_BYTES, SNAPSHOT_BYTES, read_small
 from app.table.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from app.storage import Readers
-    from app.table.storage import SmallFiles
+from app.table.storage import SmallFiles
 
 Parsed = TypeVar("Parsed")
 Content = TypeVar("Content")

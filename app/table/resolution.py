@@ -9,19 +9,17 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from app.errors import CorruptMetadataError, FileMissingError, NotFoundError, PaimonIndexError
 from app.storage import wait_for
 from app.table.decoding import decode
+from app.table.metadata_files import TableReader
 from app.table.reading_ahead import ReadAhead, Seen, expected_files
 from app.table.references import References
 from app.table.schema.schema import TableSchema
+from app.table.snapshot import Snapshot
 from app.types.digest import content_digest
-
-if TYPE_CHECKING:
-    from app.table.metadata_files import TableReader
-    from app.table.snapshot import Snapshot
 
 _MEMORY_PER_VERSION: Final = 2_000
 _MEMORY_PER_BYTE: Final = 32

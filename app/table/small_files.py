@@ -14,13 +14,11 @@ Whoever may write one table could otherwise take all memory of a server with a f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from app.errors import CorruptMetadataError
 from app.table.decoding import report_undecodable
-
-if TYPE_CHECKING:
-    from app.table.storage import SmallFiles
+from app.table.storage import SmallFiles
 
 SNAPSHOT_BYTES: Final = 1 << 20
 SCHEMA_BYTES: Final = 8 << 20

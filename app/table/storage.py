@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from contextlib import AbstractContextManager
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from app.storage.kept_arrays import KeptArrays
-    from app.types.roaring import Buffer
+from app.storage.kept_arrays import KeptArrays
+from app.types.roaring import Buffer
 
 
 class SmallFiles(Protocol):

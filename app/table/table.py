@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from app.errors import NotFoundError, RequestError, SnapshotExpiredError
 from app.storage import wait_for
 from app.table.contents import TableContents
+from app.table.listings import Part
+from app.table.metadata_files import TableReader
 from app.table.paths import TablePaths
 from app.table.references import References
-from app.table.resolution import Versions, Wanted, read_schema
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from app.table.listings import Part
-    from app.table.metadata_files import TableReader
-    from app.table.resolution import ResolvedSnapshot
-    from app.table.schema.schema import TableSchema
-    from app.table.snapshot import Snapshot
+from app.table.resolution import ResolvedSnapshot, Versions, Wanted, read_schema
+from app.table.schema.schema import TableSchema
+from app.table.snapshot import Snapshot
 
 MAIN_BRANCH = "main"
 

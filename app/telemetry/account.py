@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from app.errors import DeadlineExceededError
 from app.observation import FileFormat, Observer, Phase, StorageOperation
 from app.storage.failures import is_missing, is_timeout
+from app.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from starlette.types import Scope
-
-    from app.telemetry.metrics import Metrics
 
 UNROUTED: Final = "unrouted"
 """The route of requests that no route was found for, or looked for."""

@@ -12,20 +12,18 @@ import json
 import logging
 import re
 import sys
+from collections.abc import Iterator, Mapping, MutableMapping
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from app.settings import LogFormat, LogLevel
 from app.telemetry.repeated_lines import RepeatedLines
 from app.telemetry.structured import structlog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, MutableMapping
-    from types import TracebackType
-
     from structlog.typing import EventDict, Processor, WrappedLogger
-
-    from app.settings import LogFormat, LogLevel
 
 _OURS: Final = ("app", "paimon_index", "uvicorn")
 """The loggers that the level is set of. Debug lines of storage libraries would tell credentials."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
@@ -20,8 +21,6 @@ from prometheus_client.utils import floatToGoString
 from app.observation import StorageOperation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from prometheus_client.core import Metric
 
 

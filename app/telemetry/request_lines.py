@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from starlette.datastructures import Headers
 
-from app.telemetry.account import NO_ANSWER, PHASE_NAMES
+from app.telemetry.account import NO_ANSWER, PHASE_NAMES, Account
 from app.telemetry.logs import event_record
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from app.telemetry.account import Account
 
 LOGGER: Final = "paimon_index.requests"
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from prometheus_client.exposition import choose_encoder
 
+from app.planning.watch import Watch
+from app.processes import Processes
+from app.storage import Listings
 from app.telemetry.account import Account, Background
 from app.telemetry.metrics import Metrics
 from app.telemetry.request_lines import write_line
+from app.telemetry.spans import Tracing
 from app.telemetry.state import (
     cache_families,
     listing_family,
@@ -21,15 +26,8 @@ from app.telemetry.traces import start_tracing
 from app.telemetry.workers import Workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from prometheus_client.core import Metric
     from starlette.types import Scope
-
-    from app.planning.watch import Watch
-    from app.processes import Processes
-    from app.storage import Listings
-    from app.telemetry.spans import Tracing
 
 
 class Telemetry:

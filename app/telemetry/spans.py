@@ -20,14 +20,13 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExport
 from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, set_span_in_context
 
 from app import __version__
+from app.observation import Phase, StorageOperation
 from app.telemetry.account import Account
+from app.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
     from starlette.types import Scope
-
-    from app.observation import Phase, StorageOperation
-    from app.telemetry.metrics import Metrics
 
 _MOST_SPANS: Final = 1000
 """Of one request: a cold plan may read a hundred thousand files."""

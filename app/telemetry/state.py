@@ -6,22 +6,20 @@ import os
 import platform
 import time
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 
 from app import __version__
+from app.planning.watch import Watch
+from app.storage import Listings
 from app.storage.process_memory import PROCESS_MEMORY
 from app.telemetry.metrics import PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from prometheus_client.core import Metric
-
-    from app.planning.watch import Watch
-    from app.storage import Listings
 
 _DISK: Final = "disk"
 _GAUGES: Final = {

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from app.telemetry.spans import Tracing
+from app.telemetry.spans import Tracing
 
 _WHERE: Final = (
     "OTEL_TRACES_EXPORTER",

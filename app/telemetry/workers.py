@@ -19,20 +19,16 @@ from __future__ import annotations
 
 import fcntl
 import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import orjson
 from prometheus_client.core import Metric
 
+from app.processes import Answer, Processes
 from app.telemetry.metrics import PREFIX
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from app.processes import Answer, Processes
-
 
 _GROWING: Final = frozenset({"counter", "histogram"})
 _TOLD_ONCE: Final[Mapping[str, Callable[[float, float], float]]] = {

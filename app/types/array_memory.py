@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.mapped_bytes import MappedBytes
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def own_bytes(array: NDArray[Any]) -> int:

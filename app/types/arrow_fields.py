@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from app.types.binary_row.matrix import FieldValues, write_rows
-from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, TypeRoot
+from app.types.data_types import (
+    BINARY_ROOTS,
+    FLOATING_ROOTS,
+    STRING_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataType,
+    TypeRoot,
+)
 from app.types.time_units import NANOS_PER_MICRO, NANOS_PER_MILLI, NANOS_PER_SECOND
-from app.types.value_arrays import INT64
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from app.types.data_types import DataType
-    from app.types.value_arrays import Values
+from app.types.value_arrays import INT64, Values
 
 _NANOS: Final = {"s": NANOS_PER_SECOND, "ms": NANOS_PER_MILLI, "us": NANOS_PER_MICRO, "ns": 1}
 _WORD: Final = np.dtype("<i8")

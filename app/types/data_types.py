@@ -8,14 +8,12 @@ A schema file writes simple types as text (``DECIMAL(9, 2) NOT NULL``) and neste
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from app.errors import RequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class TypeRoot(StrEnum):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import itertools
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Final
 
 HASH: Final = "HASH"
 """Index type of files that hold the key hashes of a dynamic bucket."""

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import decimal
 import math
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from app.types.civil_time import clock_text, date_text
 from app.types.data_types import DataType, TypeRoot
 from app.types.time_units import NANOS_PER_DAY, NANOS_PER_MILLI
 from app.types.values import Value, to_float32
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 

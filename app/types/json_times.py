@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import decimal
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 from app.types.civil_time import TimestampText, day_nanos, epoch_days, read_clock, read_date, read_timestamp
+from app.types.data_types import DataType
 from app.types.json_numbers import MAX_NUMBER_TEXT, any_decimal, is_integer
-from app.types.session_zone import Instants, instants_of_text
+from app.types.session_zone import Instants, SessionZone, instants_of_text
 from app.types.time_units import MILLIS_PER_DAY, NANOS_PER_DAY, NANOS_PER_MILLI, NANOS_PER_SECOND
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.types.data_types import DataType
-    from app.types.session_zone import SessionZone
 
 _EXACT: Final = decimal.Context(prec=2 * MAX_NUMBER_TEXT + 100)
 

@@ -26,18 +26,15 @@ import base64
 import binascii
 import decimal
 import math
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable
+from typing import NoReturn
 
 from app.errors import FilterError
 from app.types.data_types import DataType, TypeRoot
 from app.types.json_numbers import MAX_NUMBER_TEXT, any_decimal, any_integer
 from app.types.json_times import read_json_clock, read_json_date, read_json_instants, read_json_time
+from app.types.session_zone import Instants, SessionZone
 from app.types.values import Value, integer_range, to_float32
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from app.types.session_zone import Instants, SessionZone
 
 _SPECIAL_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _EXACT = decimal.Context(prec=2 * MAX_NUMBER_TEXT + 100, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)

@@ -17,15 +17,13 @@ none; of strings the engine takes each of these bytes as a word of its own, with
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import mmh3
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from app.types.bytes_column import BytesColumn
+from app.types.bytes_column import BytesColumn
 
 SEED: Final = 42
 """The engine's."""

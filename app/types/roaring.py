@@ -30,18 +30,14 @@ from __future__ import annotations
 
 import struct
 from array import array
-from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
+from collections.abc import Sequence
+from typing import Final, NoReturn, TypeAlias
 
-from pyroaring import BitMap
+import numpy as np
+from numpy.typing import NDArray
+from pyroaring import BitMap, BitMap64
 
 from app.errors import CorruptIndexError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
-    from pyroaring import BitMap64
 
 Buffer: TypeAlias = "bytes | memoryview"
 Positions: TypeAlias = "BitMap | BitMap64"

@@ -24,13 +24,11 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
+from app.types.civil_time import TimestampText
 from app.types.time_units import CYCLE_SECONDS, NANOS_PER_DAY, NANOS_PER_SECOND
-
-if TYPE_CHECKING:
-    from app.types.civil_time import TimestampText
 
 MAX_OFFSET_NANOS: Final = 18 * 3600 * NANOS_PER_SECOND
 """No zone is further from UTC: the limit of ``java.time.ZoneOffset``."""

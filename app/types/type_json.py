@@ -10,13 +10,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from app.types.data_types import TypeRoot
-
-if TYPE_CHECKING:
-    from app.types.data_types import DataField, DataType
-    from app.types.json_answers import Json
+from app.types.data_types import DataField, DataType, TypeRoot
+from app.types.json_answers import Json
 
 
 def type_json(data_type: DataType) -> Json:

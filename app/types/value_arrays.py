@@ -18,21 +18,16 @@ holds it does, and must not look at what is computed for them.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from collections.abc import Sequence
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, STRING_ROOTS, TypeRoot
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from app.types.data_types import DataType
-    from app.types.values import Value
+from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, STRING_ROOTS, DataType, TypeRoot
+from app.types.values import Value
 
 Values: TypeAlias = "NDArray[Any] | pa.LargeBinaryArray"
 """Values in one of the forms of the table above."""

@@ -24,13 +24,11 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS, DataType, TypeRoot
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Value: TypeAlias = bool | int | float | bytes
 """A non-null value in the form of the table above."""

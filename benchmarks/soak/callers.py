@@ -16,23 +16,19 @@ import socket
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
 import httpx
 
 from benchmarks.runner import percentile
-from benchmarks.soak.faults import BUCKET, COUNTS, serve
+from benchmarks.soak.faults import BUCKET, COUNTS, Storage, serve
 from benchmarks.soak.questions import TABLES, Answer, Question, ask_about
 from benchmarks.soak.serving import LOOK_SECONDS, PATIENCE_SECONDS, resident, server
 from tests.golden_tables import DATABASE, unpack
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from benchmarks.soak.faults import Storage
 
 MIB: Final = 1 << 20
 

@@ -12,18 +12,16 @@ import multiprocessing
 import random
 import threading
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, cast
+from multiprocessing.connection import Connection
+from typing import Final, cast
 
 from aiohttp import ClientSession, ClientTimeout, TCPConnector, web
 from moto.server import ThreadedMotoServer
 from s3fs import S3FileSystem
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from multiprocessing.connection import Connection
 
 COUNTS: Final = "/_counts"
 BUCKET: Final = "soak"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
@@ -12,9 +14,6 @@ import pyarrow.ipc
 from tests.golden_tables import DATABASE, expected
 
 if TYPE_CHECKING:
-    import random
-    from collections.abc import Sequence
-
     import httpx
 
 TABLES: Final = (

@@ -7,14 +7,12 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import httpx
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 PATIENCE_SECONDS: Final = 120
 LOOK_SECONDS: Final = 0.1

@@ -12,18 +12,16 @@ import shutil
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import httpx
 
 from benchmarks.soak.serving import LOOK_SECONDS, PATIENCE_SECONDS, resident, server
 from tests.golden_tables import DATABASE, expected, unpack
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MIB: Final = 1 << 20
 BASE_BYTES: Final = 250 * MIB

@@ -11,8 +11,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from app.building import DataFile, build, read_columns
 from app.file_index.table_options import FileIndexOptions
@@ -20,16 +21,10 @@ from app.types import parse_type
 from benchmarks.report import circumstances
 from benchmarks.servers import server
 from benchmarks.spark.report import Measurement, tables
-from benchmarks.spark.store import directory, object_store
-from benchmarks.spark.table import NAME, PER_FILE, write_large_file, write_table
+from benchmarks.spark.store import Place, directory, object_store
+from benchmarks.spark.table import NAME, PER_FILE, Query, write_large_file, write_table
 from paimon_index import Client
 from tests.spark.environment import spark_python
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from benchmarks.spark.store import Place
-    from benchmarks.spark.table import Query
 
 _RESULTS: Final = Path(__file__).parents[1] / "SPARK.md"
 _RESULTS_OF_STORE: Final = _RESULTS.with_name("SPARK-S3.md")

@@ -24,12 +24,12 @@ from paimon_index.spark import read_table, register
 
 sys.path.append(str(Path(__file__).parent))
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
 from processes import used_below  # type: ignore[import-not-found] # beside this program
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
     from pyspark.sql import DataFrame
 
 _ZONE = "UTC"

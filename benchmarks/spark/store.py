@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 from unittest.mock import patch
 
 from benchmarks.soak.faults import BUCKET, COUNTS, serve
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 _DELAY_SECONDS: Final = 0.02
 _KEYS: Final = ("key", "secret")

@@ -6,9 +6,11 @@ over all files. Indexes are written by the product, and committed by it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -24,10 +26,6 @@ from app.table.manifests.row_statistics import RowStatistics
 from app.types import parse_type
 from app.types.binary_row.row import serialize_row
 from benchmarks.synthetic import make_table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 NAME: Final = "events"
 PER_FILE: Final = 4_615

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from paimon_index.catalog import Schema  # noqa: TC001 - answers are decoded by it
+from paimon_index.catalog import Schema
 from paimon_index.selections import Selection
 
 

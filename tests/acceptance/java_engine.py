@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from app.types import DataType
+from app.types import DataType
 
 _PROGRAMS = Path(__file__).resolve().parents[3] / "shared" / "engine" / "tables"
 

@@ -6,7 +6,8 @@ import hashlib
 import json
 import shutil
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,12 +27,8 @@ from app.table.manifests.manifest_entry import FileKind
 from app.table.schema.schema import BucketMode
 from app.types.index_files import HASH, IndexFileMeta
 from tests import golden_tables
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.acceptance.java_engine import JavaEngine
-    from tests.golden_tables import GoldenWarehouse
+from tests.acceptance.java_engine import JavaEngine
+from tests.golden_tables import GoldenWarehouse
 
 pytestmark = [pytest.mark.shared, pytest.mark.engine]
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pyroaring import BitMap
@@ -16,20 +18,14 @@ from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, KINDS, RANGE_BITMAP, IndexKind
 from app.file_index.index_writer import write_index
 from app.predicates.model import BoundLeaf, Operator
-from app.types import DataField, TypeRoot, sql_key, to_json
+from app.types import DataField, DataType, TypeRoot, Value, sql_key, to_json
 from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, INTEGER_BITS, STRING_ROOTS, TIMESTAMP_ROOTS
 from app.types.time_units import MILLIS_PER_DAY, NANOS_PER_MICRO, NANOS_PER_MILLI
 from app.types.values import integer_range, to_float32
+from tests.acceptance.java_engine import JavaEngine
 from tests.brute_force import matching_rows
 from tests.file_index.strategies import TYPES
 from tests.key_columns import key_column
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from app.types import DataType, Value
-    from tests.acceptance.java_engine import JavaEngine
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared]
 

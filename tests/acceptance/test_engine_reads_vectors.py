@@ -7,7 +7,9 @@ import json
 import shutil
 import uuid
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 import fastavro
 import numpy as np
@@ -16,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.deletion_vectors import (
+    VectorChange,
     VectorFile,
     VectorOptions,
     delete_in_bucket,
@@ -27,16 +30,9 @@ from app.table.manifests.index_manifest_changes import combine
 from app.table.manifests.manifest_entry import FileKind
 from app.table.schema.schema import BucketMode
 from app.types.index_files import index_file_names
+from tests.acceptance.java_engine import JavaEngine
 from tests.golden_checks import positions
-from tests.golden_tables import expected
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
-
-    from app.deletion_vectors import VectorChange
-    from tests.acceptance.java_engine import JavaEngine
-    from tests.golden_tables import GoldenWarehouse
+from tests.golden_tables import GoldenWarehouse, expected
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared]
 

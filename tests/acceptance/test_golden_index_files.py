@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyroaring import BitMap
 
-from app.file_index.answers.result import SKIP, Rows
+from app.file_index.answers.result import SKIP, Result, Rows
 from app.file_index.evaluation import evaluate
 from app.file_index.top_n import top_n
 from app.predicates.binding.binding import bind
@@ -17,11 +18,7 @@ from app.predicates.sql.reader import read_sql
 from tests import golden_file_index, golden_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import httpx
-
-    from app.file_index.answers.result import Result
 
 _LARGE_ROWS = 20_000
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,8 +13,6 @@ from tests.golden_checks import GoldenQuery, KeptFile, check, positions
 from tests.golden_tables import DATABASE, expected, tables
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import httpx
 
 _TABLES = f"/v1/main/databases/{DATABASE}/tables"

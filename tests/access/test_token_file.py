@@ -1,16 +1,13 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from app.access import TokenFile
 from app.errors import SettingsError
 from tests.tokens import document, entry, write
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OLD, NEW = entry("old", "1"), entry("new", "2")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Literal, Protocol
 
 import httpx
 import pytest
@@ -14,12 +15,7 @@ import uvicorn
 from app.connections import PunctualProtocol
 from app.main import create_app
 from app.settings import Settings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-
-    from tests.golden_tables import GoldenWarehouse
+from tests.golden_tables import GoldenWarehouse
 
 _START_SECONDS = 20
 

@@ -6,6 +6,8 @@ import base64
 import json
 import logging
 import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,16 +17,12 @@ from app.api.authorisation import ACCESS, Access
 from app.main import create_app
 from app.settings import Settings
 from tests import tokens
+from tests.api.conftest import Serve
+from tests.golden_tables import GoldenWarehouse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
     import httpx
     from starlette.routing import BaseRoute
-
-    from tests.api.conftest import Serve
-    from tests.golden_tables import GoldenWarehouse
 
 TABLE = "/v1/main/databases/golden/tables/dyn_bucket"
 KEYS = {"partition": {"dte": "2024-01-01"}, "keys": [{"uid": 5}]}

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.api.conftest import Serve
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import httpx
-
-    from tests.api.conftest import Serve
 
 PLAN = "/v1/main/databases/golden/tables/append_sidecar/plan"
 ASKED: dict[str, Any] = {"filter": "fee = 58.43"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import anyio
 import httpx
@@ -19,12 +19,8 @@ from app.planning.service import IndexService
 from app.settings import Settings
 from app.storage import RetryPolicy, Warehouse
 from tests.api.conftest import listening
+from tests.golden_tables import GoldenWarehouse
 from tests.storage.test_failures import KEY, SECRET, failing_store
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.golden_tables import GoldenWarehouse
 
 TABLE = "/v1/main/databases/db/tables/t"
 

@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,15 +14,12 @@ from pyroaring import BitMap
 
 from app.api import discovery_documents, documents, plan_documents
 from tests import golden_tables
+from tests.api.conftest import Serve
+from tests.golden_tables import GoldenWarehouse
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import httpx
     from pydantic import BaseModel
-
-    from tests.api.conftest import Serve
-    from tests.golden_tables import GoldenWarehouse
 
 TABLES = "/v1/main/databases/golden/tables"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 import socket
 import threading
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import anyio
@@ -15,12 +16,8 @@ import pytest
 from app.api.documents import ProblemDetails
 from app.main import create_app
 from app.settings import Settings
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.api.conftest import Serve
-    from tests.golden_tables import GoldenWarehouse
+from tests.api.conftest import Serve
+from tests.golden_tables import GoldenWarehouse
 
 TABLES = "/v1/main/databases/golden/tables"
 PLAN = f"{TABLES}/append_sidecar/plan"

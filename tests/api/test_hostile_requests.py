@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import shutil
 from http.client import HTTPConnection
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from tests.api.conftest import Serve
 from tests.examples import examples
+from tests.golden_tables import GoldenWarehouse
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import httpx
-
-    from tests.api.conftest import Serve
-    from tests.golden_tables import GoldenWarehouse
 
 TABLES = "/v1/main/databases/golden/tables"
 POSTS = {

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.growing_tables import TABLE
+from tests.api.conftest import Serve
+from tests.growing_tables import TABLE, GrowingTable
 
 if TYPE_CHECKING:
     import httpx
-
-    from tests.api.conftest import Serve
-    from tests.growing_tables import GrowingTable
 
 TABLES = f"/v1/main/databases/golden/tables/{TABLE}"
 

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
 
-from tests.growing_tables import TABLE
-
-if TYPE_CHECKING:
-    from tests.api.conftest import Serve
-    from tests.growing_tables import GrowingTable
+from tests.api.conftest import Serve
+from tests.growing_tables import TABLE, GrowingTable
 
 TABLES = f"/v1/main/databases/golden/tables/{TABLE}"
 MISSING = "urn:paimon-index:error:file-missing"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,13 +11,9 @@ from app.errors import StorageError
 from app.storage import Listings, Warehouse, check_listable
 from app.telemetry.state import listing_family
 from tests import s3_server
+from tests.api.conftest import Serve
 from tests.cli.test_command_line import run
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.api.conftest import Serve
-    from tests.golden_tables import GoldenWarehouse
+from tests.golden_tables import GoldenWarehouse
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests import golden_tables
+from tests.api.conftest import Serve
+from tests.growing_tables import GrowingTable
 
 if TYPE_CHECKING:
     import httpx
-
-    from tests.api.conftest import Serve
-    from tests.growing_tables import GrowingTable
 
 TABLES = "/v1/main/databases/golden/tables"
 PLAN = f"{TABLES}/append_dv32/plan"

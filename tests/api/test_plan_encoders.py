@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -28,12 +28,8 @@ from app.table.paths import TablePaths
 from app.table.schema.schema import TableSchema
 from app.types import DataField, Json, Value, parse_json, parse_type
 from app.types.binary_row.row import serialize_row
+from app.types.roaring import Positions
 from app.types.session_zone import session_zone
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from app.types.roaring import Positions
 
 MANY = 25_000
 DIGITS = Decimal("-123456789012345678901234567890.12")

@@ -12,11 +12,10 @@ import pytest
 
 from app.api.negotiation import PlanFormat, preferred_format
 from tests import golden_tables
+from tests.api.conftest import Serve
 
 if TYPE_CHECKING:
     import httpx
-
-    from tests.api.conftest import Serve
 
 TABLES = "/v1/main/databases/golden/tables"
 PLAN = f"{TABLES}/append_dv32/plan"

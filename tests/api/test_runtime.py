@@ -6,7 +6,8 @@ import socket
 import threading
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from starlette.responses import Response
 
@@ -18,9 +19,6 @@ from app.opening import create_service
 from app.settings import Settings
 from app.storage import check_deadline
 from tests.api.conftest import listening
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PATIENCE_SECONDS = 20
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from app.api.discovery_documents import Schema, SchemaList, TableDescription
 from tests import golden_tables
+from tests.api.conftest import Serve
 from tests.api.test_endpoints import TABLES, get
 from tests.api.test_errors import problem
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import httpx
-
-    from tests.api.conftest import Serve
 
 NESTED: list[dict[str, Any]] = [
     {"id": 0, "name": "id", "type": "BIGINT NOT NULL"},

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from tests.api.conftest import Serve
 from tests.golden_tables import DATABASE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import httpx
-
-    from tests.api.conftest import Serve
 
 PLAN = f"/v1/main/databases/{DATABASE}/tables/append_sidecar/plan"
 HELD = 150_000

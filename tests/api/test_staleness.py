@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from tests.growing_tables import FIRST, TABLE
-
-if TYPE_CHECKING:
-    from tests.api.conftest import Serve
-    from tests.growing_tables import GrowingTable
+from tests.api.conftest import Serve
+from tests.growing_tables import FIRST, TABLE, GrowingTable
 
 PLAN = f"/v1/main/databases/golden/tables/{TABLE}/plan"
 HOUR = 3_600_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from random import Random
@@ -17,14 +18,10 @@ from app.settings import Settings
 from app.storage import RetryPolicy, Warehouse
 from tests.api.conftest import listening
 from tests.faulty_store import BUCKET, Fault, Store
-from tests.golden_tables import DATABASE
+from tests.golden_tables import DATABASE, GoldenWarehouse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import httpx
-
-    from tests.golden_tables import GoldenWarehouse
 
 TABLE = f"databases/{DATABASE}/tables/append_sidecar"
 ASKERS = 40

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -17,10 +19,6 @@ from app.api.streaming import PieceStream
 from app.opening import create_service
 from app.settings import Settings
 from tests.api.conftest import listening
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 PIECE = b"a line\n" * 20_000
 PATIENCE_SECONDS = 20

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import anyio
 import httpx
 import pytest
@@ -12,9 +10,7 @@ from app.api.authentication import this_machine
 from app.api.problems import Problem
 from app.main import create_app
 from app.settings import Settings
-
-if TYPE_CHECKING:
-    from tests.golden_tables import GoldenWarehouse
+from tests.golden_tables import GoldenWarehouse
 
 HERE = ("127.0.0.1", 50_000)
 AWAY = ("192.0.2.7", 50_000)

@@ -7,7 +7,9 @@ are there as a whole.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,16 +19,12 @@ from app.file_index import container
 from app.file_index.index_kinds import BITMAP
 from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row
+from tests.api.conftest import Serve
 from tests.planning.made_tables import MadeTable, no_statistics, payload, statistics
 from tests.table.entries import entry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
     import httpx
-
-    from tests.api.conftest import Serve
 
 K, CAT = (DataField(at, name, parse_type("INT")) for at, name in enumerate(["k", "cat"]))
 PLAN = "/v1/main/databases/golden/tables/made/plan"

@@ -5,13 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from tests.growing_tables import FIRST, TABLE
+from tests.api.conftest import Serve
+from tests.growing_tables import FIRST, TABLE, GrowingTable
 
 if TYPE_CHECKING:
     import httpx
-
-    from tests.api.conftest import Serve
-    from tests.growing_tables import GrowingTable
 
 PLAN = f"/v1/main/databases/golden/tables/{TABLE}/plan"
 PATIENCE_SECONDS = 20

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,9 +14,6 @@ from benchmarks.ratios import ratios
 from benchmarks.report import report
 from benchmarks.runner import measure, percentile
 from benchmarks.workload import Figure, Measured, Note, Suite, Target, Unit, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NOWHERE = Path()
 LATER = time.time() + 3600

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,9 +12,6 @@ from app.planning.request.requests import PlanRequest, TableRef
 from benchmarks.spark.report import Measurement, tables
 from benchmarks.spark.table import NAME, write_table
 from tests.planning.copied_tables import open_service
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _FILES, _ROWS = 8, 24_000
 _EVENTS = pa.table({"file": pa.array([], pa.int64())})

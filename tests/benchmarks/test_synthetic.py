@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import fastavro
 import numpy as np
@@ -23,9 +24,6 @@ from benchmarks.events import (
 from benchmarks.manifest_records import day_of, file_name, lowest_number
 from benchmarks.services import EVENTS, open_service
 from benchmarks.synthetic import table_directory, write_manifest, write_snapshot, write_table
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FILES = 250
 BODIES = 7

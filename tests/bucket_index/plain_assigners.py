@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Mapping
+from typing import TypeAlias
 
 import numpy as np
 
 from app.bucket_index.assignments import Assignment, Strategy
 from app.java_orders.hash_map import iteration_order
+from app.options.dynamic_buckets import AssignerOptions
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from app.options.dynamic_buckets import AssignerOptions
-
-    Files: TypeAlias = Mapping[tuple[int, int], list[int]]
-    """The hashes of each partition and bucket, in the order of the index manifest."""
+Files: TypeAlias = Mapping[tuple[int, int], list[int]]
+"""The hashes of each partition and bucket, in the order of the index manifest."""
 
 
 class NoBucketError(Exception):

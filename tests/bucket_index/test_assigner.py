@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +19,6 @@ from app.options.dynamic_buckets import AssignerOptions
 from app.types import parse_json, parse_type
 from app.types.binary_row.row import row_hash, write_row
 from tests import golden_unit
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 INT = [parse_type("INT")]
 TRACES = [

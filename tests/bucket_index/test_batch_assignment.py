@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,13 +20,8 @@ from app.errors import FilterError, RequestError
 from app.options.dynamic_buckets import AssignerOptions
 from app.types import parse_type
 from app.types.binary_row.row import row_hash, write_row
-from tests.bucket_index.plain_assigners import NoBucketError, PlainHashAssigner
+from tests.bucket_index.plain_assigners import Files, NoBucketError, PlainHashAssigner
 from tests.examples import examples
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from tests.bucket_index.plain_assigners import Files
 
 PARTITIONS = [write_row((number,), [parse_type("INT")]) for number in range(3)]
 SEED = 20

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from itertools import compress, islice
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from app.bucket_index import PartitionIndex, hash_index
 from app.bucket_index.assigner import HashBucketAssigner
@@ -19,16 +22,9 @@ from app.options.dynamic_buckets import DynamicBucketOptions
 from app.table.manifests.index_manifest import IndexManifest
 from app.types import parse_type
 from app.types.binary_row.row import row_hash, write_row
+from app.types.index_files import IndexFileMeta
 from tests import golden_tables
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from app.types.index_files import IndexFileMeta
-    from tests.golden_tables import GoldenWarehouse
+from tests.golden_tables import GoldenWarehouse
 
 TABLES = ("dyn_bucket", "dyn_bucket_two", "dyn_bucket_max")
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from app.bucket_index import (
+    AssignerOptions,
     DynamicBucketIndexMaintainer,
     DynamicBucketOptions,
     HashBucketAssigner,
+    Hashes,
     KeyBatch,
     PartitionIndex,
     assigners_of,
@@ -20,12 +23,7 @@ from app.types import parse_type
 from app.types.binary_row.row import write_row
 from app.types.index_files import HASH, IndexFileMeta
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from app.bucket_index import AssignerOptions, Hashes
-
-    Place: TypeAlias = tuple[bytes, int]
+Place: TypeAlias = tuple[bytes, int]
 
 PARTITIONS = [write_row((number,), [parse_type("INT")]) for number in range(3)]
 ROUNDS = 9

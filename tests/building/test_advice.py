@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -18,9 +18,6 @@ from app.file_index.bloom_filter.kind import BloomFilterOptions
 from app.file_index.container import FileIndex
 from app.file_index.table_options import FileIndexOptions
 from tests.data_files import write_data_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ROWS = 10_000
 MIDNIGHT = dt.datetime(2024, 1, 1)  # noqa: DTZ001 - wall clock

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from app.building.builder import BuiltEntry, build
+from app.building.builder import BuiltEntry, BuiltIndex, build
 from app.building.column_types import ColumnTypes
 from app.building.columns import read_columns
 from app.building.data_files import DataFile, DataFormat
 from app.errors import IndexWriteError, RequestError
 from app.file_index.container import FileIndex
 from app.file_index.table_options import FileIndexOptions
-from app.types import TypeRoot, parse_json
+from app.types import DataField, TypeRoot, parse_json
 from tests import golden_file_index, golden_unit
 from tests.data_files import write_data_file
 from tests.key_columns import arrow_array
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from app.building.builder import BuiltIndex
-    from app.types import DataField
 
 DATA_FILES = [
     name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import fastavro
 import pyarrow as pa
@@ -22,9 +22,6 @@ from app.errors import (
     UnsupportedFormatError,
 )
 from tests.data_files import write_data_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ROWS = 5_000
 TABLE = pa.table(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from app.building.builder import build
@@ -15,9 +13,7 @@ from app.file_index.keys.key_column import KeyColumn
 from app.file_index.table_options import FileIndexOptions, indexed_type
 from tests import golden_tables
 from tests.golden_data_files import indexed_files
-
-if TYPE_CHECKING:
-    from tests.golden_tables import GoldenWarehouse
+from tests.golden_tables import GoldenWarehouse
 
 # Written with the options of another version than the file's.
 _OTHER_OPTIONS = ("evolve_append", "evolve_sidecar")

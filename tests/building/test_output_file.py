@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from app.building.output_file import write_file
 from app.errors import RequestError, StorageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_writes_a_file_and_nothing_else(tmp_path: Path) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from app.building.verification import verify
+from app.building.verification import Verification, verify
 from app.errors import CorruptIndexError, RequestError
 from app.file_index.answers.result import KEEP, SKIP
 from app.file_index.bitmap.kind import BitmapOptions
@@ -19,20 +19,14 @@ from app.file_index.container import FileIndex, write
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, KINDS, RANGE_BITMAP, IndexKind
 from app.file_index.index_writer import write_index
+from app.file_index.keys.key_column import KeyColumn
 from app.file_index.range_bitmap.kind import RangeBitmapOptions
 from app.predicates.model import BoundLeaf, Operator
-from app.types import DataField, parse_type
+from app.types import DataField, DataType, Value, parse_type
 from tests.brute_force import matching_rows
 from tests.examples import examples
 from tests.file_index import strategies
 from tests.key_columns import key_column
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.building.verification import Verification
-    from app.file_index.keys.key_column import KeyColumn
-    from app.types import DataType, Value
 
 OPTIONS: dict[IndexKind, list[object]] = {
     BLOOM_FILTER: [BloomFilterOptions(4, 0.2), BloomFilterOptions(40, 0.01)],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -16,11 +16,7 @@ from app.file_index.container import FileIndex
 from tests.cli.test_command_line import run
 from tests.data_files import write_data_file
 from tests.golden_data_files import indexed_files
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.golden_tables import GoldenWarehouse
+from tests.golden_tables import GoldenWarehouse
 
 ROWS = 2_000
 OPTIONS = (

@@ -8,16 +8,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import typer.main
 
 from app import __version__
 from app.cli import program
-
-if TYPE_CHECKING:
-    from tests.golden_tables import GoldenWarehouse
+from tests.golden_tables import GoldenWarehouse
 
 PROGRAM = Path(sys.executable).with_name("paimon-index")
 WAREHOUSE = Path(__file__).parents[2] / "demo" / "warehouse"

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from app.cli import program
 from app.storage import Warehouse
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.golden_tables import GoldenWarehouse
+from tests.golden_tables import GoldenWarehouse
 
 
 def diagnose(*arguments: str) -> tuple[int, dict[str, Any]]:

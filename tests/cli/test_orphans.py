@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 from fsspec.implementations.local import LocalFileSystem
@@ -13,9 +12,7 @@ from typer.testing import CliRunner
 
 from app.cli import program
 from tests.cli.test_command_line import run
-
-if TYPE_CHECKING:
-    from tests.growing_tables import GrowingTable
+from tests.growing_tables import GrowingTable
 
 TABLE = "golden.append_dv32"
 YOUNG = "index/index-00000000-0000-0000-0000-000000000001-0"

@@ -8,8 +8,8 @@ import re
 import ssl
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import httpx
 import pytest
@@ -19,9 +19,6 @@ from typer.testing import CliRunner
 from app.cli import program
 from app.errors import SettingsError
 from tests import tokens
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PROGRAM = Path(sys.executable).with_name("paimon-index")
 WAREHOUSE = Path(__file__).parents[2] / "demo" / "warehouse"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -11,11 +11,7 @@ from app.settings import Settings
 from paimon_index import Client
 from tests.api.conftest import listening
 from tests.client.scripted import ScriptedServer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.golden_tables import GoldenWarehouse
+from tests.golden_tables import GoldenWarehouse
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import decimal
 import inspect
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -21,9 +21,7 @@ from app.settings import Settings
 from paimon_index import AsyncClient, Client, IndexFile, ServiceError, catalog, errors, results
 from paimon_index.requests import TableName
 from tests import golden_tables
-
-if TYPE_CHECKING:
-    from tests.golden_tables import GoldenWarehouse
+from tests.golden_tables import GoldenWarehouse
 
 OTHER_NAMES = {
     "AssignmentAnswer": "Assignment",

@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 import base64
 import datetime as dt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from paimon_index import AsyncClient, Client, PlanProgress
+from paimon_index import AsyncClient, Client, PlannedFile, PlanProgress
 from tests import golden_tables
-
-if TYPE_CHECKING:
-    from paimon_index import PlannedFile
 
 QUERIES = [
     (table, query["filter_sql"])

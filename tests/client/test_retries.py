@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from email.utils import formatdate
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,10 +18,7 @@ from paimon_index import (
     UnavailableError,
 )
 from paimon_index.attempts import Replicas
-from tests.client.scripted import READY, Answer, nowhere, problem
-
-if TYPE_CHECKING:
-    from tests.client.scripted import ScriptedServer
+from tests.client.scripted import READY, Answer, ScriptedServer, nowhere, problem
 
 SECRET = "of-the-caller"  # noqa: S105 - of a server of the test
 

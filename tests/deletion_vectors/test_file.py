@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -21,10 +20,8 @@ from app.deletion_vectors import (
 )
 from app.deletion_vectors.file import write_record
 from app.errors import CorruptIndexError, UnsupportedFormatError
+from app.types.index_files import DeletionRange
 from tests.examples import examples
-
-if TYPE_CHECKING:
-    from app.types.index_files import DeletionRange
 
 NARROW = st.sets(st.integers(0, vector32.MAX_POSITION)) | st.builds(
     range, st.integers(0, 2**20), st.integers(2**20, 2**21), st.integers(1, 5000)

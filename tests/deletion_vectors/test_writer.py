@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +16,6 @@ from app.errors import RequestError
 from app.types.index_files import DELETION_VECTORS, DeletionRange, IndexFileMeta, index_file_names
 from tests import golden_unit
 from tests.deletion_vectors.golden_positions import golden_positions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 KIND = "deletion-vectors"
 DOCUMENTS = {

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 from hypothesis import strategies as st
 
 from app.predicates.model import BoundLeaf, Operator
-from app.types import DataField, TypeRoot, parse_type, sql_key
+from app.types import DataField, DataType, TypeRoot, parse_type, sql_key
 from app.types.data_types import INTEGER_BITS, STRING_ROOTS, TIMESTAMP_ROOTS
 from app.types.time_units import MILLIS_PER_DAY, NANOS_PER_MICRO, NANOS_PER_MILLI
 from app.types.values import Value, integer_range
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.types import DataType
 
 TYPES: Final = tuple(
     map(

@@ -6,7 +6,6 @@ import random
 import struct
 import time
 import tracemalloc
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -26,12 +25,9 @@ from app.file_index.keys.keys import key_space
 from app.file_index.range_bitmap import range_bitmap
 from app.file_index.top_n import top_n
 from app.predicates.model import ALWAYS_TRUE, BoundLeaf, Operator
-from app.types import DataField, parse_type
+from app.types import DataField, DataType, parse_type
 from tests import golden_file_index
 from tests.key_columns import key_column
-
-if TYPE_CHECKING:
-    from app.types import DataType
 
 INT = parse_type("INT")
 STRING = parse_type("STRING")

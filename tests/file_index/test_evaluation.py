@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.result import KEEP, SKIP, Rows
+from app.file_index.answers.result import KEEP, SKIP, Result, Rows
 from app.file_index.answers.trace import Step
 from app.file_index.bitmap import bitmap
 from app.file_index.bloom_filter import bloom_filter
@@ -30,14 +30,8 @@ from app.predicates.model import (
     Operator,
     Unknown,
 )
-from app.types import DataField, parse_type
+from app.types import DataField, Value, parse_type
 from tests.key_columns import key_column
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.file_index.answers.result import Result
-    from app.types import Value
 
 LEAST_LONG = -(1 << 63)
 

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.result import KEEP, Rows
+from app.file_index.answers.result import KEEP, Result, Rows
 from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
-from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Operator, Unknown
+from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Operator, Unknown
 from app.types import DataField, TypeRoot, parse_type
 from app.types.data_types import TIMESTAMP_ROOTS
 from tests import golden_file_index, golden_unit
 from tests.brute_force import matching_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from app.file_index.answers.result import Result
-    from app.predicates.model import BoundPredicate
-    from tests.golden_file_index import GoldenIndex
+from tests.golden_file_index import GoldenIndex
 
 
 def _selected(result: Result, row_count: int) -> BitMap:

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 from pyroaring import BitMap
 
-from app.file_index.answers.result import KEEP, Rows
+from app.file_index.answers.result import KEEP, Result, Rows
 from app.file_index.evaluation import evaluate
 from app.file_index.top_n import top_n
-from app.predicates.model import ALWAYS_TRUE, BoundAnd, BoundOr, Unknown
-from app.types import TypeRoot, sql_key
+from app.predicates.model import ALWAYS_TRUE, BoundAnd, BoundOr, BoundPredicate, Unknown
+from app.types import DataField, TypeRoot, Value, sql_key
 from tests import golden_file_index, golden_unit
 from tests.brute_force import matching_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from app.file_index.answers.result import Result
-    from app.predicates.model import BoundPredicate
-    from app.types import DataField, Value
 
 
 def _has_unknown(predicate: BoundPredicate) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -13,9 +14,6 @@ from app.file_index.index_writer import write_index
 from app.types import parse_json, parse_type
 from tests import golden_file_index, golden_unit
 from tests.key_columns import key_column
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _EMPTIED = "empty_entries"
 """Whose entries were deliberately left empty although there are rows."""

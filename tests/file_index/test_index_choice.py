@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,13 +14,10 @@ from app.file_index.index_kinds import BITMAP, BSI, KINDS, RANGE_BITMAP, IndexKi
 from app.predicates.binding.binding import bind
 from app.predicates.model import BoundAnd, BoundOr
 from app.predicates.sql.reader import read_sql
-from app.types import DataField, parse_type
+from app.types import DataField, Value, parse_type
 from tests.examples import examples
 from tests.file_index.strategies import columns, leaves
 from tests.planning.made_tables import payload
-
-if TYPE_CHECKING:
-    from app.types import Value
 
 NUMBER, OTHER = DataField(0, "number", parse_type("INT")), DataField(1, "other", parse_type("INT"))
 ROW_KINDS = {BITMAP, RANGE_BITMAP, BSI}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -26,15 +26,10 @@ from app.file_index.index_kinds import (
 )
 from app.file_index.index_writer import write_index
 from app.file_index.keys.key_column import KeyColumn
-from app.types import parse_type
+from app.types import DataType, parse_type
 from tests.examples import examples
 from tests.file_index.strategies import TYPES, columns
 from tests.key_columns import key_column
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from app.types import DataType
 
 _OPTIONS: dict[IndexKind, list[dict[str, str]]] = {
     BLOOM_FILTER: [{"items": "30"}, {"items": "1", "fpp": "0.9"}, {"items": "40", "fpp": "1e-5"}],

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from app.file_index.container import FileIndex, write
 from app.file_index.inspect import inspect
-from app.types import parse_type
+from app.types import DataType, parse_type
 from tests import golden_file_index
-
-if TYPE_CHECKING:
-    from app.types import DataType
 
 
 def _indexes(name: str, types: dict[str, DataType]) -> dict[str, list[Any]]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from numpy.typing import NDArray
 
 from app.building.advice import advise, table_options
 from app.building.builder import build
@@ -18,43 +21,31 @@ from app.building.data_files import DataFile, DataFormat
 from app.building.verification import verify
 from app.errors import CorruptIndexError
 from app.file_index import container
-from app.file_index.answers.conditions import Points
-from app.file_index.answers.file_answers import Answer, where
-from app.file_index.answers.result import KEEP, SKIP
+from app.file_index.answers.allowance import Allowance
+from app.file_index.answers.conditions import Condition, Points
+from app.file_index.answers.file_answers import Answer, Answers, where
+from app.file_index.answers.result import KEEP, SKIP, Result
 from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import KINDS
 from app.file_index.index_writer import write_index
 from app.file_index.inspect import inspect
-from app.file_index.kind import Kind, Proposal
+from app.file_index.keys.key_column import KeyColumn
+from app.file_index.keys.keys import KeySpace
+from app.file_index.kind import ColumnProfile, Kind, Proposal
 from app.file_index.payloads.cursor import Cursor
 from app.file_index.stacked.evaluation import UNKNOWN_ROW_COUNT, decide_files
 from app.file_index.stacked.index import StackedIndex
 from app.file_index.table_options import FileIndexOptions
 from app.options.reading import whole_number
 from app.predicates.binding.binding import bind
+from app.predicates.model import BoundPredicate
 from app.predicates.sql.reader import read_sql
-from app.types import DataField, TypeRoot, parse_type
+from app.types import DataField, DataType, Json, TypeRoot, Value, parse_type
 from app.types.bytes_column import BytesColumn
+from app.types.roaring import Buffer
 from tests.data_files import write_data_file
 from tests.key_columns import key_column
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from app.file_index.answers.allowance import Allowance
-    from app.file_index.answers.conditions import Condition
-    from app.file_index.answers.file_answers import Answers
-    from app.file_index.answers.result import Result
-    from app.file_index.keys.key_column import KeyColumn
-    from app.file_index.keys.keys import KeySpace
-    from app.file_index.kind import ColumnProfile
-    from app.predicates.model import BoundPredicate
-    from app.types import DataType, Json, Value
-    from app.types.roaring import Buffer
 
 NUMBER = DataField(0, "number", parse_type("BIGINT"))
 FILES: tuple[list[Value | None], ...] = ([1, 2, 3], [4, None, 6], [7, 8, 2])

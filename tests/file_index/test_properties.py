@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from app.file_index import container
-from app.file_index.answers.result import KEEP, SKIP, Rows
+from app.file_index.answers.result import KEEP, SKIP, Result, Rows
 from app.file_index.bitmap import bitmap
 from app.file_index.bloom_filter import bloom_filter
 from app.file_index.bsi import bsi
@@ -19,19 +20,12 @@ from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, KINDS, RANGE_BITMAP, IndexKind
 from app.file_index.range_bitmap import range_bitmap
 from app.file_index.top_n import top_n
-from app.predicates.model import ALWAYS_TRUE, BoundAnd, BoundOr, Operator
-from app.types import DataField, TypeRoot, parse_type, sql_key
+from app.predicates.model import ALWAYS_TRUE, BoundAnd, BoundOr, BoundPredicate, Operator
+from app.types import DataField, DataType, TypeRoot, Value, parse_type, sql_key
 from tests.brute_force import matching_rows
 from tests.examples import examples
 from tests.file_index.strategies import TYPES, columns, leaves
 from tests.key_columns import key_column
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.file_index.answers.result import Result
-    from app.predicates.model import BoundPredicate
-    from app.types import DataType, Value
 
 INDEXED = [(kind, data_type) for kind in KINDS.values() for data_type in TYPES if kind.takes(data_type)]
 RANGED = [

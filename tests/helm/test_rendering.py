@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from app.settings import Settings
 from tests.helm.chart import CHART, MINIMAL, VALUES, Rendered, helm, refusal, render
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.helm
 

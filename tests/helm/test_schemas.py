@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import kubernetes_validate
 import pytest
 import yaml
 
 from tests.helm.chart import CHART, MINIMAL, VALUES, render
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.helm
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from app.table.paths import TablePaths
-from tests.golden_tables import DATABASE
+from tests.golden_tables import DATABASE, GoldenWarehouse
 from tests.jobs.tables import table
+from tests.spark.sessions import Spark, SparkSession
 from tests.writable_tables import copy_table, open_table
-
-if TYPE_CHECKING:
-    from tests.golden_tables import GoldenWarehouse
-    from tests.spark.sessions import Spark, SparkSession
 
 
 class EngineTable:

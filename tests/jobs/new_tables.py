@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 
+from app.types import Json
 from app.types.binary_row.row import read_row
 from tests.golden_tables import DATABASE
 from tests.writable_tables import open_table
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from app.types import Json
 
 RETRACTIONS = (1, 3)
 

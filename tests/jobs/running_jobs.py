@@ -6,14 +6,12 @@ import json
 import os
 import subprocess
 import sysconfig
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, Self
+from typing import IO, Any, Final, Self
 
 from app import errors
 from tests.spark.environment import spark_python
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _PROGRAM: Final = Path(__file__).with_name("job_process.py")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from app.planning.request.requests import DeletionsRequest
 from tests.golden_tables import DATABASE
 from tests.planning.copied_tables import golden_ref, open_service
 from tests.writable_tables import open_table
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def table(name: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,11 +16,6 @@ from tests.jobs.new_tables import buckets_of_keys
 from tests.jobs.running_jobs import Jobs
 from tests.jobs.tables import table
 from tests.spark.sessions import Spark
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-    from typing import Any
 
 pytestmark = [
     *(pytest.mark.spark, pytest.mark.shared, pytest.mark.engine, pytest.mark.long),

@@ -6,20 +6,16 @@ import json
 import subprocess
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from app.cli.spark_submit import run_job
 from app.jobs.build_index import commit_replacements
-from tests.jobs.running_jobs import job_environment
+from tests.golden_tables import GoldenWarehouse
+from tests.jobs.running_jobs import Jobs, job_environment
 from tests.jobs.tables import table
 from tests.spark.environment import spark_python
 from tests.writable_tables import copy_table, open_table
-
-if TYPE_CHECKING:
-    from tests.golden_tables import GoldenWarehouse
-    from tests.jobs.running_jobs import Jobs
 
 # One Spark for all of them, where tests run side by side.
 pytestmark = [pytest.mark.spark]

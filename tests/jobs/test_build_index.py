@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,14 +11,10 @@ from app.jobs.build_index import commit_replacements
 from app.table.commits import Changes, CommitKind
 from app.table.manifests.manifest_entry import FileKind
 from app.table.schema.partition import partition_json
+from tests.golden_tables import GoldenWarehouse
+from tests.jobs.running_jobs import Jobs
 from tests.jobs.tables import live_names, table
 from tests.writable_tables import copy_table, files_below, open_table
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.golden_tables import GoldenWarehouse
-    from tests.jobs.running_jobs import Jobs
 
 # One Spark for all of them, where tests run side by side.
 pytestmark = [pytest.mark.spark]

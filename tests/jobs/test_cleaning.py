@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -13,8 +14,6 @@ from app.storage import Warehouse
 from app.storage.writing import Writing
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark import SparkContext
 
 

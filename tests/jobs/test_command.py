@@ -8,16 +8,13 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.golden_tables import GoldenWarehouse
+from tests.jobs.running_jobs import Jobs
 from tests.spark.environment import spark_python
 from tests.writable_tables import copy_table
-
-if TYPE_CHECKING:
-    from tests.golden_tables import GoldenWarehouse
-    from tests.jobs.running_jobs import Jobs
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = "from app.cli import main\nmain()\n"

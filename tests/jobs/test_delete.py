@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -19,19 +19,13 @@ from app.errors import CommitConflictError
 from app.storage.writing import Writing
 from app.table.commits import Changes, CommitKind
 from app.table.manifests.index_manifest import IndexEntry
-from app.table.manifests.manifest_entry import FileKind
+from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.types.index_files import index_file_names
 from tests import golden_tables
-from tests.golden_tables import DATABASE
+from tests.golden_tables import DATABASE, GoldenWarehouse
+from tests.jobs.running_jobs import Jobs
 from tests.jobs.tables import deleted, table
 from tests.writable_tables import WritableTable, copy_table, files_below, open_table
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from app.table.manifests.manifest_entry import ManifestEntry
-    from tests.golden_tables import GoldenWarehouse
-    from tests.jobs.running_jobs import Jobs
 
 # One Spark for all of them, where tests run side by side.
 pytestmark = [pytest.mark.spark]

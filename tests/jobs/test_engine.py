@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,17 +17,12 @@ from app.table.commits import Changes, CommitKind
 from app.table.manifests.manifest_entry import FileKind
 from tests import golden_tables
 from tests.acceptance.java_engine import JavaEngine
+from tests.golden_tables import GoldenWarehouse
 from tests.jobs.engine_tables import EngineTable
+from tests.jobs.running_jobs import Jobs
 from tests.jobs.tables import table
 from tests.spark.sessions import Spark
 from tests.writable_tables import copy_table, open_table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.golden_tables import GoldenWarehouse
-    from tests.jobs.running_jobs import Jobs
 
 pytestmark = [pytest.mark.spark, pytest.mark.shared, pytest.mark.engine]
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from app.errors import JobError
+from tests.golden_tables import GoldenWarehouse
 from tests.jobs.new_tables import make_table, merged_rows
 from tests.jobs.processes import (
     ancestors,
@@ -24,14 +27,6 @@ from tests.jobs.processes import (
 from tests.jobs.running_jobs import Jobs
 from tests.jobs.tables import live_names, table
 from tests.writable_tables import copy_table, files_below, open_table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from concurrent.futures import Future
-    from pathlib import Path
-    from typing import Any
-
-    from tests.golden_tables import GoldenWarehouse
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 

@@ -5,21 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import uuid
-from typing import TYPE_CHECKING
 
 import pytest
 
 from app.cli.spark_submit import run_job
 from app.storage import Warehouse
 from tests import s3_server
-from tests.golden_tables import DATABASE
+from tests.golden_tables import DATABASE, GoldenWarehouse
 from tests.jobs.running_jobs import job_environment
 from tests.jobs.tables import table
 from tests.spark.environment import spark_python
 from tests.writable_tables import WritableTable, files_below
-
-if TYPE_CHECKING:
-    from tests.golden_tables import GoldenWarehouse
 
 # Starts a Spark of its own, which is much for a test of every day.
 pytestmark = [pytest.mark.spark, pytest.mark.shared]

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from app.jobs.build_index import commit_replacements
 from app.planning.request.requests import PlanRequest
 from tests import golden_tables
+from tests.golden_tables import GoldenWarehouse
+from tests.jobs.running_jobs import Jobs
 from tests.jobs.tables import table
 from tests.planning.copied_tables import golden_ref, open_service
 from tests.writable_tables import copy_table, open_table
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.golden_tables import GoldenWarehouse
-    from tests.jobs.running_jobs import Jobs
 
 # One Spark for all of them, where tests run side by side.
 pytestmark = [pytest.mark.spark]

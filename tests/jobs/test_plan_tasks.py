@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +11,6 @@ from app.jobs.plan import PlanTask, plan_manifest
 from app.planning.request.requests import PlanRequest
 from benchmarks.events import DATABASE, TABLE, Indexed, Layout
 from benchmarks.synthetic import write_table
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FILES = 60
 MANIFESTS = 4

@@ -5,20 +5,17 @@ from __future__ import annotations
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.errors import FilterError, JobError, RequestError, UnsupportedFormatError
+from tests.golden_tables import GoldenWarehouse
 from tests.jobs.processes import holders, writing_end
+from tests.jobs.running_jobs import Jobs
 from tests.jobs.tables import table
 from tests.writable_tables import copy_table, files_below, open_table
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.golden_tables import GoldenWarehouse
-    from tests.jobs.running_jobs import Jobs
 
 # One Spark for all of them, where tests run side by side.
 pytestmark = [pytest.mark.spark]

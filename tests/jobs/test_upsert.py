@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,9 +20,6 @@ from tests.jobs.running_jobs import Jobs
 from tests.jobs.tables import table
 from tests.planning.copied_tables import golden_ref, open_service
 from tests.writable_tables import files_below, open_table
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # One Spark for all of them, where tests run side by side.
 pytestmark = [pytest.mark.spark]

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -13,14 +14,9 @@ from tests.acceptance.java_engine import JavaEngine
 from tests.golden_tables import DATABASE
 from tests.jobs.engine_tables import EngineTable
 from tests.jobs.new_tables import buckets_of_keys
+from tests.jobs.running_jobs import Jobs
 from tests.jobs.tables import table
-from tests.spark.sessions import Spark
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.jobs.running_jobs import Jobs
-    from tests.spark.sessions import SparkSession
+from tests.spark.sessions import Spark, SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.shared, pytest.mark.engine]
 

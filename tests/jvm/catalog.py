@@ -5,12 +5,10 @@ from __future__ import annotations
 import functools
 import json
 import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 _MODULE: Final = Path(__file__).resolve().parents[2] / "jvm"
 

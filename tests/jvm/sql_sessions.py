@@ -6,16 +6,14 @@ import json
 import os
 import shutil
 import subprocess
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, Self
+from typing import IO, Any, Final, Self
 
 from tests.spark.environment import spark_python
 from tests.spark.sessions import CONNECTOR, SparkError
-
-if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import Mapping, Sequence
 
 _MODULE: Final = Path(__file__).resolve().parents[2] / "jvm"
 _PROGRAM: Final = Path(__file__).with_name("sql_process.py")

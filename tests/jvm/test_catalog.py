@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -12,12 +13,8 @@ from app.main import create_app
 from app.settings import Settings
 from tests import golden_tables
 from tests.api.conftest import listening
+from tests.golden_tables import GoldenWarehouse
 from tests.jvm.catalog import Query, compare
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.golden_tables import GoldenWarehouse
 
 pytestmark = pytest.mark.jvm
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
@@ -17,9 +17,6 @@ from tests.api.conftest import listening
 from tests.jvm.catalog import built_jar
 from tests.spark.environment import spark_python
 from tests.spark.sessions import CONNECTOR
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = [pytest.mark.jvm, pytest.mark.shared]
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from app.main import create_app
 from app.settings import Settings
 from tests.api.conftest import listening
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.jvm.sql_sessions import SqlSpark
+from tests.jvm.sql_sessions import SqlSpark
 
 pytestmark = [pytest.mark.jvm, pytest.mark.shared]
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import socketserver
 import threading
 import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple
 
 import httpx
 import pytest
@@ -15,12 +17,7 @@ from app.main import create_app
 from app.settings import Settings
 from tests.api.conftest import listening
 from tests.client.scripted import Answer, ScriptedServer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from tests.jvm.sql_sessions import SqlSession, SqlSpark
+from tests.jvm.sql_sessions import SqlSession, SqlSpark
 
 pytestmark = [pytest.mark.jvm, pytest.mark.shared]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
 
 import pytest
 
@@ -11,13 +12,9 @@ from app.main import create_app
 from app.settings import Settings
 from tests import golden_tables
 from tests.api.conftest import listening
+from tests.golden_tables import GoldenWarehouse
+from tests.jvm.sql_sessions import Compared, SqlSpark
 from tests.spark.served_tables import ELSEWHERE, TIMED, ZONES, columns_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.golden_tables import GoldenWarehouse
-    from tests.jvm.sql_sessions import Compared, SqlSpark
 
 pytestmark = [pytest.mark.jvm, pytest.mark.shared]
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
 
 import pytest
 
 from app.main import create_app
 from app.settings import Settings
 from tests.api.conftest import listening
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.jvm.sql_sessions import SqlSession, SqlSpark
+from tests.jvm.sql_sessions import SqlSession, SqlSpark
 
 pytestmark = [pytest.mark.jvm, pytest.mark.shared]
 

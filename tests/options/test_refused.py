@@ -9,22 +9,19 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
 from app.errors import UnsupportedFormatError
 from app.options.refused import REFUSED, check_options
+from app.planning.service import IndexService
 from app.types import DataField, parse_type
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable
 from tests.table.entries import entry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from app.planning.service import IndexService
 
 _HERE: Final = Path(__file__).parent
 _ROOT: Final = _HERE.parents[1]

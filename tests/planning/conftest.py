@@ -1,20 +1,15 @@
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from app.planning.service import IndexService
+from tests.golden_tables import GoldenWarehouse
 from tests.planning.copied_tables import CopiedTable, open_service
-from tests.planning.tables_beside import Beside
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from app.planning.service import IndexService
-    from tests.golden_tables import GoldenWarehouse
-    from tests.planning.tables_beside import MakeBeside
+from tests.planning.tables_beside import Beside, MakeBeside
 
 
 @pytest.fixture(scope="session")

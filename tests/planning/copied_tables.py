@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from app.planning.plan.answers import Plan
+from app.planning.plan.file_plan import FilePlan
 from app.planning.request.limits import CacheBytes, Limits
 from app.planning.request.requests import PlanRequest, TableRef
 from app.planning.service import IndexService
-from app.storage import Warehouse
-from tests.golden_tables import DATABASE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from app.planning.plan.answers import Plan
-    from app.planning.plan.file_plan import FilePlan
-    from app.storage import DiskTier
-    from tests.golden_tables import GoldenWarehouse
+from app.storage import DiskTier, Warehouse
+from tests.golden_tables import DATABASE, GoldenWarehouse
 
 
 def open_service(

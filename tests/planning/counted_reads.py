@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import fsspec
 from fsspec.implementations.local import LocalFileSystem
@@ -11,10 +13,6 @@ from fsspec.implementations.local import LocalFileSystem
 from app.planning.request.limits import CacheBytes, Limits
 from app.planning.service import IndexService
 from app.storage import RetryPolicy, Warehouse
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 class Read(NamedTuple):

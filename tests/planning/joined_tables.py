@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from hypothesis import strategies as st
 from pyroaring import BitMap
@@ -12,19 +14,13 @@ from app.deletion_vectors import EncodedVector, write_file
 from app.file_index import container
 from app.file_index.container import FileIndex
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, RANGE_BITMAP, IndexKind
+from app.planning.service import IndexService
 from app.table.manifests.index_manifest import IndexEntry
-from app.table.manifests.manifest_entry import FileKind
+from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.types import DataField, parse_type
 from tests.planning.made_tables import MadeTable, no_statistics, payload, statistics
 from tests.planning.strategies import pool
 from tests.table.entries import EMPTY_ROW, entry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from app.planning.service import IndexService
-    from app.table.manifests.manifest_entry import ManifestEntry
 
 A, B, C = COLUMNS = tuple(DataField(at, name, parse_type("INT")) for at, name in enumerate("abc"))
 EVOLVING = {"row-tracking.enabled": "true", "data-evolution.enabled": "true"}

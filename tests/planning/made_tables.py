@@ -2,43 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import Any, Self
 
 from app.file_index.bitmap import bitmap
 from app.file_index.bloom_filter import bloom_filter
 from app.file_index.bsi import bsi
+from app.file_index.index_kinds import IndexKind
 from app.file_index.range_bitmap import range_bitmap
-from app.planning.plan.file_plan import KeepReason
+from app.planning.plan.answers import Plan
+from app.planning.plan.file_plan import FilePlan, KeepReason
 from app.planning.plan.plan_answer import PlanWarnings, answer_plan
 from app.planning.request.effort import Effort
-from app.planning.request.requests import PlanRequest, SnapshotSelector
+from app.planning.request.requests import PlanRequest, SnapshotSelector, TableRef
 from app.planning.scan.planner import Planner
-from app.table.manifests.index_manifest import IndexManifest
-from app.table.manifests.manifest_entry import FileKind
+from app.planning.service import IndexService
+from app.planning.version.version import Version
+from app.predicates.model import BoundPredicate
+from app.table.manifests.index_manifest import IndexEntry, IndexManifest
+from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.table.manifests.row_statistics import RowStatistics
+from app.types import DataField, Value
 from app.types.binary_row.row import read_row, serialize_row
 from benchmarks.avro_schemas import MANIFEST_LIST
 from benchmarks.synthetic import make_table, schema_json, table_directory, write_snapshot
 from tests.key_columns import key_column
 from tests.planning.copied_tables import golden_ref
 from tests.table.entries import NO_STATISTICS, avro, record
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from app.file_index.index_kinds import IndexKind
-    from app.planning.plan.answers import Plan
-    from app.planning.plan.file_plan import FilePlan
-    from app.planning.request.requests import TableRef
-    from app.planning.service import IndexService
-    from app.planning.version.version import Version
-    from app.predicates.model import BoundPredicate
-    from app.table.manifests.index_manifest import IndexEntry
-    from app.table.manifests.manifest_entry import ManifestEntry
-    from app.types import DataField, Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from hypothesis import strategies as st
 
@@ -13,17 +14,12 @@ from app.predicates.model import (
     BoundAnd,
     BoundLeaf,
     BoundOr,
+    BoundPredicate,
     Operator,
     Unknown,
 )
 from app.predicates.simplify import value_list
-from app.types import DataField, TypeRoot, parse_type, sql_key
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.predicates.model import BoundPredicate
-    from app.types import DataType, Value
+from app.types import DataField, DataType, TypeRoot, Value, parse_type, sql_key
 
 NUMBER: Final = DataField(0, "number", parse_type("INT"))
 RATIO: Final = DataField(1, "ratio", parse_type("DOUBLE"))

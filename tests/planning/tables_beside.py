@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self, TypeAlias
+from pathlib import Path
+from typing import Self, TypeAlias
 
 from app.file_index import container
 from app.file_index.bloom_filter import bloom_filter
 from app.file_index.container import FileIndex
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER
+from app.planning.request.limits import CacheBytes
+from app.planning.service import IndexService
 from app.types import DataField, parse_type
 from tests.key_columns import key_column
 from tests.planning.copied_tables import open_service
@@ -16,14 +20,7 @@ from tests.planning.counted_reads import Read, Reads, counted_service
 from tests.planning.made_tables import MadeTable, names_of, payload, statistics
 from tests.table.entries import entry
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from app.planning.request.limits import CacheBytes
-    from app.planning.service import IndexService
-
-    MakeBeside: TypeAlias = "Callable[[Callable[[int], bytes]], Beside]"
+MakeBeside: TypeAlias = "Callable[[Callable[[int], bytes]], Beside]"
 
 ID, CAT, PLACE = (
     DataField(at, name, parse_type(written))

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import KeepReason, SkipStep
 from app.planning.request.requests import PlanRequest, SortKey, TopN
 from tests.examples import examples
 from tests.planning.made_tables import names_of
-from tests.planning.tables_beside import FILES, large, small
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from app.planning.plan.answers import Plan
-    from tests.planning.tables_beside import Beside, MakeBeside
+from tests.planning.tables_beside import FILES, Beside, MakeBeside, large, small
 
 ALL = [str(file) for file in range(FILES)]
 

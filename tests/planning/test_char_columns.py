@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,7 +15,10 @@ from app.bucket_index import BucketFunction, buckets_of
 from app.file_index import container
 from app.file_index.index_kinds import KINDS, RANGE_BITMAP, IndexKind
 from app.planning.keys.answers import CharKeyBucket
+from app.planning.plan.answers import Plan
+from app.planning.plan.file_plan import FilePlan
 from app.planning.request.requests import DeletionsRequest, LookupRequest, SelectionForm, SortKey, TopN
+from app.table.manifests.manifest_entry import ManifestEntry
 from app.types import DataField, parse_type
 from app.types.binary_row.matrix import fields_of
 from app.types.binary_row.row import serialize_row
@@ -22,14 +27,6 @@ from tests.examples import examples
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, names_of, no_statistics, payload, statistics
 from tests.table.entries import entry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from app.planning.plan.answers import Plan
-    from app.planning.plan.file_plan import FilePlan
-    from app.table.manifests.manifest_entry import ManifestEntry
 
 LENGTH = 4
 CODE = DataField(0, "c", parse_type(f"CHAR({LENGTH})"))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from app.file_index import container
 from app.file_index.bloom_filter import bloom_filter
 from app.planning.request.limits import CacheBytes
+from app.planning.service import IndexService
 from app.storage import DiskTier
+from app.storage.mapped_files import Look
 from benchmarks.events import DATABASE, ID
 from tests.key_columns import key_column
 from tests.planning.copied_tables import open_service
@@ -19,12 +21,6 @@ from tests.planning.made_tables import MadeTable, names_of, no_statistics
 from tests.served import serving
 from tests.storage.mapped_damage import change_in_place, entries_of, invert
 from tests.table.entries import entry
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from app.planning.service import IndexService
-    from app.storage.mapped_files import Look
 
 FILES = 20
 CAPACITY = 1 << 30

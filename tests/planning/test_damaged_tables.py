@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import fastavro
 import pytest
@@ -17,17 +19,10 @@ from app.errors import (
     PaimonIndexError,
     UnsupportedFormatError,
 )
-from app.planning.plan.file_plan import KeepReason, SkipStep
+from app.planning.plan.answers import Plan
+from app.planning.plan.file_plan import FilePlan, KeepReason, SkipStep
 from tests.golden_tables import expected
-from tests.planning.copied_tables import all_files
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from app.planning.plan.answers import Plan
-    from app.planning.plan.file_plan import FilePlan
-    from tests.planning.copied_tables import CopiedTable
+from tests.planning.copied_tables import CopiedTable, all_files
 
 CopyTable: TypeAlias = "Callable[[str], CopiedTable]"
 

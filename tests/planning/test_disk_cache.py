@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from app.errors import FileMissingError
+from app.planning.plan.file_plan import FilePlan
 from app.planning.request.requests import PlanRequest, SelectionForm
+from app.planning.service import IndexService
 from app.storage import DiskTier
-from tests.golden_tables import DATABASE
+from tests.golden_tables import DATABASE, GoldenWarehouse
 from tests.planning.copied_tables import equals, golden_ref, open_service
 from tests.storage.mapped_damage import change_in_place, invert
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from app.planning.plan.file_plan import FilePlan
-    from app.planning.service import IndexService
-    from tests.golden_tables import GoldenWarehouse
 
 CAPACITY = 1 << 30
 _IN_EVERY_HEADER = 24

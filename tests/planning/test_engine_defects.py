@@ -7,7 +7,8 @@ the test first makes sure that the tables really show the defect.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -17,6 +18,7 @@ from app.file_index.bitmap import bitmap
 from app.file_index.bloom_filter import bloom_filter
 from app.file_index.bsi import bsi
 from app.file_index.range_bitmap import range_bitmap
+from app.planning.plan.answers import Plan
 from app.planning.request.requests import (
     EvaluateRequest,
     IndexFileRef,
@@ -25,20 +27,13 @@ from app.planning.request.requests import (
     SortKey,
     TopN,
 )
-from app.types import parse_type
+from app.planning.service import IndexService
+from app.planning.standalone.answers import EvaluatedFile
+from app.types import Value, parse_type
 from tests.golden_checks import positions
 from tests.golden_tables import expected, tables
 from tests.key_columns import key_column
-from tests.planning.copied_tables import golden_ref
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from app.planning.plan.answers import Plan
-    from app.planning.service import IndexService
-    from app.planning.standalone.answers import EvaluatedFile
-    from app.types import Value
-    from tests.planning.copied_tables import CopiedTable
+from tests.planning.copied_tables import CopiedTable, golden_ref
 
 CopyTable: TypeAlias = "Callable[[str], CopiedTable]"
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
+from app.planning.plan.answers import Plan
 from app.planning.request.requests import SelectionForm, TableRef
+from app.planning.service import IndexService
 from tests.golden_tables import DATABASE, expected, tables
 from tests.planning.test_golden_tables import request_of
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from app.planning.plan.answers import Plan
-    from app.planning.service import IndexService
 
 
 def decisions(plan: Plan) -> dict[str, Any]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
+from app.planning.plan.answers import Plan
 from app.planning.request.requests import (
     PlanRequest,
     SelectionForm,
@@ -14,15 +16,9 @@ from app.planning.request.requests import (
     TableRef,
     TopN,
 )
+from app.planning.service import IndexService
 from tests.golden_checks import GoldenQuery, KeptFile, check
 from tests.golden_tables import DATABASE, expected, tables
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from app.planning.plan.answers import Plan
-    from app.planning.service import IndexService
 
 
 def request_of(query: Mapping[str, Any], written: str | dict[str, Any] | None) -> PlanRequest:

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
 from app.errors import UnsupportedFormatError
+from app.planning.plan.answers import Plan
 from app.planning.request.requests import DeletionsRequest, LookupRequest, PlanRequest, SnapshotSelector
+from app.planning.service import IndexService
 from app.planning.version import contents
 from app.storage import DiskTier
-from tests.golden_versions import version_tables
+from tests.golden_versions import VersionTable, version_tables
 from tests.planning.copied_tables import golden_ref, open_service
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-    from typing import TypeAlias
-
-    from app.planning.plan.answers import Plan
-    from app.planning.service import IndexService
-    from tests.golden_versions import VersionTable
-
-    Services: TypeAlias = Callable[[VersionTable], IndexService]
+Services: TypeAlias = Callable[[VersionTable], IndexService]
 
 READABLE = [each for each in version_tables() if not each.expected["counts_rows"]]
 LATEST = SnapshotSelector()

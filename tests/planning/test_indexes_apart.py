@@ -6,26 +6,22 @@ Embedded indexes are loaded one manifest at a time, and so are manifests that ar
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from app.planning.plan.answers import Plan
 from app.planning.request.limits import CacheBytes
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector, TableRef
+from app.planning.service import IndexService
 from app.table.manifests.manifest import Manifest
 from benchmarks.events import DATABASE, TABLE, Indexed, Layout
 from benchmarks.synthetic import write_table
 from tests import golden_tables
+from tests.golden_tables import GoldenWarehouse
 from tests.planning.copied_tables import golden_ref, open_service
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from app.planning.plan.answers import Plan
-    from app.planning.service import IndexService
-    from tests.golden_tables import GoldenWarehouse
 
 MANIFESTS = 5
 FILES = 400

@@ -7,7 +7,7 @@ import io
 import json
 import os
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 from uuid import uuid4
 
 import fastavro
@@ -17,14 +17,9 @@ from app.planning.request.requests import SnapshotSelector
 from app.storage import Maintenance, Readers
 from app.table import OrphanFiles
 from tests.golden_checks import GoldenQuery, check
-from tests.golden_tables import DATABASE, expected, tables
+from tests.golden_tables import DATABASE, GoldenWarehouse, expected, tables
 from tests.planning.copied_tables import golden_ref, open_service
 from tests.planning.test_golden_tables import kept_files, request_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.golden_tables import GoldenWarehouse
 
 NOW = dt.datetime.now(dt.UTC)
 DAY = dt.timedelta(days=1)

@@ -6,11 +6,14 @@ Their statistics leave NaN and digits below the microsecond out.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
+from app.planning.plan.answers import Plan
 from app.planning.plan.plan_answer import PlanWarnings, answer_plan
 from app.planning.request.requests import (
     PlanRequest,
@@ -20,22 +23,14 @@ from app.planning.request.requests import (
     TopN,
 )
 from app.planning.scan.planner import Planner
-from app.predicates.model import ALWAYS_TRUE, BoundLeaf, Operator
-from app.types import sql_key
+from app.planning.service import IndexService
+from app.planning.version.version import Version
+from app.predicates.model import ALWAYS_TRUE, BoundLeaf, BoundPredicate, Operator
+from app.types import DataField, Value, sql_key
 from app.types.data_types import FLOATING_ROOTS, TIMESTAMP_ROOTS
 from tests.brute_force import matching_rows
 from tests.golden_other_writers import TABLES, rows_of, unpack
 from tests.planning.copied_tables import open_service
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from app.planning.plan.answers import Plan
-    from app.planning.service import IndexService
-    from app.planning.version.version import Version
-    from app.predicates.model import BoundPredicate
-    from app.types import DataField, Value
 
 _ORDERED: Final = (
     Operator.EQUAL,

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.errors import LimitExceededError, UnsupportedFormatError
 from app.planning import pruned
 from app.planning.plan.file_plan import KeepReason
+from app.planning.pruned import PrunedSnapshot
 from app.planning.request.requests import PlanRequest, SnapshotSelector
+from app.table.manifests.manifest_entry import ManifestEntry
 from tests import golden_tables
+from tests.golden_tables import GoldenWarehouse
 from tests.planning.copied_tables import CopiedTable
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from app.planning.pruned import PrunedSnapshot
-    from app.table.manifests.manifest_entry import ManifestEntry
-    from tests.golden_tables import GoldenWarehouse
 
 TAG = "pruned"
 APPENDED = ["append_sidecar", "append_embedded", "append_dv32", "append_partitioned", "evolve_append"]

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from app.planning.request.requests import TableRef
+from app.planning.service import IndexService
 from app.planning.watch import Watch
-from tests.growing_tables import FIRST, TABLE
+from tests.growing_tables import FIRST, TABLE, GrowingTable
 from tests.planning.copied_tables import golden_ref, open_service
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from app.planning.service import IndexService
-    from tests.growing_tables import GrowingTable
 
 SECONDS = 10.0
 REF = golden_ref(TABLE)

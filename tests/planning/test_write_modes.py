@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from app.types.binary_row.row import serialize_row
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable
 from tests.table.entries import EMPTY_ROW, entry
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ID = DataField(0, "id", parse_type("BIGINT"))
 ONE_ROW = serialize_row([7], [ID.type])

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from app.predicates.like import literal_prefix
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Operator
 from app.predicates.verdicts import Verdict, leaf_matches
 from app.types import sql_key
-
-if TYPE_CHECKING:
-    from tests.file_bounds import FileBounds
+from tests.file_bounds import FileBounds
 
 TEXT_TESTS = (Operator.STARTS_WITH, Operator.ENDS_WITH, Operator.CONTAINS, Operator.LIKE)
 

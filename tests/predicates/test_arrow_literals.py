@@ -7,7 +7,7 @@ import datetime as dt
 import struct
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pytest
@@ -19,10 +19,7 @@ from app.predicates.binding.binding import bind
 from app.predicates.json_reader import read_json_filter
 from app.predicates.limits import FilterLimits
 from app.types import DataField, parse_type
-from app.types.session_zone import session_zone
-
-if TYPE_CHECKING:
-    from app.types.session_zone import SessionZone
+from app.types.session_zone import SessionZone, session_zone
 
 FIELDS: Final = [
     DataField(number, f"c{number}", parse_type(text))

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
-from app.predicates.model import BoundLeaf, leaves
+from app.predicates.model import BoundLeaf, BoundPredicate, leaves
 from app.types import DataField, TypeRoot, parse_type
 from app.types.data_types import TIMESTAMP_ROOTS
 from tests import golden_file_index, golden_tables
 from tests.sessions import bind_json, bind_sql
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.predicates.model import BoundPredicate
-
 
 MICROSECONDS = 6
 """Fraction digits of Spark's timestamps."""

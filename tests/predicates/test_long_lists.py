@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -14,11 +13,8 @@ from app.predicates.binding.binding import bind
 from app.predicates.json_reader import read_json_filter
 from app.predicates.limits import FilterLimits
 from app.predicates.sql.reader import read_sql
-from app.predicates.unbound import Leaf, Not
+from app.predicates.unbound import Leaf, Not, Predicate
 from app.types import DataField, parse_type
-
-if TYPE_CHECKING:
-    from app.predicates.unbound import Predicate
 
 NUMBERS = st.one_of(
     st.integers(-(10**20), 10**20).map(str),

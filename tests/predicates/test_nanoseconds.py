@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import Any, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.predicates.model import BoundPredicate
 from app.predicates.verdicts import matches
 from app.types import DataField, parse_type
 from app.types.civil_time import clock_text
 from app.types.session_zone import session_zone
 from tests.examples import examples
 from tests.sessions import bind_json, bind_sql
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from app.predicates.model import BoundPredicate
 
 START: Final = 1_735_689_600_000_000_000
 """2025-01-01T00:00."""

@@ -8,25 +8,21 @@ from __future__ import annotations
 
 import datetime as dt
 import operator
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.predicates.model import Unknown, leaves
+from app.predicates.model import BoundPredicate, Unknown, leaves
 from app.predicates.verdicts import matches
 from app.types import DataField, TypeRoot, parse_type
 from app.types.session_zone import session_zone
 from tests.examples import examples
 from tests.sessions import bind_json, bind_sql
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from app.predicates.model import BoundPredicate
 
 MICROS: Final = 1_000
 DAY: Final = 86_400_000_000 * MICROS

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from app.predicates.binding.binding import bind
 from app.predicates.column_bounds import ColumnBounds
@@ -16,19 +18,12 @@ from app.predicates.json_reader import read_json_filter
 from app.predicates.model import BoundLeaf, Operator, leaves
 from app.predicates.sql.reader import read_sql
 from app.predicates.verdicts import Verdict, evaluate_bounds, leaf_verdicts, matches
-from app.types import DataField, TypeRoot, parse_type, sql_key
+from app.types import DataField, TypeRoot, Value, parse_type, sql_key
 from app.types.data_types import FLOATING_ROOTS
 from tests.examples import examples
 from tests.file_bounds import FileBounds, column_bounds
 from tests.filters import FIELDS, Filter, Row, filters, rows, values
 from tests.predicates.plain_verdicts import verdict_of, verdict_of_leaf
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from app.types import Value
 
 
 def written_bounds(

@@ -5,20 +5,16 @@ They need Java 17 and the connector's jar; pyspark is installed into an environm
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from app.main import create_app
 from app.settings import Settings
 from tests.api.conftest import listening
+from tests.golden_tables import GoldenWarehouse
 from tests.spark.served_tables import Golden, Written
 from tests.spark.sessions import Spark
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.golden_tables import GoldenWarehouse
 
 
 @pytest.fixture(scope="session")

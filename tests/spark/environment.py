@@ -12,11 +12,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from typing import Final
 
 _REQUIREMENTS: Final = (
     *("py4j==0.10.9.9", "pyspark==4.0.5"),

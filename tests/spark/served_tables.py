@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tests import golden_tables
-
-if TYPE_CHECKING:
-    from tests.spark.sessions import Spark, SparkSession
+from tests.spark.sessions import Spark, SparkSession
 
 ZONES: Final = ("UTC", "America/New_York", "Asia/Kolkata")
 REFUSED: Final = {

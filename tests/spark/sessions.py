@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, Self
+from typing import IO, Any, Final, Self
 
 from tests.spark.environment import spark_python
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 CONNECTOR: Final = (
     Path(__file__).resolve().parents[3] / "shared" / "engine" / "spark" / "paimon-spark-4.0_2.13.jar"

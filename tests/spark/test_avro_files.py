@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import fastavro
 import pytest
 
 from tests.spark.environment import spark_python
+from tests.spark.served_tables import Written
 from tests.spark.sessions import CLIENT
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.spark.served_tables import Written
 
 pytestmark = [pytest.mark.spark, pytest.mark.shared]
 

@@ -6,22 +6,19 @@ since, so that they hold values of any padding and longer ones: what other write
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import pyarrow.parquet as pq
 import pytest
 
 from app.planning.request.requests import PlanRequest, SelectionForm, TableRef
+from app.planning.service import IndexService
 from tests.char_meaning import SYMBOLS, TEXT_TESTS, CharTest
 from tests.planning.copied_tables import open_service
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from app.planning.service import IndexService
-    from tests.spark.sessions import Spark
+from tests.spark.sessions import Spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.shared]
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 
 from tests.spark.environment import spark_python
+from tests.spark.served_tables import Golden
 from tests.spark.sessions import CLIENT
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.spark.served_tables import Golden
 
 pytestmark = [pytest.mark.spark, pytest.mark.shared, pytest.mark.long]
 

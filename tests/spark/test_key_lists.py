@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
@@ -11,12 +11,9 @@ from app.settings import Settings
 from tests import golden_tables
 from tests.api.conftest import listening
 from tests.client.scripted import nowhere
-from tests.spark.served_tables import TIMED
+from tests.golden_tables import GoldenWarehouse
+from tests.spark.served_tables import TIMED, Golden, Written
 from tests.spark.sessions import SparkError
-
-if TYPE_CHECKING:
-    from tests.golden_tables import GoldenWarehouse
-    from tests.spark.served_tables import Golden, Written
 
 pytestmark = [pytest.mark.spark, pytest.mark.shared]
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 import pytest
 
+from tests.spark.served_tables import Written
 from tests.spark.sessions import SparkError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.spark.served_tables import Written
 
 pytestmark = [pytest.mark.spark, pytest.mark.shared]
 

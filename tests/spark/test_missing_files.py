@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
-from tests.spark.sessions import SparkError
-
-if TYPE_CHECKING:
-    from tests.spark.served_tables import Golden, Written
-    from tests.spark.sessions import SparkSession
+from tests.spark.served_tables import Golden, Written
+from tests.spark.sessions import SparkError, SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.shared]
 

@@ -6,9 +6,10 @@ import json
 import os
 import subprocess
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 
@@ -19,15 +20,10 @@ from app.settings import Settings
 from app.storage import Warehouse
 from tests import golden_tables, s3_server
 from tests.api.conftest import listening
-from tests.golden_tables import DATABASE
+from tests.golden_tables import DATABASE, GoldenWarehouse
 from tests.spark.environment import spark_python
 from tests.spark.sessions import CLIENT
 from tests.writable_tables import files_below
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.golden_tables import GoldenWarehouse
 
 # Starts a Spark of its own, which is much for a test of every day.
 pytestmark = [pytest.mark.spark, pytest.mark.shared]

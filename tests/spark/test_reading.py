@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -12,14 +13,9 @@ from app.settings import Settings
 from tests import golden_tables
 from tests.api.conftest import listening
 from tests.client.scripted import nowhere
-from tests.spark.served_tables import READ, REFUSED, TIMED, ZONES, chosen, columns_of
+from tests.golden_tables import GoldenWarehouse
+from tests.spark.served_tables import READ, REFUSED, TIMED, ZONES, Golden, Written, chosen, columns_of
 from tests.spark.sessions import SparkError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.golden_tables import GoldenWarehouse
-    from tests.spark.served_tables import Golden, Written
 
 pytestmark = [pytest.mark.spark, pytest.mark.shared]
 

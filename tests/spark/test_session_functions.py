@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
-if TYPE_CHECKING:
-    from tests.spark.served_tables import Written
+from tests.spark.served_tables import Written
 
 pytestmark = [pytest.mark.spark, pytest.mark.shared]
 

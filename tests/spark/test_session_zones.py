@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 import pyarrow.parquet
 import pytest
 
 from app.planning.request.requests import PlanRequest, TableRef
+from app.planning.service import IndexService
 from tests.planning.copied_tables import open_service
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from app.planning.service import IndexService
-    from tests.spark.sessions import Spark, SparkSession
+from tests.spark.sessions import Spark, SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.shared]
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from tests.spark.sessions import SparkError
-
-if TYPE_CHECKING:
-    from tests.spark.sessions import Spark
+from tests.spark.sessions import Spark, SparkError
 
 pytestmark = [pytest.mark.spark, pytest.mark.shared]
 

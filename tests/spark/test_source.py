@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
@@ -14,15 +15,10 @@ from app.settings import Settings
 from tests import golden_tables, tokens
 from tests.api.conftest import listening
 from tests.client.scripted import nowhere
+from tests.golden_tables import GoldenWarehouse
 from tests.spark.environment import spark_python
-from tests.spark.served_tables import REFUSED, TIMED, ZONES, chosen, columns_of
+from tests.spark.served_tables import REFUSED, TIMED, ZONES, Golden, Written, chosen, columns_of
 from tests.spark.sessions import CLIENT, SparkError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.golden_tables import GoldenWarehouse
-    from tests.spark.served_tables import Golden, Written
 
 pytestmark = [pytest.mark.spark, pytest.mark.shared]
 

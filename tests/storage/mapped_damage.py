@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
 
 def entries_of(directory: Path) -> list[Path]:

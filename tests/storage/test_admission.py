@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Iterable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.storage.admission import AdmittingCache, Weighed
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
 
 
 class Asked:

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.storage.array_file import ArrayFile, Block, DamagedArraysError, array_file_parts
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 KEY = b'["w", "path"]["manifest", "1.0"]'
 DESCRIPTORS = Path("/proc/self/fd")

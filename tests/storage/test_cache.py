@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -12,9 +12,6 @@ from hypothesis import strategies as st
 
 from app.errors import DeadlineExceededError, RequestCancelledError, StorageError
 from app.storage import ByteCache, CacheStatistics, Cancellation, cancellable, time_limit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 
 def bytes_cache(capacity: int = 100) -> ByteCache[bytes]:

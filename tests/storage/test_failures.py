@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import errno
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from app.errors import StorageError
 from app.storage import RetryPolicy, Warehouse
 from app.storage.failures import failure_of, is_behind_the_end, is_missing, is_timeout, is_transient
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 KEY, SECRET = "AKIAVERYSECRETKEY", "very-secret-secret"
 

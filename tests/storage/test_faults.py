@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Mapping
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,9 +13,6 @@ from app.observation import Observer, StorageOperation, observed_by
 from app.storage import Cancellation, RetryPolicy, Warehouse, cancellable, time_limit
 from app.storage.retry_budget import RetryBudget
 from tests.faulty_store import BUCKET, Fault, Store
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 OBJECTS = {f"w/db.db/t/{n}": bytes([n]) * 100_000 for n in range(8)}
 KEY, PATH = "w/db.db/t/1", "db.db/t/1"

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,9 +11,6 @@ from hypothesis import strategies as st
 from app.errors import PathNotAllowedError
 from app.storage import Warehouse
 from app.storage.locations import Neighbours, Root
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @given(

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import fsspec
@@ -12,9 +13,6 @@ from fsspec.implementations.local import LocalFileSystem
 from app.errors import FileMissingError, PathNotAllowedError, StorageError
 from app.storage import Maintenance, RetryPolicy, StoredFile, Warehouse
 from app.storage.locations import Root
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WRITTEN = dt.datetime(2024, 2, 29, 12, 30, tzinfo=dt.UTC)
 

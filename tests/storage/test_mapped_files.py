@@ -1,16 +1,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from app.storage.array_file import ArrayFile, Block, array_file_parts
 from app.storage.mapped_files import Look, MappedFiles
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 KEY = b"key"
 GROUP = "table"

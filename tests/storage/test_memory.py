@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from app.errors import FileMissingError, LimitExceededError
 from app.storage import Warehouse
 from app.storage.memory import Scratch
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LARGE = 5 << 20
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from app.storage.memory_limit import MemoryLimit
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MACHINE = 8 << 30
 V1 = "35 31 0:32 {top} /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from aiobotocore.credentials import AioRefreshableCredentials
@@ -16,10 +18,6 @@ from app.storage import RetryPolicy, Warehouse
 from app.storage.object_reads import ObjectReads, bucket_url
 from tests.examples import examples
 from tests.faulty_store import BUCKET, Fault, Store
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 CONTENT = bytes(range(256)) * 8
 

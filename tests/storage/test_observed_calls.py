@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from app.errors import FileMissingError, StorageError
 from app.observation import Observer, StorageOperation, observed_by
 from app.storage import ByteCache, RetryPolicy, Warehouse
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 QUICK = RetryPolicy(attempts=3, first_wait_seconds=0, max_wait_seconds=0)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,10 +14,6 @@ from app.observation import observed_by
 from app.storage import Cancellation, DiskTier, Readers, RetryPolicy, Warehouse, cancellable
 from tests.faulty_store import BUCKET, Fault, Store
 from tests.storage.test_faults import Told
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 COUNT = 60
 CONTENTS = {f"db.db/t/{number}": bytes([number]) * 1_000 for number in range(COUNT)}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from s3fs import S3FileSystem
@@ -11,9 +12,6 @@ from s3fs import S3FileSystem
 from app.errors import FileMissingError, LimitExceededError, PathNotAllowedError, StorageError
 from app.storage import Maintenance, RetryPolicy, Warehouse
 from tests.s3_server import serve
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 KEYS = {
     "warehouse/db.db/t/snapshot/LATEST": b"7",

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from app.storage.failures import is_missing, is_transient
 from app.storage.libraries import ask, open_filesystem
 from tests.faulty_store import BUCKET, Fault, Store
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 STALL_SECONDS = 0.4
 

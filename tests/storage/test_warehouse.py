@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import fsspec
 import pytest
@@ -14,9 +15,6 @@ from app.errors import (
     StorageError,
 )
 from app.storage import RetryPolicy, Warehouse
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LONG = bytes(range(256)) * 300
 

@@ -1,22 +1,18 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from app.storage import ByteCache, Readers, Warehouse
 from app.table.catalog import Catalog
 from app.table.metadata_files import TableReader
-from tests.golden_tables import DATABASE
+from app.table.storage import Storage
+from app.table.table import Table
+from tests.golden_tables import DATABASE, GoldenWarehouse
 from tests.memory_storage import MemoryStorage
 from tests.table.versioned_table import NAME
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from app.table.storage import Storage
-    from app.table.table import Table
-    from tests.golden_tables import GoldenWarehouse
 
 
 @pytest.fixture(scope="session")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import fastavro
 
@@ -13,9 +14,6 @@ from app.table.manifests.manifest_entry import DataFileMeta, FileKind, ManifestE
 from app.table.manifests.row_statistics import RowStatistics
 from app.types.binary_row.row import serialize_row
 from benchmarks.avro_schemas import MANIFEST
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 EMPTY_ROW = serialize_row([], [])
 NO_STATISTICS = RowStatistics(EMPTY_ROW, EMPTY_ROW, ())

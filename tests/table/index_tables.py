@@ -6,25 +6,20 @@ import datetime as dt
 import itertools
 import json
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, TypeAlias
 from uuid import UUID, uuid4
 
 from app.storage import Maintenance, Warehouse
-from app.table import Catalog, OrphanFiles
+from app.table import Catalog, Orphan, OrphanFiles, TableReader
 from app.table.manifests.index_manifest import IndexEntry, IndexManifest
 from app.table.manifests.manifest_entry import FileKind
+from app.table.storage import Storage
 from app.types.index_files import HASH, IndexFileMeta
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-    from typing import TypeAlias
-
-    from app.table import Orphan, TableReader
-    from app.table.storage import Storage
-
-    ReaderOf: TypeAlias = Callable[[Storage], TableReader]
+ReaderOf: TypeAlias = Callable[[Storage], TableReader]
 
 NOW = dt.datetime(2025, 6, 1, 12, 0, tzinfo=dt.UTC)
 DAY = dt.timedelta(days=1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -12,14 +11,12 @@ from hypothesis import strategies as st
 from app.errors import CorruptMetadataError, PaimonIndexError, SnapshotExpiredError, UnsupportedFormatError
 from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_list import ManifestList
+from app.table.table import Table
 from tests.examples import examples
+from tests.golden_tables import GoldenWarehouse
+from tests.memory_storage import MemoryStorage
 from tests.table.entries import avro, entry, record
 from tests.table.versioned_table import DIRECTORY, metadata_reads
-
-if TYPE_CHECKING:
-    from app.table.table import Table
-    from tests.golden_tables import GoldenWarehouse
-    from tests.memory_storage import MemoryStorage
 
 
 def test_what_is_written_once_is_read_once(table: Table, storage: MemoryStorage) -> None:

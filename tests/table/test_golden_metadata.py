@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
+from app.table.catalog import Catalog
+from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.live_files import live_rows
+from app.table.manifests.manifest_entry import ManifestEntry
+from app.table.manifests.manifest_list import ManifestList
+from app.table.resolution import ResolvedSnapshot
 from app.table.schema.partition import partition_path, partition_values
+from app.table.schema.schema import TableSchema
 from app.table.statistics.statistics import partition_bounds, value_bounds
-from app.types import Value, parse_json, to_json
+from app.table.table import Table
+from app.types import DataField, Value, parse_json, to_json
 from app.types.binary_row.row import read_row
 from app.types.data_types import FLOATING_ROOTS, TIMESTAMP_ROOTS
 from app.types.index_files import DELETION_VECTORS
@@ -20,18 +28,6 @@ from tests import golden_tables
 from tests.file_bounds import FileBounds, by_file
 from tests.sessions import UTC
 from tests.table.entries import manifest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from app.table.catalog import Catalog
-    from app.table.manifests.index_manifest import IndexEntry
-    from app.table.manifests.manifest_entry import ManifestEntry
-    from app.table.manifests.manifest_list import ManifestList
-    from app.table.resolution import ResolvedSnapshot
-    from app.table.schema.schema import TableSchema
-    from app.table.table import Table
-    from app.types import DataField
 
 
 def _versions() -> Iterator[Any]:

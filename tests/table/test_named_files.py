@@ -2,19 +2,13 @@ from __future__ import annotations
 
 import io
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import fastavro
 import pytest
 
 from app.errors import CorruptMetadataError, PaimonIndexError, PathNotAllowedError, UnsupportedFormatError
-from tests.table.index_tables import DAY, NOW, IndexTable, find
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.table.index_tables import ReaderOf
-
+from tests.table.index_tables import DAY, NOW, IndexTable, ReaderOf, find
 
 VERSIONS = [
     "snapshot/snapshot-7",

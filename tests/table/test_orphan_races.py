@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 from app.errors import CorruptMetadataError, SnapshotExpiredError
 from app.storage import Warehouse
-from tests.table.index_tables import DAY, NOW, IndexTable, find, orphans_of, paths_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from app.table import OrphanFiles
-    from tests.table.index_tables import ReaderOf
+from app.table import OrphanFiles
+from tests.table.index_tables import DAY, NOW, IndexTable, ReaderOf, find, orphans_of, paths_of
 
 
 class WatchedWarehouse(Warehouse):

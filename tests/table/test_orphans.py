@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -9,15 +9,9 @@ from app.errors import NotFoundError, RequestError
 from app.storage import Maintenance, Warehouse
 from app.table import Catalog, OrphanFiles, OrphanKind
 from tests.golden_tables import DATABASE
-from tests.golden_versions import version_tables
+from tests.golden_versions import VersionTable, version_tables
 from tests.s3_server import serve
-from tests.table.index_tables import DAY, NOW, IndexTable, find, orphans_of, paths_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.golden_versions import VersionTable
-    from tests.table.index_tables import ReaderOf
+from tests.table.index_tables import DAY, NOW, IndexTable, ReaderOf, find, orphans_of, paths_of
 
 
 @pytest.fixture

@@ -5,28 +5,19 @@ from __future__ import annotations
 import datetime as dt
 import shutil
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from app.errors import CorruptMetadataError
-from app.storage import Maintenance
+from app.storage import Maintenance, Warehouse
 from app.storage.writing import Writing
-from app.table import Catalog, OrphanKind, OtherOrphanFiles
+from app.table import Catalog, OrphanKind, Orphans, OtherOrphanFiles
 from app.table.commits import Changes, CommitKind, Committer
-from tests.golden_tables import DATABASE
-from tests.golden_versions import version_tables
+from tests.golden_tables import DATABASE, GoldenWarehouse
+from tests.golden_versions import VersionTable, version_tables
+from tests.table.index_tables import ReaderOf
 from tests.writable_tables import copy_table, files_below, open_table
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from app.table import Orphans
-    from tests.golden_tables import GoldenWarehouse
-    from tests.golden_versions import VersionTable
-    from tests.table.index_tables import ReaderOf
-
-from app.storage import Warehouse
 
 DAY = dt.timedelta(days=1)
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from tests.table.index_tables import DAY, NOW, IndexTable, paths_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.table.index_tables import ReaderOf
+from tests.table.index_tables import DAY, NOW, IndexTable, ReaderOf, paths_of
 
 BRANCHES = ("", "branch/branch-dev/", "branch/branch-a/b/")
 TAGS = ("v1", "v2", "a/b", "a/c")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from threading import Barrier
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -12,18 +13,14 @@ from hypothesis import strategies as st
 
 from app.errors import FileMissingError, PaimonIndexError
 from app.table.catalog import Catalog
+from app.table.metadata_files import TableReader
+from app.table.storage import Storage
+from app.table.table import Table
 from tests.examples import examples
 from tests.memory_storage import MemoryStorage
 from tests.table.test_references import snapshot_file
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from app.table.metadata_files import TableReader
-    from app.table.storage import Storage
-    from app.table.table import Table
-
-    ReaderOf = Callable[[Storage], TableReader]
+ReaderOf = Callable[[Storage], TableReader]
 
 DIRECTORY = "d.db/t"
 

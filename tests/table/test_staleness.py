@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from app.table.catalog import Catalog
-from tests.table.test_reading_ahead import Store
-
-if TYPE_CHECKING:
-    from app.table.table import Table
-    from tests.table.test_reading_ahead import ReaderOf
+from app.table.table import Table
+from tests.table.test_reading_ahead import ReaderOf, Store
 
 HOUR = 3_600_000
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -12,19 +12,15 @@ from app.errors import (
 )
 from app.table.catalog import Catalog
 from app.table.manifests.live_files import live_rows
+from app.table.metadata_files import TableReader
+from app.table.resolution import ResolvedSnapshot
+from app.table.storage import Storage
+from app.table.table import Table
 from tests.golden_tables import DATABASE
 from tests.memory_storage import MemoryStorage
 from tests.table.versioned_table import DIRECTORY, NAME
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from app.table.metadata_files import TableReader
-    from app.table.resolution import ResolvedSnapshot
-    from app.table.storage import Storage
-    from app.table.table import Table
-
-    TableOf = Callable[[MemoryStorage], Table]
+TableOf = Callable[[MemoryStorage], Table]
 
 
 def live_files(table: Table, resolved: ResolvedSnapshot) -> list[str]:

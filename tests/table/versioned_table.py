@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tests.golden_tables import DATABASE
-
-if TYPE_CHECKING:
-    from tests.memory_storage import MemoryStorage
+from tests.memory_storage import MemoryStorage
 
 NAME: Final = "versions"
 DIRECTORY: Final = f"{DATABASE}.db/{NAME}"

@@ -9,14 +9,12 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 _PATIENCE_SECONDS = 150.0
 _LISTENING = re.compile(r"Uvicorn running on (http://\S+)")

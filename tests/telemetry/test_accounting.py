@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -10,9 +11,6 @@ from app.processes import Processes
 from app.telemetry.middleware import Accounting
 from app.telemetry.service import Telemetry
 from tests.telemetry.scrapes import Scrape
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 START = {"type": "http.response.start", "status": 200, "headers": []}
 PIECE = {"type": "http.response.body", "body": b"piece", "more_body": True}

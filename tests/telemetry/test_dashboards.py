@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,6 @@ import yaml
 from tests.telemetry.scrapes import Scrape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import httpx
 
 ROOT = Path(__file__).parent.parent.parent

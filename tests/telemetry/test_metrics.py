@@ -1,20 +1,18 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.api.conftest import Serve
+from tests.golden_tables import GoldenWarehouse
 from tests.telemetry.scrapes import ROUTE, TABLES, Scrape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     import httpx
-
-    from tests.api.conftest import Serve
-    from tests.golden_tables import GoldenWarehouse
 
 
 @pytest.fixture

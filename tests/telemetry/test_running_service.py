@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pytest
 
+from tests.golden_tables import GoldenWarehouse
 from tests.telemetry.collector import collecting
 from tests.telemetry.running import running
 from tests.telemetry.scrapes import ROUTE, TABLES
 
 if TYPE_CHECKING:
     from opentelemetry.proto.trace.v1.trace_pb2 import Span
-
-    from tests.golden_tables import GoldenWarehouse
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = "b7ad6b7169203331"

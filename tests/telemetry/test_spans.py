@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
@@ -9,11 +9,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from app.observation import Phase, StorageOperation, during, observed_by, observer
+from app.telemetry.account import Account
 from app.telemetry.metrics import Metrics
 from app.telemetry.spans import Tracing
-
-if TYPE_CHECKING:
-    from app.telemetry.account import Account
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 

@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import threading
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -17,16 +18,12 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from app.processes import Processes
 from app.telemetry.workers import Workers, dump
-from tests.telemetry.running import running
+from tests.golden_tables import GoldenWarehouse
+from tests.telemetry.running import Service, running
 from tests.telemetry.scrapes import ROUTE, TABLES, Scrape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from prometheus_client.core import Metric
-
-    from tests.golden_tables import GoldenWarehouse
-    from tests.telemetry.running import Service
 
 CLIENTS = 4
 PLANS = 10

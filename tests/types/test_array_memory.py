@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
 from app.mapped_bytes import MappedBytes
 from app.types.array_memory import own_bytes
 from app.types.bytes_column import BytesColumn
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_arrays_take_their_items() -> None:

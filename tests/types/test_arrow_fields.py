@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.types import parse_type
+from app.types import Value, parse_type
 from app.types.arrow_fields import field_values, serialized_rows
 from app.types.binary_row.row import serialize_row
 from tests.examples import examples
 from tests.filters import FIELDS, values
 from tests.key_columns import arrow_array
-
-if TYPE_CHECKING:
-    from app.types import Value
-
 
 ROWS = st.lists(st.tuples(*(st.none() | values(field.type) for field in FIELDS)), max_size=4)
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
+from collections.abc import Hashable
+from typing import Final, Protocol
 
 SHORT_LIST: Final = 64
 """So many keys are asked of every file, whatever is left."""

@@ -8,16 +8,12 @@ where values share a key (timestamps above microseconds).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
 from app.errors import FilterError
-from app.file_index.keys.keys import after
+from app.file_index.keys.keys import Key, KeySpace, after
 from app.predicates.like import literal_prefix
-from app.predicates.model import Operator
-
-if TYPE_CHECKING:
-    from app.file_index.keys.keys import Key, KeySpace
-    from app.predicates.model import BoundLeaf
+from app.predicates.model import BoundLeaf, Operator
 
 
 @dataclass(frozen=True, slots=True)

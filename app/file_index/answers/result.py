@@ -17,10 +17,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from typing import Final, TypeAlias, final
 
-if TYPE_CHECKING:
-    from pyroaring import BitMap
+from pyroaring import BitMap
 
 
 @final

@@ -6,19 +6,14 @@ for all and stands here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, assert_never
+from collections.abc import Sequence
+from typing import Protocol, assert_never
 
 from pyroaring import BitMap
 
-from app.file_index.answers.conditions import NullTest, Points, Span
-from app.file_index.answers.result import rows
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.file_index.answers.conditions import Condition
-    from app.file_index.answers.result import Result
-    from app.file_index.keys.keys import Key
+from app.file_index.answers.conditions import Condition, NullTest, Points, Span
+from app.file_index.answers.result import Result, rows
+from app.file_index.keys.keys import Key
 
 
 class RowIndex(Protocol):

@@ -6,23 +6,16 @@ rows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol, assert_never
+from collections.abc import Sequence
+from typing import Final, Protocol, assert_never
 
-from app.file_index.answers.allowance import SHORT_LIST
-from app.file_index.answers.conditions import NullTest, Points, Span
-from app.file_index.answers.file_answers import Answer, everywhere
+import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from app.file_index.answers.allowance import Allowance
-    from app.file_index.answers.conditions import Condition
-    from app.file_index.answers.file_answers import Answers
-    from app.file_index.keys.keys import Key
-
+from app.file_index.answers.allowance import SHORT_LIST, Allowance
+from app.file_index.answers.conditions import Condition, NullTest, Points, Span
+from app.file_index.answers.file_answers import Answer, Answers, everywhere
+from app.file_index.keys.keys import Key
 
 _QUESTIONS_OF_LOOKUP: Final = 1_000
 """A look-up in the merged keys of all files takes as long as so many probes of bloom filters."""

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from app.file_index.answers.result import SKIP, Rows
-
-if TYPE_CHECKING:
-    from app.file_index.answers.result import Result
+from app.file_index.answers.result import SKIP, Result, Rows
 
 Outcome: TypeAlias = Literal["skip", "keep", "rows", "unknown"]
 

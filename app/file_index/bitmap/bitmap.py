@@ -49,10 +49,12 @@ from __future__ import annotations
 
 import struct
 from collections import deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
@@ -60,30 +62,22 @@ from app.file_index.answers.row_index import all_rows
 from app.file_index.bitmap.entries import (
     OFFSET,
     BlockedEntries,
+    Entries,
     PlainEntries,
+    Reference,
     write_blocks,
 )
+from app.file_index.keys.arrow_keys import Keys
+from app.file_index.keys.key_column import DistinctKeys, KeyColumn
 from app.file_index.keys.key_records import key_records
-from app.file_index.keys.keys import FloatingKeys
+from app.file_index.keys.keys import FloatingKeys, Key, KeySpace
 from app.file_index.payloads.cursor import Cursor
 from app.file_index.payloads.parts import join_parts
 from app.java_orders.hash_map import iteration_order
 from app.types import TypeRoot
 from app.types.bytes_column import BytesColumn
 from app.types.murmur3 import hash_strings
-from app.types.roaring import bitmap_of, read_bitmap, serialize
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
-
-    from app.file_index.bitmap.entries import Entries, Reference
-    from app.file_index.keys.arrow_keys import Keys
-    from app.file_index.keys.key_column import DistinctKeys, KeyColumn
-    from app.file_index.keys.keys import Key, KeySpace
-    from app.types.roaring import Buffer
-
+from app.types.roaring import Buffer, bitmap_of, read_bitmap, serialize
 
 INLINE_LENGTH: Final = -1
 

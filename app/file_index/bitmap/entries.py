@@ -9,26 +9,21 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError, IndexWriteError
+from app.file_index.keys.key_column import DistinctKeys, KeyColumn
 from app.file_index.keys.key_records import key_records
-from app.file_index.keys.keys import key_bytes
+from app.file_index.keys.keys import Key, KeySpace, key_bytes
 from app.file_index.payloads.cursor import Cursor
 from app.types import to_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from app.file_index.keys.key_column import DistinctKeys, KeyColumn
-    from app.file_index.keys.keys import Key, KeySpace
-    from app.types.roaring import Buffer
+from app.types.roaring import Buffer
 
 OFFSET = struct.Struct(">i")
 OFFSET_AND_LENGTH = struct.Struct(">ii")

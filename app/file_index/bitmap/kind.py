@@ -10,8 +10,9 @@ bitmap          ``index-block-size``  16 kb        version 2: bound on the size 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from app.errors import RequestError
 from app.file_index.bitmap import bitmap
@@ -23,23 +24,16 @@ from app.file_index.bitmap.bitmap import (
     BitmapIndex,
 )
 from app.file_index.bitmap.stack import BitmapStack
-from app.file_index.kind import Kind, Proposal, RowKind, describe_bounds
+from app.file_index.keys.key_column import KeyColumn
+from app.file_index.keys.keys import KeySpace
+from app.file_index.kind import ColumnProfile, Kind, Proposal, RowKind, describe_bounds
 from app.file_index.payloads.cursor import Cursor
 from app.options.memory_size import memory_size
 from app.options.reading import INT32_MAX, whole_number
-from app.types import TypeRoot
+from app.types import DataType, Json, TypeRoot
+from app.types.bytes_column import BytesColumn
 from app.types.data_types import FLOATING_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from app.file_index.keys.key_column import KeyColumn
-    from app.file_index.keys.keys import KeySpace
-    from app.file_index.kind import ColumnProfile
-    from app.types import DataType, Json
-    from app.types.bytes_column import BytesColumn
-    from app.types.roaring import Buffer
-
+from app.types.roaring import Buffer
 
 _ROOTS = WHOLE_ROOTS | {TypeRoot.BOOLEAN} | FLOATING_ROOTS | STRING_ROOTS | TIMESTAMP_ROOTS
 _FEW_VALUES: Final = 500

@@ -7,31 +7,25 @@ writes, counts as a value of the file here. Heads and entries of all files are r
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.file_answers import Answer, where
+from app.file_index.answers.file_answers import Answer, Answers, where
 from app.file_index.answers.row_stack import AnsweringRows
 from app.file_index.bitmap import entries as bitmap_entries
 from app.file_index.bitmap.bitmap import VERSION_1, VERSION_2
 from app.file_index.bitmap.entries import OFFSET, OFFSET_AND_LENGTH
+from app.file_index.keys.keys import Key, KeySpace
 from app.file_index.payloads.cursor import Cursor
 from app.file_index.payloads.cursors import NO_LONGER_WORTH_A_STEP, Cursors, integers, runs_of
 from app.file_index.shared.directory import Directory, StoredKeys
+from app.types.bytes_column import BytesColumn
 from app.types.roaring import COOKIE_WITH_RUNS, COOKIE_WITHOUT_RUNS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from app.file_index.answers.file_answers import Answers
-    from app.file_index.keys.keys import Key, KeySpace
-    from app.types.bytes_column import BytesColumn
-
 
 _LENGTH = struct.Struct(">i")
 

@@ -17,29 +17,23 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.conditions import Points
-from app.file_index.answers.result import KEEP, SKIP
+from app.file_index.answers.conditions import Condition, Points
+from app.file_index.answers.result import KEEP, SKIP, Decision
 from app.file_index.bloom_filter.fast_hash import hash_key, hash_keys
+from app.file_index.keys.key_column import KeyColumn
+from app.file_index.keys.keys import Key, KeySpace
 from app.file_index.payloads.cursor import Cursor
+from app.types.roaring import Buffer
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from app.file_index.answers.conditions import Condition
-    from app.file_index.answers.result import Decision
-    from app.file_index.keys.key_column import KeyColumn
-    from app.file_index.keys.keys import Key, KeySpace
-    from app.types.roaring import Buffer
-
-    _Hash = TypeVar("_Hash", int, NDArray[Any])
+_Hash = TypeVar("_Hash", int, NDArray[Any])
 
 DEFAULT_ITEMS: Final = 1_000_000
 DEFAULT_FPP: Final = 0.1

@@ -7,23 +7,18 @@ arithmetic and its arithmetic right shifts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar
 
 import numpy as np
 import xxhash
+from numpy.typing import NDArray
 
-from app.file_index.keys.keys import FloatingKeys
+from app.file_index.keys.arrow_keys import Keys
+from app.file_index.keys.keys import FloatingKeys, Key, KeySpace
 from app.types.bytes_column import BytesColumn
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from numpy.typing import NDArray
-
-    from app.file_index.keys.arrow_keys import Keys
-    from app.file_index.keys.keys import Key, KeySpace
-
-    _Number = TypeVar("_Number", int, NDArray[np.int64])
+_Number = TypeVar("_Number", int, NDArray[np.int64])
 
 KEYS_AT_ONCE: Final = 1 << 14
 """So many hashes stay in the processor's caches from step to step."""

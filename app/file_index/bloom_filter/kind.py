@@ -11,31 +11,24 @@ bloom-filter    ``fpp``               0.1          wanted probability of a false
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from app.errors import RequestError
-from app.file_index.answers.conditions import Points
+from app.file_index.answers.conditions import Condition, Points
+from app.file_index.answers.result import Result
 from app.file_index.bloom_filter import bloom_filter
 from app.file_index.bloom_filter.bloom_filter import DEFAULT_FPP, DEFAULT_ITEMS, BloomFilter
 from app.file_index.bloom_filter.stack import BloomStack
-from app.file_index.keys.keys import ByteKeys
-from app.file_index.kind import Kind, Proposal
+from app.file_index.keys.key_column import KeyColumn
+from app.file_index.keys.keys import ByteKeys, KeySpace
+from app.file_index.kind import ColumnProfile, Kind, Proposal
 from app.options.reading import INT32_MAX, fraction, whole_number
+from app.types import DataType, Json
+from app.types.bytes_column import BytesColumn
 from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from app.file_index.answers.conditions import Condition
-    from app.file_index.answers.result import Result
-    from app.file_index.keys.key_column import KeyColumn
-    from app.file_index.keys.keys import KeySpace
-    from app.file_index.kind import ColumnProfile
-    from app.types import DataType, Json
-    from app.types.bytes_column import BytesColumn
-    from app.types.roaring import Buffer
-
+from app.types.roaring import Buffer
 
 _ROOTS = WHOLE_ROOTS | FLOATING_ROOTS | STRING_ROOTS | BINARY_ROOTS | TIMESTAMP_ROOTS
 

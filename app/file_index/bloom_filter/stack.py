@@ -11,29 +11,22 @@ them, so that their filters stay in the processor's caches.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from app.file_index.answers.allowance import SHORT_LIST, UNLIMITED
-from app.file_index.answers.conditions import Points
-from app.file_index.answers.file_answers import Answer, everywhere
+from app.file_index.answers.allowance import SHORT_LIST, UNLIMITED, Allowance
+from app.file_index.answers.conditions import Condition, Points
+from app.file_index.answers.file_answers import Answer, Answers, everywhere
 from app.file_index.bloom_filter.bloom_filter import MAX_HASH_FUNCTIONS, spots
 from app.file_index.bloom_filter.fast_hash import hash_key, hash_keys
+from app.file_index.keys.arrow_keys import Keys
+from app.file_index.keys.keys import Key, KeySpace
 from app.file_index.payloads.cursors import Cursors
 from app.types.bytes_column import BytesColumn
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from app.file_index.answers.allowance import Allowance
-    from app.file_index.answers.conditions import Condition
-    from app.file_index.answers.file_answers import Answers
-    from app.file_index.keys.arrow_keys import Keys
-    from app.file_index.keys.keys import Key, KeySpace
 
 _BITS_OF_BYTE = 8
 _MANY_KEYS = 32

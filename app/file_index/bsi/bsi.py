@@ -32,30 +32,24 @@ from __future__ import annotations
 
 import struct
 from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError, IndexWriteError
 from app.file_index.answers.row_index import all_rows
+from app.file_index.keys.arrow_keys import Integers
+from app.file_index.keys.key_column import KeyColumn
+from app.file_index.keys.keys import Key
 from app.file_index.payloads.cursor import Cursor
 from app.file_index.payloads.parts import join_parts
-from app.file_index.shared.bit_slices import MAX_SLICES, BitSlices, Extent, slice_codes
+from app.file_index.shared.bit_slices import MAX_SLICES, BitSlices, CodeSpan, Extent, slice_codes
 from app.types.bytes_column import BytesColumn
-from app.types.roaring import bitmap_size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from app.file_index.keys.arrow_keys import Integers
-    from app.file_index.keys.key_column import KeyColumn
-    from app.file_index.keys.keys import Key
-    from app.file_index.shared.bit_slices import CodeSpan
-    from app.types.roaring import Buffer
+from app.types.roaring import Buffer, bitmap_size
 
 VERSION = 1
 LARGEST_ABSOLUTE = (1 << 63) - 1

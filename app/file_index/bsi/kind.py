@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from app.file_index.bsi import bsi
 from app.file_index.bsi.bsi import BitSlicedIntegers
 from app.file_index.bsi.stack import BsiStack
-from app.file_index.kind import Kind, Proposal, RowKind, describe_bounds
-from app.types import TypeRoot
+from app.file_index.keys.key_column import KeyColumn
+from app.file_index.keys.keys import KeySpace
+from app.file_index.kind import ColumnProfile, Kind, Proposal, RowKind, describe_bounds
+from app.types import DataType, Json, TypeRoot
+from app.types.bytes_column import BytesColumn
 from app.types.data_types import TIMESTAMP_ROOTS, WHOLE_ROOTS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from app.file_index.keys.key_column import KeyColumn
-    from app.file_index.keys.keys import KeySpace
-    from app.file_index.kind import ColumnProfile
-    from app.types import DataType, Json
-    from app.types.bytes_column import BytesColumn
-    from app.types.roaring import Buffer
-
+from app.types.roaring import Buffer
 
 _ROOTS = WHOLE_ROOTS | {TypeRoot.DECIMAL} | TIMESTAMP_ROOTS
 

@@ -7,27 +7,23 @@ that of a row. In between a file stays in doubt, and the reader of the one file 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.file_index.answers.file_answers import Answer, Answers, either, everywhere, where
 from app.file_index.answers.row_stack import AnsweringRows
 from app.file_index.bsi.bsi import LARGEST_ABSOLUTE, VERSION
+from app.file_index.keys.keys import Key
 from app.file_index.payloads.cursors import Cursors
 from app.file_index.payloads.roaring_sizes import skip_bitmaps
 from app.file_index.shared.bit_slices import MAX_SLICES
 from app.file_index.shared.null_rows import null_rows
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from app.file_index.keys.keys import Key
 
 
 @dataclass(frozen=True, slots=True, eq=False)

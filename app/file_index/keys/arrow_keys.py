@@ -21,26 +21,20 @@ the engine cuts them; whatever else does not fit is refused.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NoReturn, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyarrow import types
 
-from app.file_index.keys.keys import FloatingKeys, IntegerKeys
-from app.types import TypeRoot
+from app.file_index.keys.keys import FloatingKeys, IntegerKeys, KeySpace
+from app.types import DataType, TypeRoot
 from app.types.bytes_column import BytesColumn
 from app.types.data_types import BINARY_ROOTS, INTEGER_BITS, STRING_ROOTS, TIMESTAMP_ROOTS
 from app.types.time_units import NANOS_PER_MICRO, NANOS_PER_MILLI, NANOS_PER_SECOND
 from app.types.value_arrays import INT64
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
-
-    from app.file_index.keys.keys import KeySpace
-    from app.types import DataType
 
 Integers: TypeAlias = "NDArray[np.signedinteger[Any]]"
 

@@ -8,14 +8,12 @@ still tied; where common starts are long or few strings are tied, Python sorts t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.file_index.payloads.cursors import NO_LONGER_WORTH_A_STEP, words
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _WORD_BYTES: Final = 8
 _DIGIT_BYTES: Final = 7

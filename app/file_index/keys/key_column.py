@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self, TypeVar
+from typing import Any, NamedTuple, NoReturn, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from app.errors import IndexWriteError
-from app.file_index.keys.arrow_keys import accepts, read_keys
+from app.file_index.keys.arrow_keys import Integers, Keys, accepts, read_keys
 from app.file_index.keys.byte_order import rank
-from app.file_index.keys.keys import key_space
+from app.file_index.keys.keys import Key, KeySpace, key_space
+from app.types import DataType
 from app.types.bytes_column import BytesColumn
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from app.file_index.keys.arrow_keys import Integers, Keys
-    from app.file_index.keys.keys import Key, KeySpace
-    from app.types import DataType
 
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from app.file_index.keys.keys import FloatingKeys
+from app.file_index.keys.arrow_keys import Keys
+from app.file_index.keys.keys import FloatingKeys, KeySpace
 from app.types.bytes_column import BytesColumn
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from app.file_index.keys.arrow_keys import Keys
-    from app.file_index.keys.keys import KeySpace
 
 _NUMBER: Final = np.dtype(">i4")
 

@@ -24,24 +24,20 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError, FilterError
-from app.types import TypeRoot
+from app.types import DataType, TypeRoot, Value
 from app.types.data_types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS
+from app.types.roaring import Buffer
 from app.types.time_units import NANOS_PER_MICRO, NANOS_PER_MILLI
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from app.types import DataType, Value
-    from app.types.roaring import Buffer
-
-    _Bits = TypeVar("_Bits", int, NDArray[np.signedinteger[Any]])
+_Bits = TypeVar("_Bits", int, NDArray[np.signedinteger[Any]])
 
 Key: TypeAlias = int | bytes
 

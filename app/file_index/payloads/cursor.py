@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
 
 from app.errors import CorruptIndexError
-
-if TYPE_CHECKING:
-    from app.types.roaring import Buffer
+from app.types.roaring import Buffer
 
 _I8 = struct.Struct(">b")
 _U16 = struct.Struct(">H")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from app.types.bytes_column import BytesColumn
+from app.types.bytes_column import BytesColumn
 
 NO_LONGER_WORTH_A_STEP = 16
 """So few strings are read faster one after the other than by another round of array operations."""

@@ -7,12 +7,9 @@ bytes. A u16 in front counts the bytes.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
 
 from app.errors import CorruptIndexError
-
-if TYPE_CHECKING:
-    from app.file_index.payloads.cursor import Cursor
+from app.file_index.payloads.cursor import Cursor
 
 MAX_BYTES = 65535
 

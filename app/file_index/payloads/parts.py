@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from io import BytesIO
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections import deque
-
-    from app.types.roaring import Buffer
+from app.types.roaring import Buffer
 
 
 def join_parts(parts: deque[Buffer]) -> bytes:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError
-from app.file_index.payloads.cursors import NO_LONGER_WORTH_A_STEP, integers, runs_of
+from app.file_index.payloads.cursors import NO_LONGER_WORTH_A_STEP, Cursors, integers, runs_of
 from app.types.roaring import (
     BITS_BYTES,
     COOKIE_WITH_RUNS,
@@ -18,11 +19,6 @@ from app.types.roaring import (
     MAX_CONTAINERS,
     bitmap_size,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from app.file_index.payloads.cursors import Cursors
 
 _KEY_BYTES = 2
 _KEY_AND_CARDINALITY_BYTES = 4

@@ -22,17 +22,13 @@ writes 64 empty ones.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
 from app.errors import CorruptIndexError
 from app.file_index.payloads.cursor import Cursor
-from app.file_index.shared.bit_slices import MAX_SLICES, BitSlices, Extent, slice_codes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from app.file_index.shared.bit_slices import CodedRows
-    from app.types.roaring import Buffer
+from app.file_index.shared.bit_slices import MAX_SLICES, BitSlices, CodedRows, Extent, slice_codes
+from app.types.roaring import Buffer
 
 _HEAD = struct.Struct(">ibbii")
 

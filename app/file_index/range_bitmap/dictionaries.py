@@ -8,20 +8,16 @@ together they hold more bytes than there are.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from app.file_index.keys.keys import FloatingKeys
+from app.file_index.keys.keys import FloatingKeys, KeySpace
 from app.file_index.payloads.cursors import Cursors, integers, runs_of
 from app.file_index.range_bitmap.dictionary import HEAD_LENGTH, OFFSET, VERSION
 from app.file_index.range_bitmap.ordered_keys import OrderedKeys
 from app.file_index.shared.directory import StoredKeys, as_keys
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from app.file_index.keys.keys import KeySpace
 
 _LENGTH_BYTES: Final = 4
 

@@ -39,21 +39,17 @@ import struct
 from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError
-from app.file_index.keys.key_records import key_records, stored_keys
+from app.file_index.keys.arrow_keys import Keys
+from app.file_index.keys.key_records import KeyRecords, key_records, stored_keys
+from app.file_index.keys.keys import Key, KeySpace
 from app.file_index.payloads.cursor import Cursor
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from app.file_index.keys.arrow_keys import Keys
-    from app.file_index.keys.key_records import KeyRecords
-    from app.file_index.keys.keys import Key, KeySpace
-    from app.types.roaring import Buffer
+from app.types.roaring import Buffer
 
 VERSION: Final = 1
 HEAD_LENGTH: Final = 13

@@ -10,31 +10,24 @@ range-bitmap    ``chunk-size``        16 kb        bound on the further keys of 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from app.errors import RequestError
-from app.file_index.keys.keys import key_space
-from app.file_index.kind import Kind, Proposal, RowKind, describe_bounds
+from app.file_index.keys.key_column import KeyColumn
+from app.file_index.keys.keys import KeySpace, key_space
+from app.file_index.kind import ColumnProfile, Kind, Proposal, RowKind, describe_bounds
 from app.file_index.payloads.cursor import Cursor
 from app.file_index.range_bitmap import range_bitmap
 from app.file_index.range_bitmap.range_bitmap import RangeBitmap, RangeBitmapHead
 from app.file_index.range_bitmap.stack import RangeBitmapStack
 from app.options.memory_size import memory_size
 from app.options.reading import INT32_MAX
-from app.types import TypeRoot
+from app.types import DataType, Json, TypeRoot
+from app.types.bytes_column import BytesColumn
 from app.types.data_types import FLOATING_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from app.file_index.keys.key_column import KeyColumn
-    from app.file_index.keys.keys import KeySpace
-    from app.file_index.kind import ColumnProfile
-    from app.types import DataType, Json
-    from app.types.bytes_column import BytesColumn
-    from app.types.roaring import Buffer
-
+from app.types.roaring import Buffer
 
 _ROOTS = WHOLE_ROOTS | {TypeRoot.BOOLEAN, TypeRoot.DECIMAL} | FLOATING_ROOTS | STRING_ROOTS | TIMESTAMP_ROOTS
 

@@ -6,19 +6,15 @@ binary search in each file, all of them side by side; only keys that are asked a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from app.file_index.keys.keys import Key
 from app.file_index.shared.directory import Directory
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from app.file_index.keys.keys import Key
 
 _BYTES_OF_FILE: Final = 4
 """Of the file of each key, in a directory."""

@@ -23,30 +23,25 @@ from __future__ import annotations
 
 import struct
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
+from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
 from app.file_index.answers.row_index import all_rows
+from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.key_records import stored_keys
+from app.file_index.keys.keys import Key, KeySpace
 from app.file_index.payloads.cursor import Cursor
 from app.file_index.payloads.parts import join_parts
 from app.file_index.range_bitmap import bit_slice_index, dictionary
 from app.file_index.range_bitmap.dictionary import Dictionary
-from app.file_index.shared.bit_slices import MAX_SLICES
+from app.file_index.shared.bit_slices import MAX_SLICES, BitSlices
 from app.types import TypeRoot
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyroaring import BitMap
-
-    from app.file_index.keys.key_column import KeyColumn
-    from app.file_index.keys.keys import Key, KeySpace
-    from app.file_index.shared.bit_slices import BitSlices
-    from app.types.roaring import Buffer
+from app.types.roaring import Buffer
 
 VERSION = 1
 DEFAULT_CHUNK_BYTES = 16 * 1024

@@ -5,14 +5,17 @@ The dictionaries say it; the bit slices, which tell the rows, are not looked at.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from app.file_index.answers.file_answers import Answer, where
+from app.file_index.answers.file_answers import Answer, Answers, where
 from app.file_index.answers.row_stack import AnsweringRows
+from app.file_index.keys.keys import Key, KeySpace
 from app.file_index.payloads.cursors import Cursors
 from app.file_index.range_bitmap import bit_slice_index, dictionaries, range_bitmap
 from app.file_index.range_bitmap.ordered_keys import Dictionary, OrderedKeys
@@ -20,14 +23,6 @@ from app.file_index.shared.bit_slices import MAX_SLICES
 from app.file_index.shared.directory import Directory
 from app.file_index.shared.null_rows import null_rows
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from app.file_index.answers.file_answers import Answers
-    from app.file_index.keys.keys import Key, KeySpace
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,21 +8,16 @@ question, so the sets shrink as the walk goes on and slices are decoded only whe
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from pyroaring import BitMap
 
-from app.types.roaring import bitmap_of, read_bitmap, serialize
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from numpy.typing import NDArray
-
-    from app.types.roaring import Buffer
+from app.types.roaring import Buffer, bitmap_of, read_bitmap, serialize
 
 CodeSpan: TypeAlias = tuple[int, int]
 """Codes from the first up to, but without, the second."""

@@ -9,21 +9,16 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self, TypeAlias
+from typing import Final, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.file_index.keys import byte_order
-from app.file_index.keys.keys import FloatingKeys, after
+from app.file_index.keys.keys import FloatingKeys, Key, KeySpace, after
 from app.file_index.payloads.cursors import integers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from app.file_index.keys.keys import Key, KeySpace
 
 _LENGTH = struct.Struct(">i")
 _SCANNED_AT_ONCE: Final = 1 << 18

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.file_answers import Answer
+from app.file_index.answers.file_answers import Answer, Answers
 from app.file_index.payloads.cursors import Cursors
 from app.file_index.payloads.roaring_sizes import BitmapHeads
+from app.types.bytes_column import BytesColumn
 from app.types.roaring import COOKIE_WITH_RUNS, read_bitmap
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from app.file_index.answers.file_answers import Answers
-    from app.types.bytes_column import BytesColumn
 
 
 def null_rows(bitmaps: Sequence[BytesColumn], row_counts: NDArray[np.int64]) -> Answers:

@@ -8,31 +8,32 @@ tell whether a file has a matching row, the file is kept, and the decision is no
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeGuard, assert_never
+from typing import Protocol, TypeGuard, assert_never
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.allowance import UNLIMITED
-from app.file_index.answers.file_answers import Answer, both, either, everywhere, where
+from app.file_index.answers.allowance import UNLIMITED, Allowance
+from app.file_index.answers.conditions import Condition
+from app.file_index.answers.file_answers import Answer, Answers, both, either, everywhere, where
 from app.file_index.container import blamed
 from app.file_index.index_choice import bounded_on_both_sides, condition_of, is_false_without_values
-from app.file_index.index_kinds import KINDS, cost
-from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Constant, Operator, Unknown, conjuncts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from app.file_index.answers.allowance import Allowance
-    from app.file_index.answers.conditions import Condition
-    from app.file_index.answers.file_answers import Answers
-    from app.file_index.index_kinds import IndexKind
-    from app.file_index.stacked.index import OpenedStack, StackedIndex
-    from app.predicates.model import BoundPredicate
-    from app.types import DataField
+from app.file_index.index_kinds import KINDS, IndexKind, cost
+from app.file_index.stacked.index import OpenedStack, StackedIndex
+from app.predicates.model import (
+    BoundAnd,
+    BoundLeaf,
+    BoundOr,
+    BoundPredicate,
+    Constant,
+    Operator,
+    Unknown,
+    conjuncts,
+)
+from app.types import DataField
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,22 +7,18 @@ places differ; what is left is tried with the next head.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError
 from app.file_index.container import EMPTY_START, EXTENT, FIXED_HEAD_BYTES, Entry, HeadLayout
 from app.file_index.payloads.cursors import Cursors, words
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from app.types.bytes_column import BytesColumn
+from app.types.bytes_column import BytesColumn
 
 _MAX_TEMPLATES: Final = 64
 _HEAD_LENGTH_AT: Final = 12

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError
-from app.file_index.container import FileIndex, blamed
-from app.file_index.index_kinds import KINDS
+from app.file_index.container import Entry, FileIndex, blamed
+from app.file_index.index_kinds import KINDS, IndexKind
 from app.file_index.keys.keys import key_space
+from app.file_index.kind import FileStack
 from app.file_index.stacked.heads import Extents, Heads
+from app.types import DataType
 from app.types.array_memory import own_bytes
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from app.file_index.container import Entry
-    from app.file_index.index_kinds import IndexKind
-    from app.file_index.kind import FileStack
-    from app.types import DataType
 
 _BYTES_OF_FILE: Final = 100
 """About what the arrays of one stack hold for each file, apart from keys."""

@@ -18,15 +18,13 @@ The first three only in files of tables with a primary key.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 
+from app.table.schema.schema import TableSchema
+from app.types import DataType
 from app.types.data_types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, TypeRoot
-
-if TYPE_CHECKING:
-    from app.table.schema.schema import TableSchema
-    from app.types import DataType
 
 _FIELD_ID: Final = b"PARQUET:field_id"
 _KEY_ID: Final = 0x3FFFFFFF

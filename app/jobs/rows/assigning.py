@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -15,20 +16,17 @@ import numpy as np
 import pyarrow as pa
 
 from app.bucket_index import AssignerOptions, HashBucketAssigner, KeyBatch, PartitionIndex, hash_index
+from app.jobs.job_table import Place
 from app.jobs.rows.preparing import BUCKET, CHANNEL, HASH, PARTITION, SLOT, values_schema
+from app.jobs.rows.target import Target
 from app.options.dynamic_buckets import DynamicBucketOptions
+from app.table.manifests.index_manifest import IndexEntry
+from app.table.paths import TablePaths
 from app.types.index_files import HASH as HASH_INDEX
+from app.types.index_files import IndexFileMeta
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from pyspark.sql.types import StructType
-
-    from app.jobs.job_table import Place
-    from app.jobs.rows.target import Target
-    from app.table.manifests.index_manifest import IndexEntry
-    from app.table.paths import TablePaths
-    from app.types.index_files import IndexFileMeta
 
 _ARITY_BYTES: Final = 4
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import pickle
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from app.building.columns import Advance
 from app.errors import JobError
 from app.jobs.rows.assigning import BucketAssignment, assigned_schema, assigners_for, hash_files
 from app.jobs.rows.incoming import ORDER
 from app.jobs.rows.preparing import BUCKET, CHANNEL, PARTITION, SLOT, Preparation, prepared_schema
-from app.jobs.rows.writing import RESULTS, BucketState, BucketWriting
+from app.jobs.rows.target import Target
+from app.jobs.rows.writing import RESULTS, BucketState, BucketWriting, WrittenBucket
 from app.jobs.tasks import Lean, Progress, spark_failed
+from app.planning.version.version import Version
 from app.table.commits import Changes, CommitKind, Expectations
 from app.table.commits.expectations import hash_index_names, highest_sequences
 from app.table.manifests.index_manifest import IndexEntry
@@ -22,14 +26,7 @@ from app.table.schema.schema import BucketMode
 from app.types.index_files import HASH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from pyspark.sql import Column, DataFrame, SparkSession
-
-    from app.building.columns import Advance
-    from app.jobs.rows.target import Target
-    from app.jobs.rows.writing import WrittenBucket
-    from app.planning.version.version import Version
 
 _OURS: Final = re.compile(r"app\.errors\.\w+: (.*)")
 """How Python tells one of our exceptions at the end of a stack."""

@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet as pq
 
-from app.building import build
+from app.building import BuiltIndex, build
 from app.building.columns import values_under
 from app.errors import CorruptIndexError, IndexWriteError
+from app.file_index.table_options import FileIndexOptions
 from app.jobs.rows.arrow_schema import file_schema
 from app.jobs.rows.statistics import ColumnStatistics, collectors, row_statistics
+from app.jobs.rows.target import Target
+from app.options.data_files import DataFileOptions
 from app.options.map_keys import split_map_key
 from app.storage.writing import Writing
 from app.table.manifests.manifest_entry import FILE_INDEX_SUFFIX, DataFileMeta, FileSource
 from app.table.manifests.row_statistics import RowStatistics
+from app.types import DataField
 from app.types.arrow_fields import field_values
 from app.types.binary_row.row import serialize_row
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.building import BuiltIndex
-    from app.file_index.table_options import FileIndexOptions
-    from app.jobs.rows.target import Target
-    from app.options.data_files import DataFileOptions
-    from app.types import DataField
 
 _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - the engine stores local time, as it reads it back
 _MILLISECOND: Final = dt.timedelta(milliseconds=1)

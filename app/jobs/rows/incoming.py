@@ -6,19 +6,17 @@ nothing else. CHAR values are padded with blanks to their length, as Spark and F
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from app.errors import RequestError
+from app.jobs.rows.target import Target
 from app.types.data_types import DataType, TypeRoot
 from app.types.type_json import type_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-    from app.jobs.rows.target import Target
 
 ORDER: Final = "place"
 """Column that tells the order of rows, int64."""

@@ -17,6 +17,7 @@ column             type            of
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -24,24 +25,20 @@ import mmh3
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from app.bucket_index import BucketFunction, assigners_of, buckets_of, key_hashes
+from app.bucket_index import BucketFunction, Hashes, assigners_of, buckets_of, key_hashes
 from app.errors import RequestError
 from app.jobs.rows.incoming import KIND, KINDS, ORDER, spark_schema
+from app.jobs.rows.target import Target
 from app.table.schema.schema import BucketMode
+from app.types import DataField
 from app.types.arrow_fields import field_values, serialized_rows
 from app.types.binary_row.row import row_hash
 from app.types.data_types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from numpy.typing import NDArray
     from pyspark.sql.types import StructType
-
-    from app.bucket_index import Hashes
-    from app.jobs.rows.target import Target
-    from app.types import DataField
 
 PARTITION: Final = "partition"
 BUCKET: Final = "bucket"

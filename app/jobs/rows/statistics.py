@@ -8,23 +8,19 @@ binaries. Nested columns have no statistics at all.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.options.data_files import ALL
+from app.options.data_files import ALL, DataFileOptions, StatisticsMode
 from app.table.manifests.row_statistics import RowStatistics
+from app.types import DataField, Value
 from app.types.arrow_fields import field_values
 from app.types.binary_row.row import serialize_row
 from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, NESTED_ROOTS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.options.data_files import DataFileOptions, StatisticsMode
-    from app.types import DataField, Value
 
 _LAST_CHARACTER: Final = 0x10FFFF
 _SURROGATES: Final = (0xD800, 0xDFFF)

@@ -8,25 +8,23 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import orjson
 
 from app.bucket_index import BucketFunction
 from app.errors import UnsupportedFormatError
 from app.file_index.table_options import FileIndexOptions
+from app.jobs.job_table import JobTable, Place
 from app.options.data_files import DataFileOptions
 from app.options.dynamic_buckets import DynamicBucketOptions
 from app.options.reading import OptionReader
 from app.options.table_options import MergeEngine
+from app.planning.version.version import Version
 from app.table.schema.schema import BucketMode, TableSchema
 from app.table.small_files import SCHEMA_BYTES, read_small
+from app.types import DataField
 from app.types.data_types import FLOATING_ROOTS, NESTED_ROOTS, TIMESTAMP_ROOTS, DataType, TypeRoot
-
-if TYPE_CHECKING:
-    from app.jobs.job_table import JobTable, Place
-    from app.planning.version.version import Version
-    from app.types import DataField
 
 _MICROSECOND_DIGITS: Final = 6
 _SWITCHES: Final = {

@@ -10,34 +10,29 @@ from __future__ import annotations
 
 import itertools
 import pickle
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from app.bucket_index import DynamicBucketIndexMaintainer, key_hashes
 from app.errors import CorruptIndexError, RequestError, UnsupportedFormatError
+from app.jobs.rows.assigning import HashFile
 from app.jobs.rows.data_file import DataFileWriter, Layout
 from app.jobs.rows.incoming import KIND
 from app.jobs.rows.preparing import BUCKET, PARTITION
+from app.jobs.rows.target import Target
 from app.storage.writing import Writing
 from app.table.manifests.index_manifest import IndexEntry
-from app.table.manifests.manifest_entry import FileKind
+from app.table.manifests.manifest_entry import DataFileMeta, FileKind
 from app.table.paths import TablePaths
 from app.table.schema.schema import BucketMode
 from app.types.arrow_fields import field_values
 from app.types.index_files import HASH, IndexFileMeta
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from numpy.typing import NDArray
-
-    from app.jobs.rows.assigning import HashFile
-    from app.jobs.rows.target import Target
-    from app.table.manifests.manifest_entry import DataFileMeta
 
 RESULTS: Final = "result binary"
 """What comes of writing, in Spark's types: pickled :class:`WrittenBucket`."""

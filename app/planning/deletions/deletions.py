@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.planning.deletions.vectors import load_vectors
 from app.planning.request.named_partition import NamedPartition
+from app.planning.request.requests import DeletionsRequest
+from app.planning.version.files import Files
 from app.planning.version.vector_places import UNKNOWN_CARDINALITY, VectorPlaces
+from app.planning.version.version import Version
 from app.storage import check_deadline
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from app.planning.request.requests import DeletionsRequest
-    from app.planning.version.files import Files
-    from app.planning.version.version import Version
-    from app.types import Json
-    from app.types.roaring import Positions
-    from app.types.session_zone import SessionZone
+from app.types import Json
+from app.types.roaring import Positions
+from app.types.session_zone import SessionZone
 
 _FILES_AT_ONCE: Final = 1024
 

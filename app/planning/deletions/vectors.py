@@ -6,24 +6,19 @@ decoded; that it is the one of the data file is verified whenever it is asked fo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
-from app.deletion_vectors import RECORD_MARGIN_BYTES, read_vector
+from app.deletion_vectors import RECORD_MARGIN_BYTES, DeletionVector, read_vector
 from app.errors import CorruptIndexError, FileMissingError, PaimonIndexError, SnapshotExpiredError
 from app.observation import FileFormat, observer
+from app.planning.version.index_source import IndexSource
 from app.storage import check_deadline
+from app.table.manifests.index_manifest import IndexEntry
+from app.types.index_files import DeletionRange
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import TypeAlias
-
-    from app.deletion_vectors import DeletionVector
-    from app.planning.version.index_source import IndexSource
-    from app.table.manifests.index_manifest import IndexEntry
-    from app.types.index_files import DeletionRange
-
-    VectorPlace: TypeAlias = tuple[IndexEntry, DeletionRange, int]
-    """An index file, the range of a vector in it, and how many rows its data file has."""
+VectorPlace: TypeAlias = tuple[IndexEntry, DeletionRange, int]
+"""An index file, the range of a vector in it, and how many rows its data file has."""
 
 
 def load_vectors(source: IndexSource, places: Sequence[VectorPlace]) -> list[DeletionVector]:

@@ -10,16 +10,20 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.bucket_index import (
     UNKNOWN,
     AssignerOptions,
     BucketFunction,
     HashBucketAssigner,
+    Hashes,
+    PartitionIndex,
     buckets_of,
     hashed_buckets,
     key_hashes,
@@ -36,27 +40,18 @@ from app.planning.keys.answers import (
 )
 from app.planning.keys.directory import read_directories
 from app.planning.request.named_partition import NamedPartition
+from app.planning.request.requests import AssignRequest, BucketsRequest, LookupRequest
+from app.planning.version.files import Files
+from app.planning.version.version import Version
 from app.storage import check_deadline
+from app.table.manifests.index_manifest import IndexEntry
 from app.table.schema.schema import BucketMode
-from app.types import TypeRoot, parse_json
+from app.types import DataField, DataType, Json, TypeRoot, Value, parse_json
 from app.types.binary_row.matrix import FieldValues
 from app.types.binary_row.row import write_row
 from app.types.data_types import INTEGER_BITS
+from app.types.session_zone import SessionZone
 from app.types.values import integer_range, same_in_sql
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from app.bucket_index import Hashes, PartitionIndex
-    from app.planning.request.requests import AssignRequest, BucketsRequest, LookupRequest
-    from app.planning.version.files import Files
-    from app.planning.version.version import Version
-    from app.table.manifests.index_manifest import IndexEntry
-    from app.types import DataField, DataType, Json, Value
-    from app.types.session_zone import SessionZone
-
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 _VALUE_BYTES: Final = 64

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import Final, assert_never
 
-from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Constant, Operator, Unknown
+from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Operator, Unknown
+from app.types import DataField, Value
 from app.types.data_types import FLOATING_ROOTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from app.predicates.model import BoundPredicate
-    from app.types import DataField, Value
 
 MAX_KEYS: Final = 1000
 """Most keys that are tried; with more, the filter counts as not pinning the key (as in the engine)."""

@@ -6,21 +6,17 @@ six bytes a key. A commit that changes one bucket makes for another directory.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from app.bucket_index import PartitionIndex, hash_index
+from app.bucket_index import Hashes, PartitionIndex, hash_index
 from app.errors import CorruptFileError, CorruptIndexError, DeadlineExceededError, StorageError
 from app.observation import FileFormat, observer
+from app.planning.version.index_source import IndexSource
+from app.table.manifests.index_manifest import IndexEntry
 from app.types.digest import content_digest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from app.bucket_index import Hashes
-    from app.planning.version.index_source import IndexSource
-    from app.table.manifests.index_manifest import IndexEntry
 
 _HASH_BYTES: Final = 4
 _DIRECTORY_BYTES: Final = 6

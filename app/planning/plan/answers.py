@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from app.planning.plan.file_plan import SkipStep
-    from app.planning.plan.planned_files import PlannedFiles
-    from app.types import Json
+from app.planning.plan.file_plan import SkipStep
+from app.planning.plan.planned_files import PlannedFiles
+from app.types import Json
 
 
 @dataclass(frozen=True, slots=True)

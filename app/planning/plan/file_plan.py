@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from app.file_index.answers.trace import Step
-    from app.types import Json
-    from app.types.roaring import Positions
+from app.file_index.answers.trace import Step
+from app.types import Json
+from app.types.roaring import Positions
 
 
 class SkipStep(StrEnum):

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.observation import observer
 from app.planning.plan.answers import Plan, PlanSummary
 from app.planning.plan.file_plan import SkipStep
 from app.planning.plan.planned_files import PlannedFiles
-from app.planning.plan.state import SKIPS
-from app.planning.request.requests import SelectionForm
+from app.planning.plan.state import SKIPS, PlanState
+from app.planning.request.requests import PlanRequest, SelectionForm
+from app.planning.version.files import FileColumns
 from app.planning.version.schemas import describe_schema
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from app.planning.plan.state import PlanState
-    from app.planning.request.requests import PlanRequest
-    from app.planning.version.files import FileColumns
-    from app.planning.version.version import Version
-    from app.types import Json
+from app.planning.version.version import Version
+from app.types import Json
 
 _MEMORY_PER_PLAN: Final = 10_000
 _MOST_WARNINGS: Final = 100

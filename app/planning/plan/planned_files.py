@@ -7,31 +7,24 @@ somebody asks for them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, overload
+from typing import Final, overload
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from app.planning.deletions.vectors import load_vectors
-from app.planning.plan.file_plan import Deletion, FilePlan
-from app.planning.plan.state import decision
+from app.planning.plan.file_plan import Deletion, ExplainStep, FilePlan
+from app.planning.plan.state import PlanState, decision
+from app.planning.version.partitions import Partitions
+from app.planning.version.version import Version
 from app.storage import check_deadline
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from app.planning.plan.file_plan import ExplainStep
-    from app.planning.plan.state import PlanState
-    from app.planning.version.partitions import Partitions
-    from app.planning.version.version import Version
-    from app.table.paths import TablePaths
-    from app.types import Json
-    from app.types.roaring import Positions
+from app.table.paths import TablePaths
+from app.types import Json
+from app.types.roaring import Positions
 
 _BUCKET_BITS: Final = 32
 _BUCKET_MASK: Final = (1 << _BUCKET_BITS) - 1

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
+from app.file_index.answers.result import Rows
 from app.file_index.index_kinds import KINDS
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
+from app.planning.version.files import Files
+from app.predicates.model import BoundPredicate
 from app.types.grouping import group_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from app.file_index.answers.result import Rows
-    from app.planning.version.files import Files
-    from app.predicates.model import BoundPredicate
-    from app.types.roaring import Positions
+from app.types.roaring import Positions
 
 SKIPS: Final = (*((step, None) for step in SkipStep), *((SkipStep.FILE_INDEX, kind) for kind in KINDS))
 """What codes from 1 on stand for: the step that left a file out, and the kind of index where one did."""

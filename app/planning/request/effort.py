@@ -10,17 +10,13 @@ replica.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import Final, assert_never
 
 from app.file_index.answers.allowance import SHORT_LIST
-from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Constant, Unknown, leaves
+from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Unknown, leaves
 from app.predicates.simplify import conjunction, disjunction
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
-
-    from app.predicates.model import BoundPredicate
 
 FILE_QUESTIONS: Final = 200_000_000
 """Of the indexes of many files at once, whether they have a value: some seconds of one core."""

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 
+from app.planning.request.limits import Limits
 from app.predicates.binding.binding import bind
+from app.predicates.binding.names import Relation
 from app.predicates.json_reader import read_json_filter, read_lists
 from app.predicates.limits import FilterLimits
-from app.predicates.model import ALWAYS_TRUE, Unknown, leaves
+from app.predicates.model import ALWAYS_TRUE, BoundPredicate, Unknown, leaves
 from app.predicates.sql.reader import read_sql
-from app.predicates.unbound import And
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from app.planning.request.limits import Limits
-    from app.predicates.binding.names import Relation
-    from app.predicates.model import BoundPredicate
-    from app.predicates.unbound import Predicate
-    from app.types import DataField, Json
-    from app.types.session_zone import SessionZone
-
+from app.predicates.unbound import And, Predicate
+from app.types import DataField, Json
+from app.types.session_zone import SessionZone
 
 WITHOUT_TIME_ZONE: Final = (
     "a date or timestamp of the request depends on the session's time zone, which is not known: all is "

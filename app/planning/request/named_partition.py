@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from app.errors import FilterError
 from app.planning.request.filters import WITHOUT_TIME_ZONE
-from app.types import TypeRoot, parse_json
+from app.table.schema.schema import TableSchema
+from app.types import DataField, Json, TypeRoot, Value, parse_json
 from app.types.json_values import parse_instants
-from app.types.session_zone import Instants
+from app.types.session_zone import Instants, SessionZone
 from app.types.values import same_in_sql
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from app.table.schema.schema import TableSchema
-    from app.types import DataField, Json, Value
-    from app.types.session_zone import SessionZone
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,11 @@ Everything here is frozen. What is answered stands in :mod:`app.planning.plan.an
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from app.types import Json
+from app.types import Json
 
 
 class SelectionForm(StrEnum):

@@ -11,28 +11,23 @@ versions, a value may have been hashed in either form and nothing is pruned.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.bucket_index import BucketFunction, buckets_of, key_hashes
 from app.errors import FilterError, SnapshotExpiredError
 from app.planning.keys.candidates import pinned_keys
 from app.planning.keys.directory import read_usable
 from app.planning.plan.file_plan import SkipStep
+from app.planning.plan.state import PlanState
+from app.planning.version.version import Version
 from app.table.schema.schema import BucketMode
+from app.types import DataField, DataType, Value
 from app.types.binary_row.matrix import fields_of
 from app.types.data_types import BINARY_ROOTS, STRING_ROOTS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from app.planning.plan.state import PlanState
-    from app.planning.version.version import Version
-    from app.types import DataField, DataType, Value
 
 
 @dataclass(slots=True)

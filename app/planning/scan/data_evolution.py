@@ -13,28 +13,23 @@ Which rows of a group match is not told: a reader cannot leave rows of one file 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
+from app.planning.plan.state import PlanState
+from app.planning.scan.index_filter import IndexFilter
 from app.planning.scan.row_id_groups import RowIdGroups
-from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Constant, Unknown
+from app.planning.scan.value_filter import ValueFilter
+from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Unknown
 from app.predicates.simplify import conjunction, disjunction
 from app.predicates.verdicts import Verdict, evaluate_bounds
 from app.storage import check_deadline
 from app.types.grouping import group_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from app.planning.plan.state import PlanState
-    from app.planning.scan.index_filter import IndexFilter
-    from app.planning.scan.value_filter import ValueFilter
-    from app.predicates.model import BoundPredicate
 
 
 def judge_groups(

@@ -18,37 +18,32 @@ going wrong, and a file of nulls takes nobody's place under NULLS LAST.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError, FilterError
 from app.file_index.answers.result import Rows
+from app.file_index.container import FileIndex
 from app.file_index.top_n import top_n
 from app.planning.plan.file_plan import ExplainStep, SkipStep
+from app.planning.plan.state import PlanState
+from app.planning.request.requests import TopN
+from app.planning.scan.index_filter import IndexFilter
 from app.planning.scan.live_rows import every_position
+from app.planning.version.file_bounds import FileBounds
+from app.predicates.binding.names import Names
+from app.predicates.column_bounds import ColumnBounds
 from app.table.statistics.key_ranks import column_ranks
-from app.types import TypeRoot
+from app.types import DataField, DataType, TypeRoot
 from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS
 from app.types.grouping import group_rows
 from app.types.value_arrays import concat
 from app.types.values import is_comparable
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from app.file_index.container import FileIndex
-    from app.planning.plan.state import PlanState
-    from app.planning.request.requests import TopN
-    from app.planning.scan.index_filter import IndexFilter
-    from app.planning.version.file_bounds import FileBounds
-    from app.predicates.binding.names import Names
-    from app.predicates.column_bounds import ColumnBounds
-    from app.types import DataField, DataType
-
 
 _EXACT_BOUNDS = frozenset({TypeRoot.BOOLEAN, TypeRoot.DATE, TypeRoot.DECIMAL, *INTEGER_BITS, *FLOATING_ROOTS})
 """Types whose bounds are values of the file; text bounds may be cut, timestamp bounds rounded."""

@@ -8,15 +8,19 @@ said. An index that is damaged or cannot be read keeps its file, and the plan wa
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError, PaimonIndexError, StorageError, UnsupportedFormatError
 from app.file_index.answers.file_answers import Answer
 from app.file_index.answers.result import SKIP, Rows
+from app.file_index.answers.trace import Step
+from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
 from app.file_index.index_choice import wanted_indexes
 from app.file_index.index_kinds import KINDS
@@ -24,22 +28,14 @@ from app.file_index.range_bitmap.kind import RANGE_BITMAP
 from app.file_index.stacked.evaluation import decide_files
 from app.observation import FileFormat, observer
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
+from app.planning.plan.state import PlanState
 from app.planning.request.effort import Effort, ManifestEffort
 from app.planning.scan.schema_evolution import in_file_schema
+from app.planning.side_files.file_indexes import FileIndexes, Stacked
+from app.planning.version.version import Version
+from app.predicates.model import BoundPredicate
 from app.storage import check_deadline
 from app.types.grouping import group_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from app.file_index.answers.trace import Step
-    from app.file_index.container import FileIndex
-    from app.planning.plan.state import PlanState
-    from app.planning.side_files.file_indexes import FileIndexes, Stacked
-    from app.planning.version.version import Version
-    from app.predicates.model import BoundPredicate
 
 _UNUSABLE: Final = (CorruptIndexError, UnsupportedFormatError, StorageError)
 

@@ -8,23 +8,20 @@ are wanted, or where an old writer did not count.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 from pyroaring import BitMap, BitMap64
 
+from app.deletion_vectors import DeletionVector
 from app.planning.deletions.vectors import load_vectors
 from app.planning.plan.file_plan import ExplainStep, SkipStep
+from app.planning.plan.state import PlanState
 from app.planning.version.vector_places import UNKNOWN_CARDINALITY
+from app.planning.version.version import Version
 from app.storage import check_deadline
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from app.deletion_vectors import DeletionVector
-    from app.planning.plan.state import PlanState
-    from app.planning.version.version import Version
-    from app.types.roaring import Positions
+from app.types.roaring import Positions
 
 _ROWS_OF_32_BITS: Final = 1 << 32
 _VECTORS_AT_ONCE: Final = 1024

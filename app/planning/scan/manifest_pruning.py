@@ -9,27 +9,21 @@ that a manifest left out removes; a plan skips these by their partition anyway.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.errors import CorruptMetadataError
 from app.planning.version.needed_manifests import NeededManifests
-from app.predicates.model import BoundLeaf, leaves
+from app.planning.version.version import Version
+from app.predicates.column_bounds import ColumnBounds
+from app.predicates.model import BoundLeaf, BoundPredicate, leaves
 from app.predicates.verdicts import Verdict, evaluate_bounds
+from app.table.manifests.manifest_list import ManifestList
 from app.table.statistics.statistics import partition_bounds
+from app.types import DataField
 from app.types.data_types import FLOATING_ROOTS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from app.planning.version.version import Version
-    from app.predicates.column_bounds import ColumnBounds
-    from app.predicates.model import BoundPredicate
-    from app.table.manifests.manifest_list import ManifestList
-    from app.types import DataField
 
 
 def needed_manifests(

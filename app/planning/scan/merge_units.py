@@ -18,22 +18,17 @@ build splits. Judging by section skips more and is safe for the same reason.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from app.planning.version.files import FileColumns
+from app.planning.version.version import Version
 from app.table.statistics.key_ranks import key_ranks
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from app.planning.version.files import FileColumns
-    from app.planning.version.version import Version
-
-    Ranks = tuple[NDArray[np.int64], NDArray[np.int64]]
+Ranks = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,16 +10,21 @@ Filters nest deeply; ``map`` walks them with one Python frame a level, where a c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
-from app.predicates.model import ALWAYS_FALSE, ALWAYS_TRUE, BoundAnd, BoundLeaf, BoundOr, Constant, Unknown
+from app.predicates.model import (
+    ALWAYS_FALSE,
+    ALWAYS_TRUE,
+    BoundAnd,
+    BoundLeaf,
+    BoundOr,
+    BoundPredicate,
+    Constant,
+    Unknown,
+)
 from app.predicates.simplify import conjunction, disjunction
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from app.predicates.model import BoundPredicate
 
 
 def specialise(predicate: BoundPredicate, decided: Mapping[int, bool]) -> BoundPredicate:

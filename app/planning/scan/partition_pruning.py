@@ -6,23 +6,18 @@ of a partition column for all partitions at once. Partitions where the same test
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from app.planning.plan.file_plan import SkipStep
+from app.planning.plan.state import PlanState
 from app.planning.scan.partition_filters import specialise
+from app.planning.version.version import Version
 from app.predicates.column_bounds import ColumnBounds
 from app.predicates.model import ALWAYS_FALSE, BoundLeaf, leaves
 from app.predicates.verdicts import Verdict, leaf_verdicts
+from app.types import DataField
 from app.types.binary_row.columns import RowColumns
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from app.planning.plan.state import PlanState
-    from app.planning.version.version import Version
-    from app.types import DataField
 
 
 def prune_partitions(state: PlanState, version: Version) -> None:

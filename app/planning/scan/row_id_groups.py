@@ -12,21 +12,18 @@ Files of a bucket whose ranges of row ids overlap are one group: a reader puts t
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import numpy as np
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from app.planning.scan.merge_units import sections
+from app.planning.version.file_bounds import FileBounds
+from app.planning.version.files import Files
 from app.predicates.column_bounds import UNKNOWN_COUNT, ColumnBounds
+from app.types import DataField
 from app.types.value_arrays import placeholders
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from app.planning.version.file_bounds import FileBounds
-    from app.planning.version.files import Files
-    from app.types import DataField
 
 NOBODY: Final = -1
 """No file of a group holds the column."""

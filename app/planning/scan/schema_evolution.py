@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import Final, assert_never
 
 from app.predicates.binding.comparisons import compare
 from app.predicates.model import (
@@ -19,20 +19,17 @@ from app.predicates.model import (
     BoundAnd,
     BoundLeaf,
     BoundOr,
+    BoundPredicate,
     Constant,
     Operator,
     Unknown,
 )
 from app.predicates.simplify import conjunction, disjunction
 from app.predicates.unbound import Column, Leaf, Literal, LiteralKind
+from app.table.schema.schema import TableSchema
 from app.table.statistics.bounds_cast import bounds_cast
-from app.types import DataField, TypeRoot
+from app.types import DataField, DataType, TypeRoot, Value
 from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS
-
-if TYPE_CHECKING:
-    from app.predicates.model import BoundPredicate
-    from app.table.schema.schema import TableSchema
-    from app.types import DataType, Value
 
 _NUMERIC: Final = frozenset({TypeRoot.DECIMAL, *INTEGER_BITS, *FLOATING_ROOTS})
 _NULL_TESTS: Final = (Operator.IS_NULL, Operator.IS_NOT_NULL)

@@ -6,31 +6,26 @@ on to their indexes (:mod:`app.planning.scan.index_filter`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
+from app.planning.plan.state import PlanState
 from app.planning.version.file_bounds import FileBounds
-from app.predicates.model import ALWAYS_TRUE, BoundLeaf, leaves
+from app.planning.version.version import Version
+from app.predicates.column_bounds import ColumnBounds
+from app.predicates.model import ALWAYS_TRUE, BoundLeaf, BoundPredicate, leaves
 from app.predicates.verdicts import Verdict, evaluate_bounds
 from app.storage import check_deadline
+from app.types import DataField
 from app.types.data_types import FLOATING_ROOTS
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from app.planning.plan.state import PlanState
-    from app.planning.version.version import Version
-    from app.predicates.column_bounds import ColumnBounds
-    from app.predicates.model import BoundPredicate
-    from app.types import DataField
-
-    Bounds = Callable[[DataField, NDArray[np.int64]], ColumnBounds | None]
+Bounds = Callable[[DataField, NDArray[np.int64]], ColumnBounds | None]
 
 _FILES_AT_ONCE: Final = 1 << 16
 """The bounds of so many files fit into the caches of a processor."""

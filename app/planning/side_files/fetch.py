@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError, PaimonIndexError
+from app.file_index.index_choice import WantedIndexes
+from app.file_index.stacked.heads import Heads
+from app.storage import Warehouse
 from app.types.bytes_column import NULL_LENGTH, BytesColumn, GrowingBytes
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from app.file_index.index_choice import WantedIndexes
-    from app.file_index.stacked.heads import Heads
-    from app.storage import Warehouse
-
-    Ahead = Mapping[str, NDArray[np.uint8] | PaimonIndexError]
+Ahead = Mapping[str, NDArray[np.uint8] | PaimonIndexError]
 
 FRONT_BYTES: Final = 8 << 10
 """What the first request for a local file reads, and what is kept of a file as a whole; a head takes some

@@ -9,40 +9,32 @@ loaded. Portions of files are asked one after the other, and those of an object 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from app.errors import CorruptIndexError
+from app.errors import CorruptIndexError, PaimonIndexError
+from app.file_index.container import FileIndex
+from app.file_index.index_choice import WantedIndexes
 from app.file_index.index_kinds import KINDS
 from app.file_index.stacked.index import StackedIndex
-from app.planning.request.budget import UNBOUNDED
-from app.planning.side_files.fetch import FRONT_BYTES, fetch_ahead
+from app.planning.request.budget import UNBOUNDED, Budget
+from app.planning.side_files.fetch import FRONT_BYTES, Ahead, fetch_ahead
 from app.planning.side_files.indexes import SideIndexes
 from app.planning.side_files.kept_segments import KeptSegments
 from app.planning.side_files.segments import Passing
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.passing_manifests import PassingManifests
+from app.planning.version.version import Version
 from app.storage import check_deadline, wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from concurrent.futures import Future
-
-    from numpy.typing import NDArray
-
-    from app.errors import PaimonIndexError
-    from app.file_index.container import FileIndex
-    from app.file_index.index_choice import WantedIndexes
-    from app.planning.request.budget import Budget
-    from app.planning.side_files.fetch import Ahead
-    from app.planning.version.version import Version
-    from app.table.manifests.derived import Derived
-    from app.table.manifests.manifest import Manifest
-    from app.types.bytes_column import BytesColumn
-
+from app.table.manifests.derived import Derived
+from app.table.manifests.manifest import Manifest
+from app.types.bytes_column import BytesColumn
 
 _FILES_AT_ONCE: Final = 512
 """Index files of an object store that are read before the next ones are, of which twice as many are held: up

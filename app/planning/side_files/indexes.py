@@ -10,47 +10,44 @@ into memory. A segment holds the files that somebody asked about; further ones a
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from app.errors import PaimonIndexError
+from app.file_index.index_choice import WantedIndexes
+from app.file_index.stacked.index import StackedIndex
 from app.planning.side_files.fetch import (
     FRONT_BYTES,
     STORE_FRONT_BYTES,
+    Ahead,
+    Fronts,
     fetch_ahead,
     fetch_fronts,
     fetch_payloads,
     take_fronts,
 )
+from app.planning.side_files.kept_segments import KeptSegments
 from app.planning.side_files.segments import (
     FILES_OF_HEADS,
+    BodySegment,
+    HeadSegment,
     Passing,
     body_bytes,
     files_of_bodies,
 )
-from app.storage import check_deadline
+from app.planning.version.index_source import IndexSource
+from app.storage import ByteCache, check_deadline
+from app.table.manifests.manifest import Manifest
 from app.types.array_memory import own_bytes
 from app.types.bytes_column import BytesColumn, GrowingBytes
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
-
-    from numpy.typing import NDArray
-
-    from app.errors import PaimonIndexError
-    from app.file_index.index_choice import WantedIndexes
-    from app.file_index.stacked.index import StackedIndex
-    from app.planning.side_files.fetch import Ahead, Fronts
-    from app.planning.side_files.kept_segments import KeptSegments
-    from app.planning.side_files.segments import BodySegment, HeadSegment
-    from app.planning.version.index_source import IndexSource
-    from app.storage import ByteCache
-    from app.table.manifests.manifest import Manifest
-
-    Found = tuple[NDArray[np.int64], StackedIndex, NDArray[np.int64]]
+Found = tuple[NDArray[np.int64], StackedIndex, NDArray[np.int64]]
 
 Fetched = TypeVar("Fetched")
 

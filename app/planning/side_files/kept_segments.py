@@ -6,19 +6,16 @@ manifests now and then, and names the same files in new ones.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from app.file_index.index_choice import WantedIndexes
+from app.file_index.stacked.heads import Heads
 from app.file_index.stacked.index import StackedIndex
 from app.planning.side_files.segments import BodySegment, HeadSegment
+from app.storage.kept_arrays import KeptArrays
 from app.table.manifests.kept_values import keep_value, kept_value
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from app.file_index.index_choice import WantedIndexes
-    from app.file_index.stacked.heads import Heads
-    from app.storage.kept_arrays import KeptArrays
 
 _NEW_SHARE: Final = 4
 """A segment is written anew when it has more new files than one for so many that are kept."""

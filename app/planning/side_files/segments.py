@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
+from typing import Final, Generic, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from app.file_index.index_choice import WantedIndexes
 from app.file_index.stacked.heads import Heads
 from app.file_index.stacked.index import StackedIndex
 from app.types.array_memory import own_bytes
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from app.file_index.index_choice import WantedIndexes
 
 Item = TypeVar("Item")
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from app.planning.plan.file_plan import ExplainStep
-    from app.types.roaring import Positions
+from app.planning.plan.file_plan import ExplainStep
+from app.types.roaring import Positions
 
 
 @dataclass(frozen=True, slots=True)

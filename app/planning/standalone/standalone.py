@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from app.bucket_index import hash_index
 from app.deletion_vectors import read_file, vector32, vector64
@@ -17,7 +17,8 @@ from app.errors import (
     StorageError,
     UnsupportedFormatError,
 )
-from app.file_index.answers.result import SKIP, Rows
+from app.file_index.answers.result import SKIP, Result, Rows
+from app.file_index.answers.trace import Step
 from app.file_index.container import MAGIC, FileIndex
 from app.file_index.evaluation import evaluate
 from app.file_index.inspect import inspect
@@ -25,23 +26,15 @@ from app.file_index.top_n import indexed_rows, top_n
 from app.planning.plan.file_plan import ExplainStep
 from app.planning.request.effort import Effort
 from app.planning.request.filters import filter_warnings, read_filter
+from app.planning.request.limits import Limits
+from app.planning.request.requests import EvaluateRequest, IndexFileRef
 from app.planning.standalone.answers import EvaluateAnswer, EvaluatedFile
 from app.planning.standalone.index_places import FILE_INDEX_SUFFIX, check_index_place
 from app.predicates.binding.names import Names, Relation
-from app.storage import check_deadline
-from app.types import DataField, parse_type
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from app.file_index.answers.result import Result
-    from app.file_index.answers.trace import Step
-    from app.planning.request.limits import Limits
-    from app.planning.request.requests import EvaluateRequest, IndexFileRef
-    from app.predicates.model import BoundPredicate
-    from app.storage import Warehouse
-    from app.types import Json
-    from app.types.session_zone import SessionZone
+from app.predicates.model import BoundPredicate
+from app.storage import Warehouse, check_deadline
+from app.types import DataField, Json, parse_type
+from app.types.session_zone import SessionZone
 
 _MAGIC_BYTES = struct.pack(">q", MAGIC)
 _VECTORS_VERSION = b"\x01"

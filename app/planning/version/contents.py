@@ -8,35 +8,30 @@ added as :class:`LiveFiles` does it, so that the entry need not be written anew 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.planning.version.files import FileColumns, Files
 from app.planning.version.live_files import LiveFiles
+from app.planning.version.needed_manifests import NeededManifests
 from app.planning.version.passing_manifests import PassingManifests
 from app.planning.version.vector_places import VectorPlaces
+from app.storage import ByteCache
+from app.storage.kept_arrays import KeptArrays
+from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.kept_values import keep_value, kept_value
 from app.table.manifests.live_files import live_rows
+from app.table.manifests.manifest import Manifest
 from app.table.paths import POSTPONED_BUCKET
+from app.table.resolution import ResolvedSnapshot
+from app.table.schema.schema import TableSchema
+from app.table.table import Table
 from app.types.bytes_column import BytesColumn
 from app.types.index_files import HASH
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from app.planning.version.needed_manifests import NeededManifests
-    from app.storage import ByteCache
-    from app.storage.kept_arrays import KeptArrays
-    from app.table.manifests.index_manifest import IndexEntry
-    from app.table.manifests.manifest import Manifest
-    from app.table.resolution import ResolvedSnapshot
-    from app.table.schema.schema import TableSchema
-    from app.table.table import Table
-
 
 FORM: Final = "live files 1"
 """What the entry is called among all that is made of a table."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from app.planning.version.version import Version
-    from app.table.schema.schema import TableSchema
-    from app.table.snapshot import Snapshot
-    from app.types import Json
+from app.planning.version.version import Version
+from app.table.schema.schema import TableSchema
+from app.table.snapshot import Snapshot
+from app.types import Json
 
 
 def describe_table(version: Version, latest: Snapshot | None) -> Mapping[str, Json]:

@@ -6,25 +6,20 @@ the statistics of new manifests only.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from app.planning.version.version import Version
 from app.predicates.column_bounds import ColumnBounds
+from app.table.manifests.manifest import Manifest
 from app.table.statistics.statistics import StoredRows, key_bounds, value_bounds
+from app.types import DataField
 from app.types.data_types import FLOATING_ROOTS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from app.planning.version.version import Version
-    from app.table.manifests.manifest import Manifest
-    from app.types import DataField
-
 
 _WORTH_KEEPING: Final = 500
 """The bounds of so many files take longer to be read out of statistics than from a file of their own."""

@@ -12,31 +12,23 @@ are given room to grow: what follows is written behind the end, where nobody has
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import compress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from app.planning.version.passing_manifests import PassingManifests
+from app.table.manifests.manifest import Manifest
+from app.table.manifests.manifest_entry import ManifestEntry
 from app.types.array_memory import own_bytes
+from app.types.bytes_column import BytesColumn
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    Arrays = Mapping[str, NDArray[Any]]
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from app.table.manifests.manifest import Manifest
-    from app.table.manifests.manifest_entry import ManifestEntry
-    from app.types.bytes_column import BytesColumn
-
+Arrays = Mapping[str, NDArray[Any]]
 
 _SPARE: Final = 4
 """One part in so many is spare; memory that is never written to costs nothing."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from app.storage import ByteCache, Readers, Warehouse
-    from app.table.paths import TablePaths
+from app.storage import ByteCache, Readers, Warehouse
+from app.table.paths import TablePaths
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,15 @@ time where there are very many manifests.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from app.planning.version.files import FileColumns
 from app.planning.version.passing_manifests import PassingManifests
 from app.table.manifests.live_files import live_and_removing, live_rows, removes_files
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.table.manifests.manifest import Manifest
-    from app.table.manifests.manifest_list import ManifestFile
+from app.table.manifests.manifest import Manifest
+from app.table.manifests.manifest_list import ManifestFile
 
 _BYTES_OF_KEY: Final = 300
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.table.schema.partition import partition_json, partition_values
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from app.table.schema.schema import TableSchema
-    from app.types import Json, Value
+from app.table.schema.schema import TableSchema
+from app.types import Json, Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)

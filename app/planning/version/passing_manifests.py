@@ -7,16 +7,13 @@ for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Self, overload
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, Self, overload
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+from app.table.manifests.manifest import Manifest
+from app.table.manifests.manifest_list import ManifestFile
 
-    from app.table.manifests.manifest import Manifest
-    from app.table.manifests.manifest_list import ManifestFile
-
-    Read = Callable[[Sequence[ManifestFile]], Sequence[Manifest]]
+Read = Callable[[Sequence[ManifestFile]], Sequence[Manifest]]
 
 _EXPANSION: Final = 16
 """Hardly any manifest takes more than so many times its bytes once it is decoded."""

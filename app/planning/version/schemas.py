@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, overload
+from typing import Final, overload
 
 from app.errors import NotFoundError, SnapshotExpiredError
-from app.types import type_json
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from app.planning.version.version import Version
-    from app.storage import Readers
-    from app.table.schema.schema import TableSchema
-    from app.types import Json
+from app.planning.version.version import Version
+from app.storage import Readers
+from app.table.schema.schema import TableSchema
+from app.types import Json, type_json
 
 _READ_AT_ONCE: Final = 64
 

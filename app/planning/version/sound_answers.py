@@ -18,9 +18,10 @@ and asked for by number.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from app.errors import (
     DeadlineExceededError,
@@ -29,12 +30,8 @@ from app.errors import (
     RequestError,
     SnapshotExpiredError,
 )
+from app.planning.version.version import Version
 from app.storage.mapped_files import Look
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from app.planning.version.version import Version
 
 
 @contextmanager

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from app.planning.version.files import Files
+from app.table.manifests.index_manifest import IndexEntry
 from app.types.array_memory import own_bytes
-from app.types.index_files import DELETION_VECTORS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from app.planning.version.files import Files
-    from app.table.manifests.index_manifest import IndexEntry
-    from app.types.index_files import DeletionRange
+from app.types.index_files import DELETION_VECTORS, DeletionRange
 
 UNKNOWN_CARDINALITY: Final = -1
 

@@ -6,32 +6,27 @@ version as far as these tell: its files are those of these manifests, and count 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.observation import Phase, during
 from app.options.refused import check_options
+from app.planning.version.contents import ContentsCache, VersionContents
 from app.planning.version.files import Files
+from app.planning.version.index_source import IndexSource
+from app.planning.version.needed_manifests import NeededManifests
 from app.planning.version.partitions import Partitions
 from app.planning.version.passing_manifests import PassingManifests, hold_or_pass
 from app.predicates.binding.names import Relation
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from app.planning.version.contents import ContentsCache, VersionContents
-    from app.planning.version.index_source import IndexSource
-    from app.planning.version.needed_manifests import NeededManifests
-    from app.table.manifests.manifest import Manifest
-    from app.table.manifests.manifest_list import ManifestFile
-    from app.table.resolution import ResolvedSnapshot
-    from app.table.schema.schema import TableSchema
-    from app.table.table import Table
+from app.table.manifests.manifest import Manifest
+from app.table.manifests.manifest_list import ManifestFile
+from app.table.resolution import ResolvedSnapshot
+from app.table.schema.schema import TableSchema
+from app.table.table import Table
 
 
 @dataclass(slots=True)

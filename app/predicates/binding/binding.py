@@ -7,9 +7,10 @@ test (LIKE, an unknown part) is unknown when negated.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import Final, assert_never
 
 from app.errors import FilterError
 from app.predicates import unbound
@@ -27,14 +28,9 @@ from app.predicates.model import (
     Unknown,
 )
 from app.predicates.simplify import conjunction, disjunction
-from app.types import TypeRoot
+from app.types import DataField, TypeRoot
 from app.types.data_types import NESTED_ROOTS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from app.types import DataField
-    from app.types.session_zone import SessionZone
+from app.types.session_zone import SessionZone
 
 _NULL_TESTS: Final = frozenset({Operator.IS_NULL, Operator.IS_NOT_NULL})
 

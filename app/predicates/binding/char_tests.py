@@ -29,37 +29,30 @@ as there are blanks of padding. The end of a pattern can only stand for blanks w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final, TypeAlias, assert_never, final
+from typing import Final, TypeAlias, assert_never, final
 
 from app.predicates.binding.char_values import (
     BELOW_BLANK,
     BLANK,
+    PaddingRoom,
+    Standing,
     stand_as_stored,
     stand_beside_padded,
     stand_padded,
 )
 from app.predicates.binding.comparisons import like_test, unknown, value_range
 from app.predicates.binding.fitting import fit
-from app.predicates.binding.places import Exact, Nowhere
-from app.predicates.like import ANY, ONE, Wildcard, read_pattern, write_pattern
+from app.predicates.binding.places import Exact, Nowhere, Place
+from app.predicates.like import ANY, ONE, Pieces, Wildcard, read_pattern, write_pattern
 from app.predicates.model import ALWAYS_FALSE, ALWAYS_TRUE, BoundLeaf, BoundPredicate, Operator
 from app.predicates.simplify import conjunction, disjunction, value_list
-from app.predicates.unbound import LiteralKind
+from app.predicates.unbound import Leaf, LiteralKind
+from app.types import DataField
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.predicates.binding.char_values import PaddingRoom
-    from app.predicates.like import Pieces
-
-    Unit: TypeAlias = str | Wildcard
-
-    from app.predicates.binding.char_values import Standing
-    from app.predicates.binding.places import Place
-    from app.predicates.unbound import Leaf
-    from app.types import DataField
+Unit: TypeAlias = str | Wildcard
 
 
 _STANDS_FOR_BLANKS: Final = (BLANK, ONE, ANY)

@@ -30,11 +30,9 @@ So with ``equal`` and ``above``, the exceptions of the first two kinds, of any `
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+from typing import Final
 
 BLANK: Final = " "
 MAX_BYTES: Final = 16 * 1024 * 1024

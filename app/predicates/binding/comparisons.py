@@ -22,15 +22,16 @@ with an unknown part, so that nobody takes it for proven.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from app.errors import FilterError
 from app.predicates.binding.fitting import fit
-from app.predicates.binding.list_fitting import fit_list
+from app.predicates.binding.list_fitting import FittedList, fit_list
 from app.predicates.binding.places import Doubt, Exact, Gap, Nowhere, Place, Regions, Stretch, overlap, united
 from app.predicates.binding.time_fitting import TIME_ROOTS, as_instants, shown_twice
 from app.predicates.like import Wildcard, read_pattern, write_pattern
@@ -44,19 +45,11 @@ from app.predicates.model import (
     Unknown,
 )
 from app.predicates.simplify import conjunction, disjunction, value_list
-from app.predicates.unbound import LiteralKind
-from app.types import TypeRoot, sql_key, to_json
+from app.predicates.unbound import Leaf, Literal, LiteralKind
+from app.types import DataField, TypeRoot, Value, sql_key, to_json
 from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS, STRING_ROOTS
+from app.types.session_zone import SessionZone
 from app.types.values import nearest_float32
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from app.predicates.binding.list_fitting import FittedList
-    from app.predicates.unbound import Leaf, Literal
-    from app.types import DataField, Value
-    from app.types.session_zone import SessionZone
-
 
 _LESS: Final = frozenset({Operator.LESS_THAN, Operator.LESS_OR_EQUAL, Operator.NOT_EQUAL})
 _EQUAL: Final = frozenset({Operator.LESS_OR_EQUAL, Operator.EQUAL, Operator.GREATER_OR_EQUAL})

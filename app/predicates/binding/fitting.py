@@ -15,22 +15,16 @@ Literals of JSON are read in the column's type. NULL has no place in any type.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from app.errors import FilterError
 from app.predicates.binding.instants import place_among_instants
 from app.predicates.binding.number_fitting import place_in_double, place_in_float, place_in_scaled
 from app.predicates.binding.places import Exact, Nowhere, Place
 from app.predicates.binding.time_fitting import TIME_ROOTS, place_in_times
-from app.predicates.unbound import LiteralKind
-from app.types import TypeRoot, parse_json
+from app.predicates.unbound import Literal, LiteralKind
+from app.types import DataField, DataType, TypeRoot, parse_json
 from app.types.data_types import BINARY_ROOTS, INTEGER_BITS, STRING_ROOTS
 from app.types.json_values import parse_instants
-
-if TYPE_CHECKING:
-    from app.predicates.unbound import Literal
-    from app.types import DataField, DataType
-    from app.types.session_zone import SessionZone
+from app.types.session_zone import SessionZone
 
 _SCALED_ROOTS = frozenset({TypeRoot.DECIMAL, *INTEGER_BITS})
 

@@ -23,16 +23,12 @@ either side.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 from app.predicates.binding.places import Doubt, Exact, Gap, Place, Regions, Stretch, either, united
-from app.types.session_zone import MAX_OFFSET_NANOS, Instants
+from app.types.session_zone import MAX_OFFSET_NANOS, Instants, SessionZone
 from app.types.time_units import NANOS_PER_DAY
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from app.types.session_zone import SessionZone
 
 _NEARBY_DAYS: Final = 3
 """More than an offset and a gap together, so that further away the order is that of the instants."""

@@ -17,18 +17,14 @@ instants           TIMESTAMP_LTZ
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 from app.predicates.literal_lists import ListedKind, LiteralList
-from app.types import TypeRoot
+from app.predicates.unbound import Literal
+from app.types import DataType, TypeRoot, Value
 from app.types.data_types import BINARY_ROOTS, INTEGER_BITS
 from app.types.values import integer_range
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.predicates.unbound import Literal
-    from app.types import DataType, Value
 
 _ROOTS: Final = {
     ListedKind.INTEGER: frozenset(INTEGER_BITS),

@@ -16,8 +16,9 @@ that very name goes before.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
 from app.errors import FilterError
 from app.options.map_keys import map_key_name
@@ -25,9 +26,6 @@ from app.predicates.sql.cursor import read_names
 from app.predicates.unbound import Column
 from app.types import DataField, TypeRoot
 from app.types.data_types import NESTED_ROOTS, STRING_ROOTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 FUNCTIONS_WITHOUT_PARENTHESES: Final = frozenset(
     {

@@ -11,18 +11,14 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from app.predicates.binding.places import Exact, Gap, Nowhere, Place
 from app.predicates.spark_text import cast_boolean, cast_integer, cast_number, to_double
-from app.predicates.unbound import LiteralKind
-from app.types import TypeRoot
+from app.predicates.unbound import Literal, LiteralKind
+from app.types import DataType, TypeRoot
 from app.types.json_values import parse_decimal, parse_integer
 from app.types.values import integer_range, nearest_float32, next_float32, to_float32
-
-if TYPE_CHECKING:
-    from app.predicates.unbound import Literal
-    from app.types import DataType
 
 _MAX_DIGITS: Final = 38
 """Digits of Spark's widest DECIMAL; comparing what needs more rounds one of the sides."""

@@ -15,14 +15,12 @@ them, the comparison is undecided.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, final
+from typing import NamedTuple, TypeAlias, final
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from app.types import Value
+from app.types import Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ that have more. Whoever writes such digits may mean them, so that both are cover
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from app.predicates.binding.instants import place_among_clocks, place_among_days, place_among_instants
 from app.predicates.binding.places import (
@@ -31,14 +31,10 @@ from app.predicates.binding.places import (
 )
 from app.predicates.spark_text import cast_date, cast_timestamp
 from app.predicates.unbound import Literal, LiteralKind
-from app.types import TypeRoot
+from app.types import DataType, TypeRoot
 from app.types.data_types import TIMESTAMP_ROOTS
-from app.types.session_zone import Instants, instants_of_clock, instants_of_day, instants_of_text
+from app.types.session_zone import Instants, SessionZone, instants_of_clock, instants_of_day, instants_of_text
 from app.types.time_units import NANOS_PER_DAY, NANOS_PER_MICRO
-
-if TYPE_CHECKING:
-    from app.types import DataType
-    from app.types.session_zone import SessionZone
 
 TIME_ROOTS: Final = frozenset({TypeRoot.DATE, *TIMESTAMP_ROOTS})
 """Types whose comparisons the session's time zone may decide."""

@@ -14,16 +14,12 @@ Words separate the arguments of some functions only (``_FORMS``), and only STRUC
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 from app.predicates.sql.data_types import TypeReader
-from app.predicates.sql.tokens import TokenKind
+from app.predicates.sql.tokens import Token, TokenKind
 from app.predicates.unbound import Column
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.predicates.sql.tokens import Token
 
 LOOSEST: Final = 1
 """The level of OR; see :meth:`CallReader.expression`."""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Container, Sequence
 
 from app.predicates.limits import DEFAULT_LIMITS
 from app.predicates.sql.literals import read_name
 from app.predicates.sql.tokens import Token, TokenKind, tokenize
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
 
 _NAMES = frozenset({TokenKind.WORD, TokenKind.QUOTED})
 

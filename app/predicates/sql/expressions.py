@@ -22,18 +22,14 @@ Types and intervals are read in :mod:`app.predicates.sql.data_types`, calls in
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 from app.errors import FilterError, LimitExceededError
 from app.predicates.sql.calls import COMPARISON, LOOSEST, CallReader
 from app.predicates.sql.literals import read_number, read_string, typed_literal
-from app.predicates.sql.tokens import TokenKind
+from app.predicates.sql.tokens import Token, TokenKind
 from app.predicates.unbound import Unknown, shorten
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.predicates.sql.tokens import Token
 
 QUERIES: Final = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
 """Words that a query starts with."""

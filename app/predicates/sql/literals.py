@@ -10,9 +10,10 @@ import binascii
 import decimal
 import math
 import re
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from app.errors import FilterError
 from app.predicates.literal_lists import ListedKind, LiteralList
@@ -28,15 +29,9 @@ from app.predicates.sql.tokens import LIST_ITEM
 from app.predicates.unbound import Literal, LiteralKind
 from app.types import TypeRoot
 from app.types.data_types import DataType
-from app.types.session_zone import Instants, instants_of_clock, instants_of_day, instants_of_text
+from app.types.session_zone import Instants, SessionZone, instants_of_clock, instants_of_day, instants_of_text
 from app.types.time_units import NANOS_PER_DAY
 from app.types.values import integer_range, nearest_float32, to_float32
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from app.types.session_zone import SessionZone
-
 
 TIME_TYPES: Final = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"})
 """Names of the types that this module knows."""

@@ -14,7 +14,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Sequence
+from typing import Final, TypeAlias
 
 from app.predicates.sql.cursor import Cursor
 from app.predicates.sql.literals import (
@@ -27,11 +28,7 @@ from app.predicates.sql.literals import (
 )
 from app.predicates.sql.tokens import Token, TokenKind
 from app.predicates.unbound import Column, Literal, LiteralKind
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.types.session_zone import SessionZone
+from app.types.session_zone import SessionZone
 
 Operand: TypeAlias = Column | Literal
 

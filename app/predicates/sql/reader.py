@@ -14,9 +14,10 @@ is unknown.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from app.errors import FilterError
 from app.predicates.limits import DEFAULT_LIMITS, FilterLimits, LiteralCount
@@ -24,11 +25,7 @@ from app.predicates.sql.expressions import QUERIES, read_expression
 from app.predicates.sql.tests import read_test
 from app.predicates.sql.tokens import Token, TokenKind, tokenize, without_lists
 from app.predicates.unbound import And, Not, Or, Predicate
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.types.session_zone import SessionZone
+from app.types.session_zone import SessionZone
 
 _REMEMBERED_CHARACTERS: Final = 4_096
 _REMEMBERED_FILTERS: Final = 1_024

@@ -15,13 +15,16 @@ it is somebody else's matter.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from app.errors import FilterError
 from app.predicates.like import read_pattern, write_pattern
+from app.predicates.limits import LiteralCount
 from app.predicates.literal_lists import joined_literals
 from app.predicates.model import Operator
-from app.predicates.sql.operands import OperandReader
+from app.predicates.sql.operands import Operand, OperandReader
+from app.predicates.sql.tokens import Token
 from app.predicates.unbound import (
     And,
     Column,
@@ -35,14 +38,7 @@ from app.predicates.unbound import (
     Unknown,
     shorten,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.predicates.limits import LiteralCount
-    from app.predicates.sql.operands import Operand
-    from app.predicates.sql.tokens import Token
-    from app.types.session_zone import SessionZone
+from app.types.session_zone import SessionZone
 
 _NULL_SAFE: Final = "<=>"
 _COMPARISONS: Final = {

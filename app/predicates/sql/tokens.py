@@ -20,15 +20,12 @@ Blanks, ``-- comments`` and nested ``/* comments */`` separate tokens and are le
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple, final
+from typing import Final, NamedTuple, final
 
 from app.errors import FilterError, LimitExceededError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.predicates.limits import FilterLimits
+from app.predicates.limits import FilterLimits
 
 _TOKENS_PER_LITERAL: Final = 12
 """``m['k'] = CAST('1.20' AS DECIMAL(12, 2)) OR`` has about so many; more tokens than that are no filter."""

@@ -22,8 +22,9 @@ So both ways give the same columns, whatever the file.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -32,9 +33,6 @@ from app.errors import CorruptMetadataError
 from app.table.avro.blocks import Block, encode_long
 from app.table.records.columns import RecordColumns
 from app.types.bytes_column import BytesColumn, GrowingBytes
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 SMALLEST_BYTES: Final = 1024
 """Smaller values are decoded sooner than they are found."""

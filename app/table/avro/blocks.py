@@ -21,6 +21,7 @@ from __future__ import annotations
 import importlib.util
 import io
 import secrets
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
@@ -31,13 +32,10 @@ import numpy as np
 import pyarrow as pa
 
 from app.errors import CorruptMetadataError
+from app.types.roaring import Buffer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from polars_avro._avro_rs import AvroSource
-
-    from app.types.roaring import Buffer
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,29 +22,25 @@ Blocks are expanded here, with a bound (:mod:`app.table.records.codecs`), and de
 from __future__ import annotations
 
 import traceback
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from app.errors import CorruptMetadataError
-from app.table.avro.apart import LiftedValues
+from app.table.avro.apart import ColumnApart, LiftedValues
 from app.table.avro.blocks import Block, decode_blocks
-from app.table.avro.schema import BRANCH, reading_schema
+from app.table.avro.schema import BRANCH, ReadingSchema, reading_schema
 from app.table.records.codecs import expand
 from app.table.records.columns import RecordColumns, memory_of
 from app.table.records.cursor import VarintCursor
 from app.table.records.expansion import MAX_EXPANSION, Allowance, allowed_bytes
+from app.table.records.expected import RecordOf
+from app.types.bytes_column import BytesColumn
+from app.types.roaring import Buffer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     import pyarrow as pa
-
-    from app.table.avro.apart import ColumnApart
-    from app.table.avro.schema import ReadingSchema
-    from app.table.records.expected import RecordOf
-    from app.types.bytes_column import BytesColumn
-    from app.types.roaring import Buffer
 
 MAGIC = b"Obj\x01"
 MAX_BLOCK_BYTES = 64 << 20

@@ -7,25 +7,21 @@ but the records of blocks that stay in part: where one record ends and the next 
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import fastavro
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from app.errors import CorruptMetadataError
+from app.table.avro.blocks import Block
 from app.table.avro.container import open_encoded
 from app.table.avro.writing import GrowingFile
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from numpy.typing import NDArray
-
-    from app.table.avro.blocks import Block
-    from app.table.records.expected import RecordOf
-    from app.types.roaring import Buffer
+from app.table.records.expected import RecordOf
+from app.types.roaring import Buffer
 
 
 class CopiedFrom(NamedTuple):

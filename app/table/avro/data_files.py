@@ -8,9 +8,11 @@ have no end. Up to release 1.0 the record of a row is a union with null; no row 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from mmap import ACCESS_READ, mmap
-from typing import TYPE_CHECKING, Final, Self
+from pathlib import Path
+from typing import Final, Self
 
 import pyarrow as pa
 
@@ -20,10 +22,6 @@ from app.table.avro.container import MAX_BLOCK_BYTES, SYNC_BYTES, check_magic, r
 from app.table.avro.schema import MAX_DEPTH, PRIMITIVES, read_schema
 from app.table.records.codecs import expand
 from app.table.records.cursor import VarintCursor
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 _DECODED_TOGETHER_BYTES: Final = 4 << 20
 

@@ -14,20 +14,15 @@ more ``int`` in front, :data:`BRANCH`, which has to be the number of the branch 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import orjson
 
 from app.errors import CorruptMetadataError
-from app.table.records.expected import ArrayOf, Nullable, RecordOf
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from app.table.records.expected import Expected
-
+from app.table.records.expected import ArrayOf, Expected, Nullable, RecordOf
 
 BRANCH: Final = "_BRANCH"
 """The field that is put in front of a record that is written as a union with null."""

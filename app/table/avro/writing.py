@@ -8,23 +8,18 @@ fields that can be null are null by default; a block is closed once it has 64,00
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, assert_never
+from typing import Any, Final, assert_never
 
 import orjson
 
 from app.errors import RequestError, UnsupportedFormatError
 from app.table.avro.blocks import encode_long
 from app.table.avro.container import MAGIC, SYNC_BYTES
-from app.table.records.codecs import compress
-from app.table.records.expected import ArrayOf, Nullable, RecordOf
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from app.table.records.codecs import WrittenCodec
-    from app.table.records.expected import Expected
-    from app.types.roaring import Buffer
+from app.table.records.codecs import WrittenCodec, compress
+from app.table.records.expected import ArrayOf, Expected, Nullable, RecordOf
+from app.types.roaring import Buffer
 
 _NAME: Final = "record"
 _NAMESPACE: Final = "org.apache.paimon.avro.generated"

@@ -23,16 +23,13 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from app.errors import MemoryShortError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from app.types.roaring import Buffer
+from app.types.roaring import Buffer
 
 _SECONDS: Final = 30.0
 _START_SECONDS: Final = 60.0

@@ -10,16 +10,13 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import orc
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import BinaryIO
 
 _MOST_TEXT = 500
 _KEPT_BYTES = 64 << 20

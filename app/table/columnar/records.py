@@ -6,7 +6,8 @@ the writer names, and nothing asks for it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import pyarrow as pa
 
@@ -15,12 +16,8 @@ from app.table.columnar.decoder import DECODER
 from app.table.records.arrow_records import column_paths, decoding, fit_records
 from app.table.records.columns import RecordColumns, memory_of
 from app.table.records.expansion import Allowance, allowed_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from app.table.records.expected import RecordOf
-    from app.types.roaring import Buffer
+from app.table.records.expected import RecordOf
+from app.types.roaring import Buffer
 
 KINDS: Final[Mapping[bytes, str]] = {b"ORC": "ORC", b"PAR1": "Parquet"}
 """Formats by what their files begin with."""

@@ -18,29 +18,24 @@ since it relies on one writer for each bucket.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from app.errors import CommitConflictError
 from app.table.commits.expectations import Expectations
+from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.live_files import live_rows
-from app.table.manifests.manifest_entry import FileKind
+from app.table.manifests.manifest import Manifest
+from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.table.schema.schema import BucketMode
 from app.types.index_files import DELETION_VECTORS, HASH
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from app.table.manifests.index_manifest import IndexEntry
-    from app.table.manifests.manifest import Manifest
-    from app.table.manifests.manifest_entry import ManifestEntry
 
 Identity: TypeAlias = "tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str | None]"
 """What tells a file from all others: partition, bucket, level, name, extra files, index, external path."""

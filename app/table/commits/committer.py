@@ -20,8 +20,9 @@ from __future__ import annotations
 import logging
 import time
 import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import orjson
 import tenacity
@@ -34,6 +35,10 @@ from app.errors import (
     StorageError,
     UncertainCommitError,
 )
+from app.options.manifests import ManifestOptions
+from app.storage import Warehouse
+from app.storage.writing import Writing
+from app.table.commits.changes import Changes
 from app.table.commits.manifest_writing import (
     ListedManifests,
     Outline,
@@ -45,20 +50,12 @@ from app.table.commits.manifest_writing import (
 from app.table.commits.merging import merge_manifests
 from app.table.manifests.index_manifest import IndexManifest
 from app.table.manifests.index_manifest_changes import combine
+from app.table.manifests.manifest import Manifest
+from app.table.resolution import ResolvedSnapshot
+from app.table.schema.schema import TableSchema
 from app.table.small_files import SNAPSHOT_BYTES, read_small
+from app.table.table import Table
 from app.types.digest import content_digest
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from app.options.manifests import ManifestOptions
-    from app.storage import Warehouse
-    from app.storage.writing import Writing
-    from app.table.commits.changes import Changes
-    from app.table.manifests.manifest import Manifest
-    from app.table.resolution import ResolvedSnapshot
-    from app.table.schema.schema import TableSchema
-    from app.table.table import Table
 
 _log = logging.getLogger("paimon_index.commits")
 

@@ -8,20 +8,17 @@ buckets.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from app.errors import CommitConflictError
+from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.live_files import live_rows
+from app.table.manifests.manifest import Manifest
 from app.types.index_files import HASH
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from app.table.manifests.index_manifest import IndexEntry
-    from app.table.manifests.manifest import Manifest
 
 Bucket: TypeAlias = "tuple[bytes, int]"
 """Serialized row of a partition, and number of a bucket of it."""

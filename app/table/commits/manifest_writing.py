@@ -8,34 +8,28 @@ name, and the engine's expiration of snapshots deletes what an entry removes unl
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from app.options.manifests import ManifestOptions
 from app.table.avro.writing import write_avro
-from app.table.manifests.manifest_entry import FileKind
+from app.table.manifests.manifest import Manifest
+from app.table.manifests.manifest_entry import DataFileMeta, FileKind, ManifestEntry
 from app.table.manifests.manifest_list import RECORD as RECORD_OF_LIST
 from app.table.manifests.manifest_record import FILE_RECORD, RECORD
 from app.table.manifests.record_files import read_columns
 from app.table.manifests.row_statistics import RowStatistics
 from app.table.records.columns import OptionalIntegers
 from app.table.records.expected import Nullable, RecordOf
-from app.types import sql_key
+from app.table.schema.schema import TableSchema
+from app.types import DataType, Value, sql_key
 from app.types.binary_row.row import read_row, serialize_row
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from app.table.manifests.manifest import Manifest
-    from app.table.manifests.manifest_entry import DataFileMeta, ManifestEntry
-    from app.table.schema.schema import TableSchema
-    from app.types import DataType, Value
-    from app.types.roaring import Buffer
+from app.types.roaring import Buffer
 
 _VERSION: Final = 2
 MANIFEST: Final = RecordOf(

@@ -15,23 +15,20 @@ Merging is never the reason why a commit fails: what cannot be merged stays as i
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from app.errors import CorruptMetadataError
+from app.options.manifests import ManifestOptions
 from app.table.avro.container import MAGIC
 from app.table.avro.copying import CopiedFrom, copy_records
 from app.table.manifests.live_files import live_rows, removes_files, rows_left
 from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_record import RECORD
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from app.options.manifests import ManifestOptions
 
 _log = logging.getLogger("paimon_index.commits")
 

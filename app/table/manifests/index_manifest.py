@@ -21,8 +21,9 @@ _GLOBAL_INDEX                                  nullable record: ``_ROW_RANGE_STA
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -34,11 +35,7 @@ from app.table.manifests.record_files import check_version, read_columns
 from app.table.records.columns import RecordColumns
 from app.table.records.expected import ArrayOf, Nullable, RecordOf
 from app.types.index_files import DELETION_VECTORS, DeletionRange, GlobalIndex, IndexFileMeta
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.types.roaring import Buffer
+from app.types.roaring import Buffer
 
 _VERSION = 1
 _RANGE = RecordOf({"f0": "string", "f1": "int", "f2": "int", "_CARDINALITY": Nullable("long")})

@@ -20,20 +20,16 @@ looked for: nothing here makes any.)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from app.errors import CommitConflictError, CorruptMetadataError
-from app.table.manifests.index_manifest import IndexManifest
+from app.table.manifests.index_manifest import IndexEntry, IndexManifest
 from app.table.manifests.manifest_entry import FileKind
 from app.table.schema.schema import BucketMode
 from app.types.index_files import DELETION_VECTORS, HASH
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from app.table.manifests.index_manifest import IndexEntry
-
-    Key: TypeAlias = tuple[str, str] | tuple[str, bytes, int]
+Key: TypeAlias = tuple[str, str] | tuple[str, bytes, int]
 
 
 def combine(previous: IndexManifest, changes: Sequence[IndexEntry], mode: BucketMode) -> IndexManifest:

@@ -7,19 +7,15 @@ turns out to be damaged is taken from the original, which is read and decoded ag
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from app.storage.array_file import DamagedArraysError
+from app.storage.array_file import ArrayFile, DamagedArraysError
+from app.storage.kept_arrays import KeptArrays
 from app.table.manifests.derived import Derived
 from app.table.manifests.kept_values import put_together, take_apart
 from app.table.manifests.manifest import Manifest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from app.storage.array_file import ArrayFile
-    from app.storage.kept_arrays import KeptArrays
 
 _COLUMNS: Final = tuple(
     each.name for each in fields(Manifest) if each.name not in ("decoded_bytes", "derived")

@@ -6,25 +6,21 @@ put it together again is JSON too.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from app.predicates.column_bounds import ColumnBounds
 from app.storage.array_file import Block, DamagedArraysError
+from app.storage.kept_arrays import KeptArrays
 from app.table.manifests.row_statistics import StatisticsColumns
 from app.table.records.columns import NameLists, OptionalIntegers
+from app.types import Json
 from app.types.bytes_column import BytesColumn
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from numpy.typing import NDArray
-
-    from app.storage.kept_arrays import KeptArrays
-    from app.types import Json
 
 Made = TypeVar("Made")
 

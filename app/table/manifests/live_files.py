@@ -8,22 +8,18 @@ name.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Self
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_entry import FileKind
 from app.table.records.columns import list_codes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
-
-    from app.table.manifests.manifest import Manifest
-    from app.types.bytes_column import BytesColumn
+from app.types.bytes_column import BytesColumn
 
 
 class _Identities(NamedTuple):

@@ -13,12 +13,14 @@ as an object (:mod:`app.table.manifests.manifest_entry`).
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from xxhash import xxh3_128_digest
 
 from app.errors import CorruptMetadataError
@@ -36,13 +38,7 @@ from app.table.manifests.row_statistics import StatisticsColumns
 from app.table.records.columns import NameLists, OptionalIntegers, RecordColumns
 from app.types.array_memory import own_bytes
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from app.types.roaring import Buffer
+from app.types.roaring import Buffer
 
 _UNKNOWN_SOURCE = -1
 _ARITY_BYTES = 4

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from app.table.manifests.row_statistics import RowStatistics
+from app.table.manifests.row_statistics import RowStatistics
 
 FILE_INDEX_SUFFIX: Final = ".index"
 """How the name of the extra file ends that holds the file index."""

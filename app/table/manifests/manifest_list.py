@@ -20,20 +20,17 @@ both kinds, so a filter that rules them out rules out every file that the manife
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.errors import CorruptMetadataError
 from app.table.manifests.record_files import check_version, read_columns
 from app.table.manifests.row_statistics import STATISTICS, StatisticsColumns
+from app.table.records.columns import RecordColumns
 from app.table.records.expected import Nullable, RecordOf
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from app.table.records.columns import RecordColumns
-    from app.types.roaring import Buffer
+from app.types.roaring import Buffer
 
 _VERSION = 2
 RECORD = RecordOf(

@@ -15,20 +15,18 @@ bytes      format
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
 from app.table.avro import container as avro
+from app.table.avro.apart import ColumnApart
 from app.table.columnar.records import KINDS, read_columnar
-
-if TYPE_CHECKING:
-    from app.table.avro.apart import ColumnApart
-    from app.table.records.columns import RecordColumns
-    from app.table.records.expected import RecordOf
-    from app.types.bytes_column import BytesColumn
-    from app.types.roaring import Buffer
+from app.table.records.columns import RecordColumns
+from app.table.records.expected import RecordOf
+from app.types.bytes_column import BytesColumn
+from app.types.roaring import Buffer
 
 _MAGIC_BYTES: Final = 4
 

@@ -7,22 +7,17 @@ surrounding record says.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from app.table.records.columns import OptionalIntegers
+from app.table.records.columns import OptionalIntegers, RecordColumns
 from app.table.records.expected import ArrayOf, Nullable, RecordOf
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from app.table.records.columns import RecordColumns
-    from app.types.bytes_column import BytesColumn
+from app.types.bytes_column import BytesColumn
 
 STATISTICS = RecordOf(
     {"_MIN_VALUES": "bytes", "_MAX_VALUES": "bytes", "_NULL_COUNTS": Nullable(ArrayOf(Nullable("long")))}

@@ -7,23 +7,18 @@ and times of files are timestamps, of which milliseconds are wanted.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from app.errors import CorruptMetadataError, PaimonIndexError
-from app.table.records.expected import ArrayOf, Nullable, RecordOf
+from app.table.records.expected import ArrayOf, Expected, Nullable, RecordOf
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from app.table.records.expected import Expected
-
-    Mask: TypeAlias = NDArray[np.bool_]
+Mask: TypeAlias = NDArray[np.bool_]
 
 _INTEGERS: Final = {
     "int": frozenset({pa.int8(), pa.int16(), pa.int32()}),

@@ -21,21 +21,19 @@ import lzma
 import struct
 import sys
 import zlib
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, assert_never
+from collections.abc import Callable
+from typing import Literal, Protocol, TypeAlias, assert_never
 
 import cramjam
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
+from app.types.roaring import Buffer
 
 if sys.version_info >= (3, 14):
     from compression.zstd import ZstdCompressor, ZstdDecompressor, ZstdError
 else:
     from backports.zstd import ZstdCompressor, ZstdDecompressor, ZstdError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from app.types.roaring import Buffer
 
 WrittenCodec: TypeAlias = Literal["null", "deflate", "snappy", "zstandard"]
 """Codecs that files are written with."""

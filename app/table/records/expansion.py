@@ -10,17 +10,15 @@ harmless by itself may have to wait for others.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from app.errors import CorruptMetadataError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    AskMemory: TypeAlias = Callable[[int], None]
-    """Takes the bytes that decoding holds by now, and returns once it may."""
+AskMemory: TypeAlias = Callable[[int], None]
+"""Takes the bytes that decoding holds by now, and returns once it may."""
 
 # A file may expand to this multiple of itself, or to this many bytes if that is more, but never to more than
 # the last: decoding takes several times as much memory.

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Mapping
+from typing import Any, Self
 
 import orjson
 
 from app.errors import CorruptMetadataError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _INT64 = 1 << 63
 

@@ -21,20 +21,16 @@ import math
 import re
 import unicodedata
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from app.errors import UnsupportedFormatError
-from app.types import DataType, TypeRoot, Value, to_json
+from app.table.schema.schema import TableSchema
+from app.types import DataType, Json, TypeRoot, Value, to_json
 from app.types.binary_row.row import read_row
 from app.types.civil_time import civil_date
 from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, TIMESTAMP_ROOTS
 from app.types.time_units import NANOS_PER_MILLI, NANOS_PER_SECOND
-
-if TYPE_CHECKING:
-    from app.table.schema.schema import TableSchema
-    from app.types import Json
 
 _ESCAPED = re.compile(r"""[\x01-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
 _NO_BREAK_SPACES = frozenset("\u00a0\u2007\u202f")

@@ -19,19 +19,17 @@ Before version 2 a table had one bucket unless it said otherwise, before version
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from app.errors import CorruptMetadataError, RequestError
 from app.options.table_options import POSTPONED_BUCKETS, UNBOUNDED_BUCKETS, MergeEngine, TableOptions
 from app.table.schema.json_object import JsonObject
 from app.types import DataField, parse_type
 from app.types.digest import content_digest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _VERSION_07 = 1
 _VERSION_08 = 2

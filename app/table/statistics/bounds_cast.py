@@ -18,7 +18,8 @@ TIME, timestamps       the same kind with at least as many fraction digits
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
@@ -31,12 +32,7 @@ from app.types.data_types import (
     TypeRoot,
 )
 from app.types.time_units import MILLIS_PER_DAY, NANOS_PER_MILLI
-from app.types.value_arrays import INT64
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from app.types.value_arrays import Values
+from app.types.value_arrays import INT64, Values
 
 Cast: TypeAlias = "Callable[[Values], Values]"
 

@@ -6,32 +6,26 @@ columns; ranked among all keys of the files in question it is one integer.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from app.table.statistics.bounds_cast import bounds_cast
+from app.table.manifests.manifest import Manifest
+from app.table.schema.schema import TableSchema
+from app.table.statistics.bounds_cast import Cast, bounds_cast
+from app.types import DataField, DataType
 from app.types.binary_row.columns import RowColumns
+from app.types.bytes_column import BytesColumn
 from app.types.data_types import TIMESTAMP_ROOTS
 from app.types.grouping import group_rows
 from app.types.time_units import NANOS_PER_MICRO
-from app.types.value_arrays import concat
+from app.types.value_arrays import Values, concat
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from numpy.typing import NDArray
-
-    from app.table.manifests.manifest import Manifest
-    from app.table.schema.schema import TableSchema
-    from app.table.statistics.bounds_cast import Cast
-    from app.types import DataField, DataType
-    from app.types.bytes_column import BytesColumn
-    from app.types.value_arrays import Values
-
-    Column: TypeAlias = tuple[Values, NDArray[np.bool_]]
+Column: TypeAlias = tuple[Values, NDArray[np.bool_]]
 
 
 def key_ranks(

@@ -8,29 +8,25 @@ some characters.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.errors import CorruptMetadataError
 from app.predicates.column_bounds import UNKNOWN_COUNT, ColumnBounds
+from app.table.manifests.manifest import Manifest
+from app.table.manifests.manifest_list import ManifestList
+from app.table.manifests.row_statistics import StatisticsColumns
+from app.table.schema.schema import TableSchema
 from app.table.statistics.bounds_cast import bounds_cast
 from app.table.statistics.trusted_bounds import trusted_bounds, with_cut_micros
 from app.types.binary_row.columns import RowColumns
+from app.types.bytes_column import BytesColumn
 from app.types.data_types import DataField, DataType, TypeRoot
 from app.types.grouping import group_rows
 from app.types.value_arrays import placeholders
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
-
-    from app.table.manifests.manifest import Manifest
-    from app.table.manifests.manifest_list import ManifestList
-    from app.table.manifests.row_statistics import StatisticsColumns
-    from app.table.schema.schema import TableSchema
-    from app.types.bytes_column import BytesColumn
 
 SchemaOf: TypeAlias = "Callable[[int], TableSchema]"
 

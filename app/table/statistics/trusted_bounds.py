@@ -15,21 +15,17 @@ all values.)
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from app.predicates.column_bounds import ColumnBounds
+from app.types import DataType
+from app.types.bytes_column import BytesColumn
 from app.types.data_types import FLOATING_ROOTS, TIMESTAMP_ROOTS
 from app.types.time_units import NANOS_PER_MICRO, NANOS_PER_MILLI
-from app.types.value_arrays import INT64
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from app.predicates.column_bounds import ColumnBounds
-    from app.types import DataType
-    from app.types.bytes_column import BytesColumn
-    from app.types.value_arrays import Values
+from app.types.value_arrays import INT64, Values
 
 _COUNTS_NAN: Final = b".parquet"
 _MAY_CUT_TIMES: Final = b".orc"

@@ -7,10 +7,12 @@ first row that is broken is reported.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.errors import CorruptMetadataError
 from app.types.binary_row.layout import (
@@ -35,18 +37,14 @@ from app.types.data_types import (
     TypeRoot,
 )
 from app.types.time_units import NANOS_PER_MILLI
-from app.types.value_arrays import INT64
+from app.types.value_arrays import INT64, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pyarrow as pa
-    from numpy.typing import NDArray
 
-    from app.types.value_arrays import Values
 
-    Bytes: TypeAlias = NDArray[np.uint8]
-    Mask: TypeAlias = NDArray[np.bool_]
+Bytes: TypeAlias = NDArray[np.uint8]
+Mask: TypeAlias = NDArray[np.bool_]
 
 _SIGN_BIT: Final = 0x80
 _STORED: Final = {root: np.dtype(f"<{code}") for root, code in SLOT_CODES.items()} | {

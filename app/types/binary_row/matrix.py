@@ -6,11 +6,13 @@ of one length; with them there are as many matrices as lengths, which are multip
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from app.types.binary_row.layout import (
     DECIMAL_BYTES,
@@ -34,14 +36,8 @@ from app.types.data_types import (
     TypeRoot,
 )
 from app.types.time_units import NANOS_PER_MILLI
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from app.types.value_arrays import Values
-    from app.types.values import Value
+from app.types.value_arrays import Values
+from app.types.values import Value
 
 _OFFSET_BITS: Final = 32
 _SLOT: Final = np.dtype("<u8")

@@ -6,7 +6,8 @@ Layout and hash: :mod:`app.types.binary_row.layout`.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
 
 import mmh3
 
@@ -24,11 +25,7 @@ from app.types.binary_row.layout import (
 )
 from app.types.data_types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, DataType, TypeRoot
 from app.types.time_units import NANOS_PER_MILLI
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from app.types.values import Value
+from app.types.values import Value
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 

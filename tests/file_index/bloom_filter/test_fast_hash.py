@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -10,9 +11,6 @@ from app.file_index.keys.keys import key_space
 from app.types import parse_json, parse_type
 from tests import golden_unit
 from tests.golden_file_index import expand
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,14 +11,11 @@ from app.file_index.answers.file_answers import Answer
 from app.file_index.bloom_filter import bloom_filter
 from app.file_index.bloom_filter.bloom_filter import BloomFilter
 from app.file_index.bloom_filter.stack import BloomStack
-from app.file_index.keys.keys import ByteKeys, key_space
+from app.file_index.keys.keys import ByteKeys, Key, key_space
 from app.planning.request.effort import Effort
 from app.types import parse_type
 from app.types.bytes_column import BytesColumn
 from tests.key_columns import key_column
-
-if TYPE_CHECKING:
-    from app.file_index.keys.keys import Key
 
 BIGINT, STRING = parse_type("BIGINT"), parse_type("STRING")
 INTEGERS = key_space(BIGINT) or ByteKeys()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -16,9 +16,6 @@ from app.file_index.bsi.stack import BsiStack
 from app.types import parse_type
 from app.types.bytes_column import BytesColumn
 from tests.key_columns import key_column
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 SKIP, DOUBT, ROWS = Answer.SKIP, Answer.DOUBT, Answer.ROWS
 FILES: tuple[list[int | None], ...] = ([-9, -2, 3, 7], [5, 6], [-4, None], [0], [None])

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -10,9 +10,6 @@ from hypothesis import strategies as st
 from app.file_index.range_bitmap.ordered_keys import Dictionary, OrderedKeys
 from app.file_index.shared.directory import Directory
 from tests.examples import examples
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 KEYS = {
     1: st.integers(-128, 127),

@@ -1,23 +1,17 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from app.file_index.keys.keys import key_space
+from app.file_index.keys.keys import Key, key_space
 from app.file_index.shared.directory import Directory, StoredKeys
 from app.types import parse_type
 from tests.examples import examples
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from app.file_index.keys.keys import Key
 
 _KEYS: dict[str, st.SearchStrategy[Key]] = {
     "TINYINT": st.integers(-128, 127),

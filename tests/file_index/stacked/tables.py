@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from hypothesis import strategies as st
 
@@ -12,15 +12,18 @@ from app.file_index.bloom_filter import bloom_filter
 from app.file_index.bsi import bsi
 from app.file_index.index_kinds import BSI, KINDS, IndexKind
 from app.file_index.range_bitmap import range_bitmap
-from app.predicates.model import ALWAYS_FALSE, ALWAYS_TRUE, BoundAnd, BoundLeaf, BoundOr, Unknown
+from app.predicates.model import (
+    ALWAYS_FALSE,
+    ALWAYS_TRUE,
+    BoundAnd,
+    BoundLeaf,
+    BoundOr,
+    BoundPredicate,
+    Unknown,
+)
+from app.types import DataType, Value
 from tests.file_index.strategies import TYPES, columns
 from tests.key_columns import key_column
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from app.predicates.model import BoundPredicate
-    from app.types import DataType, Value
 
 INDEXED = [data_type for data_type in TYPES if any(kind.takes(data_type) for kind in KINDS.values())]
 

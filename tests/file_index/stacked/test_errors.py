@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.file_answers import Answer
+from app.file_index.answers.file_answers import Answer, Answers
 from app.file_index.bitmap import bitmap
 from app.file_index.bitmap.stack import BitmapStack
 from app.file_index.bloom_filter import bloom_filter
@@ -17,23 +18,13 @@ from app.file_index.container import FileIndex, write
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP
 from app.file_index.range_bitmap import bit_slice_index, range_bitmap
-from app.file_index.stacked.evaluation import decide_files
+from app.file_index.stacked.evaluation import FileDecisions, decide_files
 from app.file_index.stacked.heads import Heads
 from app.file_index.stacked.index import StackedIndex
-from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Operator, Unknown
-from app.types import DataField, parse_type
+from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Operator, Unknown
+from app.types import DataField, Value, parse_type
 from app.types.bytes_column import BytesColumn
 from tests.key_columns import key_column
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from app.file_index.answers.file_answers import Answers
-    from app.file_index.stacked.evaluation import FileDecisions
-    from app.predicates.model import BoundPredicate
-    from app.types import Value
 
 INT = parse_type("INT")
 C, D = DataField(0, "c", INT), DataField(1, "d", INT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from app.errors import CorruptIndexError
 from app.file_index import container
-from app.file_index.answers.result import KEEP, SKIP, Rows
+from app.file_index.answers.result import KEEP, SKIP, Result, Rows
 from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
 from app.file_index.index_choice import wanted_indexes
-from app.file_index.index_kinds import BSI, RANGE_BITMAP
-from app.file_index.stacked.evaluation import decide_files
+from app.file_index.index_kinds import BSI, RANGE_BITMAP, IndexKind
+from app.file_index.stacked.evaluation import FileDecisions, decide_files
 from app.file_index.stacked.heads import Heads
 from app.file_index.stacked.index import StackedIndex
-from app.predicates.model import BoundLeaf, Operator
-from app.types import DataField, parse_type
+from app.predicates.model import BoundLeaf, BoundPredicate, Operator
+from app.types import DataField, DataType, Value, parse_type
 from app.types.bytes_column import BytesColumn
 from tests import golden_file_index
 from tests.brute_force import matching_rows
@@ -28,15 +28,6 @@ from tests.examples import examples
 from tests.file_index.stacked.tables import INDEXED, predicates, tables
 from tests.file_index.strategies import leaves
 from tests.planning.made_tables import payload as made_payload
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.file_index.answers.result import Result
-    from app.file_index.index_kinds import IndexKind
-    from app.file_index.stacked.evaluation import FileDecisions
-    from app.predicates.model import BoundPredicate
-    from app.types import DataType, Value
 
 INT = parse_type("INT")
 _DAMAGED_BYTES = 64

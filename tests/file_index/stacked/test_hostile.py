@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import time
 import tracemalloc
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -27,14 +27,9 @@ from app.file_index.range_bitmap import range_bitmap
 from app.file_index.stacked.evaluation import decide_files
 from app.file_index.stacked.index import StackedIndex
 from app.predicates.model import BoundLeaf, Operator
-from app.types import DataField, parse_type
+from app.types import DataField, DataType, Value, parse_type
 from app.types.bytes_column import BytesColumn
 from tests.key_columns import key_column
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.types import DataType, Value
 
 INT, STRING = parse_type("INT"), parse_type("STRING")
 COUNT = 2_000

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 from hypothesis import given
@@ -10,16 +11,11 @@ from hypothesis import strategies as st
 
 from app.jobs.rows.statistics import collectors, row_statistics
 from app.options.data_files import DataFileOptions
-from app.types import DataField, parse_type, sql_key
+from app.types import DataField, Value, parse_type, sql_key
 from app.types.binary_row.row import read_row
 from tests.examples import examples
 from tests.filters import FIELDS, values
 from tests.key_columns import arrow_array
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from app.types import Value
 
 
 def bounds(field: DataField, array: pa.Array, mode: str) -> tuple[Value | None, Value | None, int | None]:

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import pytest
 from pyroaring import BitMap
 
 from app.deletion_vectors import EncodedVector, write_file
 from app.errors import CorruptIndexError, FileMissingError, FilterError
+from app.planning.deletions.deletions import DeletionsAnswer
+from app.planning.plan.answers import Plan
 from app.planning.request.requests import DeletionsRequest, SelectionForm, SnapshotSelector
+from app.planning.service import IndexService
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind
 from app.types import DataField, parse_type
 from tests.golden_checks import positions
 from tests.golden_tables import expected, tables
-from tests.planning.copied_tables import golden_ref, open_service
+from tests.planning.copied_tables import CopiedTable, golden_ref, open_service
 from tests.planning.made_tables import MadeTable
 from tests.table.entries import EMPTY_ROW, entry
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
-
-    from app.planning.deletions.deletions import DeletionsAnswer
-    from app.planning.plan.answers import Plan
-    from app.planning.service import IndexService
-    from tests.planning.copied_tables import CopiedTable
 
 CopyTable: TypeAlias = "Callable[[str], CopiedTable]"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -11,24 +13,17 @@ from pyroaring import BitMap
 
 from app.deletion_vectors import EncodedVector, write_file
 from app.errors import CorruptIndexError, FileMissingError, SnapshotExpiredError
-from app.planning.deletions.vectors import load_vectors
+from app.planning.deletions.vectors import VectorPlace, load_vectors
 from app.planning.request.requests import DeletionsRequest, SelectionForm, SnapshotSelector
+from app.planning.version.index_source import IndexSource
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind
 from app.types.index_files import DeletionRange
 from tests.examples import examples
 from tests.golden_tables import expected
+from tests.planning.copied_tables import CopiedTable
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-    from typing import TypeAlias
-
-    from app.planning.deletions.vectors import VectorPlace
-    from app.planning.version.index_source import IndexSource
-    from tests.planning.copied_tables import CopiedTable
-
-    CopyTable: TypeAlias = Callable[[str], CopiedTable]
+CopyTable: TypeAlias = Callable[[str], CopiedTable]
 
 _ROWS = 1000
 _POSITIONS = st.sets(st.integers(0, _ROWS - 1), max_size=20)

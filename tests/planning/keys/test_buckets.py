@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
 from app.errors import CorruptIndexError, FileMissingError, FilterError
+from app.planning.keys.answers import LookupAnswer
 from app.planning.request.requests import AssignRequest, BucketsRequest, LookupRequest
+from app.planning.service import IndexService
 from tests.golden_tables import expected
-from tests.planning.copied_tables import golden_ref
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from app.planning.keys.answers import LookupAnswer
-    from app.planning.service import IndexService
-    from tests.planning.copied_tables import CopiedTable
+from tests.planning.copied_tables import CopiedTable, golden_ref
 
 CopyTable: TypeAlias = "Callable[[str], CopiedTable]"
 

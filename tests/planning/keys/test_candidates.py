@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.planning.keys.candidates import MAX_KEYS, pinned_keys
-from app.predicates.model import ALWAYS_FALSE, ALWAYS_TRUE, BoundAnd, BoundLeaf, BoundOr, Operator, Unknown
+from app.predicates.model import (
+    ALWAYS_FALSE,
+    ALWAYS_TRUE,
+    BoundAnd,
+    BoundLeaf,
+    BoundOr,
+    BoundPredicate,
+    Operator,
+    Unknown,
+)
 from app.predicates.verdicts import matches
+from app.types import DataField, Value
 from tests.planning.strategies import FIELDS, NAME, NUMBER, RATIO, leaf, pool, predicates
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from app.predicates.model import BoundPredicate
-    from app.types import DataField, Value
 
 _ALL_ROWS = [
     dict(zip((field.id for field in FIELDS), values, strict=True))

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 import pytest
 
-from app.bucket_index import hash_index
+from app.bucket_index import PartitionIndex, hash_index
 from app.errors import CorruptIndexError, CorruptMetadataError, FileMissingError
 from app.planning.keys.directory import read_directories, read_usable
 from app.planning.request.requests import LookupRequest, SnapshotSelector
+from app.planning.version.index_source import IndexSource
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind
 from app.types.index_files import HASH, IndexFileMeta
 from tests.golden_tables import expected
+from tests.planning.copied_tables import CopiedTable
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import TypeAlias
-
-    from app.bucket_index import PartitionIndex
-    from app.planning.version.index_source import IndexSource
-    from tests.planning.copied_tables import CopiedTable
-
-    CopyTable: TypeAlias = Callable[[str], CopiedTable]
+CopyTable: TypeAlias = Callable[[str], CopiedTable]
 
 
 class Writer:

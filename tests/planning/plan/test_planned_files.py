@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from app.file_index import container
 from app.file_index.index_kinds import BITMAP
+from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import FilePlan, KeepReason
 from app.planning.request.requests import SelectionForm
+from app.planning.service import IndexService
 from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, names_of, no_statistics, payload
 from tests.table.entries import entry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from app.planning.plan.answers import Plan
-    from app.planning.service import IndexService
 
 DAY, NUMBER = DataField(0, "day", parse_type("INT")), DataField(1, "number", parse_type("INT"))
 ROWS = 1000

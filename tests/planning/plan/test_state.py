@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from pyroaring import BitMap
 
 from app.file_index.answers.result import Rows
@@ -16,9 +15,6 @@ from app.planning.plan.state import PlanState, decision
 from app.planning.version.files import FileColumns, Files
 from app.predicates.model import ALWAYS_FALSE, ALWAYS_TRUE, Unknown
 from tests.table.entries import entry, manifest
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 COUNT = 5
 ASKED = [0, 1, 3, 4]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -12,14 +14,15 @@ from hypothesis import strategies as st
 from app.file_index import container
 from app.file_index.answers.allowance import SHORT_LIST
 from app.file_index.bloom_filter import bloom_filter
-from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, KINDS, RANGE_BITMAP
-from app.file_index.stacked.evaluation import decide_files
+from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, KINDS, RANGE_BITMAP, IndexKind
+from app.file_index.stacked.evaluation import FileDecisions, decide_files
 from app.file_index.stacked.index import StackedIndex
 from app.planning.plan.file_plan import KeepReason
 from app.planning.request.effort import FILE_QUESTIONS, ROW_QUESTIONS, Effort
 from app.planning.request.requests import SelectionForm
+from app.planning.service import IndexService
 from app.planning.side_files import file_indexes
-from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Operator, Unknown
+from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Operator, Unknown
 from app.predicates.verdicts import matches
 from app.types import DataField, parse_type
 from app.types.bytes_column import BytesColumn
@@ -28,15 +31,6 @@ from tests.key_columns import key_column
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, names_of, no_statistics, payload
 from tests.table.entries import entry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from app.file_index.index_kinds import IndexKind
-    from app.file_index.stacked.evaluation import FileDecisions
-    from app.planning.service import IndexService
-    from app.predicates.model import BoundPredicate
 
 NUMBER: Final = DataField(0, "number", parse_type("INT"))
 FILES: Final = 12

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import pytest
 
+from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import SkipStep
 from app.planning.request.requests import PlanRequest
+from app.planning.service import IndexService
 from tests.golden_tables import expected
-from tests.planning.copied_tables import all_files, either, equals, golden_ref
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
-
-    from app.planning.plan.answers import Plan
-    from app.planning.service import IndexService
-    from tests.planning.copied_tables import CopiedTable
+from tests.planning.copied_tables import CopiedTable, all_files, either, equals, golden_ref
 
 CopyTable: TypeAlias = "Callable[[str], CopiedTable]"
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -15,9 +15,10 @@ from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP
 from app.planning.plan.file_plan import KeepReason, SkipStep
 from app.planning.request.requests import SelectionForm
-from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, Constant
+from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant
 from app.predicates.simplify import conjunction, disjunction
 from app.predicates.verdicts import matches
+from app.table.manifests.manifest_entry import ManifestEntry
 from tests.examples import examples
 from tests.planning.copied_tables import open_service
 from tests.planning.joined_tables import (
@@ -35,12 +36,6 @@ from tests.planning.joined_tables import (
 from tests.planning.made_tables import MadeTable, names_of, statistics
 from tests.planning.strategies import predicates
 from tests.table.entries import entry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from app.predicates.model import BoundPredicate
-    from app.table.manifests.manifest_entry import ManifestEntry
 
 WITH_BITMAP = (BITMAP,)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -14,25 +16,18 @@ from app.file_index.answers.result import KEEP, SKIP
 from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP, KINDS
+from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import KeepReason, SkipStep
 from app.planning.request.requests import SelectionForm
-from app.predicates.model import BoundAnd, BoundOr, Unknown
-from app.types import DataField, parse_type
+from app.planning.service import IndexService
+from app.predicates.model import BoundAnd, BoundOr, BoundPredicate, Unknown
+from app.table.manifests.manifest_entry import ManifestEntry
+from app.types import DataField, Value, parse_type
 from tests.examples import examples
 from tests.file_index.strategies import columns, leaves
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, names_of, no_statistics, payload, unreadable
 from tests.table.entries import entry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from app.planning.plan.answers import Plan
-    from app.planning.service import IndexService
-    from app.predicates.model import BoundPredicate
-    from app.table.manifests.manifest_entry import ManifestEntry
-    from app.types import Value
 
 NUMBER, NAME = DataField(0, "number", parse_type("INT")), DataField(1, "name", parse_type("STRING"))
 FIELDS = (NUMBER, NAME)

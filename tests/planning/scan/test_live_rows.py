@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,23 +15,17 @@ from pyroaring import BitMap
 from app.deletion_vectors import EncodedVector, write_file
 from app.file_index import container
 from app.file_index.index_kinds import BITMAP, RANGE_BITMAP
+from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import SkipStep
 from app.planning.request.requests import SelectionForm, SortKey, TopN
+from app.planning.service import IndexService
 from app.table.manifests.index_manifest import IndexEntry
-from app.table.manifests.manifest_entry import FileKind
+from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.types import DataField, parse_type
 from tests.examples import examples
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, payload, statistics
 from tests.table.entries import EMPTY_ROW, entry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from app.planning.plan.answers import Plan
-    from app.planning.service import IndexService
-    from app.table.manifests.manifest_entry import ManifestEntry
 
 NUMBER = DataField(0, "number", parse_type("INT"))
 

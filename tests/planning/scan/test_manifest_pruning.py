@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 import fastavro
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import SkipStep
-from app.table.manifests.manifest_entry import FileKind
+from app.planning.service import IndexService
+from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row
 from benchmarks.avro_schemas import MANIFEST_LIST
@@ -21,15 +25,6 @@ from tests.examples import examples
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, names_of, no_statistics
 from tests.table.entries import EMPTY_ROW, avro, entry
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-    from typing import Any
-
-    from app.planning.plan.answers import Plan
-    from app.planning.service import IndexService
-    from app.table.manifests.manifest_entry import ManifestEntry
 
 DAY = DataField(0, "day", parse_type("INT"))
 REGION = DataField(1, "region", parse_type("STRING"))

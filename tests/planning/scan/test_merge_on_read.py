@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
 
 import pytest
 
+from app.planning.plan.answers import Plan
+from app.planning.service import IndexService
+from app.table.manifests.manifest_entry import ManifestEntry
 from app.table.manifests.row_statistics import RowStatistics
 from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, names_of, statistics
 from tests.table.entries import entry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from app.planning.plan.answers import Plan
-    from app.planning.service import IndexService
-    from app.table.manifests.manifest_entry import ManifestEntry
 
 ID: Final = DataField(0, "id", parse_type("INT NOT NULL"))
 SCORE: Final = DataField(1, "score", parse_type("INT"))

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from app.planning.scan.merge_units import merge_units, sections
+from app.planning.scan.merge_units import MergeUnits, merge_units, sections
 from app.planning.version.files import FileColumns
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from app.planning.scan.merge_units import MergeUnits
 
 Key: TypeAlias = tuple[int, bytes]
 

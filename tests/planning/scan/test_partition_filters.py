@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +14,7 @@ from app.predicates.model import (
     BoundAnd,
     BoundLeaf,
     BoundOr,
+    BoundPredicate,
     Constant,
     Operator,
     field_ids,
@@ -21,9 +22,6 @@ from app.predicates.model import (
 )
 from app.predicates.verdicts import matches
 from tests.planning.strategies import FIELDS, NAME, NUMBER, leaf, predicates, rows
-
-if TYPE_CHECKING:
-    from app.predicates.model import BoundPredicate
 
 
 def inside(predicate: BoundPredicate, partition: dict[int, Any]) -> BoundPredicate:

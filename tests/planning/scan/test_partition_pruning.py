@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -13,21 +14,16 @@ from app.planning.plan.file_plan import SkipStep
 from app.planning.plan.state import PlanState, decision
 from app.planning.scan.partition_filters import specialise
 from app.planning.scan.partition_pruning import prune_partitions
-from app.predicates.model import ALWAYS_FALSE, BoundLeaf, Operator, leaves
+from app.planning.version.version import Version
+from app.predicates.model import ALWAYS_FALSE, BoundLeaf, BoundPredicate, Operator, leaves
 from app.predicates.verdicts import matches
+from app.types import Value
 from app.types.binary_row.row import serialize_row
 from tests.examples import examples
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, no_statistics
 from tests.planning.strategies import FIELDS, NAME, RATIO, pool, predicates
 from tests.table.entries import entry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from app.planning.version.version import Version
-    from app.predicates.model import BoundPredicate
-    from app.types import Value
 
 KEYS = (NAME, RATIO)
 

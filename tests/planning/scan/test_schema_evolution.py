@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,6 +19,7 @@ from app.predicates.model import (
     BoundAnd,
     BoundLeaf,
     BoundOr,
+    BoundPredicate,
     Operator,
     Unknown,
 )
@@ -27,11 +29,6 @@ from app.table.schema.schema import TableSchema
 from app.types import DataField, parse_type
 from app.types.values import to_float32
 from tests.planning.strategies import leaf
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from app.predicates.model import BoundPredicate
 
 _FLOAT_TENTH = to_float32(0.1)
 

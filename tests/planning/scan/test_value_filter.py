@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
 
 import pytest
 
 from app.file_index import container
 from app.file_index.index_kinds import RANGE_BITMAP
+from app.table.manifests.manifest_entry import ManifestEntry
 from app.types import DataField, parse_type
 from app.types.binary_row.row import serialize_row
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, names_of, payload, statistics
 from tests.table.entries import entry
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from app.table.manifests.manifest_entry import ManifestEntry
 
 ID: Final = DataField(0, "id", parse_type("INT NOT NULL"))
 RATIO: Final = DataField(1, "ratio", parse_type("DOUBLE"))

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pytest
 
 from app.file_index import container
 from app.file_index.container import FileIndex
 from app.file_index.index_kinds import BITMAP
+from app.planning.service import IndexService
+from tests.planning.counted_reads import Read
 from tests.planning.made_tables import names_of, payload, unreadable
-from tests.planning.tables_beside import CAT, ROWS, large
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from app.planning.service import IndexService
-    from tests.planning.counted_reads import Read
-    from tests.planning.tables_beside import Beside, MakeBeside
+from tests.planning.tables_beside import CAT, ROWS, Beside, MakeBeside, large
 
 
 @pytest.fixture

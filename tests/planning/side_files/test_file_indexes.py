@@ -6,7 +6,7 @@ import gc
 import tracemalloc
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from app.errors import CorruptMetadataError
 from app.file_index import container
 from app.file_index.index_kinds import BITMAP
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector, TableRef
+from app.planning.service import IndexService
 from app.planning.side_files.file_indexes import FileIndexes
 from app.types import DataField, parse_type
 from benchmarks.events import DATABASE, TABLE, Indexed, Layout
@@ -22,11 +23,6 @@ from benchmarks.synthetic import write_table
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, payload
 from tests.table.entries import entry
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from app.planning.service import IndexService
 
 NUMBER = DataField(0, "number", parse_type("INT"))
 INDEX = container.write({"number": [("bitmap", payload(BITMAP, [1], NUMBER))]})

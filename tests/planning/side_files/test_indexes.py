@@ -6,7 +6,7 @@ import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -17,13 +17,19 @@ from app.planning.side_files import file_indexes
 from app.planning.side_files.fetch import STORE_FRONT_BYTES
 from tests.planning.counted_reads import Read, Reads, counted_service
 from tests.planning.made_tables import MadeTable, names_of, statistics
-from tests.planning.tables_beside import CAT, DEFAULT_FILTER_BYTES, FILES, ID, PLACE, ROWS, large, small
+from tests.planning.tables_beside import (
+    CAT,
+    DEFAULT_FILTER_BYTES,
+    FILES,
+    ID,
+    PLACE,
+    ROWS,
+    Beside,
+    MakeBeside,
+    large,
+    small,
+)
 from tests.table.entries import entry
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.planning.tables_beside import Beside, MakeBeside
 
 
 @pytest.fixture

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,10 +19,6 @@ from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import names_of
 from tests.planning.side_files.test_segments import ASKED, COUNT, index, with_fronts
 from tests.planning.tables_beside import FILES, Beside, large, small
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 FILTERS = {
     "cat = 3": ["3"],

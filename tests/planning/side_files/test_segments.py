@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from app.file_index import container
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, IndexKind
+from app.file_index.stacked.heads import Heads
 from app.planning.side_files.fetch import UNKNOWN_SIZE
 from app.planning.side_files.segments import (
     FILES_OF_HEADS,
@@ -21,11 +22,6 @@ from app.planning.side_files.segments import (
     merged,
 )
 from app.types.bytes_column import BytesColumn
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.file_index.stacked.heads import Heads
 
 STRINGS = st.lists(st.none() | st.binary(max_size=4), min_size=1, max_size=6)
 COUNT = 6

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from app.bucket_index import hash_index
 from app.errors import CorruptIndexError, LimitExceededError, PathNotAllowedError
-from app.observation import Observer, observed_by
+from app.observation import Observer, StorageOperation, observed_by
 from app.opening import create_service
 from app.planning.request.requests import EvaluateRequest, IndexFileRef
+from app.planning.service import IndexService
 from app.planning.standalone.index_places import check_index_place
 from app.settings import Settings
 from tests import golden_tables
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from app.observation import StorageOperation
-    from app.planning.service import IndexService
-    from tests.golden_tables import GoldenWarehouse
+from tests.golden_tables import GoldenWarehouse
 
 NAME = "index-0b8f6c1e-7a55-4a30-8f0e-2b4a3d1c9e77-0"
 KINDS = (None, "file_index", "deletion_vectors", "hash")

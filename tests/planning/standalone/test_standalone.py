@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,13 +16,11 @@ from app.errors import (
 from app.file_index.answers.result import SKIP, Rows
 from app.file_index.evaluation import evaluate
 from app.planning.request.requests import EvaluateRequest, IndexFileRef, SortKey, TopN
+from app.planning.service import IndexService
+from app.planning.standalone.answers import EvaluatedFile
 from tests import golden_file_index, golden_unit
-
-if TYPE_CHECKING:
-    from app.planning.service import IndexService
-    from app.planning.standalone.answers import EvaluatedFile
-    from tests.golden_file_index import GoldenIndex
-    from tests.golden_tables import GoldenWarehouse
+from tests.golden_file_index import GoldenIndex
+from tests.golden_tables import GoldenWarehouse
 
 _CHECKS = 4
 """Checks per file: the library's answers are held against the engine's elsewhere."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from hypothesis import given
@@ -10,17 +11,13 @@ from hypothesis import strategies as st
 
 from app.planning.version.files import FileColumns, Files
 from app.planning.version.passing_manifests import PassingManifests
+from app.table.manifests.manifest import Manifest
+from app.table.manifests.manifest_entry import ManifestEntry
+from app.table.manifests.manifest_list import ManifestFile
 from app.types import parse_type
 from app.types.binary_row.row import serialize_row
 from tests.examples import examples
 from tests.table.entries import entry, manifest
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.table.manifests.manifest import Manifest
-    from app.table.manifests.manifest_entry import ManifestEntry
-    from app.table.manifests.manifest_list import ManifestFile
 
 PARTITIONS = [serialize_row([number], [parse_type("INT")]) for number in range(3)]
 

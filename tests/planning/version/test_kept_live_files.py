@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,16 +14,12 @@ from app.planning.version.live_files import LiveFiles
 from app.storage import DiskTier
 from app.storage.disk_entry import Piece
 from app.storage.kept_arrays import KeptArrays
+from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_entry import FileKind
 from app.types import parse_type
 from app.types.binary_row.row import serialize_row
 from tests.planning.version.test_live_files import columns
 from tests.table.entries import entry, manifest
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from app.table.manifests.manifest import Manifest
 
 KEYS = [("manifest-\udc80", 1), ("manifest-2", 2), ("manifest-3", 3)]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -12,13 +12,9 @@ from hypothesis import strategies as st
 
 from app.planning.version.passing_manifests import PassingManifests, hold_or_pass
 from app.table.manifests.manifest import Manifest
+from app.table.manifests.manifest_list import ManifestFile
 from tests.examples import examples
 from tests.table.entries import entry, manifest
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.table.manifests.manifest_list import ManifestFile
 
 COUNT = 12
 BYTES = 100

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -12,15 +12,10 @@ from hypothesis import strategies as st
 from app.planning.version.files import FileColumns, Files
 from app.planning.version.vector_places import UNKNOWN_CARDINALITY, VectorPlaces
 from app.table.manifests.index_manifest import IndexEntry
-from app.table.manifests.manifest_entry import FileKind
+from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.types.index_files import DELETION_VECTORS, DeletionRange, IndexFileMeta
 from tests.examples import examples
 from tests.table.entries import entry, manifest
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.table.manifests.manifest_entry import ManifestEntry
 
 PARTITIONS, BUCKETS, NAMES = [b"p", b"q"], [0, 1], ["a", "b", "é"]
 

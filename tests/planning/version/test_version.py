@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,18 +20,13 @@ from app.planning.version.files import FileColumns
 from app.storage import Warehouse
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.live_files import live_rows
-from app.table.manifests.manifest_entry import FileKind
+from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.table.schema.schema import TableSchema
 from app.types import DataField, parse_type
 from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange, IndexFileMeta
 from tests.examples import examples
 from tests.planning.made_tables import MadeTable, no_statistics, payload
 from tests.table.entries import entry, manifest
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from app.table.manifests.manifest_entry import ManifestEntry
 
 KEY, NUMBER = DataField(0, "key", parse_type("INT")), DataField(1, "number", parse_type("INT"))
 OPTIONS: dict[str, dict[str, str]] = {

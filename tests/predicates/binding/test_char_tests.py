@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.predicates.binding.binding import bind
 from app.predicates.json_reader import read_json_filter
-from app.predicates.model import BoundLeaf, Unknown, leaves
+from app.predicates.model import BoundLeaf, BoundPredicate, Unknown, leaves
 from app.predicates.sql.reader import read_sql
 from app.predicates.verdicts import matches
 from app.types import DataField, parse_type
 from tests.char_meaning import LISTS, SYMBOLS, CharTest, char_tests, texts
 from tests.examples import examples
-
-if TYPE_CHECKING:
-    from app.predicates.model import BoundPredicate
 
 _LENGTHS = st.integers(1, 5)
 

@@ -7,9 +7,10 @@ of them select may be proven.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pytest
 from hypothesis import given
@@ -18,16 +19,11 @@ from hypothesis import strategies as st
 from app.errors import FilterError
 from app.predicates.model import Unknown
 from app.predicates.verdicts import matches
-from app.types import DataField, parse_type
+from app.types import DataField, DataType, Value, parse_type
 from app.types.data_types import INTEGER_BITS
 from app.types.values import integer_range, nearest_float32, next_float32
 from tests.examples import examples
 from tests.sessions import bind_sql
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from app.types import DataType, Value
 
 COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "=": operator.eq,

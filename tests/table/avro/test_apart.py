@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import fastavro
 import pyarrow as pa
@@ -20,9 +21,6 @@ from app.table.avro.container import read_columns, read_columns_apart
 from app.table.manifests.manifest_record import EMBEDDED
 from app.table.records.expected import Nullable, RecordOf
 from tests.examples import examples
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PREFIX = b"\x00INDEX"
 COLUMN = ColumnApart(("file", "index"), PREFIX)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import fastavro
 import pytest
@@ -16,6 +16,7 @@ from app.table.avro.container import read_columns
 from app.table.avro.schema import reading_schema
 from app.table.manifests.index_manifest import IndexManifest
 from app.table.manifests.manifest import Manifest
+from app.table.manifests.manifest_entry import ManifestEntry
 from app.table.manifests.manifest_list import ManifestList
 from app.table.manifests.manifest_record import EMBEDDED
 from app.table.records.expected import ArrayOf, Nullable, RecordOf
@@ -24,9 +25,6 @@ from tests.examples import examples
 from tests.table.entries import avro, entry, record
 from tests.table.manifests.test_manifest import ENTRIES
 from tests.table.old_schemas import with_unions, without_fields
-
-if TYPE_CHECKING:
-    from app.table.manifests.manifest_entry import ManifestEntry
 
 AFTER_04 = {
     *("_DELETE_ROW_COUNT", "_EMBEDDED_FILE_INDEX", "_FILE_SOURCE", "_VALUE_STATS_COLS", "_EXTERNAL_PATH"),

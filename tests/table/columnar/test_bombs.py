@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +24,6 @@ from app.table.records.expected import ArrayOf, Nullable, RecordOf
 from benchmarks.avro_schemas import MANIFEST
 from benchmarks.columnar_files import write_orc, write_parquet
 from tests.table.entries import entry, record
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MIB: Final = 1 << 20
 INDEX: Final = bytes.fromhex("00054e4ed01a35ae")

@@ -9,9 +9,9 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -19,9 +19,6 @@ from pyarrow import orc
 
 from app.errors import MemoryShortError
 from app.table.columnar.decoder import Decoder
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MEMORY_BYTES = 64 << 20
 DECODES = f"""

@@ -7,11 +7,12 @@ import shutil
 import threading
 import uuid
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import fastavro
 import orjson
@@ -27,13 +28,8 @@ from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.types.index_files import DELETION_VECTORS, DeletionRange, IndexFileMeta
 from tests import s3_server
 from tests.faulty_store import BUCKET, Fault, Store
-from tests.golden_tables import DATABASE
+from tests.golden_tables import DATABASE, GoldenWarehouse
 from tests.writable_tables import WritableTable, copy_table, files_below, open_table
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.golden_tables import GoldenWarehouse
 
 
 def replaced(old: ManifestEntry, new: ManifestEntry) -> Changes:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from app.errors import CommitConflictError
 from app.table.commits import Changes, CommitKind, Expectations
 from app.table.commits.expectations import hash_index_names, highest_sequences
+from tests.golden_tables import GoldenWarehouse
 from tests.writable_tables import copy_table, files_below, open_table
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.golden_tables import GoldenWarehouse
 
 
 def test_rows_and_keys_of_others_stand_in_the_way(golden: GoldenWarehouse, tmp_path: Path) -> None:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 
 from app.table.commits.manifest_writing import Outline, listed, write_manifest
 from app.table.manifests.manifest import Manifest
 from tests import golden_tables
+from tests.golden_tables import GoldenWarehouse
 from tests.writable_tables import open_table
-
-if TYPE_CHECKING:
-    from tests.golden_tables import GoldenWarehouse
 
 
 @pytest.mark.parametrize("name", golden_tables.tables())

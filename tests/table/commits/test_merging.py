@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -17,9 +17,6 @@ from app.table.manifests.live_files import live_rows
 from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from tests.table.entries import entry
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 NEVER = 1 << 40
 SMALL = ManifestOptions(target_bytes=1_000_000, merge_min_count=3, full_merge_bytes=NEVER)

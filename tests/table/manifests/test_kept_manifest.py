@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,14 +19,9 @@ from app.storage.kept_arrays import KeptArrays
 from app.table.manifests.kept_manifest import keep_manifest, open_manifest
 from app.table.manifests.kept_values import made_once
 from app.table.manifests.manifest import Manifest
+from app.types.value_arrays import Values
 from tests import golden_tables
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from app.types.value_arrays import Values
-    from tests.golden_tables import GoldenWarehouse
+from tests.golden_tables import GoldenWarehouse
 
 
 def place(directory: Path, form: str = "manifest") -> KeptArrays:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from app.errors import CorruptMetadataError, PaimonIndexError
 from app.table.manifests.index_manifest import IndexManifest
 from app.table.manifests.manifest import Manifest
+from app.table.manifests.manifest_entry import ManifestEntry
 from app.table.manifests.manifest_list import ManifestList
 from app.table.manifests.row_statistics import RowStatistics
 from benchmarks.avro_schemas import INDEX_MANIFEST, MANIFEST, MANIFEST_LIST
@@ -22,11 +24,6 @@ from tests.table.avro.test_unions import AFTER_04
 from tests.table.entries import avro, entry, record
 from tests.table.manifests.test_manifest import ENTRIES
 from tests.table.old_schemas import without_fields
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from app.table.manifests.manifest_entry import ManifestEntry
 
 WRITERS = {"orc": write_orc, "parquet": write_parquet}
 FORMATS = pytest.mark.parametrize("written_as", sorted(WRITERS))

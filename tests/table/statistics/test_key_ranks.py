@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,9 +18,6 @@ from app.types import DataField, Value, parse_type, sql_key
 from app.types.binary_row.row import serialize_row
 from tests.examples import examples
 from tests.table.entries import entry, manifest
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 Key = tuple["Value | None", ...]
 

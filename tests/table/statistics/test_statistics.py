@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError
+from app.table.manifests.manifest_entry import ManifestEntry
 from app.table.manifests.row_statistics import RowStatistics
 from app.table.schema.schema import TableSchema
 from app.table.statistics.statistics import StoredRows, key_bounds, value_bounds
@@ -21,11 +23,6 @@ from app.types.data_types import FLOATING_ROOTS
 from tests.examples import examples
 from tests.file_bounds import FileBounds, by_file
 from tests.table.entries import entry, manifest
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.table.manifests.manifest_entry import ManifestEntry
 
 ROWS = 10
 INT, STRING = parse_type("INT"), parse_type("STRING")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +18,6 @@ from app.types.binary_row.columns import RowColumns
 from app.types.binary_row.row import read_row, serialize_row
 from app.types.bytes_column import BytesColumn
 from tests.examples import examples
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 I64 = st.integers(-(2**63), 2**63 - 1)
 VALUES: dict[str, st.SearchStrategy[Value]] = {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +16,6 @@ from app.types.binary_row.matrix import FieldValues, fields_of, write_rows
 from app.types.binary_row.row import write_row
 from tests import golden_unit
 from tests.examples import examples
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 I64 = st.integers(-(2**63), 2**63 - 1)
 VALUES: dict[str, st.SearchStrategy[Value]] = {

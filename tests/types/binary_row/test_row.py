@@ -2,22 +2,18 @@ from __future__ import annotations
 
 import math
 import struct
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError
-from app.types import parse_json, parse_type
+from app.types import DataType, Value, parse_json, parse_type
 from app.types.binary_row.row import read_row, row_hash, serialize_row, write_row
 from tests import golden_unit
 from tests.examples import examples
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from app.types import DataType, Value
 
 I64 = st.integers(-(2**63), 2**63 - 1)
 VALUES: dict[str, st.SearchStrategy[Value]] = {
