@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from app.errors import RequestError
 from app.predicates.binding.binding import bind
 from app.predicates.json_reader import read_json_filter
-from app.predicates.model import field_ids
 from app.predicates.sql.reader import read_sql
 from app.predicates.verdicts import evaluate_bounds, matches
 from app.types import DataField, parse_type
@@ -156,7 +155,6 @@ def use(predicate: Any) -> None:
     bound = bind(predicate, ALL_FIELDS)
     str(bound)
     hash(bound)
-    field_ids(bound)
     matches(bound, {field.id: None for field in ALL_FIELDS})
     unknown = FileBounds(None, None, 0, 1)
     evaluate_bounds(bound, lambda field, _: column_bounds(field.type, [unknown]), np.arange(1))

@@ -66,7 +66,7 @@ def _leaf(leaf: BoundLeaf, schema: TableSchema, file_schema: TableSchema) -> Bou
     if written is None:
         # The column came later: every row of the file reads as null.
         return ALWAYS_TRUE if leaf.operator is Operator.IS_NULL else ALWAYS_FALSE
-    unknown = Unknown(str(leaf), frozenset({field.id}))
+    unknown = Unknown(str(leaf))
     if field.name != column.name:
         # A map key's index belongs to the map column; its values have the type of the map's values.
         if not written.type.same_kind(column.type):

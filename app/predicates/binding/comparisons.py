@@ -129,7 +129,7 @@ def compare(leaf: Leaf, operator: Operator, field: DataField, zone: SessionZone 
 def unknown(leaf: Leaf, field: DataField, doubts: Collection[Doubt | None] = ()) -> Unknown:
     """``leaf`` as a part that nobody here can decide, for want of what ``doubts`` name."""
     casts = field.type.root in STRING_ROOTS and any(each.kind in _NUMBER_KINDS for each in leaf.literals)
-    return Unknown(leaf.text, frozenset({field.id}), Doubt.TIME_ZONE in doubts, casts)
+    return Unknown(leaf.text, lacks_time_zone=Doubt.TIME_ZONE in doubts, casts=casts)
 
 
 def _ordered(operator: Operator, field: DataField, place: Place, leaf: Leaf) -> BoundPredicate:
