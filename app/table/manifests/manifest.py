@@ -33,7 +33,7 @@ from app.table.manifests.manifest_entry import (
     ManifestEntry,
 )
 from app.table.manifests.manifest_record import EMBEDDED, RECORD, VERSION
-from app.table.manifests.record_files import check_version, is_orc, read_columns_apart
+from app.table.manifests.record_files import check_version, is_orc, read_columns
 from app.table.manifests.row_statistics import StatisticsColumns
 from app.table.records.columns import NameLists, OptionalIntegers, RecordColumns
 from app.types.array_memory import own_bytes
@@ -121,7 +121,7 @@ class Manifest:
             CorruptMetadataError: the bytes are no manifest.
             UnsupportedFormatError: it is of another version or format.
         """
-        entries, embedded_indexes = read_columns_apart(data, RECORD, EMBEDDED)
+        entries, embedded_indexes = read_columns(data, RECORD).take_out(*EMBEDDED)
         files = entries.records("_FILE")
         _check(entries, files)
         partition_codes, partitions = entries.coded_bytes("_PARTITION")
@@ -272,7 +272,7 @@ class EmbeddedIndexes:
     @classmethod
     def read(cls, data: Buffer) -> Self:
         """Reads them from a manifest; errors as of :meth:`Manifest.read`."""
-        _, column = read_columns_apart(data, RECORD, EMBEDDED)
+        _, column = read_columns(data, RECORD).take_out(*EMBEDDED)
         return cls(column)
 
     @property

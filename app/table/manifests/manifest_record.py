@@ -29,7 +29,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.table.avro.apart import ColumnApart
 from app.table.manifests.row_statistics import STATISTICS
 from app.table.records.expected import ArrayOf, Nullable, RecordOf
 
@@ -68,6 +67,5 @@ RECORD: Final = RecordOf(
         "_FILE": FILE_RECORD,
     }
 )
-_INDEX_MAGIC: Final = bytes.fromhex("00054e4ed01a35ae")
-EMBEDDED: Final = ColumnApart(("_FILE", "_EMBEDDED_FILE_INDEX"), _INDEX_MAGIC)
-"""The column of embedded indexes, which is decoded apart: all of them begin alike, and they are large."""
+EMBEDDED: Final = ("_FILE", "_EMBEDDED_FILE_INDEX")
+"""Names of the fields that lead to the column of embedded indexes."""
