@@ -38,11 +38,14 @@ from app.planning.side_files.file_indexes import open_declared
 from app.planning.standalone.answers import EvaluateAnswer
 from app.planning.standalone.standalone import evaluate_files, inspect_file
 from app.planning.version.contents import ContentsCache
-from app.planning.version.descriptions import describe_index_files, describe_snapshot, describe_table
-from app.planning.version.index_source import IndexCaches, IndexSource
-from app.planning.version.schemas import DescribedSchemas, describe_schema
-from app.planning.version.sound_answers import sound_answer
-from app.planning.version.version import Version
+from app.planning.version.descriptions import (
+    DescribedSchemas,
+    describe_index_files,
+    describe_schema,
+    describe_snapshot,
+    describe_table,
+)
+from app.planning.version.version import IndexCaches, IndexSource, Version, sound_answer
 from app.storage import ByteCache, DiskTier, Warehouse, check_listable
 from app.storage.memory import give_memory_back
 from app.storage.shared_room import SharedRoom

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from app.planning.deletions.vectors import load_vectors
 from app.planning.request.named_partition import NamedPartition
 from app.planning.request.requests import DeletionsRequest
+from app.planning.version.contents import UNKNOWN_CARDINALITY, VectorPlaces
 from app.planning.version.files import Files
-from app.planning.version.vector_places import UNKNOWN_CARDINALITY, VectorPlaces
 from app.planning.version.version import Version
 from app.storage import check_deadline
 from app.types import Json

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from app.deletion_vectors import RECORD_MARGIN_BYTES, DeletionVector, read_vector
 from app.errors import CorruptIndexError, FileMissingError, PaimonIndexError, SnapshotExpiredError
 from app.observation import FileFormat, observer
-from app.planning.version.index_source import IndexSource
+from app.planning.version.version import IndexSource
 from app.storage import check_deadline
 from app.table.manifests.index_manifest import IndexEntry
 from app.types.index_files import DeletionRange

@@ -29,7 +29,6 @@ from app.planning.side_files.indexes import SideIndexes
 from app.planning.side_files.kept_segments import KeptSegments
 from app.planning.side_files.segments import Passing
 from app.planning.version.file_bounds import FileBounds
-from app.planning.version.passing_manifests import PassingManifests
 from app.planning.version.version import Version
 from app.storage import check_deadline, wait_for
 from app.table.manifests.derived import Derived
@@ -348,7 +347,7 @@ def open_declared(version: Version) -> None:
         CorruptMetadataError: the statistics of one of the manifests are damaged.
     """
     files, bounds = version.files(), FileBounds(version)
-    if isinstance(files.manifests, PassingManifests):
+    if not files.manifests.in_memory:
         # Nothing of them would stay.
         return
     for declared in version.schema.options.file_indexes:
