@@ -14,7 +14,7 @@ from app.errors import PaimonIndexError
 from app.observation import Phase, during
 from app.planning.plan.answers import Plan
 from app.planning.plan.plan_answer import PlanWarnings, answer_plan, report_plan
-from app.planning.request.budget import YIELDING, Budget
+from app.planning.request.effort import YIELDING, Budget
 from app.planning.request.filters import filter_warnings, read_filter
 from app.planning.request.limits import Limits
 from app.planning.request.requests import PlanRequest, SnapshotSelector

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from app.errors import LimitExceededError, NotFoundError
 from app.observation import Phase, during
-from app.planning.deletions.deletions import DeletionsAnswer, answer_deletions
+from app.planning.deletions import DeletionsAnswer, answer_deletions
 from app.planning.keys.answers import AssignAnswer, BucketsAnswer, LookupAnswer
 from app.planning.keys.buckets import answer_assignment, answer_buckets, answer_lookup
 from app.planning.plan.answers import Plan
@@ -35,8 +35,7 @@ from app.planning.request.requests import (
     TableRef,
 )
 from app.planning.side_files.file_indexes import open_declared
-from app.planning.standalone.answers import EvaluateAnswer
-from app.planning.standalone.standalone import evaluate_files, inspect_file
+from app.planning.standalone import EvaluateAnswer, evaluate_files, inspect_file
 from app.planning.version.contents import ContentsCache
 from app.planning.version.descriptions import (
     DescribedSchemas,
@@ -283,7 +282,7 @@ class IndexService:
         *,
         any_place: bool = False,
     ) -> Json:
-        """What is in an index file; see :func:`app.planning.standalone.standalone.inspect_file`."""
+        """What is in an index file; see :func:`app.planning.standalone.inspect_file`."""
         storage = self._warehouse(warehouse)
         return inspect_file(storage, file, kind, types, entries, any_place=any_place)
 

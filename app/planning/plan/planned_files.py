@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from app.planning.deletions.vectors import load_vectors
+from app.planning.deletions import load_vectors
 from app.planning.plan.file_plan import Deletion, ExplainStep, FilePlan
 from app.planning.plan.state import PlanState, decision
 from app.planning.version.version import Version

@@ -23,7 +23,7 @@ from app.file_index.container import FileIndex
 from app.file_index.index_choice import WantedIndexes
 from app.file_index.index_kinds import KINDS
 from app.file_index.stacked.index import StackedIndex
-from app.planning.request.budget import UNBOUNDED, Budget
+from app.planning.request.effort import UNBOUNDED, Budget
 from app.planning.side_files.fetch import FRONT_BYTES, Ahead, fetch_ahead
 from app.planning.side_files.indexes import SideIndexes
 from app.planning.side_files.kept_segments import KeptSegments

@@ -13,7 +13,7 @@ from pyroaring import BitMap
 
 from app.deletion_vectors import EncodedVector, write_file
 from app.errors import CorruptIndexError, FileMissingError, SnapshotExpiredError
-from app.planning.deletions.vectors import VectorPlace, load_vectors
+from app.planning.deletions import VectorPlace, load_vectors
 from app.planning.request.requests import DeletionsRequest, SelectionForm, SnapshotSelector
 from app.planning.version.version import IndexSource
 from app.table.manifests.index_manifest import IndexEntry
