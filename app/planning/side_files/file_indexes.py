@@ -31,8 +31,7 @@ from app.planning.side_files.segments import Passing
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
 from app.storage import check_deadline, wait_for
-from app.table.manifests.derived import Derived
-from app.table.manifests.manifest import Manifest
+from app.table.manifests.manifest import Derived, Manifest
 from app.types.bytes_column import BytesColumn
 
 _FILES_AT_ONCE: Final = 512

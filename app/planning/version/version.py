@@ -134,7 +134,7 @@ class Version:
                 manifests = read_manifests(
                     files,
                     partial(read, self.resolved, whole=False),
-                    partial(read, self.resolved, whole=False, keep=False),
+                    partial(read, self.resolved, whole=False, cached=False),
                     self.contents_cache.cache.capacity,
                     self.contents_cache.decoded_bytes(self.resolved, self.needed),
                 )

@@ -18,7 +18,7 @@ import numpy as np
 from app.planning.version.files import FileColumns
 from app.planning.version.manifests import Manifests
 from app.storage.kept_arrays import KeptArrays
-from app.table.manifests.kept_values import keep_value, kept_value
+from app.table.manifests.disk_form import load_value, store_value
 from app.table.manifests.live_files import live_and_removing, live_rows, removes_files
 from app.table.manifests.manifest_list import ManifestFile
 
@@ -88,7 +88,7 @@ class VersionFiles:
 
 def open_version_files(place: KeptArrays) -> VersionFiles | None:
     """The files of the version that lies on the disk, if there is one; their columns are mapped."""
-    found = kept_value(place)
+    found = load_value(place)
     if found is None:
         return None
     starts, some = found["starts"], found["some"]
@@ -126,7 +126,7 @@ def store_version_files(place: KeptArrays, files: VersionFiles) -> VersionFiles:
         "partitions": columns.partitions,
         "columns": columns.arrays,
     }
-    keep_value(place, value)
+    store_value(place, value)
     return replace(files, on_disk=len(columns))
 
 

@@ -31,13 +31,50 @@ from app.table.avro.blocks import Block, decode_blocks
 from app.table.avro.schema import BRANCH, ReadingSchema, reading_schema
 from app.table.records.codecs import expand
 from app.table.records.columns import RecordColumns, memory_of
-from app.table.records.cursor import VarintCursor
 from app.table.records.expansion import MAX_EXPANSION, Allowance, allowed_bytes
 from app.table.records.expected import RecordOf
 from app.types.roaring import Buffer
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+_MAX_LONG_BYTES = 10
+
+
+class VarintCursor:
+    """A position in a file; every step is checked against what is left."""
+
+    def __init__(self, data: memoryview) -> None:
+        self.data = data
+        self.at = 0
+
+    @property
+    def left(self) -> int:
+        """Bytes from here to the end."""
+        return len(self.data) - self.at
+
+    def take(self, length: int, what: str) -> memoryview:
+        """The next ``length`` bytes, not copied."""
+        if not 0 <= length <= self.left:
+            raise CorruptMetadataError(
+                f"expected {what} of {length} bytes, found {self.left} to the end", offset=self.at
+            )
+        taken = self.data[self.at : self.at + length]
+        self.at += length
+        return taken
+
+    def long(self) -> int:
+        """The number that stands here."""
+        value = 0
+        for position in range(min(_MAX_LONG_BYTES, self.left)):
+            byte = self.data[self.at + position]
+            value |= (byte & 0x7F) << (7 * position)
+            if byte < 0x80:  # noqa: PLR2004 - the continuation bit
+                self.at += position + 1
+                return (value >> 1) ^ -(value & 1)
+        raise CorruptMetadataError("expected a number of at most ten bytes", offset=self.at)
+
 
 MAGIC = b"Obj\x01"
 MAX_BLOCK_BYTES = 64 << 20
