@@ -25,13 +25,13 @@ from app.api.problems import problem_of
 from app.api.selections import SelectionEncoding, bitmap_format, sized_for
 from app.api.strict_json import write_json
 from app.observation import Phase, during
-from app.planning.deletions.deletions import DeletionsAnswer, FileDeletions
+from app.planning.deletions import DeletionsAnswer, FileDeletions
 from app.planning.keys.answers import AssignAnswer, BucketsAnswer, LookupAnswer
 from app.planning.plan.answers import Plan, PlanSummary
 from app.planning.plan.file_plan import SkipStep
 from app.planning.pruned import PrunedSnapshot
 from app.planning.request.requests import SelectionForm
-from app.planning.standalone.answers import EvaluateAnswer, EvaluatedFile
+from app.planning.standalone import EvaluateAnswer, EvaluatedFile
 from app.types import Json
 
 JsonMembers = dict[str, Any]

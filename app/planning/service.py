@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from app.errors import LimitExceededError, NotFoundError
 from app.observation import Phase, during
-from app.planning.deletions.deletions import DeletionsAnswer, answer_deletions
+from app.planning.deletions import DeletionsAnswer, answer_deletions
 from app.planning.keys.answers import AssignAnswer, BucketsAnswer, LookupAnswer
 from app.planning.keys.buckets import answer_assignment, answer_buckets, answer_lookup
 from app.planning.plan.answers import Plan
@@ -35,20 +35,22 @@ from app.planning.request.requests import (
     TableRef,
 )
 from app.planning.side_files.file_indexes import open_declared
-from app.planning.standalone.answers import EvaluateAnswer
-from app.planning.standalone.standalone import evaluate_files, inspect_file
+from app.planning.standalone import EvaluateAnswer, evaluate_files, inspect_file
 from app.planning.version.contents import ContentsCache
-from app.planning.version.descriptions import describe_index_files, describe_snapshot, describe_table
-from app.planning.version.index_source import IndexCaches, IndexSource
-from app.planning.version.schemas import DescribedSchemas, describe_schema
-from app.planning.version.sound_answers import sound_answer
-from app.planning.version.version import Version
+from app.planning.version.descriptions import (
+    DescribedSchemas,
+    describe_index_files,
+    describe_schema,
+    describe_snapshot,
+    describe_table,
+)
+from app.planning.version.version import IndexCaches, IndexSource, Version, sound_answer
 from app.storage import ByteCache, DiskTier, Warehouse, check_listable
 from app.storage.memory import give_memory_back
 from app.storage.shared_room import SharedRoom
 from app.table.catalog import Catalog
-from app.table.listings import MOST_READS
-from app.table.metadata_files import TableReader
+from app.table.references import MOST_READS
+from app.table.storage import TableReader
 from app.table.table import Table
 from app.types import Json
 from app.types.session_zone import SessionZone, session_zone
@@ -280,7 +282,7 @@ class IndexService:
         *,
         any_place: bool = False,
     ) -> Json:
-        """What is in an index file; see :func:`app.planning.standalone.standalone.inspect_file`."""
+        """What is in an index file; see :func:`app.planning.standalone.inspect_file`."""
         storage = self._warehouse(warehouse)
         return inspect_file(storage, file, kind, types, entries, any_place=any_place)
 
