@@ -29,14 +29,13 @@ from app.api.problems import ProblemError, problem_of, problem_of_status
 from app.api.request_ids import RequestIds, request_id_of
 from app.api.runtime import Runtime
 from app.api.security_headers import SecurityHeaders
-from app.connections import UNTAKEN_ANSWERS
 from app.errors import PaimonIndexError, RequestError
-from app.open_connections import OPEN_CONNECTIONS
 from app.opening import create_service
 from app.planning.service import IndexService
-from app.processes import Processes
+from app.server.connections import OPEN_CONNECTIONS, UNTAKEN_ANSWERS
+from app.server.processes import Processes
+from app.server.stopping import Stopping
 from app.settings import ENVIRONMENT_PREFIX, Settings
-from app.stopping import Stopping
 from app.storage import Listings
 from app.storage.memory import prepare_process
 from app.storage.process_memory import PROCESS_MEMORY
