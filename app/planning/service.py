@@ -46,8 +46,8 @@ from app.planning.version.descriptions import (
 )
 from app.planning.version.version import IndexCaches, IndexSource, Version, sound_answer
 from app.storage import ByteCache, DiskTier, Warehouse, check_listable
+from app.storage.ledger import CacheRoom
 from app.storage.memory import give_memory_back
-from app.storage.shared_room import SharedRoom
 from app.table.catalog import Catalog
 from app.table.references import MOST_READS
 from app.table.storage import TableReader
@@ -83,10 +83,10 @@ class IndexService:
         self._time_zone = time_zone
         self._disk = disk
         capacities = cache_bytes.by_name
-        shared = SharedRoom({name: capacities[name] for name in cache_bytes.sharing})
+        room = CacheRoom(capacities) if cache_bytes.is_shared else None
 
         def cache(name: str, weigh: Callable[[Any], int] = _nbytes) -> ByteCache[Any]:
-            return ByteCache(name, capacities[name], weigh, shared if name in cache_bytes.sharing else None)
+            return ByteCache(name, capacities[name], weigh, room)
 
         self._metadata, self._manifests = cache("metadata"), cache("manifests")
         self._indexes = IndexCaches(cache("file_indexes"), cache("deletion_vectors"), cache("hash_indexes"))
