@@ -15,7 +15,6 @@ from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from app import __version__
 from app.access import TokenFile
 from app.api import buckets, deletions, discovery, documentation, index_files, metrics, operations, planning
 from app.api.admission import Admission
@@ -35,6 +34,7 @@ from app.open_connections import OPEN_CONNECTIONS
 from app.opening import create_service
 from app.planning.service import IndexService
 from app.processes import Processes
+from app.release import __version__
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.stopping import Stopping
 from app.storage import Listings

@@ -5,7 +5,6 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from app import __version__
 from app.api.authorisation import Asking
 from app.api.compression import CODINGS
 from app.api.discovery_documents import (
@@ -31,6 +30,7 @@ from app.api.runtime import Shared
 from app.api.strict_json import write_json
 from app.api.versioned import Question
 from app.planning.version.version import Version
+from app.release import __version__
 from app.storage.process_memory import PROCESS_MEMORY
 
 router = APIRouter(tags=["discovery"])

@@ -19,8 +19,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter
 from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, set_span_in_context
 
-from app import __version__
 from app.observation import Phase, StorageOperation
+from app.release import __version__
 from app.telemetry.account import Account
 from app.telemetry.metrics import Metrics
 
