@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.observation import observer
+from app.observation import PlanObserved, observer
 from app.planning.plan.answers import Plan, PlanSummary
 from app.planning.plan.file_plan import SkipStep
 from app.planning.plan.planned_files import PlannedFiles
@@ -109,13 +109,15 @@ def report_plan(plan: Plan) -> None:
     if rest:
         skipped[SkipStep.FILE_INDEX, "other"] = rest
     observer().planned(
-        files=summary.files_total,
-        kept=summary.files_kept,
-        rows=summary.rows_selected,
-        skipped=skipped | by_index,
-        warnings=len(plan.warnings),
-        is_complete=not plan.ran_out_of_time,
-        fits_caches=plan.fits_caches,
+        PlanObserved(
+            files=summary.files_total,
+            files_kept=summary.files_kept,
+            rows=summary.rows_selected,
+            skipped=skipped | by_index,
+            warnings=len(plan.warnings),
+            is_complete=not plan.ran_out_of_time,
+            fits_caches=plan.fits_caches,
+        )
     )
 
 
