@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from app.api.authorisation import Asking
 from app.api.compression import CODINGS
-from app.api.discovery_documents import (
+from app.api.documents import (
     BranchList,
     Configuration,
     DatabaseList,
