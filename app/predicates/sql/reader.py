@@ -190,7 +190,8 @@ class _Reader:
             token = self._operands.next
             if self._operands.ends_test():
                 if self._wants_value(self._operands.at):
-                    self._operands.refuse(f"a value behind {self._operands.last.text!r}")
+                    name = " (as a name in backquotes)" if self._operands.last.word.isalpha() else ""
+                    self._operands.refuse(f"a value behind {self._operands.last.text!r}{name}")
                 if token.word != "AND" or not betweens:
                     break
                 betweens -= 1

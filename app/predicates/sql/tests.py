@@ -72,17 +72,8 @@ _FUNCTIONS: Final = {
     "ISNULL": Operator.IS_NULL,
     "STARTSWITH": Operator.STARTS_WITH,
 }
-_FOLDABLE: Final = frozenset(
-    {
-        LiteralKind.BOOLEAN,
-        LiteralKind.NUMBER,
-        LiteralKind.STRING,
-        LiteralKind.BINARY,
-        LiteralKind.DATE,
-        LiteralKind.TIMESTAMP_NTZ,
-    }
-)
-"""Kinds whose values Python compares as Spark does."""
+_UNFOLDED: Final = frozenset({LiteralKind.FLOAT, LiteralKind.DOUBLE, LiteralKind.TIMESTAMP_LTZ})
+"""Kinds whose values Python does not compare as Spark does."""
 _BEHIND_IS: Final = {**WORD_LITERALS, "UNKNOWN": WORD_LITERALS["NULL"]}
 
 
@@ -176,7 +167,7 @@ class _TestReader:
             case Literal(value=one), Literal(value=other) if one is None or other is None:
                 return Constant(one is other if null_safe else None)
             case Literal(kind=kind, value=one), Literal(value=other):
-                if kind is not right.kind or kind not in _FOLDABLE:
+                if kind is not right.kind or kind in _UNFOLDED:
                     return self._undecided()
                 return Constant(_ORDER[comparison](one, other))
             case _:

@@ -124,7 +124,7 @@ def _add_token(tokens: list[Token], text: str, at: int, limits: FilterLimits) ->
     if group != "blank" and group is not None:
         piece = found.group()
         if piece in _OPENERS:
-            raise FilterError(f"this {_OPENERS[piece]} does not end", position=at)
+            raise FilterError(f"this {_OPENERS[piece]} does not end: add {piece}", position=at)
         kind = TokenKind[group]
         word = piece if kind is TokenKind.SYMBOL else ""
         if kind is TokenKind.WORD and not (tokens and tokens[-1].word == "."):
@@ -143,4 +143,4 @@ def _comment_end(text: str, start: int) -> int:
         depth += 1 if edge.group() == "/*" else -1
         if depth == 0:
             return edge.end()
-    raise FilterError("this comment does not end", position=start)
+    raise FilterError("this comment does not end: add */", position=start)

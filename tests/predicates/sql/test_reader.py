@@ -201,93 +201,76 @@ def test_doubles(literal: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "condition",
-    [
-        "x < y",
-        "x + 1 = 5",
-        "-x = 5",
-        "name || 'a' = 'ab'",
-        "name RLIKE 'a.*'",
-        "name ILIKE 'a%'",
-        "name LIKE ANY ('a', 'b')",
-        "name NOT LIKE 'a%'",
-        "name = 'it''s'",
-        "upper(name) = 'A'",
-        "name = repeat('a', 999999999)",
-        "name = concat('a', 5)",
-        "CASE WHEN flag AND x = 1 THEN TRUE ELSE y = 1 END",
-        "person.first = 'a'",
-        "m[x] = 5",
-        "items[0] = 5",
-        "items['a'] = 5",
-        "items = 5",
-        "exists(items, each -> each > 1)",
-        "x IN (1, y)",
-        "(x, y) IN ((1, 2))",
-        "x IN (SELECT id FROM elsewhere)",
-        "EXISTS (SELECT id FROM elsewhere)",
-        "x = 1 = TRUE",
-        "(x IS NULL) = TRUE",
-        "x::INT = 5",
-        "day > current_date",
-        "day = DATE 'today'",
-        "at > localtimestamp",
-        "x = CAST('5.5' AS INT)",
-        "x = CAST(300 AS TINYINT)",
-        "price = CAST('12.5' AS DECIMAL(2, 1))",
-        "day = CAST('today' AS DATE)",
-        "x = INTERVAL '1' DAY",
-        "x BETWEEN CASE WHEN flag AND y = 1 THEN 1 ELSE 2 END AND 5",
-        "items[0].first = 'a'",
-        "upper(person.first) = 'A'",
-        "exists(items, x -> x > y)",
-        "aggregate(items, 0, (x, y) -> x + y) = 1 + x",
-        "date_add(DAY, 1, day) > at",
-        "extract(YEAR FROM day) = 2025",
-        "count(*) > 1",
-        "1 = '1'",
-    ],
+    "condition", ["name NOT LIKE 'a%'", "person.first = 'a'", "items['a'] = 5", "items = 5"]
 )
-def test_other_conditions_are_unknown(condition: str) -> None:
+def test_tests_that_no_index_can_decide_are_unknown(condition: str) -> None:
     assert isinstance(bind_sql(condition, FIELDS), Unknown)
 
 
-@pytest.mark.parametrize(
-    "condition",
-    [
-        "x < y",
-        "x ~~ 1",
-        "x @> 1",
-        "x ** 2 = 4",
-        "x -> 'a' = 1",
-        "x + 1",
-        "x IS NULL = TRUE",
-        "name = E'a'",
-        "name 'a'",
-        "f(x, ) = 1",
-        "CAST(x AS TEXT) = '1'",
-        "CASE WHEN flag TRUE END",
-        "x = INTERVAL 1 FOO",
-        "upper(nowhere) = 'A'",
-        "x = 1 + 1",
-        "x = 1 IS NOT NULL",
-        "name = 'a' COLLATE UTF8_LCASE",
-        "name = 'a' || 'b'",
-        "x IN (1) = FALSE",
-        "x = 1 BETWEEN FALSE AND TRUE",
-        "x << 1 = 2",
-        "name NOT ILIKE 'a%'",
-        "x BETWEEN upper(name) AND 5",
-        "upper(name) BETWEEN 'a' AND 'b'",
-        "x BETWEEN 1 AND 2 + 3",
-        "count(*) > 1 /* AND */",
-    ],
-)
+NOT_READ = r"""
+x < y
+x + 1
+x + 1 = 5
+x = 1 + 1
+-x = 5
+x << 1 = 2
+x::INT = 5
+name || 'a' = 'ab'
+name = 'a' || 'b'
+name = 'a' COLLATE UTF8_LCASE
+name = 'it''s'
+name = repeat('a', 999999999)
+name = concat('a', 5)
+name RLIKE 'a.*'
+name NOT ILIKE 'a%'
+name LIKE ANY ('a', 'b')
+upper(name) = 'A'
+upper(nowhere) = 'A'
+upper(person.first) = 'A'
+m[x] = 5
+items[0] = 5
+items[0].first = 'a'
+x IN (1, y)
+x IN (1) = FALSE
+x IN (SELECT id FROM elsewhere)
+EXISTS (SELECT id FROM elsewhere)
+(x, y) IN ((1, 2))
+x = 1 = TRUE
+x = 1 IS NOT NULL
+x = 1 BETWEEN FALSE AND TRUE
+(x IS NULL) = TRUE
+1 = '1'
+day > current_date
+day = DATE 'today'
+day = CAST('today' AS DATE)
+day + INTERVAL 1 DAY = DATE '2025-01-01'
+x = INTERVAL '1' DAY
+x = CAST('5.5' AS INT)
+x = CAST(300 AS TINYINT)
+price = CAST('12.5' AS DECIMAL(2, 1))
+x BETWEEN upper(name) AND 5
+x BETWEEN 1 AND 2 + 3
+x BETWEEN CASE WHEN flag AND y = 1 THEN 1 ELSE 2 END AND 5
+CASE WHEN flag AND x = 1 THEN TRUE ELSE y = 1 END
+exists(items, x -> x > y AND flag)
+extract(YEAR FROM day) = 2025
+x ~~ 1
+x ** 2 = 4
+x IS NULL = TRUE
+name = E'a'
+name 'a'
+f(x, ) = 1
+CAST(x AS TEXT) = '1'
+x = INTERVAL 1 FOO
+"""
+
+
+@pytest.mark.parametrize("condition", NOT_READ.strip().splitlines())
 def test_what_is_not_read_is_told_with_its_place(condition: str) -> None:
     bound = bind_sql(f"FALSE OR {condition}", FIELDS)
 
     assert isinstance(bound, Unknown)
-    assert (bound.text, bound.position) == (condition.partition(" /*")[0], len("FALSE OR "))
+    assert (bound.text, bound.position) == (condition, len("FALSE OR "))
 
 
 @pytest.mark.parametrize(
