@@ -209,13 +209,11 @@ def test_tests_that_no_index_can_decide_are_unknown(condition: str) -> None:
 
 NOT_READ = r"""
 x < y
-x + 1
 x + 1 = 5
 x = 1 + 1
 -x = 5
 x << 1 = 2
 x::INT = 5
-name || 'a' = 'ab'
 name = 'a' || 'b'
 name = 'a' COLLATE UTF8_LCASE
 name = 'it''s'
@@ -226,9 +224,7 @@ name NOT ILIKE 'a%'
 name LIKE ANY ('a', 'b')
 upper(name) = 'A'
 upper(nowhere) = 'A'
-upper(person.first) = 'A'
 m[x] = 5
-items[0] = 5
 items[0].first = 'a'
 x IN (1, y)
 x IN (1) = FALSE
@@ -242,11 +238,8 @@ x = 1 BETWEEN FALSE AND TRUE
 1 = '1'
 day > current_date
 day = DATE 'today'
-day = CAST('today' AS DATE)
 day + INTERVAL 1 DAY = DATE '2025-01-01'
-x = INTERVAL '1' DAY
 x = CAST('5.5' AS INT)
-x = CAST(300 AS TINYINT)
 price = CAST('12.5' AS DECIMAL(2, 1))
 x BETWEEN upper(name) AND 5
 x BETWEEN 1 AND 2 + 3
@@ -258,10 +251,7 @@ x ~~ 1
 x ** 2 = 4
 x IS NULL = TRUE
 name = E'a'
-name 'a'
-f(x, ) = 1
 CAST(x AS TEXT) = '1'
-x = INTERVAL 1 FOO
 """
 
 
@@ -327,7 +317,6 @@ def test_unknown_parts_stay_among_known_ones() -> None:
         ("x = 5 OR", 8),
         ("AND x = 5", 0),
         ("x = 5 y", 6),
-        ("x = 5 )", 6),
         ("(x = 5", 0),
         ("x[5)", 3),
         ("x = 5, y", 5),
@@ -340,37 +329,28 @@ def test_unknown_parts_stay_among_known_ones() -> None:
         ("x = 5;", 5),
         ("SELECT 1", 7),
         ("DROP TABLE x", 5),
-        ("x = 5 UNION SELECT 1", 6),
         ("5", 0),
         ("flag AND 'abc'", 9),
         ("x AS y", 2),
         ("x = ?", 4),
-        ("x = :value", 4),
         ("name SIMILAR TO 'a'", 5),
         ("x ISNULL", 2),
         ("x = 5 LIMIT 1", 6),
         ("x = 5 adn y = 6", 6),
         ("x betwen 1 AND 2", 2),
         ("x lik 'a'", 2),
-        ("x = 5 6", 6),
-        ("x = 5 `y`", 6),
         ("(x + 1) y", 8),
         ("flag AND (SELECT 1) UNION SELECT 2", 20),
         ("x BETWEEN 1", 11),
         ("x BETWEEN 1 OR 2", 12),
         ("x IN (1, )", 9),
         ("x IS", 4),
-        ("x NOT", 5),
-        ("x LIKE", 6),
         ("x + 1 =", 7),
         ("upper(x) = AND y = 1", 11),
         ("y = 1 OR upper(x) + AND y = 1", 20),
-        ("upper(x) LIKE OR y = 1", 14),
         ("x = AND y = 1", 4),
         ("NOT", 3),
         ("CASE WHEN flag THEN x", 0),
-        ("(CASE WHEN flag) = 1", 1),
-        ("upper(x = 1", 5),
         ("upper(x]) = 1", 7),
         ("x IN (1, 2) ORDER BY x", 12),
         ("x = 300Y", 4),
