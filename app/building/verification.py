@@ -13,10 +13,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from app.building.actual_values import ActualValues
-from app.building.bloom_checks import BloomFindings, find_refused, measure
 from app.building.columns import Advance, ignore_progress
-from app.building.row_checks import Mismatch, find_mismatch
+from app.building.row_checks import (
+    ActualValues,
+    BloomFindings,
+    Mismatch,
+    find_mismatch,
+    find_refused,
+    measure,
+)
 from app.errors import CorruptIndexError, RequestError
 from app.file_index.answers.conditions import Points
 from app.file_index.answers.result import SKIP

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.file_index.answers import row_index
-from app.file_index.answers.allowance import Allowance
-from app.file_index.answers.conditions import Condition
+from app.file_index.answers.conditions import Allowance, Condition
 from app.file_index.answers.file_answers import Answers
 from app.file_index.answers.result import Result
 from app.file_index.answers.row_index import RowIndex

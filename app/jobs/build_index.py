@@ -21,16 +21,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from app.building import advise, table_options
-from app.building.column_types import ColumnTypes
-from app.building.columns import Advance, ignore_progress
+from app.building.columns import Advance, ColumnTypes, ignore_progress
 from app.building.data_files import DataFile
 from app.errors import CommitConflictError, RequestError
 from app.file_index.container import write
 from app.file_index.table_options import FileIndexOptions
-from app.jobs.cleaning import FilesOfRun, WrittenFiles, remove
 from app.jobs.index_tasks import BuildTask, BuiltFile, IndexedFile, build_file, options_in_file
 from app.jobs.job_table import JobTable, Place, local_file
-from app.jobs.run import Run
+from app.jobs.run import FilesOfRun, Run, WrittenFiles, remove
 from app.jobs.tasks import run_tasks
 from app.planning.request.named_partition import NamedPartition
 from app.planning.version.version import Version

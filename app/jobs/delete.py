@@ -29,9 +29,9 @@ from app.deletion_vectors import (
     read_vectors,
 )
 from app.errors import CommitConflictError, UnsupportedFormatError
-from app.jobs.cleaning import WrittenFiles
 from app.jobs.job_table import JobTable
 from app.jobs.matching_rows import matching_rows
+from app.jobs.run import WrittenFiles
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
 from app.planning.version.version import Version
 from app.table.commits import Changes, CommitKind

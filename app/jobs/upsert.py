@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING, Final
 
 from app.building.columns import Advance, ignore_progress
 from app.errors import CommitConflictError
-from app.jobs.cleaning import FilesOfRun, WrittenFiles, remove
 from app.jobs.job_table import JobTable
 from app.jobs.rows.attempt import Attempt
 from app.jobs.rows.incoming import fitted, read_rows
 from app.jobs.rows.target import Target
 from app.jobs.rows.writing import WrittenBucket
-from app.jobs.run import Run
+from app.jobs.run import FilesOfRun, Run, WrittenFiles, remove
 from app.storage import Maintenance
 from app.table.schema.schema import BucketMode
 

@@ -15,14 +15,12 @@ from numpy.typing import NDArray
 
 from app.building.advice import advise, table_options
 from app.building.builder import build
-from app.building.column_types import ColumnTypes
-from app.building.columns import read_columns
+from app.building.columns import ColumnTypes, read_columns
 from app.building.data_files import DataFile, DataFormat
 from app.building.verification import verify
 from app.errors import CorruptIndexError
 from app.file_index import container
-from app.file_index.answers.allowance import Allowance
-from app.file_index.answers.conditions import Condition, Points
+from app.file_index.answers.conditions import Allowance, Condition, Points
 from app.file_index.answers.file_answers import Answer, Answers, where
 from app.file_index.answers.result import KEEP, SKIP, Result
 from app.file_index.container import FileIndex

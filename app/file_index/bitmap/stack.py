@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError
 from app.file_index.answers.file_answers import Answer, Answers, where
-from app.file_index.answers.row_stack import AnsweringRows
+from app.file_index.answers.row_index import AnsweringRows
 from app.file_index.bitmap import entries as bitmap_entries
 from app.file_index.bitmap.bitmap import VERSION_1, VERSION_2
 from app.file_index.bitmap.entries import OFFSET, OFFSET_AND_LENGTH

@@ -18,11 +18,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.file_index.answers.allowance import SHORT_LIST, UNLIMITED, Allowance
-from app.file_index.answers.conditions import Condition, Points
+from app.file_index.answers.conditions import SHORT_LIST, UNLIMITED, Allowance, Condition, Points
 from app.file_index.answers.file_answers import Answer, Answers, everywhere
-from app.file_index.bloom_filter.bloom_filter import MAX_HASH_FUNCTIONS, spots
-from app.file_index.bloom_filter.fast_hash import hash_key, hash_keys
+from app.file_index.bloom_filter.bloom_filter import MAX_HASH_FUNCTIONS, hash_key, hash_keys, spots
 from app.file_index.keys.arrow_keys import Keys
 from app.file_index.keys.keys import Key, KeySpace
 from app.file_index.payloads.cursors import Cursors

@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.file_index.answers.file_answers import Answer, Answers, either, everywhere, where
-from app.file_index.answers.row_stack import AnsweringRows
+from app.file_index.answers.row_index import AnsweringRows
 from app.file_index.bsi.bsi import LARGEST_ABSOLUTE, VERSION
 from app.file_index.keys.keys import Key
 from app.file_index.payloads.cursors import Cursors
 from app.file_index.payloads.roaring_sizes import skip_bitmaps
-from app.file_index.shared.bit_slices import MAX_SLICES
-from app.file_index.shared.null_rows import null_rows
+from app.file_index.shared.bit_slices import MAX_SLICES, null_rows
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
 
 

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.allowance import UNLIMITED, Allowance
-from app.file_index.answers.conditions import Condition
+from app.file_index.answers.conditions import UNLIMITED, Allowance, Condition
 from app.file_index.answers.file_answers import Answer, Answers, both, either, everywhere, where
 from app.file_index.container import blamed
 from app.file_index.index_choice import bounded_on_both_sides, condition_of, is_false_without_values

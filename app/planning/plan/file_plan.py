@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from app.file_index.answers.trace import Step
+from app.file_index.answers.result import Step
 from app.types import Json
 from app.types.roaring import Positions
 

@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Self, assert_never
 
-from app.file_index.answers.allowance import SHORT_LIST
+from app.file_index.answers.conditions import SHORT_LIST
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Unknown, leaves
 from app.predicates.simplify import conjunction, disjunction
 from app.storage import remaining_seconds
@@ -50,18 +50,18 @@ class Effort:
     """By the ``id`` of a filter: the filter, the values in its long lists, and what is left without these."""
 
     def take(self, questions: int) -> bool:
-        """See :class:`app.file_index.answers.allowance.Allowance`."""
+        """See :class:`app.file_index.answers.conditions.Allowance`."""
         if questions > self.file_questions:
             return False
         self.file_questions -= questions
         return True
 
     def give_back(self, questions: int) -> None:
-        """See :class:`app.file_index.answers.allowance.Allowance`."""
+        """See :class:`app.file_index.answers.conditions.Allowance`."""
         self.file_questions += questions
 
     def take_once(self, what: Hashable, questions: int) -> bool:
-        """See :class:`app.file_index.answers.allowance.Allowance`."""
+        """See :class:`app.file_index.answers.conditions.Allowance`."""
         if what not in self._taken:
             self._taken[what] = self.take(questions)
         return self._taken[what]
@@ -141,15 +141,15 @@ class ManifestEffort:
     manifest: int
 
     def take(self, questions: int) -> bool:
-        """See :class:`app.file_index.answers.allowance.Allowance`."""
+        """See :class:`app.file_index.answers.conditions.Allowance`."""
         return self.effort.take(questions)
 
     def give_back(self, questions: int) -> None:
-        """See :class:`app.file_index.answers.allowance.Allowance`."""
+        """See :class:`app.file_index.answers.conditions.Allowance`."""
         self.effort.give_back(questions)
 
     def take_once(self, what: Hashable, questions: int) -> bool:
-        """See :class:`app.file_index.answers.allowance.Allowance`."""
+        """See :class:`app.file_index.answers.conditions.Allowance`."""
         return self.effort.take_once((self.manifest, what), questions)
 
 

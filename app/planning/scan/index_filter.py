@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError, PaimonIndexError, StorageError, UnsupportedFormatError
 from app.file_index.answers.file_answers import Answer
-from app.file_index.answers.result import SKIP, Rows
-from app.file_index.answers.trace import Step
+from app.file_index.answers.result import SKIP, Rows, Step
 from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
 from app.file_index.index_choice import wanted_indexes

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from app.errors import CommitConflictError, JobError, UncertainCommitError
-from app.jobs.cleaning import FilesOfRun, WrittenFiles, remove
-from app.jobs.run import Run
+from app.jobs.run import FilesOfRun, Run, WrittenFiles, remove
 from app.storage import Warehouse
 from app.storage.writing import Writing
 
