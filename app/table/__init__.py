@@ -5,8 +5,7 @@ Decoders take bytes (``TableSchema.read``, ``Snapshot.read``, ``ManifestList.rea
 """
 
 from app.table.catalog import Catalog
-from app.table.orphans import Orphan, OrphanFiles, OrphanKind, Orphans, Removal
-from app.table.other_orphans import OtherOrphanFiles
+from app.table.orphans import Orphan, OrphanKind, Orphans, OrphanSearch
 from app.table.resolution import ResolvedSnapshot
 from app.table.schema.schema import BucketMode, TableSchema
 from app.table.snapshot import Snapshot
@@ -17,11 +16,9 @@ __all__ = [
     "BucketMode",
     "Catalog",
     "Orphan",
-    "OrphanFiles",
     "OrphanKind",
+    "OrphanSearch",
     "Orphans",
-    "OtherOrphanFiles",
-    "Removal",
     "ResolvedSnapshot",
     "Snapshot",
     "Table",
