@@ -25,8 +25,13 @@ from app.file_index.answers.result import (
 )
 from app.file_index.answers.row_index import all_rows
 from app.file_index.container import Entry, FileIndex, blame
-from app.file_index.index_choice import bounded_on_both_sides, condition_of, is_false_without_values
-from app.file_index.index_kinds import KINDS, cost
+from app.file_index.index_kinds import (
+    KINDS,
+    bounded_on_both_sides,
+    condition_of,
+    cost,
+    is_false_without_values,
+)
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Unknown, conjuncts
 
 

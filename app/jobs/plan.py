@@ -30,7 +30,7 @@ from app.planning.plan.state import decision
 from app.planning.request.filters import filter_warnings, read_filter
 from app.planning.request.limits import CacheBytes, Limits
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
-from app.planning.scan.manifest_pruning import needed_manifests
+from app.planning.scan.partition_pruning import needed_manifests
 from app.planning.scan.planner import Planner
 from app.planning.version.contents import VersionContents
 from app.planning.version.files import FileColumns

@@ -48,10 +48,9 @@ from app.planning.version.version import IndexCaches, IndexSource, Version, soun
 from app.storage import ByteCache, DiskTier, Warehouse, check_listable
 from app.storage.memory import give_memory_back
 from app.storage.shared_room import SharedRoom
-from app.table.catalog import Catalog
 from app.table.references import MOST_READS
 from app.table.storage import TableReader
-from app.table.table import Table
+from app.table.table import Catalog, Table
 from app.types import Json
 from app.types.session_zone import SessionZone, session_zone
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.table.catalog import Catalog
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.live_files import live_rows
 from app.table.manifests.manifest_entry import ManifestEntry
@@ -18,7 +17,7 @@ from app.table.resolution import ResolvedSnapshot
 from app.table.schema.partition import partition_path, partition_values
 from app.table.schema.schema import TableSchema
 from app.table.statistics.statistics import partition_bounds, value_bounds
-from app.table.table import Table
+from app.table.table import Catalog, Table
 from app.types import DataField, Value, parse_json, to_json
 from app.types.binary_row.row import read_row
 from app.types.data_types import FLOATING_ROOTS, TIMESTAMP_ROOTS

@@ -19,8 +19,14 @@ from app.errors import CorruptIndexError
 from app.file_index.answers.conditions import UNLIMITED, Allowance, Condition
 from app.file_index.answers.file_answers import Answer, Answers, both, either, everywhere, where
 from app.file_index.container import blamed
-from app.file_index.index_choice import bounded_on_both_sides, condition_of, is_false_without_values
-from app.file_index.index_kinds import KINDS, IndexKind, cost
+from app.file_index.index_kinds import (
+    KINDS,
+    IndexKind,
+    bounded_on_both_sides,
+    condition_of,
+    cost,
+    is_false_without_values,
+)
 from app.file_index.stacked.index import OpenedStack, StackedIndex
 from app.predicates.model import (
     BoundAnd,

@@ -42,8 +42,7 @@ from app.predicates.simplify import conjunction, disjunction
 from app.predicates.verdicts import Verdict, evaluate_bounds
 from app.storage import check_deadline
 from app.types import DataField
-from app.types.grouping import group_rows
-from app.types.value_arrays import placeholders
+from app.types.value_arrays import group_rows, placeholders
 
 
 def judge_groups(

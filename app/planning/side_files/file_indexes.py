@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError, PaimonIndexError
 from app.file_index.container import FileIndex
-from app.file_index.index_choice import WantedIndexes
-from app.file_index.index_kinds import KINDS
+from app.file_index.index_kinds import KINDS, WantedIndexes
 from app.file_index.stacked.index import StackedIndex
 from app.planning.request.effort import UNBOUNDED, Budget
 from app.planning.side_files.fetch import FRONT_BYTES, Ahead, fetch_ahead

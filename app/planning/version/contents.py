@@ -28,8 +28,7 @@ from app.table.paths import POSTPONED_BUCKET
 from app.table.resolution import ResolvedSnapshot
 from app.table.schema.schema import TableSchema
 from app.table.table import Table
-from app.types.array_memory import own_bytes
-from app.types.bytes_column import BytesColumn
+from app.types.bytes_column import BytesColumn, own_bytes
 from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange
 
 UNKNOWN_CARDINALITY: Final = -1

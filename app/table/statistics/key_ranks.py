@@ -21,9 +21,8 @@ from app.types import DataField, DataType
 from app.types.binary_row.columns import RowColumns
 from app.types.bytes_column import BytesColumn
 from app.types.data_types import TIMESTAMP_ROOTS
-from app.types.grouping import group_rows
 from app.types.time_units import NANOS_PER_MICRO
-from app.types.value_arrays import Values, concat
+from app.types.value_arrays import Values, concat, group_rows
 
 Column: TypeAlias = tuple[Values, NDArray[np.bool_]]
 

@@ -38,9 +38,8 @@ from app.table.statistics.bounds_cast import bounds_cast
 from app.types.binary_row.columns import RowColumns
 from app.types.bytes_column import BytesColumn
 from app.types.data_types import FLOATING_ROOTS, TIMESTAMP_ROOTS, DataField, DataType, TypeRoot
-from app.types.grouping import group_rows
 from app.types.time_units import NANOS_PER_MICRO, NANOS_PER_MILLI
-from app.types.value_arrays import INT64, Values, placeholders
+from app.types.value_arrays import INT64, Values, group_rows, placeholders
 
 _COUNTS_NAN: Final = b".parquet"
 _MAY_CUT_TIMES: Final = b".orc"

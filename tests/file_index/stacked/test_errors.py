@@ -19,8 +19,7 @@ from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP
 from app.file_index.range_bitmap import bit_slice_index, range_bitmap
 from app.file_index.stacked.evaluation import FileDecisions, decide_files
-from app.file_index.stacked.heads import Heads
-from app.file_index.stacked.index import StackedIndex
+from app.file_index.stacked.index import Heads, StackedIndex
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Operator, Unknown
 from app.types import DataField, Value, parse_type
 from app.types.bytes_column import BytesColumn
