@@ -186,7 +186,7 @@ def load_vectors(source: IndexSource, places: Sequence[VectorPlace]) -> list[Del
             yield _decode(content, paths[id(entry)], entry, lies)
 
     vectors: dict[str, DeletionVector] = source.caches.deletion_vectors.get_or_load_many(
-        keys, read, expected_bytes=lambda key: by_key[key][1].length, storage=source.warehouse.name
+        keys, read, expected_bytes=lambda key: by_key[key][1].length, account=source.readers.loads
     )
     found = [vectors[key] for key in keys]
     for vector, (entry, lies, row_count) in zip(found, places, strict=True):

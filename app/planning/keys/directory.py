@@ -43,7 +43,7 @@ def read_directories(source: IndexSource, partitions: Sequence[Entries]) -> list
         by_key,
         lambda missing: _merge(source, [by_key[key] for key in missing]),
         expected_bytes=lambda key: _DIRECTORY_BYTES * sum(entry.file.row_count for entry in by_key[key]),
-        storage=source.warehouse.name,
+        account=source.readers.loads,
     )
     return [directories[_name(source, entries)] for entries in partitions]
 

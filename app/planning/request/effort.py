@@ -34,7 +34,10 @@ _QUESTIONS_OF_TEST: Final = 1_000
 
 @dataclass(slots=True)
 class Effort:
-    """What one plan has left.
+    """What one plan has left; the :class:`app.file_index.answers.conditions.Allowance` of its stacks.
+
+    The files of a manifest are asked together where their indexes are at hand, and in portions where they
+    have to be read. What is merged for all of them is counted once either way.
 
     Attributes:
         file_questions: see :data:`FILE_QUESTIONS`.
@@ -43,6 +46,7 @@ class Effort:
 
     file_questions: int = FILE_QUESTIONS
     row_questions: int = ROW_QUESTIONS
+    _manifest: int = 0
     _taken: dict[Hashable, bool] = field(default_factory=dict)
     _unasked_files: int = 0
     _unasked_rows: int = 0
@@ -62,21 +66,23 @@ class Effort:
 
     def take_once(self, what: Hashable, questions: int) -> bool:
         """See :class:`app.file_index.answers.conditions.Allowance`."""
-        if what not in self._taken:
-            self._taken[what] = self.take(questions)
-        return self._taken[what]
+        key = self._manifest, what
+        if key not in self._taken:
+            self._taken[key] = self.take(questions)
+        return self._taken[key]
 
     def of_files(
         self, predicate: BoundPredicate, manifest: int, files: int, *, with_bloom_filters: bool
     ) -> BoundPredicate:
-        """The filter that a stack of so many files of a manifest is asked: the same, or one that is weaker.
+        """The filter that a stack of so many files of a manifest is asked next: the same, or a weaker one.
 
         Only filters of many parts are; long lists are counted when they are asked (:meth:`take`).
         """
+        self._manifest = manifest
         _, values, without = self._split(predicate)
         # Bloom filters are probed file by file, other indexes have their values merged.
         if without is not _MANY_PARTS or (
-            self.take_once((manifest, id(predicate)), values * _QUESTIONS_OF_TEST)
+            self.take_once(id(predicate), values * _QUESTIONS_OF_TEST)
             and self.take(values * files if with_bloom_filters else 0)
         ):
             return predicate
@@ -123,34 +129,6 @@ class Effort:
                 without = _MANY_PARTS
             found = self._without[id(predicate)] = predicate, 0 if without is predicate else values, without
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class ManifestEffort:
-    """What may be asked of the files of one manifest.
-
-    The files of a manifest are asked together where their indexes are at hand, and in portions where they
-    have to be read. What is merged for all of them is counted once either way.
-
-    Attributes:
-        effort: of the plan.
-        manifest: its number.
-    """
-
-    effort: Effort
-    manifest: int
-
-    def take(self, questions: int) -> bool:
-        """See :class:`app.file_index.answers.conditions.Allowance`."""
-        return self.effort.take(questions)
-
-    def give_back(self, questions: int) -> None:
-        """See :class:`app.file_index.answers.conditions.Allowance`."""
-        self.effort.give_back(questions)
-
-    def take_once(self, what: Hashable, questions: int) -> bool:
-        """See :class:`app.file_index.answers.conditions.Allowance`."""
-        return self.effort.take_once((self.manifest, what), questions)
 
 
 def _tests(predicate: BoundPredicate) -> Iterator[BoundLeaf]:

@@ -139,7 +139,7 @@ class Portions:
             ("ahead", source.warehouse.name, *paths),
             lambda: Passing(fetch_ahead(source.warehouse, paths)),
             expected_bytes=FRONT_BYTES * len(paths),
-            storage=source.warehouse.name,
+            account=source.readers.loads,
         )
         return found.item
 
@@ -274,13 +274,13 @@ class FileIndexes:
             found.append(
                 f"indexes embedded in {len(self._apart)} manifests are read again for each plan that asks "
                 f"them: the version's manifests ({size} bytes) are too large to be kept beside those of "
-                "other tables, unless PAIMON_INDEX_CACHE_MANIFESTS_BYTES gets more memory"
+                "other tables, unless PAIMON_INDEX_MEMORY_BYTES is raised"
             )
         if self._held > self._capacity:
             found.append(
                 f"the index files that this filter asks take {self._held} bytes of memory, and the cache for "
                 f"them has {self._capacity}: some are read again for each plan, unless "
-                "PAIMON_INDEX_CACHE_FILE_INDEXES_BYTES gets more memory"
+                "PAIMON_INDEX_MEMORY_BYTES is raised"
             )
         return found
 

@@ -273,7 +273,7 @@ class SideIndexes:
     ) -> Fetched:
         """Fetches what requests that are under way at the same time lack alike, once for all of them."""
         fetched: Passing[Fetched] = cache.get_or_load(
-            key, lambda: Passing(fetch()), expected_bytes=expected, storage=self.source.warehouse.name
+            key, lambda: Passing(fetch()), expected_bytes=expected, account=self.source.readers.loads
         )
         return fetched.item
 

@@ -184,7 +184,7 @@ class ContentsCache:
         told = (
             f"the version's manifests take {contents.decoded_bytes} bytes of memory, and the cache for them "
             f"has {capacity}: most of them are read again for each plan, unless "
-            "PAIMON_INDEX_CACHE_MANIFESTS_BYTES gets more memory, or PAIMON_INDEX_DISK_CACHE a directory"
+            "PAIMON_INDEX_MEMORY_BYTES is raised, or PAIMON_INDEX_DISK_CACHE a directory"
         )
         return [told]
 

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from starlette.responses import Response
 
-from app.api.bulkheads import Bulkhead
+from app.api.admission import Admission, Bulkhead
 from app.api.problems import problem_of
+from app.api.request_ids import RequestIds
 from app.errors import BusyError
+from tests.api.conftest import listening
 
 PATIENCE_SECONDS = 20
 
@@ -180,3 +186,31 @@ def test_who_is_refused_is_told_to_come_back_when_those_who_wait_may_be_answered
 
     # Two requests waited, each for a sixteenth of 100 s, rounded up.
     assert problem_of(error).headers == {"Retry-After": "13"}
+
+
+def test_more_requests_than_may_be_under_way_are_turned_away_and_health_is_not() -> None:
+    entered, leave = threading.Event(), asyncio.Event()
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        if scope["path"] == "/v1/held":
+            entered.set()
+            loops.append(asyncio.get_running_loop())
+            await leave.wait()
+        await Response(b"done")(scope, receive, send)
+
+    async def guarded(scope: Any, receive: Any, send: Any) -> None:
+        scope["app"] = SimpleNamespace(state=SimpleNamespace(runtime=application))
+        await RequestIds(gate)(scope, receive, send)
+
+    loops: list[asyncio.AbstractEventLoop] = []
+    gate = Admission(application, 1)
+    with listening(guarded, lifespan="off") as client, ThreadPoolExecutor(1) as callers:
+        held = callers.submit(client.get, "/v1/held")
+        assert entered.wait(PATIENCE_SECONDS)
+        refused, health = client.get("/v1/config"), client.get("/health/ready")
+        loops[0].call_soon_threadsafe(leave.set)
+        statuses = [held.result().status_code, client.get("/v1/config").status_code]
+
+    assert (refused.status_code, refused.headers["retry-after"], refused.json()["limit"]) == (429, "1", 1)
+    assert refused.json()["type"] == "urn:paimon-index:error:too-many-requests"
+    assert [health.status_code, *statuses] == [200, 200, 200]

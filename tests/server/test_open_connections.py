@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.open_connections import OpenConnections
+from app.server.connections import OpenConnections
 from tests.golden_tables import GoldenWarehouse
 from tests.served import PATIENCE_SECONDS, serving
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 import uvicorn
 
-from app.connections import UNTAKEN_ANSWERS, PunctualProtocol, UntakenAnswers
+from app.server.connections import UNTAKEN_ANSWERS, PunctualProtocol, UntakenAnswers
 from tests.golden_tables import GoldenWarehouse
 from tests.served import serving
 

@@ -13,7 +13,7 @@ import pytest
 from app.api.caches import Caches
 from app.api.problems import ProblemError
 from app.opening import create_service
-from app.processes import Answer, Processes, shared_directory
+from app.server.processes import Answer, Processes, shared_directory
 from app.settings import Settings
 
 
