@@ -71,7 +71,7 @@ def _commit(root: Path) -> Iterator[float]:
     reader = TableReader(warehouse, cache("metadata"), cache("manifests"), warehouse.readers)
     table = Catalog(reader).table(DATABASE, TABLE)
     committer = Committer(table, Writing(warehouse))
-    like = table.contents.manifests(table.resolve())[0].entry(0)
+    like = table.metadata.manifests(table.resolve())[0].entry(0)
     for number in range(COMMITS):
         added = replace(like, file=replace(like.file, file_name=f"data-new-{number}.parquet"))
         start = time.perf_counter()

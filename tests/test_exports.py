@@ -49,7 +49,7 @@ EXPORTS = {
         "ColumnTypes",
         "DataFile",
         "DataFormat",
-        "Problem",
+        "IndexProblem",
         "Verification",
         "advise",
         "build",

@@ -41,7 +41,7 @@ class WritableTable:
 
     def entries(self) -> list[ManifestEntry]:
         """The files of the latest snapshot."""
-        manifests = self.table.contents.manifests(self.table.resolve())
+        manifests = self.table.metadata.manifests(self.table.resolve())
         return [
             manifest.entry(row)
             for manifest, rows in zip(manifests, live_rows(manifests), strict=True)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from app.bucket_index.hash_index import Hashes, Integers, as_hashes
 from app.errors import RequestError
 from app.types import DataType, Value
-from app.types.binary_row.matrix import FieldValues, write_rows
 from app.types.binary_row.row import row_hash, write_row
+from app.types.binary_row.rows import FieldValues, write_rows
 from app.types.murmur3 import hash_rows
 
 

@@ -184,13 +184,13 @@ class PartitionBuckets:
             if room > run.keys:
                 self.room.appendleft((run.bucket, room - run.keys))
 
-    def _fill(self, keys: int, creating: int) -> Iterator[Run]:
+    def _fill(self, keys: int, creating: int) -> Iterator[KeyRun]:
         """Fills the buckets that have room, then new ones."""
         placed = 0
         for bucket, room in self.room:
             if placed == keys:
                 return
-            yield Run(bucket, min(room, keys - placed), opens=False)
+            yield KeyRun(bucket, min(room, keys - placed), opens=False)
             placed += min(room, keys - placed)
         is_used = bool(self.used)
         for bucket in self.options.own_buckets(self.next_free):
@@ -198,11 +198,11 @@ class PartitionBuckets:
                 return
             if bucket not in self.used:
                 is_used = True
-                yield Run(bucket, min(self.options.capacity, keys - placed), opens=True)
+                yield KeyRun(bucket, min(self.options.capacity, keys - placed), opens=True)
                 placed += min(self.options.capacity, keys - placed)
 
 
-class Run(NamedTuple):
+class KeyRun(NamedTuple):
     """Keys that go to one bucket in a row.
 
     Attributes:
@@ -226,7 +226,7 @@ class Placement:
         permitted: the buckets that ``chosen`` was chosen from, ascending.
     """
 
-    runs: Sequence[Run]
+    runs: Sequence[KeyRun]
     chosen: NDArray[np.int16]
     permitted: tuple[int, ...]
 

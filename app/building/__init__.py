@@ -9,7 +9,7 @@ from app.building.builder import BuiltEntry, BuiltIndex, build, write_file
 from app.building.columns import ColumnTypes, read_columns
 from app.building.data_files import DataFile, DataFormat
 from app.building.row_checks import BloomFindings
-from app.building.verification import CheckedEntry, Problem, Verification, verify
+from app.building.verification import CheckedEntry, IndexProblem, Verification, verify
 
 __all__ = [
     "BloomFindings",
@@ -20,7 +20,7 @@ __all__ = [
     "ColumnTypes",
     "DataFile",
     "DataFormat",
-    "Problem",
+    "IndexProblem",
     "Verification",
     "advise",
     "build",

@@ -222,7 +222,7 @@ class _Deletion:
         options = VectorOptions.parse(schema.options.values)
         previous = [
             entry
-            for entry in self.version.table.contents.index_entries(self.version.resolved)
+            for entry in self.version.table.metadata.index_entries(self.version.resolved)
             if entry.file.index_type == DELETION_VECTORS
             and (entry.partition, entry.bucket) == (partition, bucket)
         ]

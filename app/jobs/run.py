@@ -36,7 +36,7 @@ _SUCCEEDED: Final = "SUCCEEDED"
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class JobRun:
     """One run of a job.
 
     Attributes:
@@ -111,7 +111,7 @@ class FilesOfRun:
         named: names of files that a snapshot names, which are left out.
     """
 
-    run: Run
+    run: JobRun
     listed: Callable[[], Iterable[str]]
     named: Collection[str] = frozenset()
 

@@ -364,9 +364,9 @@ class IndexService:
 
 def _warm(version: Version) -> None:
     """As of :meth:`IndexService.warm`."""
-    whole = not version.table.contents.keeps_indexes_apart(version.resolved)
+    whole = not version.table.metadata.keeps_indexes_apart(version.resolved)
     for file in version.manifest_files():
-        version.table.contents.manifest(file, whole=whole)
+        version.table.metadata.manifest(file, whole=whole)
     # Short by now: a request for the same version, which would wait for it, has nothing left to read.
     version.load()
     open_declared(version)

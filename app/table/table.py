@@ -14,7 +14,7 @@ from app.errors import NotFoundError, PathNotAllowedError, RequestError, Snapsho
 from app.storage import wait_for
 from app.table.metadata import TableMetadata
 from app.table.paths import TablePaths
-from app.table.references import Part, References
+from app.table.references import ListingPart, References
 from app.table.resolution import ResolvedSnapshot, Versions, Wanted, read_schema
 from app.table.schema.schema import TableSchema
 from app.table.snapshot import Snapshot
@@ -42,7 +42,7 @@ class Table:
         self.directory = directory
         self._reader = reader
         self._storage = reader.storage
-        self.contents = TableMetadata(reader, directory, self._what)
+        self.metadata = TableMetadata(reader, directory, self._what)
 
     def resolve(
         self,
@@ -79,7 +79,7 @@ class Table:
         """Has the next request look for the latest version, since this one has gone away."""
         self._versions(resolved.branch).forget_newest(resolved)
 
-    def snapshots(self, branch: str | None, after: int | None, count: int) -> Part[int, Snapshot]:
+    def snapshots(self, branch: str | None, after: int | None, count: int) -> ListingPart[int, Snapshot]:
         """A part of the snapshots that are there, oldest first.
 
         Args:
@@ -93,7 +93,7 @@ class Table:
         with self._existing(branch) as references:
             return references.existing_snapshots(self._reader.readers, after, count)
 
-    def tags(self, branch: str | None, after: str | None, count: int) -> Part[str, Snapshot]:
+    def tags(self, branch: str | None, after: str | None, count: int) -> ListingPart[str, Snapshot]:
         """A part of the tags by name.
 
         Args:

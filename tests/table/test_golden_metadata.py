@@ -70,7 +70,7 @@ class Version:
 
     def files(self) -> list[dict[str, Any]]:
         deletions = self.deletions() if self.resolved.schema.options.deletion_vectors else {}
-        manifests = self.table.contents.manifests(self.resolved)
+        manifests = self.table.metadata.manifests(self.resolved)
         return [
             self.file(manifest.entry(row), deletions)
             for manifest, rows in zip(manifests, live_rows(manifests), strict=True)
@@ -177,7 +177,7 @@ class Version:
                     strict=True,
                 )
             )
-            for entry in self.table.contents.index_entries(self.resolved)
+            for entry in self.table.metadata.index_entries(self.resolved)
             for each in entry.file.ranges
         }
 
@@ -236,7 +236,7 @@ def test_files(golden_catalog: Catalog, name: str, version: dict[str, Any]) -> N
 @pytest.mark.parametrize(("name", "version"), VERSIONS)
 def test_index_entries(golden_catalog: Catalog, name: str, version: dict[str, Any]) -> None:
     decoded = Version(golden_catalog, name, version["at"])
-    found = [decoded.index(entry) for entry in decoded.table.contents.index_entries(decoded.resolved)]
+    found = [decoded.index(entry) for entry in decoded.table.metadata.index_entries(decoded.resolved)]
 
     def key(described: dict[str, Any]) -> str:
         return str(described["path"])
@@ -296,8 +296,8 @@ def test_manifest_lists_count_files_and_bound_partitions(
 ) -> None:
     """What plans rely on that leave manifests of other partitions unread."""
     decoded = Version(golden_catalog, name, version["at"])
-    lists = decoded.table.contents.manifest_lists(decoded.resolved)
-    manifests = decoded.table.contents.manifests(decoded.resolved)
+    lists = decoded.table.metadata.manifest_lists(decoded.resolved)
+    manifests = decoded.table.metadata.manifests(decoded.resolved)
 
     counted = sum(int(each.added.sum() - each.deleted.sum()) for each in lists)
     assert counted == sum(map(len, live_rows(manifests)))

@@ -22,7 +22,7 @@ TableOf = Callable[[MemoryStorage], Table]
 
 
 def live_files(table: Table, resolved: ResolvedSnapshot) -> list[str]:
-    manifests = table.contents.manifests(resolved)
+    manifests = table.metadata.manifests(resolved)
     return [
         manifest.file_name(row)
         for manifest, rows in zip(manifests, live_rows(manifests), strict=True)

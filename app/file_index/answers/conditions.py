@@ -4,7 +4,7 @@ Every leaf that an index can answer is one of three conditions on a row's key. A
 holds for precisely the rows that satisfy the leaf; otherwise it holds for those and some more, which happens
 where values share a key (timestamps above microseconds).
 
-Questions about long lists of keys are counted (:class:`Allowance`), so that a plan ends in time.
+Questions about long lists of keys are counted (:class:`QuestionLimit`), so that a plan ends in time.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ SHORT_LIST: Final = 64
 """So many keys are asked of every file, whatever is left."""
 
 
-class Allowance(Protocol):
+class QuestionLimit(Protocol):
     """What is left of the work that a plan may put into long lists."""
 
     def take(self, questions: int) -> bool:
@@ -138,4 +138,4 @@ class _Unlimited:
         return True
 
 
-UNLIMITED: Final[Allowance] = _Unlimited()
+UNLIMITED: Final[QuestionLimit] = _Unlimited()

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyroaring import BitMap
 
-from app.file_index.answers.conditions import SHORT_LIST, Allowance, Condition, NullTest, Points, Span
+from app.file_index.answers.conditions import SHORT_LIST, Condition, NullTest, Points, QuestionLimit, Span
 from app.file_index.answers.file_answers import Answer, Answers, everywhere
 from app.file_index.answers.result import Result, rows
 from app.file_index.keys.keys import Key
@@ -99,7 +99,7 @@ class AnsweringRows:
     __slots__ = ()
 
     def answers(
-        self: RowStack, condition: Condition, files: NDArray[np.int64], allowance: Allowance
+        self: RowStack, condition: Condition, files: NDArray[np.int64], allowance: QuestionLimit
     ) -> Answers:
         """Whether ``files`` can have rows that meet a condition, in the order of ``files``."""
         keys = len(condition.keys) if isinstance(condition, Points) else 0

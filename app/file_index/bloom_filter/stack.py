@@ -18,7 +18,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.file_index.answers.conditions import SHORT_LIST, UNLIMITED, Allowance, Condition, Points
+from app.file_index.answers.conditions import SHORT_LIST, UNLIMITED, Condition, Points, QuestionLimit
 from app.file_index.answers.file_answers import Answer, Answers, everywhere
 from app.file_index.bloom_filter.bloom_filter import MAX_HASH_FUNCTIONS, hash_key, hash_keys, spots
 from app.file_index.keys.arrow_keys import Keys
@@ -89,7 +89,7 @@ class BloomStack:
         """Bloom filters do not tell."""
 
     def answers(
-        self, condition: Condition, files: NDArray[np.int64], allowance: Allowance = UNLIMITED
+        self, condition: Condition, files: NDArray[np.int64], allowance: QuestionLimit = UNLIMITED
     ) -> Answers:
         """As :meth:`app.file_index.kind.FileStack.answers`."""
         if not isinstance(condition, Points):
@@ -122,7 +122,7 @@ class BloomStack:
         return hashes
 
     def _find_many(
-        self, hashes: NDArray[np.uint64], files: NDArray[np.int64], answers: Answers, allowance: Allowance
+        self, hashes: NDArray[np.uint64], files: NDArray[np.int64], answers: Answers, allowance: QuestionLimit
     ) -> None:
         """Notes which of the files may hold one of many hashes; a file that does is asked no further.
 
@@ -201,7 +201,7 @@ class _Search:
     stack: BloomStack
     portions: Sequence[NDArray[np.uint64]]
     answers: Answers
-    allowance: Allowance
+    allowance: QuestionLimit
     _places: dict[int, _Places | None] = field(default_factory=dict)
 
     def without(self, number: int, files: NDArray[np.int64]) -> NDArray[np.int64]:

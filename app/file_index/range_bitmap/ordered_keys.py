@@ -124,7 +124,7 @@ class OrderedKeys:
         return low
 
 
-class Dictionary:
+class MergedKeys:
     """Keys of many files, merged once they are asked about again.
 
     Threads may share one: what two of them merge at the same time is equal.

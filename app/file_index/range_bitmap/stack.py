@@ -23,7 +23,7 @@ from app.file_index.keys.keys import FloatingKeys, Key, KeySpace
 from app.file_index.payloads.cursors import Cursors, integers, runs_of
 from app.file_index.range_bitmap import bit_slice_index, range_bitmap
 from app.file_index.range_bitmap.dictionary import HEAD_LENGTH, OFFSET, VERSION
-from app.file_index.range_bitmap.ordered_keys import Dictionary, OrderedKeys
+from app.file_index.range_bitmap.ordered_keys import MergedKeys, OrderedKeys
 from app.file_index.shared.bit_slices import MAX_SLICES, null_rows
 from app.file_index.shared.directory import Directory, StoredKeys, as_keys
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
@@ -226,7 +226,7 @@ class RangeBitmapStack(AnsweringRows):
         broken: bool, shape (m,): which indexes cannot be read; what is said of these files means nothing.
     """
 
-    dictionary: Dictionary
+    dictionary: MergedKeys
     row_counts: NDArray[np.int64]
     existing: BytesColumn
     broken: NDArray[np.bool_]
@@ -263,7 +263,7 @@ class RangeBitmapStack(AnsweringRows):
         cursors.expect(inner.sound)
         existing = _existing_rows(cursors, cardinalities)
         broken = ~payloads.is_null & (~cursors.sound | wrong)
-        return cls(Dictionary(keys), row_counts, existing, broken)
+        return cls(MergedKeys(keys), row_counts, existing, broken)
 
     @property
     def nbytes(self) -> int:

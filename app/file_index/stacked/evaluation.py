@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.conditions import UNLIMITED, Allowance, Condition
+from app.file_index.answers.conditions import UNLIMITED, Condition, QuestionLimit
 from app.file_index.answers.file_answers import Answer, Answers, both, either, everywhere, where
 from app.file_index.container import blamed
 from app.file_index.index_kinds import (
@@ -120,7 +120,7 @@ def decide_files(
     files: NDArray[np.int64],
     row_counts: NDArray[np.int64],
     trace: DecisionTrace | None = None,
-    allowance: Allowance = UNLIMITED,
+    allowance: QuestionLimit = UNLIMITED,
 ) -> FileDecisions:
     """Decides which files can have rows that satisfy a predicate.
 
@@ -163,7 +163,7 @@ class _Evaluation:
     files: NDArray[np.int64]
     row_counts: NDArray[np.int64]
     trace: DecisionTrace | None
-    allowance: Allowance
+    allowance: QuestionLimit
     failed: NDArray[np.bool_]
     answered: NDArray[np.bool_]
     unasked: NDArray[np.bool_]

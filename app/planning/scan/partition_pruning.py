@@ -47,7 +47,7 @@ from app.predicates.verdicts import Verdict, evaluate_bounds, leaf_verdicts
 from app.table.manifests.manifest_list import ManifestList
 from app.table.statistics.statistics import partition_bounds
 from app.types import DataField
-from app.types.binary_row.columns import RowColumns
+from app.types.binary_row.rows import RowColumns
 from app.types.data_types import FLOATING_ROOTS
 
 
@@ -73,7 +73,7 @@ def needed_manifests(
     places = {field.id: at for at, field in enumerate(version.schema.partition_fields)}
     if not any(isinstance(leaf, BoundLeaf) and leaf.field.id in places for leaf in leaves(predicate)):
         return None
-    lists = version.table.contents.manifest_lists(version.resolved)
+    lists = version.table.metadata.manifest_lists(version.resolved)
     needed = np.concatenate([_may_match(each, predicate, places, warnings) for each in lists])
     if needed.all():
         return None

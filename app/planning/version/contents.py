@@ -219,10 +219,10 @@ class ContentsCache:
         """
 
         def read() -> VersionContents:
-            keys = table.contents.manifest_files(resolved)
+            keys = table.metadata.manifest_files(resolved)
             newest = ("files", self.warehouse, resolved.directory)
             is_large = not manifests.in_memory or sum(map(len, manifests)) >= LEAST_FILES
-            place = table.contents.place_of_versions(resolved, FORM) if is_large else None
+            place = table.metadata.place_of_versions(resolved, FORM) if is_large else None
             known: VersionFiles | None = self.cache.get(newest)
             if known is None and place is not None:
                 known = open_version_files(place)
@@ -238,7 +238,7 @@ class ContentsCache:
             else:
                 columns = FileColumns.of(manifests, live_rows(manifests))
             return VersionContents.read(
-                columns, manifests, table.contents.index_entries(resolved), resolved.schema
+                columns, manifests, table.metadata.index_entries(resolved), resolved.schema
             )
 
         contents: VersionContents = self.cache.get_or_load(_key("contents", resolved, needed), read)

@@ -49,7 +49,7 @@ def allowed_bytes(size: int, always: int = _ALWAYS_ALLOWED_BYTES) -> int:
     return min(max(always, MAX_EXPANSION * size), _MAX_EXPANDED_BYTES)
 
 
-class Allowance:
+class ExpansionLimit:
     """What is left of the memory that a file may take.
 
     Args:

@@ -18,7 +18,7 @@ from app.table.manifests.manifest import Manifest
 from app.table.schema.schema import TableSchema
 from app.table.statistics.bounds_cast import Cast, bounds_cast
 from app.types import DataField, DataType
-from app.types.binary_row.columns import RowColumns
+from app.types.binary_row.rows import RowColumns
 from app.types.bytes_column import BytesColumn
 from app.types.data_types import TIMESTAMP_ROOTS
 from app.types.time_units import NANOS_PER_MICRO
