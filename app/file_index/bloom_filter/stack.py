@@ -86,7 +86,7 @@ class BloomStack:
 
     @property
     def row_counts(self) -> None:
-        """Bloom filters do not tell."""
+        """None: a bloom filter does not know the row count."""
 
     def answers(
         self, condition: Condition, files: NDArray[np.int64], allowance: QuestionLimit = UNLIMITED

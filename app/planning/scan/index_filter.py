@@ -135,7 +135,7 @@ class IndexFilter:
                     self.unreadable(state, file, index)
                 else:
                     self._select_rows(state, file, index, predicate)
-                # Or the next indexes would be loaded beside these.
+                # Released before the next stack is loaded.
                 del index
             self._report_failures(state, kept)
 
@@ -213,7 +213,7 @@ class IndexFilter:
                 self._select_rows(state, int(some[at]), index, affordable)
                 del index
             self._narrowing.append((affordable, some[found.answers == Answer.ROWS]))
-            # Or the next indexes would be loaded beside these.
+            # Released before the next stack is loaded.
             del stacked
 
     def _select_rows(self, state: PlanState, file: int, index: FileIndex, predicate: BoundPredicate) -> None:
@@ -235,7 +235,7 @@ class IndexFilter:
         if isinstance(answer, Rows):
             state.answers[file] = answer
         elif answer is SKIP:
-            # An AND of sets of rows that have none in common is the doing of the last index asked.
+            # If an AND becomes empty, the last index asked is named as the reason.
             state.skip(at, SkipStep.FILE_INDEX, kind=kinds[-1] if kinds else None, predicate=predicate)
 
     def _explain(

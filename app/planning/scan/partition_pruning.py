@@ -93,10 +93,10 @@ def _may_match(
             return None
         return partition_bounds(manifests, rows, field.type, place, len(places))
 
-    told = np.flatnonzero(~manifests.partition_bounds.say_nothing)
+    bounded = np.flatnonzero(~manifests.partition_bounds.say_nothing)
     may_match = np.ones(len(manifests.manifests), np.bool_)
     try:
-        may_match[told] = evaluate_bounds(predicate, bounds, told) != Verdict.NONE
+        may_match[bounded] = evaluate_bounds(predicate, bounds, bounded) != Verdict.NONE
     except CorruptMetadataError as error:
         warnings.append(f"every manifest of a list is read, since its partition bounds are damaged: {error}")
     return may_match

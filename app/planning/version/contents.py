@@ -181,12 +181,12 @@ class ContentsCache:
         capacity = self.cache.capacity
         if not 0 < capacity < contents.decoded_bytes:
             return []
-        told = (
+        warning = (
             f"the version's manifests take {contents.decoded_bytes} bytes of memory, and the cache for them "
             f"has {capacity}: most of them are read again for each plan, unless "
             "PAIMON_INDEX_MEMORY_BYTES is raised, or PAIMON_INDEX_DISK_CACHE a directory"
         )
-        return [told]
+        return [warning]
 
     def decoded_bytes(self, resolved: ResolvedSnapshot, needed: NeededManifests | None) -> int | None:
         """Memory that manifests of a version take if they are kept; None where nobody has read them.

@@ -36,7 +36,7 @@ _ask: ContextVar[AskMemory] = ContextVar("ask", default=_ask_nobody)
 
 @contextmanager
 def asking(ask: AskMemory) -> Iterator[None]:
-    """What the block decodes asks ``ask`` for its memory; the errors of that are raised through decoders."""
+    """Inside the block decoders report growing memory to ``ask``, which may raise."""
     token = _ask.set(ask)
     try:
         yield
