@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from app.building.columns import Advance, ignore_progress
 from app.errors import RequestError
-from app.file_index.container import write
-from app.file_index.index_writer import write_index
+from app.file_index.container import write, write_index
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.table_options import FileIndexOptions, IndexDefinition
 from app.java_orders.container_order import container_order

@@ -13,8 +13,8 @@ import pytest
 from numpy.typing import NDArray
 
 from app.bucket_index import HashBucketAssigner, PartitionIndex, Strategy, hash_index
+from app.bucket_index.hash_index import DynamicBucketIndexMaintainer
 from app.bucket_index.key_batch import KeyBatch
-from app.bucket_index.maintainer import DynamicBucketIndexMaintainer
 from app.bucket_index.partition_buckets import assigners_of
 from app.options.dynamic_buckets import DynamicBucketOptions
 from app.table.manifests.index_manifest import IndexManifest

@@ -23,10 +23,9 @@ from app.file_index import container
 from app.file_index.answers.conditions import Condition, Points, QuestionLimit
 from app.file_index.answers.file_answers import Answer, Answers, where
 from app.file_index.answers.result import KEEP, SKIP, Result
-from app.file_index.container import FileIndex
+from app.file_index.container import FileIndex, write_index
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import KINDS
-from app.file_index.index_writer import write_index
 from app.file_index.inspect import inspect
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import KeySpace
