@@ -23,7 +23,7 @@ from app.errors import (
     SnapshotExpiredError,
 )
 from app.observation import Phase, during
-from app.options.refused import check_options
+from app.options.table_options import check_options
 from app.planning.version.contents import ContentsCache, VersionContents
 from app.planning.version.files import Files
 from app.planning.version.manifests import Manifests, NeededManifests, read_manifests
