@@ -152,11 +152,11 @@ def _mismatches(
                     yield from _compare(found, expected, f"= {actual.shown(rank)}")
         case RangeBitmap():
             codes = [(rank, index.code(actual.key(rank))) for rank in checked.tolist()]
-            held = np.array([(rank, code) for rank, code in codes if code is not None], np.int64)
-            yield from _wrong_numbers([_codes(index.slices)], held.reshape(-1, 2), actual, checked)
+            numbered = np.array([(rank, code) for rank, code in codes if code is not None], np.int64)
+            yield from _wrong_numbers([_codes(index.slices)], numbered.reshape(-1, 2), actual, checked)
         case BitSlicedIntegers():
-            held = np.stack([checked, np.asarray(actual.keys, np.int64)[checked]], axis=1)
-            yield from _wrong_numbers(list(_values(index)), held, actual, checked)
+            numbered = np.stack([checked, np.asarray(actual.keys, np.int64)[checked]], axis=1)
+            yield from _wrong_numbers(list(_values(index)), numbered, actual, checked)
         case _:
             assert_never(index)
     for condition, chosen, question in _conditions(actual, checked, random):
@@ -184,13 +184,13 @@ def _values(index: BitSlicedIntegers) -> Iterator[_Numbers]:
 
 
 def _wrong_numbers(
-    parts: list[_Numbers], held: NDArray[np.int64], actual: ActualValues, checked: NDArray[np.int64]
+    parts: list[_Numbers], numbered: NDArray[np.int64], actual: ActualValues, checked: NDArray[np.int64]
 ) -> Iterator[Mismatch]:
     """Rows whose number is not that of their key: the first that is left out, and one that is named wrongly.
 
     Args:
         parts: rows, each with the number that the index gives it.
-        held: the keys that the index has: shape (n, 2), the rank of each and its number.
+        numbered: the keys that the index has: shape (n, 2), the rank of each and its number.
         actual: the column.
         checked: ranks of the keys that it should have.
     """
@@ -198,7 +198,7 @@ def _wrong_numbers(
     number_of, has_number, is_checked = (
         np.zeros(len(actual.keys) + 1, kind) for kind in (np.int64, bool, bool)
     )
-    number_of[held[:, 0]], has_number[held[:, 0]], is_checked[checked] = held[:, 1], True, True
+    number_of[numbered[:, 0]], has_number[numbered[:, 0]], is_checked[checked] = numbered[:, 1], True, True
     right = np.zeros(actual.column.row_count, np.bool_)
     for rows, numbers in parts:
         own = actual.ranks[rows]
@@ -207,7 +207,7 @@ def _wrong_numbers(
     if len(lost):
         row = int(lost[0])
         yield Mismatch(row, lost=True, question=f"= {actual.shown(int(actual.ranks[row]))}")
-    by_number = held[np.argsort(held[:, 1], kind="stable")]
+    by_number = numbered[np.argsort(numbered[:, 1], kind="stable")]
     for rows, numbers in parts:
         places = np.searchsorted(by_number[:, 1], numbers)
         candidates = np.flatnonzero(places < len(by_number))

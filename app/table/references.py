@@ -68,9 +68,9 @@ class ListingPart(Generic[Key, Found]):
             readers: read side by side.
         """
         start = 0 if after is None else bisect_right(keys, after)
-        some = keys[start : start + min(count, MOST_READS)]
-        found = zip(some, readers.map(read, some), strict=True)
-        last = some[-1] if start + len(some) < len(keys) else None
+        chosen = keys[start : start + min(count, MOST_READS)]
+        found = zip(chosen, readers.map(read, chosen), strict=True)
+        last = chosen[-1] if start + len(chosen) < len(keys) else None
         return cls({key: entry for key, entry in found if entry is not None}, last)
 
 
@@ -231,8 +231,8 @@ class References:
         low, high = 0, len(ids)
         while low < high:
             # Commit times grow with numbers, so some of them tell between which two it is.
-            some = min(count, high - low)
-            places = [low + (2 * each + 1) * (high - low) // (2 * some) for each in range(some)]
+            probes = min(count, high - low)
+            places = [low + (2 * each + 1) * (high - low) // (2 * probes) for each in range(probes)]
             read = readers.map(self._existing_snapshot, [ids[place] for place in places])
             # The oldest expire first.
             behind = bisect_right(
@@ -240,7 +240,7 @@ class References:
             )
             if behind:
                 found, low = read[behind - 1], places[behind - 1] + 1
-            if behind < some:
+            if behind < probes:
                 high = places[behind]
         if found is not None:
             return found

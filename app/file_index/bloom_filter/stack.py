@@ -142,11 +142,11 @@ class BloomStack:
         hit = np.zeros(len(files), bool)
         together = max(1, _PAIRS_AT_ONCE // len(hashes))
         for start in range(0, len(files), together):
-            some = files[start : start + together]
+            portion = files[start : start + together]
             if places is None:
-                of_file = self._hits(hashes, some)
+                of_file = self._hits(hashes, portion)
             else:
-                of_file = places.hits(self.data, self.starts.take(some))
+                of_file = places.hits(self.data, self.starts.take(portion))
             hit[start + of_file] = True
         return hit
 

@@ -139,10 +139,10 @@ class BsiStack(AnsweringRows):
 
 def _by_sign(keys: Sequence[Key]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The keys >= 0, and the absolute values of the others, both ascending; none that no index can hold."""
-    held = [int(key) for key in keys if abs(int(key)) <= LARGEST_ABSOLUTE]
+    representable = [int(key) for key in keys if abs(int(key)) <= LARGEST_ABSOLUTE]
     return (
-        np.array([key for key in held if key >= 0], np.int64),
-        np.array([-key for key in reversed(held) if key < 0], np.int64),
+        np.array([key for key in representable if key >= 0], np.int64),
+        np.array([-key for key in reversed(representable) if key < 0], np.int64),
     )
 
 

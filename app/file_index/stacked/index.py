@@ -272,13 +272,13 @@ class StackedIndex:
     @cached_property
     def own_nbytes(self) -> int:
         """As :attr:`nbytes`, without the buffers of the containers and payloads."""
-        held = 0
+        size = 0
         for column in self.heads.columns:
             for kind in self.heads.kinds(column):
-                lengths = self.extents(column, kind).lengths[self._held(column, kind)]
+                lengths = self.extents(column, kind).lengths[self._at_hand(column, kind)]
                 of_payload = KINDS[kind].directory_bytes if kind in KINDS else 0
-                held += _BYTES_OF_FILE * len(self) + of_payload * int(lengths.sum())
-        return held + self.heads.nbytes
+                size += _BYTES_OF_FILE * len(self) + of_payload * int(lengths.sum())
+        return size + self.heads.nbytes
 
     def extents(self, column: str, kind: str) -> Extents:
         """Where the indexes of one kind on one column lie."""
@@ -332,28 +332,28 @@ class StackedIndex:
     def _open(self, column: str, kind: IndexKind, data_type: DataType) -> OpenedStack:
         extents, payloads = self.extents(column, kind), self._payloads(column, kind)
         outside = extents.present & ~extents.empty & ~extents.within(self.heads.sizes)
-        held = ~payloads.is_null
+        at_hand = ~payloads.is_null
         space = key_space(data_type)
         if space is None or not kind.takes(data_type):
-            return OpenedStack(None, np.zeros(len(self), bool), outside | held)
+            return OpenedStack(None, np.zeros(len(self), bool), outside | at_hand)
         stack = kind.stack(payloads, space)
         if stack is None:
             return OpenedStack(None, np.zeros(len(self), bool), outside)
         broken = stack.broken
-        return OpenedStack(stack, held & ~broken, outside | broken)
+        return OpenedStack(stack, at_hand & ~broken, outside | broken)
 
     def _payloads(self, column: str, kind: str) -> BytesColumn:
         """The payloads that are at hand; null for the other files."""
-        held = self._held(column, kind)
+        at_hand = self._at_hand(column, kind)
         if self.fetched is None:
             extents, buffers = self.extents(column, kind), self.heads.buffers
             data, starts, lengths = buffers.data, buffers.starts + extents.starts, extents.lengths
         else:
             fetched = self.fetched.get((column, kind)) or BytesColumn.of([None] * len(self))
             data, starts, lengths = fetched.data, fetched.starts, fetched.lengths
-        return BytesColumn(data, np.where(held, starts, 0), np.where(held, lengths, NULL_LENGTH))
+        return BytesColumn(data, np.where(at_hand, starts, 0), np.where(at_hand, lengths, NULL_LENGTH))
 
-    def _held(self, column: str, kind: str) -> NDArray[np.bool_]:
+    def _at_hand(self, column: str, kind: str) -> NDArray[np.bool_]:
         """Which files have a payload that is at hand, shape (m,)."""
         within = self.extents(column, kind).within(self.heads.sizes)
         if self.fetched is None:

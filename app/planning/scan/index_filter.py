@@ -170,17 +170,17 @@ class IndexFilter:
         """Skips files, all of which have an index, without a row that satisfies the predicate."""
         schema_ids = state.files.columns.schema_ids
         for group in group_rows(schema_ids[files]):
-            some = files[group]
-            file_schema = self.version.file_schema(int(schema_ids[some[0]]))
+            of_schema = files[group]
+            file_schema = self.version.file_schema(int(schema_ids[of_schema[0]]))
             rebound = in_file_schema(predicate, self.version.schema, file_schema)
-            self._ask_files(state, some, rebound)
-            self._report_failures(state, some)
+            self._ask_files(state, of_schema, rebound)
+            self._report_failures(state, of_schema)
 
     def _ask_files(self, state: PlanState, files: NDArray[np.int64], predicate: BoundPredicate) -> None:
         """Asks all files at once, and single ones only where that leaves a doubt."""
         row_counts = state.files.columns.row_counts
         for stacked in self.indexes.stacks(files, wanted_indexes(predicate)):
-            some = files[stacked.at]
+            of_stack = files[stacked.at]
             heads = stacked.index.heads
             probed = any(
                 not KINDS[kind].tells_rows
@@ -189,30 +189,32 @@ class IndexFilter:
                 if kind in KINDS
             )
             affordable = self.effort.of_files(
-                predicate, stacked.manifest, len(some), with_bloom_filters=probed
+                predicate, stacked.manifest, len(of_stack), with_bloom_filters=probed
             )
             if state.steps is not None:
-                self._explain(state, some, stacked, affordable)
+                self._explain(state, of_stack, stacked, affordable)
             found = decide_files(
-                affordable, stacked.index, stacked.places, row_counts[some], allowance=self.effort
+                affordable, stacked.index, stacked.places, row_counts[of_stack], allowance=self.effort
             )
-            state.keep(some[found.answered], KeepReason.MATCHED)
+            state.keep(of_stack[found.answered], KeepReason.MATCHED)
             if affordable is not predicate:
-                state.keep(some, KeepReason.NOT_ASKED)
+                state.keep(of_stack, KeepReason.NOT_ASKED)
             if found.unasked.any():
-                state.keep(some[found.unasked], KeepReason.NOT_ASKED)
+                state.keep(of_stack[found.unasked], KeepReason.NOT_ASKED)
                 self.effort.leave_out(int(found.unasked.sum()))
             for kind, skipped in found.skipped_by():
-                state.skip(some[skipped], SkipStep.FILE_INDEX, kind=kind, predicate=predicate)
-            by_place = dict(zip(stacked.places.tolist(), some.tolist(), strict=True)) if found.errors else {}
+                state.skip(of_stack[skipped], SkipStep.FILE_INDEX, kind=kind, predicate=predicate)
+            by_place = (
+                dict(zip(stacked.places.tolist(), of_stack.tolist(), strict=True)) if found.errors else {}
+            )
             for place, error in found.errors.items():
                 self.unreadable(state, by_place[place], error)
             for at in np.flatnonzero(found.answers == Answer.DOUBT).tolist():
                 check_deadline()
                 index = stacked.index.file_index(int(stacked.places[at]))
-                self._select_rows(state, int(some[at]), index, affordable)
+                self._select_rows(state, int(of_stack[at]), index, affordable)
                 del index
-            self._narrowing.append((affordable, some[found.answers == Answer.ROWS]))
+            self._narrowing.append((affordable, of_stack[found.answers == Answer.ROWS]))
             # Released before the next stack is loaded.
             del stacked
 

@@ -131,8 +131,8 @@ class ValueFilter:
         verdicts = np.empty(len(files), np.int8)
         for start in range(0, len(files), _FILES_AT_ONCE):
             check_deadline()
-            some = slice(start, start + _FILES_AT_ONCE)
-            verdicts[some] = evaluate_bounds(predicate, bounds, files[some], trace)
+            portion = slice(start, start + _FILES_AT_ONCE)
+            verdicts[portion] = evaluate_bounds(predicate, bounds, files[portion], trace)
         return verdicts
 
 

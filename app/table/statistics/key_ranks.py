@@ -57,13 +57,13 @@ def key_ranks(
     files = 0
     for manifest, rows in parts:
         for group in group_rows(manifest.schema_ids[rows]):
-            some = rows[group]
-            written = schema_of(int(manifest.schema_ids[some[0]])).trimmed_primary_keys
+            of_schema = rows[group]
+            written = schema_of(int(manifest.schema_ids[of_schema[0]])).trimmed_primary_keys
             casts = _casts(written, key)
             if casts is not None:
                 places.append(files + group)
-                smallest.append(_read_keys(manifest, manifest.min_keys, some, written, casts))
-                largest.append(_read_keys(manifest, manifest.max_keys, some, written, casts))
+                smallest.append(_read_keys(manifest, manifest.min_keys, of_schema, written, casts))
+                largest.append(_read_keys(manifest, manifest.max_keys, of_schema, written, casts))
         files += len(rows)
     ranks = _rank(smallest + largest, len(key), 2 * sum(map(len, places)))
     low, high = np.full(files, -1), np.full(files, ranks.max(initial=0) + 1)

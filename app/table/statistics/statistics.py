@@ -121,9 +121,9 @@ class StatisticsRows:
         """
         found = self._found.get(which)
         if found is None:
-            some = stored.take(rows)
-            is_even = bool((some.lengths == some.lengths[:1]).all())
-            found = RowColumns(some.packed() if is_even else some, which[-1], name_of)
+            strings = stored.take(rows)
+            is_even = bool((strings.lengths == strings.lengths[:1]).all())
+            found = RowColumns(strings.packed() if is_even else strings, which[-1], name_of)
             self._found[which] = found
         return found
 
