@@ -14,7 +14,7 @@ from app.access import Caller, Role
 from app.api.paths import DATABASES, TABLE, TABLES
 from app.api.problems import ProblemError, problem_of_status
 from app.settings import Settings
-from app.table.catalog import DATABASE_SUFFIX
+from app.table.table import DATABASE_SUFFIX
 
 
 class Access(Enum):

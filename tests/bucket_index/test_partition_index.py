@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.bucket_index import UNKNOWN, PartitionIndex
-from app.bucket_index.known_hashes import KnownHashes
+from app.bucket_index.partition_index import KnownHashes
 
 HASHES = st.integers(-50, 50)
 

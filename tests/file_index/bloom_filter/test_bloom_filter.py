@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.file_index.bloom_filter.fast_hash import hash_key
+from app.file_index.bloom_filter.bloom_filter import hash_key
 from app.file_index.index_kinds import BLOOM_FILTER
 from app.file_index.keys.keys import key_space
 from app.types import parse_json, parse_type

@@ -16,7 +16,7 @@ from typing import Final
 import pytest
 
 from app.errors import UnsupportedFormatError
-from app.options.refused import REFUSED, check_options
+from app.options.table_options import REFUSED, check_options
 from app.planning.service import IndexService
 from app.types import DataField, parse_type
 from tests.planning.copied_tables import open_service

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from app.errors import CommitConflictError, JobError, UncertainCommitError
-from app.jobs.cleaning import FilesOfRun, WrittenFiles, remove
-from app.jobs.run import Run
+from app.jobs.run import FilesOfRun, JobRun, WrittenFiles, remove
 from app.storage import Warehouse
 from app.storage.writing import Writing
 
@@ -69,7 +68,7 @@ def test_what_a_task_writes_while_files_are_removed_is_removed_too(tmp_path: Pat
             writing.create(f"bucket-0/{name}", b"rows")
         return [f"bucket-0/{name}" for name in names]
 
-    run = Run(cast("SparkContext", None), "run-1")
+    run = JobRun(cast("SparkContext", None), "run-1")
     remove(writing, FilesOfRun(run, listed, named={"data-run-1-2.parquet"}))
 
     assert writing.warehouse.list_names("bucket-0") == ["data-run-1-2.parquet", "data-run-2-0.parquet"]

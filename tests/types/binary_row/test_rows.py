@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.types import DataType, Value, parse_json, parse_type
-from app.types.binary_row.matrix import FieldValues, fields_of, write_rows
 from app.types.binary_row.row import write_row
+from app.types.binary_row.rows import FieldValues, fields_of, write_rows
 from tests import golden_unit
 from tests.examples import examples
 
