@@ -175,7 +175,7 @@ class Ledger:
         """The error of a claim that is refused, which is counted."""
         self.refusals += 1
         return MemoryShortError(
-            f"memory is short: {what} needs {size} bytes beside the {used} in use, of {limit}; "
+            f"memory is short: {size} bytes for {what} do not fit beside the {used} in use, of {limit}; "
             "ask again in a moment"
         )
 
