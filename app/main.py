@@ -15,7 +15,6 @@ from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from app import __version__
 from app.access import TokenFile
 from app.api import buckets, deletions, discovery, documentation, index_files, metrics, operations, planning
 from app.api.admission import MOST_REQUESTS, Admission
@@ -32,6 +31,7 @@ from app.api.security_headers import SecurityHeaders
 from app.errors import PaimonIndexError, RequestError
 from app.opening import create_service
 from app.planning.service import IndexService
+from app.release import __version__
 from app.server.connections import OPEN_CONNECTIONS, UNTAKEN_ANSWERS
 from app.server.processes import Processes
 from app.server.stopping import Stopping

@@ -5,10 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from app import __version__
 from app.api.authorisation import Asking
 from app.api.compression import CODINGS
-from app.api.discovery_documents import (
+from app.api.documents import (
     BranchList,
     Configuration,
     DatabaseList,
@@ -32,6 +31,7 @@ from app.api.selections import MOST_POSITIONS
 from app.api.strict_json import write_json
 from app.api.versioned import Question
 from app.planning.version.version import Version
+from app.release import __version__
 from app.storage.ledger import LEDGER
 
 router = APIRouter(tags=["discovery"])

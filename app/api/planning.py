@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
+from app.api.documents import PlanAnswer
 from app.api.encoding import (
     JsonMembers,
     NextToken,
@@ -23,7 +24,6 @@ from app.api.paging import Window
 from app.api.paths import TABLE, Table
 from app.api.plan_batches import plan_batches
 from app.api.plan_bodies import PlanBody, PrunedSnapshotBody
-from app.api.plan_documents import PlanAnswer
 from app.api.plan_lines import plan_lines
 from app.api.runtime import Shared
 from app.api.selections import SelectionEncoding

@@ -10,7 +10,6 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from app import __version__
 from app.api.bodies import PagedBody, VersionedBody
 from app.api.compression import CODINGS
 from app.api.encoding import JsonMembers, NextToken
@@ -22,6 +21,7 @@ from app.errors import NotFoundError, RequestError, SnapshotExpiredError
 from app.observation import Phase, during
 from app.planning.request.requests import SnapshotSelector, TableRef
 from app.planning.version.version import Version
+from app.release import __version__
 from app.types.digest import digest, request_digest
 
 Found = TypeVar("Found")

@@ -21,7 +21,7 @@ from app.errors import (
     RequestCancelledError,
     StorageError,
 )
-from app.observation import StorageOperation, observer
+from app.observation import StorageCall, StorageOperation, observer
 from app.storage.deadline import check_deadline, pause, remaining_seconds
 from app.storage.failures import failure_of, is_missing, is_transient
 from app.storage.slots import waiting
@@ -215,21 +215,19 @@ def _observed(
         seconds = time.perf_counter() - began
         # Where nobody waits any more, storage did not fail.
         failed = None if isinstance(error, RequestCancelledError) else error
-        observer().storage_called(kind, path, seconds, 0, error=failed, is_repeated=is_repeated)
+        observer().storage_called(StorageCall(kind, path, seconds, 0, failed, is_repeated))
         raise
     if result is None:
         # A reader that found out that it is not the one to ask.
         return result
     seconds = time.perf_counter() - began
-    observer().storage_called(kind, path, seconds, _size(result), error=None, is_repeated=is_repeated)
+    observer().storage_called(StorageCall(kind, path, seconds, _size(result), None, is_repeated))
     return result
 
 
 def _told(kind: StorageOperation, path: str, made: Attempt[Result]) -> Result:
     """What a call gave that was made already; the observer is told."""
-    observer().storage_called(
-        kind, path, made.seconds, _size(made.result), error=made.error, is_repeated=False
-    )
+    observer().storage_called(StorageCall(kind, path, made.seconds, _size(made.result), made.error))
     if made.error is not None:
         raise made.error
     assert made.result is not None  # noqa: S101 - or it would have an error

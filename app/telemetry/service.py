@@ -14,7 +14,6 @@ from app.storage import Listings
 from app.telemetry.account import Account, Background
 from app.telemetry.metrics import Metrics
 from app.telemetry.request_lines import write_line
-from app.telemetry.spans import Tracing
 from app.telemetry.state import (
     cache_families,
     listing_family,
@@ -28,6 +27,8 @@ from app.telemetry.workers import Workers
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
     from starlette.types import Scope
+
+    from app.telemetry.spans import Tracing
 
 
 class Telemetry:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 
-from app import __version__
 from app.planning.watch import Watch
+from app.release import __version__
 from app.storage import Listings
 from app.storage.ledger import LEDGER
 from app.telemetry.metrics import PREFIX

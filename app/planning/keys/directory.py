@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from app.bucket_index import Hashes, PartitionIndex, hash_index
 from app.errors import CorruptFileError, CorruptIndexError, DeadlineExceededError, StorageError
 from app.observation import FileFormat, observer
-from app.planning.version.index_source import IndexSource
+from app.planning.version.version import IndexSource
 from app.table.manifests.index_manifest import IndexEntry
 from app.types.digest import content_digest
 

@@ -1,4 +1,4 @@
-"""How much work a plan may put into long lists of values, so that it ends in time.
+"""How long a plan may wait for index files (:class:`Budget`), and how much it may ask of them (`Effort`).
 
 A list of 100,000 values asked of the indexes of 100,000 files is ten thousand million questions. So questions
 are counted before they are asked, values times files; a file that a bloom filter has to keep is asked no
@@ -10,13 +10,16 @@ replica.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, assert_never
+from typing import Final, Self, assert_never
 
 from app.file_index.answers.allowance import SHORT_LIST
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Unknown, leaves
 from app.predicates.simplify import conjunction, disjunction
+from app.storage import remaining_seconds
 
 FILE_QUESTIONS: Final = 200_000_000
 """Of the indexes of many files at once, whether they have a value: some seconds of one core."""
@@ -145,3 +148,44 @@ def _without_lists(predicate: BoundPredicate) -> BoundPredicate:
             return predicate
         case _:
             assert_never(predicate)
+
+
+_SHARE_OF_DEADLINE: Final = 2 / 3
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The time in which a plan may begin to read index files.
+
+    What was loaded by then, by this plan or by an earlier one, is asked; the other files are kept.
+
+    Attributes:
+        ends: when it is used up, on the monotonic clock; None for a plan that waits for all of them.
+    """
+
+    ends: float | None = None
+
+    @classmethod
+    def begin(cls, milliseconds: int | None) -> Self:
+        """A budget that begins now; None for one without an end.
+
+        It leaves a third of what the request has until its deadline to whatever else the answer takes: a
+        request that waited for a thread, or for its version, has less time left than its budget says.
+        """
+        if milliseconds is None:
+            return cls(None)
+        remaining = remaining_seconds()
+        until = math.inf if remaining is None else remaining * _SHARE_OF_DEADLINE
+        return cls(time.monotonic() + min(milliseconds / 1000, until))
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing more is to be read."""
+        return self.ends is not None and time.monotonic() >= self.ends
+
+
+UNBOUNDED: Final = Budget()
+"""For a plan that somebody waits for, whatever it takes."""
+
+YIELDING: Final = Budget(math.inf)
+"""For a plan that nobody waits for: it reads in small parts, so that others come in between."""

@@ -41,7 +41,7 @@ from app.planning.side_files.segments import (
     body_bytes,
     files_of_bodies,
 )
-from app.planning.version.index_source import IndexSource
+from app.planning.version.version import IndexSource
 from app.storage import ByteCache, check_deadline
 from app.table.manifests.manifest import Manifest
 from app.types.array_memory import own_bytes

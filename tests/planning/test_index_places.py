@@ -12,11 +12,11 @@ import pytest
 
 from app.bucket_index import hash_index
 from app.errors import CorruptIndexError, LimitExceededError, PathNotAllowedError
-from app.observation import Observer, StorageOperation, observed_by
+from app.observation import Observer, StorageCall, observed_by
 from app.opening import create_service
 from app.planning.request.requests import EvaluateRequest, IndexFileRef
 from app.planning.service import IndexService
-from app.planning.standalone.index_places import check_index_place
+from app.planning.standalone import check_index_place
 from app.settings import Settings
 from tests import golden_tables
 from tests.golden_tables import GoldenWarehouse
@@ -30,18 +30,8 @@ class ReadBytes(Observer):
 
     total = 0
 
-    def storage_called(
-        self,
-        operation: StorageOperation,
-        path: str,
-        seconds: float,
-        size: int,
-        *,
-        error: BaseException | None,
-        is_repeated: bool,
-    ) -> None:
-        del operation, path, seconds, error, is_repeated
-        self.total += size
+    def storage_called(self, call: StorageCall) -> None:
+        self.total += call.size_bytes
 
 
 @pytest.fixture(scope="module")

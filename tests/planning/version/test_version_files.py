@@ -9,7 +9,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.planning.version.live_files import LiveFiles
+from app.planning.version.manifests import Manifests
+from app.planning.version.version_files import VersionFiles
 from app.table.manifests.manifest_entry import FileKind
 from app.types import parse_type
 from app.types.binary_row.row import serialize_row
@@ -25,7 +26,7 @@ ENTRIES = st.builds(
 )
 
 
-def columns(files: LiveFiles) -> dict[str, Any]:
+def columns(files: VersionFiles) -> dict[str, Any]:
     """Everything that the columns hold, in a form that can be compared."""
     found: dict[str, Any] = {}
     for each in fields(files.columns):
@@ -44,9 +45,12 @@ def test_files_do_not_depend_on_the_version_before(entries: list[list[object]], 
     keys = [("manifest", number) for number in range(len(manifests))]
     some = data.draw(st.lists(st.sampled_from(keys), unique=True) if keys else st.just([]))
     other_keys = data.draw(st.sampled_from([some, keys[: len(some)], keys[: len(some)] + some]))
-    other = LiveFiles.of(other_keys, [manifests[number] for _, number in other_keys])
+    other = VersionFiles.of(other_keys, Manifests.of([manifests[number] for _, number in other_keys]))
 
-    found, expected = LiveFiles.of(keys, manifests, other), LiveFiles.of(keys, manifests)
+    found, expected = (
+        VersionFiles.of(keys, Manifests.of(manifests), other),
+        VersionFiles.of(keys, Manifests.of(manifests)),
+    )
 
     assert columns(found) == columns(expected)
     assert found.removing == expected.removing
@@ -54,10 +58,10 @@ def test_files_do_not_depend_on_the_version_before(entries: list[list[object]], 
 
 def test_only_what_was_added_is_looked_at() -> None:
     first, second = manifest([entry(file_name="a"), entry(file_name="b")]), manifest([entry(file_name="c")])
-    before = LiveFiles.of([("first", 1)], [first])
+    before = VersionFiles.of([("first", 1)], Manifests.of([first]))
     before = replace(before, columns=before.columns.select(np.array([False, True])))
 
-    after = LiveFiles.of([("first", 1), ("second", 1)], [first, second], before)
+    after = VersionFiles.of([("first", 1), ("second", 1)], Manifests.of([first, second]), before)
 
     assert after.columns.rows[0] is before.columns.rows[0]
     assert len(after.columns) == 2
@@ -72,24 +76,26 @@ def test_versions_that_grow_from_one_another_keep_what_they_had(
 ) -> None:
     """Also where several follow the same one, as after a rollback, or drop what it had last."""
     manifests = [manifest(each) for each in entries]  # type: ignore[arg-type] # built above
-    versions = [LiveFiles.of([], [])]
+    versions = [VersionFiles.of([], Manifests.of([]))]
     for before, added, dropped in commits:
         other = versions[before % len(versions)]
         kept = other.keys[: max(0, len(other.keys) - dropped)]
         keys = [*kept, (f"manifest of {len(versions)}", added % len(manifests))]
-        versions.append(LiveFiles.of(keys, [manifests[number] for _, number in keys], other))
+        versions.append(VersionFiles.of(keys, Manifests.of([manifests[number] for _, number in keys]), other))
 
     for version in versions:
-        expected = LiveFiles.of(version.keys, [manifests[number] for _, number in version.keys])
+        expected = VersionFiles.of(
+            version.keys, Manifests.of([manifests[number] for _, number in version.keys])
+        )
         assert columns(version) == columns(expected)
 
 
 def test_versions_that_follow_one_another_share_their_memory() -> None:
     manifests = [manifest([entry(file_name=f"{number}-{at}") for at in range(9)]) for number in range(5)]
-    versions: list[LiveFiles | None] = [None]
+    versions: list[VersionFiles | None] = [None]
     for count in range(1, 6):
         keys = [("manifest", number) for number in range(count)]
-        versions.append(LiveFiles.of(keys, manifests[:count], versions[-1]))
+        versions.append(VersionFiles.of(keys, Manifests.of(manifests[:count]), versions[-1]))
 
     _, _, _, third, fourth, fifth = versions
     assert third is not None

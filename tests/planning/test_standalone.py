@@ -17,7 +17,7 @@ from app.file_index.answers.result import SKIP, Rows
 from app.file_index.evaluation import evaluate
 from app.planning.request.requests import EvaluateRequest, IndexFileRef, SortKey, TopN
 from app.planning.service import IndexService
-from app.planning.standalone.answers import EvaluatedFile
+from app.planning.standalone import EvaluatedFile
 from tests import golden_file_index, golden_unit
 from tests.golden_file_index import GoldenIndex
 from tests.golden_tables import GoldenWarehouse

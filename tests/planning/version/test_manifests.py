@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.planning.version.passing_manifests import PassingManifests, hold_or_pass
+from app.planning.version.manifests import Manifests, read_manifests
 from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_list import ManifestFile
 from tests.examples import examples
@@ -32,14 +32,14 @@ class Store:
         return [replace(manifest([entry(file_name=name)]), decoded_bytes=BYTES) for name, _ in files]
 
 
-def passing(store: Store, most_bytes: int) -> PassingManifests:
-    return PassingManifests(FILES, store.read, COUNT * BYTES, most_bytes)
+def limited(store: Store, most_bytes: int) -> Manifests:
+    return Manifests(FILES, store.read, COUNT * BYTES, most_bytes)
 
 
 @given(asked=st.lists(st.lists(st.integers(0, COUNT - 1), max_size=COUNT)), most=st.integers(0, 13 * BYTES))
 @examples(50)
 def test_each_number_gives_its_manifest(asked: list[list[int]], most: int) -> None:
-    manifests = passing(Store(), most)
+    manifests = limited(Store(), most)
 
     for numbers in asked:
         assert [*manifests.ahead(numbers)] == numbers
@@ -47,12 +47,12 @@ def test_each_number_gives_its_manifest(asked: list[list[int]], most: int) -> No
     assert [each.file_name(0) for each in manifests] == [name for name, _ in FILES]
     assert len(manifests) == COUNT
     assert [each.file_name(0) for each in manifests[-2:]] == ["manifest-10", "manifest-11"]
-    assert [each.file_name(0) for each in manifests.some([7, 3])] == ["manifest-7", "manifest-3"]
+    assert [each.file_name(0) for each in manifests.choose([7, 3])] == ["manifest-7", "manifest-3"]
 
 
 @pytest.mark.parametrize("held", [1, 2, 5])
-def test_no_more_are_held_than_there_is_room_for(held: int) -> None:
-    manifests = passing(Store(), held * BYTES)
+def test_no_more_in_memory_than_there_is_room_for(held: int) -> None:
+    manifests = limited(Store(), held * BYTES)
     before = _alive()
 
     for _ in manifests:
@@ -66,7 +66,7 @@ def _alive() -> int:
 
 def test_what_is_asked_ahead_is_read_side_by_side() -> None:
     store = Store()
-    manifests = passing(store, 4 * BYTES)
+    manifests = limited(store, 4 * BYTES)
 
     for number in manifests.ahead([1, 2, 5, 7, 8]):
         assert manifests[number].file_name(0) == FILES[number][0]
@@ -76,7 +76,7 @@ def test_what_is_asked_ahead_is_read_side_by_side() -> None:
 
 def test_what_is_held_is_not_read_again() -> None:
     store = Store()
-    manifests = passing(store, 4 * BYTES)
+    manifests = limited(store, 4 * BYTES)
 
     for numbers in ([0, 1], [1, 2, 3], [0, 3]):
         assert [*manifests.ahead(numbers)] == numbers
@@ -85,7 +85,7 @@ def test_what_is_held_is_not_read_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("room", "known", "are_held"),
+    ("room", "known", "in_memory"),
     [
         pytest.param(COUNT * BYTES, None, True, id="they turn out to fit"),
         pytest.param(COUNT * BYTES - 1, None, False, id="they turn out not to fit"),
@@ -94,18 +94,18 @@ def test_what_is_held_is_not_read_again() -> None:
         pytest.param(0, None, True, id="no bound"),
     ],
 )
-def test_a_version_that_fits_is_held(room: int, known: int | None, *, are_held: bool) -> None:
-    kept, passed = Store(), Store()
-    manifests = hold_or_pass(FILES, kept.read, passed.read, room, known)
+def test_a_version_that_fits_is_held(room: int, known: int | None, *, in_memory: bool) -> None:
+    cached, uncached = Store(), Store()
+    manifests = read_manifests(FILES, cached.read, uncached.read, room, known)
 
     assert [each.file_name(0) for each in manifests] == [name for name, _ in FILES]
-    assert isinstance(manifests, PassingManifests) is not are_held
-    assert (not passed.reads) is are_held
+    assert manifests.in_memory is in_memory
+    assert (not uncached.reads) is in_memory
 
 
 def test_few_are_read_before_it_is_known_that_they_do_not_fit() -> None:
-    kept = Store()
-    hold_or_pass(FILES, kept.read, Store().read, 5 * BYTES)
+    cached = Store()
+    read_manifests(FILES, cached.read, Store().read, 5 * BYTES)
 
-    assert len(kept.reads) == 1
-    assert len(kept.reads[0]) < COUNT / 2
+    assert len(cached.reads) == 1
+    assert len(cached.reads[0]) < COUNT / 2

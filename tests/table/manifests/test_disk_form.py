@@ -16,8 +16,7 @@ from app.predicates.column_bounds import ColumnBounds
 from app.storage import DiskTier
 from app.storage.disk_entry import Piece
 from app.storage.kept_arrays import KeptArrays
-from app.table.manifests.kept_manifest import keep_manifest, open_manifest
-from app.table.manifests.kept_values import made_once
+from app.table.manifests.disk_form import made_once, open_manifest, store_manifest
 from app.table.manifests.manifest import Manifest
 from app.types.value_arrays import Values
 from tests import golden_tables
@@ -60,7 +59,7 @@ def test_every_column_comes_back(tmp_path: Path, golden: GoldenWarehouse) -> Non
     for number, path in enumerate(manifests(golden)):
         where = place(tmp_path, f"manifest {number}")
         for manifest in (Manifest.read(path.read_bytes()), Manifest.read_without_embedded(path.read_bytes())):
-            keep_manifest(where, manifest)
+            store_manifest(where, manifest)
 
             found = open_manifest(where, no_original)
 
@@ -77,7 +76,7 @@ def manifest(golden: GoldenWarehouse) -> Manifest:
 
 
 def test_what_nobody_asks_for_takes_no_memory(tmp_path: Path, manifest: Manifest) -> None:
-    keep_manifest(place(tmp_path), manifest)
+    store_manifest(place(tmp_path), manifest)
 
     found = open_manifest(place(tmp_path), no_original)
 
@@ -91,14 +90,14 @@ def test_what_nobody_asks_for_takes_no_memory(tmp_path: Path, manifest: Manifest
 
 
 def test_nothing_is_found_where_nothing_was_kept(tmp_path: Path, manifest: Manifest) -> None:
-    keep_manifest(place(tmp_path), manifest)
+    store_manifest(place(tmp_path), manifest)
 
     assert open_manifest(place(tmp_path, "another form"), no_original) is None
 
 
 def test_damaged_columns_are_taken_from_the_original(tmp_path: Path, manifest: Manifest) -> None:
     """Wherever the file is damaged; what was damaged is gone then."""
-    keep_manifest(place(tmp_path), manifest)
+    store_manifest(place(tmp_path), manifest)
     [file] = (path for path in tmp_path.rglob("*") if path.is_file())
     written = file.read_bytes()
     asked: list[Manifest] = []

@@ -9,7 +9,7 @@ import pytest
 
 from app.errors import CommitConflictError
 from app.table.commits import Changes, CommitKind, Expectations
-from app.table.commits.expectations import hash_index_names, highest_sequences
+from app.table.commits.changes import hash_index_names, highest_sequences
 from tests.golden_tables import GoldenWarehouse
 from tests.writable_tables import copy_table, files_below, open_table
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from app.errors import FileMissingError, PaimonIndexError
 from app.table.catalog import Catalog
-from app.table.metadata_files import TableReader
-from app.table.storage import Storage
+from app.table.storage import Storage, TableReader
 from app.table.table import Table
 from tests.examples import examples
 from tests.memory_storage import MemoryStorage

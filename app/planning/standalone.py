@@ -1,9 +1,21 @@
-"""Index files on their own, without a table: what they say of a filter, and what is in them."""
+"""Index files on their own, without a table: what they say of a filter, and what is in them.
+
+Callers of the service may name files only where index files lie, and by the names that only these have::
+
+    <database>.db/<table>/[...]bucket-<n>/<data file>.index      a file index
+    <database>.db/<table>/index/index-<uuid>-<n>                 deletion vectors or a hash index
+    <database>.db/<table>/[...]bucket-<n>/index-<uuid>-<n>       likewise, with index-file-in-data-file-dir
+
+A hash index has no mark that tells it from other bytes, so without its name any file of a warehouse could be
+read as one.
+"""
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from app.bucket_index import hash_index
 from app.deletion_vectors import read_file, vector32, vector64
@@ -28,13 +40,38 @@ from app.planning.request.effort import Effort
 from app.planning.request.filters import filter_warnings, read_filter
 from app.planning.request.limits import Limits
 from app.planning.request.requests import EvaluateRequest, IndexFileRef
-from app.planning.standalone.answers import EvaluateAnswer, EvaluatedFile
-from app.planning.standalone.index_places import FILE_INDEX_SUFFIX, check_index_place
 from app.predicates.binding.names import Names, Relation
 from app.predicates.model import BoundPredicate
 from app.storage import Warehouse, check_deadline
 from app.types import DataField, Json, parse_type
+from app.types.roaring import Positions
 from app.types.session_zone import SessionZone
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedFile:
+    """What the indexes of one file say.
+
+    Attributes:
+        skip: no row can match.
+        selection: rows outside of which nothing matches; None when nothing is known at row level.
+        error: the file's indexes could not be used; the file is kept.
+    """
+
+    name: str
+    skip: bool
+    selection: Positions | None
+    explain: tuple[ExplainStep, ...] | None = None
+    error: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluateAnswer:
+    """The answer to an EvaluateRequest, in request order."""
+
+    files: tuple[EvaluatedFile, ...]
+    warnings: tuple[str, ...] = ()
+
 
 _MAGIC_BYTES = struct.pack(">q", MAGIC)
 _VECTORS_VERSION = b"\x01"
@@ -283,3 +320,27 @@ def _ask(
         strict=len(top_rows.order_by) == 1,
         selection=evaluate(predicate, index, row_count=known, trace=trace),
     )
+
+
+_TABLE = r"[^/]+\.db/[^/]+/"
+_BUCKET = r"(?:[^/]+/)*bucket-(?:\d+|postpone)/"
+_FILE_INDEX = re.compile(rf"{_TABLE}{_BUCKET}[^/]+\.index")
+_BUCKET_INDEX = re.compile(
+    rf"{_TABLE}(?:index/|{_BUCKET})index-[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}-\d+"
+)
+
+FILE_INDEX_SUFFIX = ".index"
+
+
+def check_index_place(path: str) -> None:
+    """Lets paths of index files pass, and no others.
+
+    Raises:
+        PathNotAllowedError: no writer has an index file there.
+    """
+    if not _FILE_INDEX.fullmatch(path) and not _BUCKET_INDEX.fullmatch(path):
+        raise PathNotAllowedError(
+            f"{path!r} is no place of an index file: expected DATABASE.db/TABLE/.../bucket-0/DATA_FILE.index "
+            f"or DATABASE.db/TABLE/index/index-UUID-0",
+            path=path,
+        )
