@@ -110,13 +110,13 @@ class Effort:
     @property
     def warnings(self) -> list[str]:
         """What was not asked, for the caller to know."""
-        told = (
+        left_out = (
             (self._unasked_files, "whether they have values of the filter's long lists"),
             (self._unasked_rows, "which of their rows have values of the filter's long lists"),
         )
         return [
             f"{count} files are not asked {what}, which would take too long: shorter lists narrow the answer"
-            for count, what in told
+            for count, what in left_out
             if count
         ]
 
