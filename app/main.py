@@ -17,7 +17,17 @@ from starlette.exceptions import HTTPException
 
 from app import __version__
 from app.access import TokenFile
-from app.api import buckets, deletions, discovery, documentation, index_files, metrics, operations, planning
+from app.api import (
+    buckets,
+    deletions,
+    discovery,
+    documentation,
+    explorer,
+    index_files,
+    metrics,
+    operations,
+    planning,
+)
 from app.api.admission import Admission
 from app.api.authentication import Authentication, Gate, everybody, this_machine, tokens_of
 from app.api.authorisation import authorise, open_paths
@@ -135,6 +145,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         operations,
         metrics,
         documentation,
+        explorer,
     ):
         app.include_router(module.router)
     for kind in (PaimonIndexError, ProblemError, RequestValidationError, HTTPException):
