@@ -11,7 +11,7 @@ const LIST = [
   ["bitmap", "bitmap", "no row of a bitmap matches"],
   ["range-bitmap", "range bitmap", "no row of a range bitmap matches"],
   ["bsi", "bit-sliced index", "no row of a bit-sliced index matches"],
-  ["file_index", "indexes together", "no row satisfies all of its indexes"],
+  ["file_index", "several indexes", "several kinds of indexes together leave no row"],
   ["deletion_vector", "deletion vector", "every matching row is deleted"],
   ["top_n", "top n", "other files have the first rows"],
   ["limit", "limit", "other files have enough rows"],
@@ -24,11 +24,11 @@ export const KEPT = CODES.get("kept");
 export const MERGE = CODES.get("merge");
 export const isKept = (code) => code === KEPT || code === MERGE;
 
-/** The code of what decided: of a skipped file its step, or the kind of the last index that left no row. */
+/** The code of what decided: of a skipped file its step, or the kind of index that left no row, if only one did. */
 export function codeOf({ skipped, decision_reason: reason, explain }) {
   if (!skipped) return reason === "merge_required" ? MERGE : KEPT;
-  const index = reason === "file_index" && explain.findLast((step) => step.outcome === "skip" && step.index);
-  return CODES.get(index ? index.index : reason) ?? CODES.get("file_index");
+  const kinds = new Set(explain.filter(({ outcome, index }) => outcome === "skip" && index).map(({ index }) => index));
+  return CODES.get(reason === "file_index" && kinds.size === 1 ? [...kinds][0] : reason) ?? CODES.get("file_index");
 }
 
 export const REASONS = {

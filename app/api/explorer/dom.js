@@ -61,14 +61,5 @@ export function percent(part, all) {
 
 export const moment = (milliseconds) => `${new Date(milliseconds).toISOString().replace("T", " ").slice(0, 16)} UTC`;
 
-/** Calls the last of several calls that follow each other quickly. */
-export function debounce(call, milliseconds) {
-  let timer = 0;
-  return () => {
-    clearTimeout(timer);
-    timer = setTimeout(call, milliseconds);
-  };
-}
-
 /** The name of a file without most of its UUID. */
 export const shortName = (name) => name.replace(/([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f-]{22}/, "$1…");

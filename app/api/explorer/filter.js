@@ -1,6 +1,6 @@
 // The filter's text, and the parser's message at the place in it that the message is about.
 
-import { debounce, fill, find, h } from "./dom.js";
+import { fill, find, h } from "./dom.js";
 
 const PAUSE_MS = 250;
 
@@ -9,8 +9,15 @@ export class Filter {
   constructor(onText) {
     this.text = find("filter");
     this.zone = find("zone");
-    const call = (now) => onText({ filter: this.text.value, zone: this.zone.value }, now);
-    const later = debounce(() => call(false), PAUSE_MS);
+    let timer = 0;
+    const call = (isEntered) => {
+      clearTimeout(timer);
+      onText({ filter: this.text.value, zone: this.zone.value }, isEntered);
+    };
+    const later = () => {
+      clearTimeout(timer);
+      timer = setTimeout(call, PAUSE_MS, false);
+    };
     const typed = () => {
       this.clear();
       this.#grow();

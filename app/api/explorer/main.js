@@ -134,7 +134,7 @@ function showTab(signal) {
 }
 
 async function typed(question, isEntered) {
-  if (isEntered || plan === null || plan.count <= LIVE_FILES) return go({ ...question, file: "" }, true);
+  if (isEntered || plan === null || plan.count <= LIVE_FILES) return go(question, true);
   planning.abort();
   planning = new AbortController();
   document.body.classList.remove("busy");

@@ -29,8 +29,8 @@ const NUMBERS = { size: "file_size", rows: "row_count", selected: "selected_rows
  * partition, bucket, level and age, the same for every filter.
  */
 export class Plan {
-  constructor(lines, files, end) {
-    Object.assign(this, { lines, summary: end.summary, snapshot: end.snapshot_id, warnings: end.warnings });
+  constructor(question, lines, files, end) {
+    Object.assign(this, { question, lines, summary: end.summary, snapshot: end.snapshot_id, warnings: end.warnings });
     this.count = files.length;
     for (const [name, member] of Object.entries(NUMBERS)) this[name] = Float64Array.from(files, (file) => file[member] ?? 0);
     this.deleted = Float64Array.from(files, ({ deletion }) => deletion?.cardinality ?? 0);
@@ -100,7 +100,7 @@ export async function askPlan(state, signal) {
   const files = [];
   for await (const line of readLines(response.body)) {
     const file = parse(line);
-    if (file.summary) return new Plan(lines, files, file);
+    if (file.summary) return new Plan(state.filter, lines, files, file);
     lines.push(line);
     files.push(file);
   }
