@@ -115,8 +115,11 @@ export class Picture {
     context.textBaseline = "middle";
     this.plan.groups.forEach(({ label }, group) => {
       const [x, y, wide, high] = this.places.labelOf(group);
-      const room = Math.floor(wide / pixel / 6) - 1;
-      if (high > 0) context.fillText(label.length > room ? `…${label.slice(1 - room)}` : label, x + 2 * pixel, y + high / 2 + pixel);
+      if (high === 0) return;
+      let text = label;
+      // The end of a partition's name tells more than its beginning.
+      for (let cut = 2; context.measureText(text).width > wide - 5 * pixel && cut < label.length; cut += 1) text = `…${label.slice(cut)}`;
+      context.fillText(text, x + 2 * pixel, y + high / 2 + pixel);
     });
   }
 
