@@ -16,7 +16,8 @@ from benchmarks.events import Indexed, Layout
 from benchmarks.synthetic import write_table
 from tests import tokens
 from tests.api.conftest import listening
-from tests.explorer.conftest import DESKTOP, PHONE, ROOT, OpenPage, Page
+from tests.explorer.browser import DESKTOP, PHONE, Page
+from tests.explorer.conftest import SAMPLES, OpenPage
 
 SESSIONS: Final = "main/demo/sessions"
 FEE: Final = "fee = 58.43"
@@ -245,7 +246,7 @@ def test_versions_are_a_line_with_tags_and_branches(page: Page) -> None:
 def test_a_token_stays_in_its_tab(open_page: OpenPage, tmp_path: Path) -> None:
     given = "pix_explorer-test"
     file = tokens.write(tmp_path / "tokens.json", tokens.entry("explorer", given))
-    settings = Settings.load(warehouses={"main": str(ROOT / "demo" / "warehouse")}, tokens_file=str(file))
+    settings = Settings.load(warehouses={"main": str(SAMPLES)}, tokens_file=str(file))
     with listening(create_app(settings), lifespan="on") as client:
         page = open_page(str(client.base_url).rstrip("/"))
         page.driver.get(f"{page.address}/ui#/{SESSIONS}")

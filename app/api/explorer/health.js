@@ -1,5 +1,4 @@
-// How a version of a table is doing: its files, levels and deleted rows, and how large its indexes are. Index files
-// beside data files are told by a sample, since each is a read.
+// How a version of a table is doing. Index files beside data files are told by a sample, since each is a read.
 
 import { askPages, segment, tablePath } from "./api.js";
 import { indexName } from "./decisions.js";

@@ -175,6 +175,7 @@ async function showPlan() {
   fill(find("warnings"), plan.warnings.map((text) => h("p", {}, text)));
   picture.plan = null;
   showPicture();
+  globalThis.explorer.shown = performance.now();
 }
 
 function legend(totals) {
@@ -233,7 +234,7 @@ function listen() {
 }
 
 /** For tests and measurements. */
-globalThis.explorer = { picture, get plan() { return plan; } };
+globalThis.explorer = { picture, shown: 0, get plan() { return plan; } };
 
 listen();
 again();

@@ -1,5 +1,5 @@
-// The plan as a picture: one canvas of pixels that are written at once, and one above it for the frame of the file
-// that is pointed at. A second array has the file of each pixel, so that pointing is looking up a number.
+// The plan as a picture: a canvas of pixels that are written at once, and one above it for the frame of the file that
+// is pointed at. A second array has the file of each pixel.
 
 import { DECISIONS, isKept, KEPT } from "./decisions.js";
 import { place } from "./layout.js";

@@ -98,11 +98,13 @@ export async function askPlan(state, signal) {
   const response = await send(`${tablePath(state)}/plan`, { body, accept: "application/x-ndjson", signal });
   const lines = [];
   const files = [];
-  for await (const line of readLines(response.body)) {
-    const file = parse(line);
-    if (file.summary) return new Plan(state.filter, lines, files, file);
-    lines.push(line);
-    files.push(file);
+  for await (const some of readLines(response.body)) {
+    for (const line of some) {
+      const file = parse(line);
+      if (file.summary) return new Plan(state.filter, lines, files, file);
+      lines.push(line);
+      files.push(file);
+    }
   }
   throw new Error("the answer was cut off");
 }
