@@ -39,8 +39,9 @@ export class Filter {
   }
 
   show({ filter, zone }) {
-    if (this.text.value !== filter && document.activeElement !== this.text) this.text.value = filter;
-    if (this.zone.value !== zone && document.activeElement !== this.zone) this.zone.value = zone;
+    // Setting what is there already would move the caret.
+    if (this.text.value !== filter) this.text.value = filter;
+    if (this.zone.value !== zone) this.zone.value = zone;
     this.#grow();
   }
 
