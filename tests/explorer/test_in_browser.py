@@ -231,6 +231,15 @@ def test_the_address_restores_everything(page: Page) -> None:
     page.driver.back()
 
 
+@pytest.mark.parametrize(("place", "told"), [("main/demo/nope", "nope"), ("main/demo/%E0", "%E0")])
+def test_a_place_that_is_not_there_is_told(page: Page, place: str, told: str) -> None:
+    page.driver.get("about:blank")
+    page.driver.get(f"{page.address}/ui#/{place}")
+
+    page.until("return document.querySelector('#welcome button')")
+    assert told in page.text("#welcome p")
+
+
 def test_versions_are_a_line_with_tags_and_branches(page: Page) -> None:
     page.open("golden/golden/versions")
     tagged = page.driver.find_element(By.XPATH, "//button[contains(@title, 'tag v2')]")

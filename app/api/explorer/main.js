@@ -20,9 +20,17 @@ const MEASURES = { files: "files", size: "bytes", rows: "rows" };
 /** Up to so many files the plan follows the typing; above, typing asks the parser alone, and Enter plans. */
 const LIVE_FILES = 20_000;
 
+function decode(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 function read() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
-  const [warehouse = "", database = "", table = ""] = path.split("/").map(decodeURIComponent);
+  const [warehouse = "", database = "", table = ""] = path.split("/").map(decode);
   return { ...DEFAULTS, ...Object.fromEntries(new URLSearchParams(query)), warehouse, database, table };
 }
 
