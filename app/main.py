@@ -47,7 +47,6 @@ from app.server.processes import Processes
 from app.server.stopping import Stopping
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.storage import Listings
-from app.storage.ledger import LEDGER
 from app.storage.memory import prepare_process
 from app.telemetry.middleware import Accounting
 from app.telemetry.service import Telemetry
@@ -84,7 +83,6 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         service.cache_statistics,
         concurrency=settings.concurrency,
         token_names=settings.metrics_token_names,
-        memory_limit=lambda: LEDGER.limit * settings.workers or None,
     )
 
     @asynccontextmanager

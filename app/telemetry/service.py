@@ -39,7 +39,6 @@ class Telemetry:
         caches: gives the statistics of each cache by name.
         concurrency: requests that may be under way at once.
         token_names: label requests with the names of tokens.
-        memory_limit: gives the bytes that all processes together may use; None where there is no limit.
 
     Attributes:
         background: is told of work that no request waits for.
@@ -54,11 +53,9 @@ class Telemetry:
         *,
         concurrency: int,
         token_names: bool = False,
-        memory_limit: Callable[[], int | None] = lambda: None,
     ) -> None:
         self._caches = caches
         self._concurrency = concurrency
-        self._memory_limit = memory_limit
         self._metrics = Metrics(token_names=token_names)
         self._live: set[Account] = set()
         self._lock = threading.Lock()
@@ -100,7 +97,7 @@ class Telemetry:
         with self._lock:
             routes = [account.route for account in self._live]
         return [
-            *process_families(self._memory_limit()),
+            *process_families(),
             *request_families(routes, self._concurrency),
             *self._metrics.families(),
             *cache_families(self._caches()),

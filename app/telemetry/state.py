@@ -84,13 +84,11 @@ def listing_family(listings: Listings | None) -> Metric:
     return family
 
 
-def process_families(memory_limit: int | None) -> list[Metric]:
+def process_families() -> list[Metric]:
     """The process: memory, processor time, open files, release."""
-    limit = GaugeMetricFamily(
-        PREFIX + "memory_limit_bytes", "Resident memory that all processes of the service may use."
-    )
-    if memory_limit is not None:
-        limit.add_metric([], memory_limit)
+    limit = GaugeMetricFamily(PREFIX + "memory_limit_bytes", "Resident memory that the service may use.")
+    if LEDGER.limit:
+        limit.add_metric([], LEDGER.limit)
     claimed = GaugeMetricFamily(
         PREFIX + "memory_claimed_bytes", "Memory that work under way has claimed.", labels=["account"]
     )

@@ -32,7 +32,6 @@ from app.telemetry.metrics import PREFIX
 
 _GROWING: Final = frozenset({"counter", "histogram"})
 _TOLD_ONCE: Final[Mapping[str, Callable[[float, float], float]]] = {
-    PREFIX + "memory_limit_bytes": max,
     PREFIX + "watched_tables": max,
     PREFIX + "watched_tables_failing": max,
     PREFIX + "warehouse_listable": min,

@@ -8,6 +8,7 @@ import pytest
 
 from app.observation import Phase, during, observed_by
 from app.server.processes import Processes
+from app.storage.ledger import LEDGER
 from app.telemetry.middleware import Accounting
 from app.telemetry.service import Telemetry
 from tests.telemetry.scrapes import Scrape
@@ -103,9 +104,11 @@ def test_each_second_counts_for_the_innermost_phase() -> None:
     assert scrape(counting).value("phase_seconds_sum", route="unrouted", phase="queue") >= 3.0
 
 
-def test_memory_is_told_with_its_limit_where_there_is_one() -> None:
-    limited = Telemetry(Processes(None), dict, concurrency=1, memory_limit=lambda: 1 << 30)
+def test_memory_is_told_with_its_limit_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LEDGER, "limit", 1 << 30)
+    limited = scrape(telemetry())
+    monkeypatch.setattr(LEDGER, "limit", 0)
 
-    assert scrape(limited).value("memory_limit_bytes") == 1 << 30
-    assert scrape(limited).value("memory_resident_bytes") > 1 << 20
+    assert limited.value("memory_limit_bytes") == 1 << 30
+    assert limited.value("memory_resident_bytes") > 1 << 20
     assert not scrape(telemetry()).families["paimon_index_memory_limit_bytes"].samples
