@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, TypeVar
+from itertools import islice
+from typing import Final
 
 from app.errors import DeadlineExceededError, LimitExceededError, PaimonIndexError, StorageError
 from app.observation import StorageOperation
+from app.storage.deadline import check_deadline, wait_for
 from app.storage.disk_entry import Piece
 from app.storage.disk_tier import DiskTier
 from app.storage.locations import Neighbours, Root
@@ -19,7 +24,13 @@ from app.storage.retry import Attempt, RetryPolicy
 _CACHED_SECONDS: Final = 0.002
 """A batch of what the operating system has in memory takes less than this; from a disk, much more."""
 
-Found = TypeVar("Found", bytes, int)
+_RANGES_AHEAD: Final = 512
+"""Ranges that are read in one go, ahead of the one that is looked at."""
+
+_PORTIONS_AHEAD: Final = 2
+
+_Portion = tuple[FileRange, ...]
+_Found = list[bytes | PaimonIndexError]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +70,8 @@ class RangeReader:
     identity: str
     max_bytes: int
     is_local: bool
+    _under_way: dict[_Portion, Future[_Found]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def read(self, ranges: Sequence[FileRange], *, immutable: bool) -> list[bytes | PaimonIndexError]:
         """In the order of ``ranges`` their bytes, or why there are none.
@@ -70,45 +83,7 @@ class RangeReader:
         Raises:
             DeadlineExceededError: the request's time was used up, or its caller went away.
         """
-        return self._read_all(ranges, b"", partial(self._contents, immutable=immutable), immutable=immutable)
-
-    def read_into(
-        self, ranges: Sequence[FileRange], buffer: memoryview, *, immutable: bool
-    ) -> list[int | PaimonIndexError]:
-        """As :meth:`read`, but the bytes go to a buffer, and it is said how many there are of each range.
-
-        Args:
-            ranges: each of any file.
-            buffer: their lengths together; each range has the place that follows from those before it.
-            immutable: as of :meth:`read`.
-
-        Raises:
-            DeadlineExceededError: the request's time was used up, or its caller went away.
-        """
-        targets: dict[FileRange, memoryview] = {}
-        again: list[tuple[FileRange, memoryview]] = []
-        at = 0
-        for one in ranges:
-            target = buffer[at : at + one.length] if one.length > 0 else buffer[:0]
-            at += len(target)
-            if targets.setdefault(one, target) is not target:
-                again.append((one, target))
-        fill = partial(self._fill, targets, immutable=immutable)
-        counts = self._read_all(ranges, 0, fill, immutable=immutable)
-        for one, target in again:
-            target[:] = targets[one]
-        return counts
-
-    def _read_all(
-        self,
-        ranges: Sequence[FileRange],
-        nothing: Found,
-        read: Callable[[Neighbours, _Ahead, MergedRange], Mapping[FileRange, Found]],
-        *,
-        immutable: bool,
-    ) -> list[Found | PaimonIndexError]:
-        """What ``read`` finds of each range; ``nothing`` of empty ones."""
-        answers: dict[FileRange, Found | PaimonIndexError] = {}
+        answers: dict[FileRange, bytes | PaimonIndexError] = {}
         missing = set()
         for one in ranges:
             if (why := self._refused(one)) is not None:
@@ -116,13 +91,13 @@ class RangeReader:
             elif one.length:
                 missing.add(one)
             else:
-                answers[one] = nothing
+                answers[one] = b""
         neighbours = Neighbours(self.locate)
 
         def read_batch(ahead: _Ahead, batch: Sequence[MergedRange]) -> None:
             for merged in batch:
                 try:
-                    answers.update(read(neighbours, ahead, merged))
+                    answers.update(self._contents(neighbours, ahead, merged, immutable=immutable))
                 except DeadlineExceededError:
                     raise
                 except PaimonIndexError as error:
@@ -147,6 +122,43 @@ class RangeReader:
                         alone_seconds=_CACHED_SECONDS if ahead.attempts else 0,
                     )
         return [answers[one] for one in ranges]
+
+    def read_ahead(self, ranges: Iterable[FileRange]) -> Iterator[bytes | PaimonIndexError]:
+        """As :meth:`read`, in order: the next ones are read while those before are looked at.
+
+        Ranges that several requests read alike at the same time are read once.
+
+        Args:
+            ranges: taken as they are needed.
+
+        Raises:
+            DeadlineExceededError: the request's time was used up, or its caller went away.
+        """
+        waiting = iter(ranges)
+        under_way: deque[tuple[_Portion, Future[_Found]]] = deque()
+        while True:
+            while len(under_way) < _PORTIONS_AHEAD and (portion := tuple(islice(waiting, _RANGES_AHEAD))):
+                under_way.append((portion, self._begin(portion)))
+            if not under_way:
+                return
+            portion, reading = under_way.popleft()
+            try:
+                found = wait_for(reading)
+            except DeadlineExceededError:
+                # Another request began this, whose time was up.
+                check_deadline()
+                found = self.read(portion, immutable=False)
+            yield from found
+
+    def _begin(self, portion: _Portion) -> Future[_Found]:
+        """Has a thread read a portion, unless one does."""
+        with self._lock:
+            reading = self._under_way.get(portion)
+            if reading is None:
+                reading = self.readers.begin(partial(self.read, portion, immutable=False))
+                self._under_way[portion] = reading
+                reading.add_done_callback(lambda _: self._under_way.pop(portion, None))
+            return reading
 
     def _ask_together(
         self, neighbours: Neighbours, portion: Sequence[MergedRange], *, immutable: bool
@@ -180,16 +192,17 @@ class RangeReader:
     ) -> Mapping[FileRange, bytes]:
         """The parts of a merged range."""
         path, first, _ = merged.whole
-        # What may not be read may not come from the disk tier either.
-        root, place = neighbours.locate(path)
-        recalled = ahead.recalled.get(merged.whole)
-        if recalled is None:
-            recalled = self._recall(merged.parts) if immutable else {}
-        if len(recalled) == len(merged.parts):
-            return recalled
+        if immutable and self.disk is not None:
+            recalled = ahead.recalled.get(merged.whole)
+            if recalled is None:
+                # What may not be read may not come from the disk tier either.
+                neighbours.locate(path)
+                recalled = self._recall(merged.parts)
+            if len(recalled) == len(merged.parts):
+                return recalled
         content = self.retry.call(
             path,
-            lambda: root.read(place, first, merged.whole.end),
+            lambda: neighbours.read(path, first, merged.whole.end),
             kind=StorageOperation.READ_RANGE,
             first=ahead.attempts.get(merged.whole),
         )
@@ -197,31 +210,6 @@ class RangeReader:
         if immutable:
             self._remember(found)
         return found
-
-    def _fill(
-        self,
-        targets: Mapping[FileRange, memoryview],
-        neighbours: Neighbours,
-        ahead: _Ahead,
-        merged: MergedRange,
-        *,
-        immutable: bool,
-    ) -> Mapping[FileRange, int]:
-        """How many bytes of each part of a merged range are in its target now."""
-        if len(merged.parts) == 1 and (self.disk is None or not immutable):
-            (part,) = merged.parts
-            path, start, _ = part
-            count = self.retry.call(
-                path,
-                lambda: neighbours.read_into(path, targets[part], start),
-                kind=StorageOperation.READ_RANGE,
-            )
-            if count is not None:
-                return {part: count}
-        found = self._contents(neighbours, ahead, merged, immutable=immutable)
-        for part, content in found.items():
-            targets[part][: len(content)] = content
-        return {part: len(content) for part, content in found.items()}
 
     def _recall(self, parts: Sequence[FileRange]) -> Mapping[FileRange, bytes]:
         if self.disk is None:

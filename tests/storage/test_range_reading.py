@@ -1,10 +1,12 @@
-"""Many ranges at once: as bytes, and into a buffer."""
+"""Many ranges: at once, and ahead of those that are looked at."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar
+from threading import Event, Thread
+from typing import Any, ClassVar, Final
 
 import fsspec
 import pytest
@@ -21,7 +23,15 @@ from app.errors import (
     RequestCancelledError,
     StorageError,
 )
-from app.storage import Cancellation, DiskTier, RetryPolicy, Warehouse, cancellable, time_limit
+from app.storage import (
+    Cancellation,
+    DiskTier,
+    RetryPolicy,
+    Warehouse,
+    cancellable,
+    range_reading,
+    time_limit,
+)
 
 LONG = bytes(range(256)) * 300
 
@@ -180,12 +190,13 @@ PATHS = [
     scheme=st.sampled_from(["", "counting:/"]),
     has_disk=st.booleans(),
 )
-def test_a_buffer_gets_what_is_read(
+def test_what_is_read_ahead_is_what_is_read_at_once(
     ranges: list[tuple[str, int, int]], scheme: str, *, has_disk: bool
 ) -> None:
     """Those of links, of files that are not there, and those asked for twice or of nothing as well."""
     fsspec.register_implementation("counting", CountingFileSystem, clobber=True)
-    with TemporaryDirectory() as name:
+    with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(range_reading, "_RANGES_AHEAD", 3)
         above = Path(name).resolve()
         directory = above / "w" / "db.db" / "t"
         directory.mkdir(parents=True)
@@ -198,14 +209,75 @@ def test_a_buffer_gets_what_is_read(
         disk = DiskTier(above / "cache", 1 << 20) if has_disk else None
         warehouse = Warehouse("w", f"{scheme}{above}/w", disk=disk, max_file_bytes=15_000)
         expected = warehouse.read_ranges(ranges, immutable=True)
-        buffer = memoryview(bytearray(sum(max(0, length) for _, _, length in ranges)))
-        for _ in range(2):
-            counts = warehouse.read_ranges_into(ranges, buffer, immutable=True)
-            at = 0
-            for (_, _, length), wanted, count in zip(ranges, expected, counts, strict=True):
-                if isinstance(wanted, PaimonIndexError):
-                    assert type(count) is type(wanted)
-                else:
-                    assert isinstance(count, int)
-                    assert buffer[at : at + count] == wanted
-                at += max(0, length)
+        for wanted, found in zip(expected, warehouse.read_ahead(ranges), strict=True):
+            assert type(found) is type(wanted)
+            assert found == wanted or isinstance(found, PaimonIndexError)
+        warehouse.readers.close()
+
+
+class TestReadingAhead:
+    """Two ranges are read one after the other, the second while the first is looked at."""
+
+    ASKED: Final = (("db.db/t/long", 0, 100), ("db.db/t/file", 0, 9))
+    FOUND: Final = (LONG[:100], b"012345678")
+
+    @pytest.fixture
+    def warehouse(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+        monkeypatch.setattr(range_reading, "_RANGES_AHEAD", 1)
+        fsspec.register_implementation("counting", CountingFileSystem, clobber=True)
+        (root / "db.db" / "t" / "long").write_bytes(LONG)
+        CountingFileSystem.reads.clear()
+        return Warehouse("w", f"counting:/{root}")
+
+    @pytest.fixture
+    def held_up(self, monkeypatch: pytest.MonkeyPatch) -> Event:
+        """Until it is set, no read ends."""
+        may_end, read = Event(), CountingFileSystem.cat_file
+
+        def wait(*arguments: Any, **options: Any) -> bytes:
+            assert may_end.wait(30)
+            return read(*arguments, **options)
+
+        monkeypatch.setattr(CountingFileSystem, "cat_file", wait)
+        return may_end
+
+    def begun(self, warehouse: Warehouse) -> tuple[Event, Thread, list[object]]:
+        """A thread that reads both; the event is set once its first read is under way."""
+        is_begun, found = Event(), list[object]()
+
+        def asked() -> Iterator[tuple[str, int, int]]:
+            yield self.ASKED[0]
+            is_begun.set()
+            yield self.ASKED[1]
+
+        thread = Thread(target=lambda: found.extend(warehouse.read_ahead(asked())))
+        thread.start()
+        return is_begun, thread, found
+
+    def test_what_two_requests_read_alike_is_read_once(self, warehouse: Warehouse, held_up: Event) -> None:
+        readers = [self.begun(warehouse) for _ in range(2)]
+        for is_begun, _, _ in readers:
+            assert is_begun.wait(30)
+        held_up.set()
+        for _, thread, found in readers:
+            thread.join(30)
+            assert found == list(self.FOUND)
+        assert CountingFileSystem.reads.count(("long", 0, 100)) == 1
+
+    def test_who_waits_does_not_end_with_the_request_that_began(
+        self, warehouse: Warehouse, held_up: Event
+    ) -> None:
+        cancellation = Cancellation()
+
+        def reading() -> Iterator[tuple[str, int, int]]:
+            yield self.ASKED[0]
+            # The first range is being read for this request.
+            is_begun, thread, found = self.begun(warehouse)
+            assert is_begun.wait(30)
+            cancellation.cancel()
+            held_up.set()
+            thread.join(30)
+            assert found == list(self.FOUND)
+
+        with cancellable(cancellation), pytest.raises(RequestCancelledError):
+            list(warehouse.read_ahead(reading()))

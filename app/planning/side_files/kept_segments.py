@@ -1,7 +1,7 @@
 """Segments of the index files of one manifest, kept on the disk for processes that start later.
 
-The bytes of each index file are kept as well, by the warehouse, and outlive the manifest: the engine merges
-manifests now and then, and names the same files in new ones.
+This is all that the disk keeps of index files. Where the engine merges manifests, and names the same files in
+new ones, they are read again.
 """
 
 from __future__ import annotations
