@@ -18,7 +18,7 @@ from typing import Any
 from app.errors import FileMissingError, PathNotAllowedError, SettingsError
 from app.storage.failures import is_behind_the_end
 from app.storage.libraries import STALL_SECONDS, ask, open_filesystem
-from app.storage.object_reads import ObjectReads
+from app.storage.object_store import ObjectStore
 from app.storage.retry import Attempt
 from app.storage.slots import waiting
 
@@ -38,13 +38,11 @@ class Root:
         uri: the normal form of the URI that paths below it start with, ending in a slash.
         filesystem: the library's filesystem that holds it.
         directory: its path inside of ``filesystem``, without a slash at the end.
-        reads: a faster way to read objects, if there is one.
     """
 
     uri: str
     filesystem: Any
     directory: str
-    reads: ObjectReads | None = None
 
     @classmethod
     def open(
@@ -65,13 +63,15 @@ class Root:
         protocol = place.partition(":")[0]
         try:
             filesystem = open_filesystem(protocol, options or {}, stall_seconds)
-        except (ValueError, ImportError) as error:
+        except (ValueError, ImportError, OSError) as error:
             raise SettingsError(f"cannot open {location}: {error}") from error
-        # Some filesystems want a leading slash and some none: each knows its own form.
-        directory = str(filesystem._strip_protocol(place)).rstrip("/")  # noqa: SLF001 - fsspec's way to do it
+        if isinstance(filesystem, ObjectStore):
+            directory = place.removeprefix("s3://")
+        else:
+            # Some filesystems want a leading slash and some none: each knows its own form.
+            directory = str(filesystem._strip_protocol(place)).rstrip("/")  # noqa: SLF001 - fsspec's way
         known_as = place if uri is None else normal_uri(uri)
-        reads = ObjectReads.of(filesystem, directory, options or {}, stall_seconds)
-        return cls(known_as if known_as.endswith("/") else f"{known_as}/", filesystem, directory, reads)
+        return cls(known_as if known_as.endswith("/") else f"{known_as}/", filesystem, directory)
 
     @classmethod
     def external(
@@ -133,9 +133,7 @@ class Root:
         if self.uri_is_local:
             return _read_local(path, start, end)
         try:
-            content = None if self.reads is None else self.reads.read(path, start, end)
-            if content is None:
-                content = self.ask("cat_file", path, start=start, end=end)
+            content = self.ask("cat_file", path, start=start, end=end)
         except OSError as error:
             # An object store refuses a range that begins at the end, as that of an empty file does.
             if is_behind_the_end(error):
@@ -155,12 +153,12 @@ class Root:
         Raises:
             DeadlineExceededError: the request's time was used up, or its caller went away.
         """
-        if self.reads is None:
+        if not isinstance(self.filesystem, ObjectStore):
             return [None] * len(wanted)
-        made = self.reads.read_many(wanted, calls)
+        made = self.filesystem.read_many(wanted, calls)
         return [
             Attempt(each.seconds, b"")
-            if each is not None and isinstance(each.error, OSError) and is_behind_the_end(each.error)
+            if isinstance(each.error, OSError) and is_behind_the_end(each.error)
             else each
             for each in made
         ]

@@ -265,9 +265,18 @@ class TestReadingAhead:
         assert CountingFileSystem.reads.count(("long", 0, 100)) == 1
 
     def test_who_waits_does_not_end_with_the_request_that_began(
-        self, warehouse: Warehouse, held_up: Event
+        self, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        cancellation = Cancellation()
+        cancellation, may_end, read = Cancellation(), Event(), CountingFileSystem.cat_file
+
+        def fail_at_first(*arguments: Any, **options: Any) -> bytes:
+            if may_end.is_set():
+                return read(*arguments, **options)
+            assert may_end.wait(30)
+            # It would be read again, if its request had not ended.
+            raise ConnectionResetError
+
+        monkeypatch.setattr(CountingFileSystem, "cat_file", fail_at_first)
 
         def reading() -> Iterator[tuple[str, int, int]]:
             yield self.ASKED[0]
@@ -275,7 +284,7 @@ class TestReadingAhead:
             is_begun, thread, found = self.begun(warehouse)
             assert is_begun.wait(30)
             cancellation.cancel()
-            held_up.set()
+            may_end.set()
             thread.join(30)
             assert found == list(self.FOUND)
 
