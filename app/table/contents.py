@@ -13,16 +13,19 @@ from app.table.manifests.kept_manifest import keep_manifest, open_manifest
 from app.table.manifests.kept_values import made_once
 from app.table.manifests.manifest import EmbeddedIndexes, Manifest
 from app.table.manifests.manifest_list import ManifestFile, ManifestList
-from app.table.metadata_files import KeptForm, MetadataFiles, TableReader
+from app.table.metadata_files import Content, DiskForm, MetadataFiles, TableReader
 from app.table.resolution import ResolvedSnapshot
 
 Made = TypeVar("Made")
 
-_WITHOUT_EMBEDDED = "without embedded indexes"
-_EMBEDDED = "embedded indexes"
 _EXPANSION = 2
 """Manifests that are large since they embed indexes take so many times their bytes once they are decoded."""
-_KEPT = KeptForm("manifest 1", keep_manifest, open_manifest)
+_ON_DISK = DiskForm("manifest 1", keep_manifest, open_manifest)
+_MANIFEST = Content(Manifest.read, disk_form=_ON_DISK)
+_WITHOUT_EMBEDDED = Content(Manifest.read_without_embedded, "without embedded indexes", _ON_DISK)
+_EMBEDDED = Content(EmbeddedIndexes.read, "embedded indexes")
+_MANIFEST_LIST = Content(ManifestList.read)
+_INDEX_MANIFEST = Content(IndexManifest.read)
 
 
 class TableContents:
@@ -61,7 +64,7 @@ class TableContents:
             (snapshot.base_manifest_list, snapshot.base_manifest_list_size),
             (snapshot.delta_manifest_list, snapshot.delta_manifest_list_size),
         )
-        return self._files.get_all(self._reader.metadata, files, ManifestList.read)
+        return self._files.get_all(files, _MANIFEST_LIST, self._reader.metadata)
 
     def keeps_indexes_apart(self, resolved: ResolvedSnapshot) -> bool:
         """Whether manifests of a version may be too large for the cache with the indexes embedded in them.
@@ -98,12 +101,9 @@ class TableContents:
             UnsupportedFormatError: the table's files count equal rows.
         """
         files = self.manifest_files(resolved) if files is None else files
-        if whole or not self.keeps_indexes_apart(resolved):
-            parse, part = Manifest.read, ""
-        else:
-            parse, part = Manifest.read_without_embedded, _WITHOUT_EMBEDDED
-        found = self._files.get_all(self._reader.manifests, files, parse, part, _KEPT, keep=keep)
-        manifests = tuple(found)
+        is_whole = whole or not self.keeps_indexes_apart(resolved)
+        cache = self._reader.manifests if keep else None
+        manifests = tuple(self._files.get_all(files, _MANIFEST if is_whole else _WITHOUT_EMBEDDED, cache))
         # Releases that know no write mode take the option as it is, and write files without keys.
         if resolved.schema.counts_rows and any(each.has_keys for each in manifests):
             raise UnsupportedFormatError(
@@ -119,10 +119,7 @@ class TableContents:
         Raises:
             SnapshotExpiredError: the snapshot went away.
         """
-        if whole:
-            return self._files.get(self._reader.manifests, file, Manifest.read, kept=_KEPT)
-        parse = Manifest.read_without_embedded
-        return self._files.get(self._reader.manifests, file, parse, _WITHOUT_EMBEDDED, _KEPT)
+        return self._files.get(file, _MANIFEST if whole else _WITHOUT_EMBEDDED, self._reader.manifests)
 
     def embedded_indexes(self, file: ManifestFile) -> EmbeddedIndexes:
         """The indexes embedded in one manifest.
@@ -130,13 +127,12 @@ class TableContents:
         Raises:
             SnapshotExpiredError: the snapshot went away.
         """
-        found = self._files.get_all(self._reader.manifests, (file,), EmbeddedIndexes.read, _EMBEDDED)
-        return found[0]
+        return self._files.get_all((file,), _EMBEDDED, self._reader.manifests)[0]
 
     def keep(self, file: ManifestFile, manifest: Manifest) -> None:
         """Weighs a manifest anew, of which more is known than when it was loaded."""
-        part = "" if manifest.embedded_digests is None else _WITHOUT_EMBEDDED
-        self._reader.manifests.put(self._files.key(file, part), manifest)
+        content = _MANIFEST if manifest.embedded_digests is None else _WITHOUT_EMBEDDED
+        self._reader.manifests.put(self._files.key(file, content.part), manifest)
 
     def made_of(self, file: ManifestFile, what: str, make: Callable[[], Made]) -> Made:
         """What ``make`` makes of a manifest alone, from the disk if it was made before.
@@ -175,4 +171,4 @@ class TableContents:
         if resolved.snapshot is None or resolved.snapshot.index_manifest is None:
             return ()
         file = (resolved.snapshot.index_manifest, None)
-        return self._files.get(self._reader.manifests, file, IndexManifest.read).entries
+        return self._files.get(file, _INDEX_MANIFEST, self._reader.manifests).entries

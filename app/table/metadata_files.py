@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from app.errors import CorruptMetadataError, FileMissingError, SnapshotExpiredError
@@ -28,18 +29,33 @@ MetadataFile: TypeAlias = "tuple[str, int | None]"
 
 
 @dataclass(frozen=True, slots=True)
-class KeptForm(Generic[Parsed]):
-    """How files of one kind are kept decoded on a disk.
+class DiskForm(Generic[Parsed]):
+    """How what was decoded lies on a disk.
 
     Attributes:
         name: of the form.
         keep: puts what was decoded there.
-        open: gives what was put there, if it is there; is told what decodes the original.
+        open: gives what was put there, if it is there; is given what decodes the original.
     """
 
     name: str
     keep: Callable[[KeptArrays, Parsed], None]
     open: Callable[[KeptArrays, Callable[[], Parsed]], Parsed | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Content(Generic[Parsed]):
+    """What is decoded of files of one kind.
+
+    Attributes:
+        parse: decodes it.
+        part: which part of a file that gives, if not all of it.
+        disk_form: how it is kept on a disk, if it is.
+    """
+
+    parse: Callable[[Buffer], Parsed]
+    part: str = ""
+    disk_form: DiskForm[Parsed] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,107 +97,94 @@ class MetadataFiles:
         name, size = file
         return self.reader.storage.arrays_of(self._path(name), size, what, self.directory)
 
-    def _is_kept(self, file: MetadataFile, part: str, kept: KeptForm[Any]) -> bool:
-        place = self.place(file, _form(kept, part))
-        return place is not None and place.is_kept
+    def _place_of(self, file: MetadataFile, content: Content[Any]) -> KeptArrays | None:
+        form = content.disk_form
+        return None if form is None else self.place(file, f"{form.name} {content.part}")
 
     def _path(self, name: str) -> str:
         return f"{self.directory}/manifest/{name}"
 
-    def get(
-        self,
-        cache: ByteCache[Any],
-        file: MetadataFile,
-        parse: Callable[[Buffer], Parsed],
-        part: str = "",
-        kept: KeptForm[Parsed] | None = None,
-        *,
-        keep: bool = True,
-    ) -> Parsed:
-        """A file that is written once under a name of its own, decoded.
+    def get(self, file: MetadataFile, content: Content[Parsed], cache: ByteCache[Any] | None) -> Parsed:
+        """What is decoded of a file that is written once under a name of its own.
 
         Args:
-            cache: of files of its kind.
             file: which one.
-            parse: decodes it.
-            part: which part that gives, if not all of it.
-            kept: how it is kept decoded on a disk, if it is.
-            keep: whether the cache is asked for it, and keeps it.
+            content: what of it.
+            cache: is asked for it, and keeps it; None for what is not kept.
 
         Raises:
             SnapshotExpiredError: it is not there any more.
             CorruptMetadataError: it is damaged, or has not as many bytes as are recorded.
         """
-        name, size = file
-        path = self._path(name)
-        place = None if kept is None else self.place(file, _form(kept, part))
-
-        def load() -> Parsed:
-            if kept is None or place is None:
-                return read()
-            found = kept.open(place, read)
-            if found is None:
-                decoded = read()
-                kept.keep(place, decoded)
-                # What is mapped takes less memory than what was decoded.
-                found = kept.open(place, read)
-                return decoded if found is None else found
-            return found
-
-        def read() -> Parsed:
-            try:
-                # Its writer named it after a random UUID, so that it is no other file's name even where the
-                # table was dropped and made anew.
-                with (
-                    self.reader.storage.reading(path, size, is_kept=place is None) as data,
-                    self.reader.readers.decoding() as claim,
-                    asking(claim.grow_to),
-                ):
-                    decoded, length = decode(path, data, parse), len(data)
-            except FileMissingError as error:
-                raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired", path=path) from error
-            # Avro cut between two blocks is Avro as well, with fewer records: only the size tells.
-            if size is not None and length != size:
-                report_undecodable(path)
-                found = "more" if length > size else length
-                raise CorruptMetadataError(f"expected a file of {size} bytes, found {found}", path=path)
-            return decoded
-
-        if not keep:
-            return load()
-        parsed: Parsed = cache.get_or_load(self.key(file, part), load)
+        if cache is None:
+            return self._load(file, content)
+        parsed: Parsed = cache.get_or_load(self.key(file, content.part), lambda: self._load(file, content))
         return parsed
 
+    def _load(self, file: MetadataFile, content: Content[Parsed]) -> Parsed:
+        """What is decoded of a file, from the disk if it is there."""
+        place, form = self._place_of(file, content), content.disk_form
+        read = partial(self._read, file, content.parse, is_kept=place is None)
+        if form is None or place is None:
+            return read()
+        found = form.open(place, read)
+        if found is None:
+            decoded = read()
+            form.keep(place, decoded)
+            # What is mapped takes less memory than what was decoded.
+            found = form.open(place, read)
+            return decoded if found is None else found
+        return found
+
+    def _read(self, file: MetadataFile, parse: Callable[[Buffer], Parsed], *, is_kept: bool) -> Parsed:
+        """Reads and decodes a file, whose bytes a disk may keep."""
+        name, size = file
+        path = self._path(name)
+        try:
+            # Its writer named it after a random UUID, so that it is no other file's name even where the
+            # table was dropped and made anew.
+            with (
+                self.reader.storage.reading(path, size, is_kept=is_kept) as data,
+                self.reader.readers.decoding() as claim,
+                asking(claim.grow_to),
+            ):
+                decoded, length = decode(path, data, parse), len(data)
+        except FileMissingError as error:
+            raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired", path=path) from error
+        # Avro cut between two blocks is Avro as well, with fewer records: only the size tells.
+        if size is not None and length != size:
+            report_undecodable(path)
+            found = "more" if length > size else length
+            raise CorruptMetadataError(f"expected a file of {size} bytes, found {found}", path=path)
+        return decoded
+
     def get_all(
-        self,
-        cache: ByteCache[Any],
-        files: Sequence[MetadataFile],
-        parse: Callable[[Buffer], Parsed],
-        part: str = "",
-        kept: KeptForm[Parsed] | None = None,
-        *,
-        keep: bool = True,
+        self, files: Sequence[MetadataFile], content: Content[Parsed], cache: ByteCache[Any] | None
     ) -> list[Parsed]:
-        """Several files at once; what is cached already keeps no thread busy.
+        """As :meth:`get`, of several files at once; what is cached already keeps no thread busy.
 
         Raises:
             PaimonIndexError: as of :meth:`get`.
         """
-        keys = [self.key(file, part) for file in files]
-        found: dict[Any, Parsed] = cache.get_many(keys) if keep else {}
-        if len(found) == len(keys):
-            return [found[key] for key in keys]
-        if kept is not None:
-            for file, key in zip(files, keys, strict=True):
+        keys = [self.key(file, content.part) for file in files]
+        found: dict[Any, Parsed] = {} if cache is None else cache.get_many(keys)
+        missing: list[MetadataFile] = []
+        for file, key in zip(files, keys, strict=True):
+            if key in found:
+                continue
+            place = self._place_of(file, content)
+            if place is not None and place.is_kept:
                 # What is mapped is there before threads have handed over to each other.
-                if key not in found and self._is_kept(file, part, kept):
-                    found[key] = self.get(cache, file, parse, part, kept, keep=keep)
-        missing = [file for file, key in zip(files, keys, strict=True) if key not in found]
+                found[key] = self.get(file, content, cache)
+            else:
+                missing.append(file)
+        if not missing:
+            return [found[key] for key in keys]
         total = sum(size or 0 for _, size in missing)
         is_quick = self.reader.storage.is_local and total <= _SMALL_BYTES
         read = iter(
             self.reader.readers.map(
-                lambda file: self.get(cache, file, parse, part, kept, keep=keep),
+                lambda file: self.get(file, content, cache),
                 missing,
                 size_of=lambda file: file[1] or 0,
                 alone_seconds=_QUICK_SECONDS if is_quick else 0,
@@ -190,8 +193,3 @@ class MetadataFiles:
         if total > _LARGE_BYTES:
             self.reader.readers.later(give_memory_back)
         return [found[key] if key in found else next(read) for key in keys]
-
-
-def _form(kept: KeptForm[Any], part: str) -> str:
-    """What tells a part of a file, in its form, from others."""
-    return f"{kept.name} {part}"
