@@ -30,7 +30,7 @@ from app.planning.side_files.segments import (
     body_bytes,
     files_of_bodies,
 )
-from app.planning.version.index_source import IndexSource
+from app.planning.version.version import IndexSource
 from app.storage import check_deadline
 from app.table.manifests.manifest import Manifest
 from app.types.array_memory import own_bytes
@@ -228,7 +228,7 @@ class SideIndexes:
                     Payloads.fetch(self.source.warehouse, self.paths(missing), fronts, heads, places, wanted)
                 ),
                 expected_bytes=body_bytes(heads, places, wanted),
-                storage=self.source.warehouse.name,
+                account=self.source.readers.loads,
             )
             payloads = passing.item
             self.failures.update({int(missing[at]): why for at, why in payloads.failures.items()})
