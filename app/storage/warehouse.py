@@ -19,8 +19,7 @@ from app.storage.libraries import STALL_SECONDS
 from app.storage.locations import Root, check_segments, is_absolute_uri, normal_uri
 from app.storage.mapped_files import Look
 from app.storage.memory import Scratch
-from app.storage.range_reading import RangeReader, too_large
-from app.storage.ranges import FileRange
+from app.storage.range_reading import FileRange, RangeReader, too_large
 from app.storage.readers import Readers
 from app.storage.retry import RetryPolicy
 

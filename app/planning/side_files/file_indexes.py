@@ -23,7 +23,7 @@ from app.file_index.index_kinds import KINDS
 from app.file_index.stacked.index import StackedIndex
 from app.planning.request.effort import UNBOUNDED, Budget
 from app.planning.side_files.indexes import SideIndexes, between, fronts_of
-from app.planning.side_files.kept_segments import KeptSegments
+from app.planning.side_files.segments import KeptSegments
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
 from app.storage import check_deadline

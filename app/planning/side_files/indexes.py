@@ -21,11 +21,11 @@ from app.errors import PaimonIndexError
 from app.file_index.index_choice import WantedIndexes
 from app.file_index.stacked.index import StackedIndex
 from app.planning.side_files.fetch import FRONT_BYTES, Fronts, Payloads
-from app.planning.side_files.kept_segments import KeptSegments
 from app.planning.side_files.segments import (
     FILES_OF_HEADS,
     BodySegment,
     HeadSegment,
+    KeptSegments,
     Passing,
     body_bytes,
     files_of_bodies,
