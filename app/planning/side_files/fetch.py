@@ -48,7 +48,7 @@ class Fronts:
     rows: NDArray[np.int64]
     contents: BytesColumn
     sizes: NDArray[np.int64]
-    fronts: Mapping[int, bytes]
+    fronts: dict[int, bytes]
     failures: Mapping[int, PaimonIndexError]
 
     @classmethod
@@ -76,7 +76,7 @@ class Fronts:
         failures: dict[int, PaimonIndexError] = {}
         longer: dict[int, int] = {}
         room = _MOST_FRONT_BYTES
-        for at, (row, front) in enumerate(zip(rows.tolist(), read, strict=False)):
+        for at, (row, front) in enumerate(zip(rows.tolist(), read, strict=True)):
             if isinstance(front, PaimonIndexError):
                 failures[row] = front
                 continue

@@ -10,7 +10,7 @@ into memory. A segment holds the files that somebody asked about; further ones a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, islice, pairwise
 
@@ -176,7 +176,7 @@ class SideIndexes:
         rows: NDArray[np.int64],
         unread: NDArray[np.int64],
         fronts: Iterator[bytes | PaimonIndexError],
-    ) -> tuple[HeadSegment, Mapping[int, bytes]]:
+    ) -> tuple[HeadSegment, dict[int, bytes]]:
         """The heads of a segment, those of ``rows`` among them, and the fronts that were read, by row."""
         segment, warehouse = self._known_heads(first), self.source.warehouse
         if segment.is_complete and not len(unread):
@@ -202,11 +202,11 @@ class SideIndexes:
         part: range,
         rows: NDArray[np.int64],
         wanted: WantedIndexes,
-        read: Mapping[int, bytes],
+        read: dict[int, bytes],
     ) -> BodySegment:
         """The asked indexes of a part of the segment that begins with row ``first``, ``rows`` among them.
 
-        Fronts that were ``read``, by row, are not read again.
+        Fronts that were ``read``, by row, are not read again, and taken away.
         """
         cache = self.source.caches.file_indexes
         first += part.start
@@ -220,7 +220,8 @@ class SideIndexes:
         missing = rows[~segment.fetched[rows - first]]
         if len(missing):
             places = missing - first
-            fronts = [read.get(row) for row in missing.tolist()]
+            # Each file is asked for once; what was taken of its front needs no more memory.
+            fronts = [read.pop(row, None) for row in missing.tolist()]
             # Requests that are under way at the same time fetch once what they lack alike.
             passing: Passing[Payloads] = cache.get_or_load(
                 (*key, missing.tobytes()),
