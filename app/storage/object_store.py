@@ -30,9 +30,15 @@ _CODE: Final = re.compile(r"<Code>([A-Za-z][A-Za-z0-9_.-]{0,63})</Code>")
 _TIMED_OUT: Final = "TimedOut"
 _REDIRECTED: Final = "incorrectly configured region"
 
+_INSTANCE: Final = "http://169.254.169.254/"
+
+# Where the store itself answers these, obstore has classes for them, but for listings; otherwise they come from
+# what gives credentials.
+_REFUSALS: Final = (401, 403)
 _NOT_FOUND: Final = 404
+_LISTING: Final = "list-type=2"
+
 _TAKEN: Final = 412
-_REFUSALS: Final = frozenset({401, 403})
 
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _CREDENTIALS: Final = ("AWS_ACCESS_KEY_ID", "AWS_SKIP_SIGNATURE")
@@ -52,6 +58,10 @@ _WRITE_SECONDS: Final = 300
 
 _FRESH_SECONDS: Final = 60
 """How long credentials of a profile are used before boto3 is asked again, which renews them."""
+
+
+class NoCredentialsError(OSError):
+    """There are no keys in the environment, and the instance or role gives none."""
 
 
 class ObjectStore:
@@ -241,23 +251,27 @@ async def _asked(answer: Awaitable[Result]) -> Result:
         FileNotFoundError: there is no such object or bucket.
         FileExistsError: there is one.
         PermissionError: the store refused.
-        StoreAnswerError: it answered something else.
+        NoCredentialsError: there is nothing to sign with.
+        StoreAnswerError: the store answered something else.
         OSError: it was silent, or broke off.
     """
-    from obstore.exceptions import BaseError  # noqa: PLC0415 - it comes with the extra `s3`
+    from obstore import exceptions  # noqa: PLC0415 - it comes with the extra `s3`
 
     try:
         return await answer
-    except (BaseError, FileNotFoundError) as error:
+    except (exceptions.BaseError, FileNotFoundError) as error:
         said = str(error)
-        found = _STATUS.search(said)
+        found, code = _STATUS.search(said), _CODE.search(said)
         if _REDIRECTED in said:
             raise StoreAnswerError("PermanentRedirect", 301) from None
         if found is None:
             # Other files may be missing, such as one with a token to sign with.
-            failure = TimeoutError if _TIMED_OUT in said else ConnectionError
-            raise failure(type(error).__name__) from None
-        status, code = int(found[1]), _CODE.search(said)
+            kind = TimeoutError if _TIMED_OUT in said else ConnectionError
+            raise (NoCredentialsError if _INSTANCE in said else kind)(type(error).__name__) from None
+        status = int(found[1])
+        is_of_store = not isinstance(error, exceptions.GenericError) or _LISTING in said
+        if status in (*_REFUSALS, _NOT_FOUND) and not is_of_store:
+            raise NoCredentialsError("NoCredentials: who should give them refuses") from None
         if status == _NOT_FOUND:
             raise FileNotFoundError("the store has no such object") from None
         if status == _TAKEN:

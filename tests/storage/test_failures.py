@@ -44,7 +44,7 @@ def failing_store(status: int, code: str) -> Iterator[tuple[dict[str, Any], list
             if self.command != "HEAD":
                 self.wfile.write(body)
 
-        do_HEAD = do_GET  # noqa: N815 - the library's name
+        do_HEAD = do_PUT = do_GET  # noqa: N815 - the library's names
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True

@@ -16,6 +16,7 @@ from app.errors import FileMissingError, PathNotAllowedError, SettingsError, Sto
 from app.storage import RetryPolicy, Warehouse
 from tests.examples import examples
 from tests.faulty_store import BUCKET, Fault, Store
+from tests.storage.test_failures import failing_store
 
 CONTENT = bytes(range(256)) * 8
 
@@ -162,3 +163,14 @@ def test_a_missing_token_is_no_missing_object(
     with pytest.raises(StorageError) as caught:
         open_warehouse({}, retry=RetryPolicy(attempts=1)).read("a")
     assert not isinstance(caught.value, FileMissingError)
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_an_instance_without_a_role_is_no_missing_object(
+    store: tuple[Store, dict[str, Any]], environment: pytest.MonkeyPatch, status: int
+) -> None:
+    environment.setenv("AWS_ENDPOINT_URL", store[1]["endpoint"])
+    with failing_store(status, "NoRole") as (instance, _):
+        environment.setenv("AWS_METADATA_ENDPOINT", instance["endpoint"])
+        with pytest.raises(StorageError, match="NoCredentialsError"):
+            open_warehouse({}, retry=RetryPolicy(attempts=1)).read("a")
