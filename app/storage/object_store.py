@@ -32,7 +32,7 @@ _REDIRECTED: Final = "incorrectly configured region"
 
 _INSTANCE: Final = "http://169.254.169.254/"
 
-# Where the store itself answers these, obstore has classes for them, but for listings; otherwise they come from
+# Where the store itself answers these, obstore has classes for them, but for listings; otherwise they are of
 # what gives credentials.
 _REFUSALS: Final = (401, 403)
 _NOT_FOUND: Final = 404
