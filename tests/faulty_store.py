@@ -39,24 +39,19 @@ class Store:
     Args:
         objects: by key.
         fault: what becomes of the request for a key, if anything; called for each request, one at a time.
-        knows_ranges: whether parts of objects can be asked for; otherwise all of one is answered.
 
     Attributes:
         asked: how often each key was asked for; listings count for the prefix.
         signed_by: with which access key each request was signed.
-        knows_ranges: see above.
         hanging: requests that hang, or did.
         hangs: is notified of each of them.
         ends: set it to end them, without an answer.
     """
 
-    def __init__(
-        self, objects: Mapping[str, bytes], fault: Callable[[str], Fault | None], *, knows_ranges: bool = True
-    ) -> None:
+    def __init__(self, objects: Mapping[str, bytes], fault: Callable[[str], Fault | None]) -> None:
         self.objects = dict(objects)
         self.asked: Counter[str] = Counter()
         self.signed_by: list[str] = []
-        self.knows_ranges = knows_ranges
         self.hanging = 0
         self.hangs = threading.Condition()
         self._fault = fault
@@ -90,7 +85,7 @@ class Store:
         thread.start()
         try:
             endpoint = f"http://127.0.0.1:{server.server_port}"
-            yield {"endpoint_url": endpoint, "key": "key", "secret": "secret"}
+            yield {"endpoint": endpoint, "access_key_id": "key", "secret_access_key": "secret"}
         finally:
             self.ends.set()
             server.shutdown()
@@ -135,6 +130,8 @@ class _Handler(BaseHTTPRequestHandler):
                 content = self._content(key)
                 if content is None:
                     self._answer(404, _error("NoSuchKey"))
+                elif (wanted := self._range()) is not None and wanted.start >= self._size():
+                    self._answer(416, _error("InvalidRange"))
                 else:
                     self._answer(206 if self._range() else 200, content)
 
@@ -170,15 +167,14 @@ class _Handler(BaseHTTPRequestHandler):
     def _range(self) -> slice | None:
         """The bytes that were asked for, if not all."""
         wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
-        if not self.store.knows_ranges:
-            return None
         return None if wanted is None else slice(int(wanted[1]), int(wanted[2]) + 1)
 
     def _listing(self, prefix: str) -> bytes:
         below = {key.removeprefix(prefix): key for key in self.store.objects if key.startswith(prefix)}
         directories = {name.partition("/")[0] for name in below if "/" in name}
         files = "".join(
-            f"<Contents><Key>{escape(key)}</Key><Size>{len(self.store.objects[key])}</Size></Contents>"
+            f"<Contents><Key>{escape(key)}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified>"
+            f"<Size>{len(self.store.objects[key])}</Size></Contents>"
             for name, key in below.items()
             if "/" not in name
         )

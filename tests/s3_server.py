@@ -6,9 +6,10 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any
+from urllib.request import Request, urlopen
 
 from moto.server import ThreadedMotoServer
-from s3fs import S3FileSystem
+from obstore.store import S3Store
 
 
 @contextmanager
@@ -21,13 +22,18 @@ def serve(bucket: str, keys: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
     server.start()
     _put_in_turn(server)
     _, port = server.get_host_and_port()
-    options = {"endpoint_url": f"http://127.0.0.1:{port}", "key": "key", "secret": "secret"}
-    files = S3FileSystem(**options)
-    files.mkdir(bucket)
+    endpoint = f"http://127.0.0.1:{port}"
+    options = {"endpoint": endpoint, "access_key_id": "key", "secret_access_key": "secret"}
+    urlopen(Request(f"{endpoint}/{bucket}", method="PUT")).close()  # noqa: S310 - our own
     for key, content in keys.items():
-        files.pipe_file(f"{bucket}/{key}", content)
+        store_of(bucket, options).put(key, content)
     yield options
     server.stop()
+
+
+def store_of(bucket: str, options: Mapping[str, Any]) -> S3Store:
+    """The bucket, as it is seen by somebody else."""
+    return S3Store(bucket, **options, client_options={"allow_http": True})
 
 
 def _put_in_turn(server: ThreadedMotoServer) -> None:

@@ -24,8 +24,10 @@ from __future__ import annotations
 import json
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
+from stat import S_ISREG
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
@@ -35,7 +37,9 @@ from numpy.typing import NDArray
 
 from app.mapped_bytes import MappedBytes
 from app.storage.mapped_files import MappedFile, VerifiedBlock
-from app.storage.own_files import opened
+
+MODE: Final = 0o400
+"""Of files that are mapped: who opens one by its name cannot write to it, and so cannot cut it."""
 
 _MAGIC: Final = b"ARR1"
 _HEAD: Final = struct.Struct("<4sIQ")
@@ -127,6 +131,25 @@ class ArrayFile:
             for array, (dtype, count, at) in found["arrays"].items()
         }
         return Block(arrays, found["facts"])
+
+
+@contextmanager
+def opened(path: str) -> Iterator[tuple[int, os.stat_result]]:
+    """A descriptor of a file of this user, and what the system says of it; nobody waits for what lies there.
+
+    Raises:
+        FileNotFoundError: there is none, or it is no plain file, or belongs to somebody else.
+        OSError: it cannot be opened.
+    """
+    # A pipe without a writer would be waited for, and a link may lead anywhere.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        if not S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+            raise FileNotFoundError(f"{path} is no file of this user")
+        yield descriptor, status
+    finally:
+        os.close(descriptor)
 
 
 def array_file_parts(key: bytes, blocks: Mapping[str, Block]) -> list[bytes | memoryview]:

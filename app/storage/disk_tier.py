@@ -20,10 +20,9 @@ from pathlib import Path
 from stat import S_ISDIR
 from typing import NamedTuple
 
-from app.storage.array_file import ArrayFile, DamagedArraysError
+from app.storage.array_file import MODE, ArrayFile, DamagedArraysError, opened
 from app.storage.disk_entry import Piece, entry_head, entry_name, read_entry
 from app.storage.mapped_files import Look, MappedFiles
-from app.storage.own_files import MODE, opened
 
 _log = logging.getLogger(__name__)
 

@@ -8,11 +8,9 @@ status.
 from __future__ import annotations
 
 import errno
-import re
 from collections.abc import Iterator
 from typing import Final
 
-_CODE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 _RANGE_NOT_SATISFIABLE: Final = 416
 _HTTP_STATUSES: Final = range(100, 600)
 
@@ -39,10 +37,6 @@ _BROKEN_OFF: Final = frozenset(
         "azure.IncompleteReadError",
         "azure.ServiceRequestError",
         "azure.ServiceResponseError",
-        "botocore.ConnectionError",
-        "botocore.HTTPClientError",
-        "botocore.IncompleteReadError",
-        "botocore.ResponseParserError",
         "gcsfs.ChecksumError",
         "google.TransportError",
         "http.IncompleteRead",
@@ -55,13 +49,25 @@ _SILENCES: Final = frozenset(
     {
         "azure.ServiceRequestTimeoutError",
         "azure.ServiceResponseTimeoutError",
-        "botocore.ConnectTimeoutError",
-        "botocore.ReadTimeoutError",
     }
 )
 _MISSING: Final = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 _REFUSED: Final = (PermissionError, FileExistsError)
 _REFUSALS: Final = (errno.EINVAL, errno.ENAMETOOLONG)
+
+
+class StoreAnswerError(OSError):
+    """What a store answered in place of what it was asked for.
+
+    Attributes:
+        code: of the error, if the store said one: ``SlowDown``.
+        status: of HTTP.
+    """
+
+    def __init__(self, code: str | None, status: int) -> None:
+        super().__init__(f"the store answered {code or ''} {status}")
+        self.code = code
+        self.status = status
 
 
 def failure_of(error: BaseException) -> str:
@@ -133,15 +139,8 @@ def _answer_of(error: BaseException) -> tuple[str | None, int | None]:
         # Parsers of HTTP give numbers to what breaks off: of an error that no store answered.
         return None, None
     for each in _chain(error):
-        # As botocore has them; the code may be the status once more.
-        answer = getattr(each, "response", None)
-        if isinstance(answer, dict):
-            code = answer.get("Error", {}).get("Code")
-            status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
-            if status is None and isinstance(code, str) and code.isdecimal():
-                status = int(code)
-            is_code = isinstance(code, str) and _CODE.fullmatch(code)
-            return code if is_code else None, status if isinstance(status, int) else None
+        if isinstance(each, StoreAnswerError):
+            return each.code, each.status
         for name in ("status", "status_code", "code"):
             status = getattr(each, name, None)
             # A library may have numbers of its own for what is no answer.

@@ -18,18 +18,16 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, Final
 
 import fsspec
+from fsspec.asyn import get_loop
 
 from app.storage.deadline import wait_for
+from app.storage.object_store import ObjectStore
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 
-_MOST_CONNECTIONS: Final = 1000
-"""Of one warehouse: more than it has threads that ask, since no timeout bounds the wait for a connection."""
-
 _LIBRARIES: Final = {
-    "s3": "s3",
     "gs": "gcs",
     "gcs": "gcs",
     "az": "azure",
@@ -45,7 +43,7 @@ def store_options(protocol: str, stall_seconds: float) -> dict[str, Any]:
     """What a store's filesystem is made with; nothing for what is no store.
 
     Args:
-        protocol: ``s3``; what fsspec knows.
+        protocol: ``gcs``; what fsspec knows.
         stall_seconds: how long the store may be silent in a call.
     """
     library = _LIBRARIES.get(protocol)
@@ -54,16 +52,6 @@ def store_options(protocol: str, stall_seconds: float) -> dict[str, Any]:
     # Warehouses of one store share no connections. The newest snapshot is found by listings.
     common: dict[str, Any] = {"skip_instance_cache": True, "use_listings_cache": False}
     match library:
-        case "s3":
-            return common | {
-                "config_kwargs": {
-                    "connect_timeout": stall_seconds,
-                    # Between two pieces of an answer.
-                    "read_timeout": stall_seconds,
-                    "retries": {"total_max_attempts": 1},
-                    "max_pool_connections": _MOST_CONNECTIONS,
-                }
-            }
         case "gcs":
             return common | {"requests_timeout": _stalls(stall_seconds)}
         case "http":
@@ -81,9 +69,6 @@ def set_up(filesystem: AbstractFileSystem, protocol: str, stall_seconds: float) 
         stall_seconds: likewise.
     """
     match _LIBRARIES.get(protocol):
-        case "s3":
-            # Of the class otherwise.
-            filesystem.retries = 1
         case "gcs":
             request = unwrap(type(filesystem)._request)  # noqa: SLF001 - below what repeats it
             filesystem._request = MethodType(request, filesystem)  # noqa: SLF001
@@ -115,8 +100,8 @@ STALL_SECONDS: Final = 3.0
 
 def open_filesystem(
     protocol: str, options: Mapping[str, Any], stall_seconds: float = STALL_SECONDS
-) -> AbstractFileSystem:
-    """The library's filesystem of a protocol.
+) -> AbstractFileSystem | ObjectStore:
+    """The library's filesystem of a protocol: of S3 obstore's, of others fsspec's.
 
     Args:
         protocol: ``file``, ``s3``; what fsspec knows.
@@ -124,9 +109,12 @@ def open_filesystem(
         stall_seconds: how long a store may be silent in a call.
 
     Raises:
-        ValueError: there is no library for the protocol.
+        ValueError: there is no library for the protocol, or it does not take the options.
         ImportError: the library is not installed.
+        OSError: a file that the options or the environment name cannot be read.
     """
+    if protocol == "s3":
+        return ObjectStore(options, stall_seconds, _event_loop())
     own = store_options(protocol, stall_seconds)
     if fsspec.get_filesystem_class(protocol).async_impl:
         own["loop"] = _event_loop()
@@ -136,13 +124,13 @@ def open_filesystem(
 
 
 @cache
-def _event_loop() -> asyncio.AbstractEventLoop | None:
-    """What runs the calls of all asynchronous libraries; None, which is fsspec's own loop, without uvloop.
+def _event_loop() -> asyncio.AbstractEventLoop:
+    """What runs the calls of all asynchronous libraries; without uvloop, fsspec's own.
 
     Each answer of obstore wakes the loop from a thread of its own, while it holds Python's lock.
     """
     if find_spec("uvloop") is None:
-        return None
+        return get_loop()  # type: ignore[no-any-return]
     import uvloop  # noqa: PLC0415 - it comes with the extra `s3`
 
     loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
@@ -150,7 +138,7 @@ def _event_loop() -> asyncio.AbstractEventLoop | None:
     return loop
 
 
-def ask(filesystem: AbstractFileSystem, method: str, path: str, **options: object) -> Any:  # noqa: ANN401 - any
+def ask(filesystem: AbstractFileSystem | ObjectStore, method: str, path: str, **options: object) -> Any:  # noqa: ANN401 - any
     """What a filesystem's method answers, unless the request ends before.
 
     A call of an asynchronous library ends with the request, and leaves no connection and no thread behind.

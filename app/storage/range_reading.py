@@ -2,40 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, TypeVar
+from itertools import islice
+from typing import Final, NamedTuple
 
 from app.errors import DeadlineExceededError, LimitExceededError, PaimonIndexError, StorageError
 from app.observation import StorageOperation
+from app.storage.deadline import check_deadline, wait_for
 from app.storage.disk_entry import Piece
 from app.storage.disk_tier import DiskTier
 from app.storage.locations import Neighbours, Root
-from app.storage.ranges import FileRange, MergedRange, batches, merge_ranges, portions
 from app.storage.readers import Readers
 from app.storage.retry import Attempt, RetryPolicy
 
 _CACHED_SECONDS: Final = 0.002
 """A batch of what the operating system has in memory takes less than this; from a disk, much more."""
 
-Found = TypeVar("Found", bytes, int)
+_RANGES_AHEAD: Final = 512
+"""Ranges that are read in one go, ahead of the one that is looked at."""
+
+_PORTIONS_AHEAD: Final = 2
+
+# Reading this much for nothing costs less than another request, from a disk as from an object store.
+_WIDEST_GAP_BYTES = 8 << 10
+_LONGEST_MERGED_BYTES = 8 << 20
+
+_LOCAL_FILES_AT_ONCE = 16
+_LOCAL_BYTES_AT_ONCE = 1 << 20
+
+# Of 64 KiB each, as many as are under way at the same time.
+_BYTES_TOGETHER = 16 << 20
+_MOST_TOGETHER = 1024
+
+
+class FileRange(NamedTuple):
+    """``length`` bytes of the file at ``path``, from ``offset`` on."""
+
+    path: str
+    offset: int
+    length: int
+
+    @property
+    def end(self) -> int:
+        """The first byte behind it."""
+        return self.offset + self.length
 
 
 @dataclass(frozen=True, slots=True)
-class _Ahead:
-    """What is known of merged ranges before a thread looks at them, by the whole of each.
+class MergedRange:
+    """One range that is read for several that were asked for.
 
     Attributes:
-        recalled: parts that the disk keeps, of those that were looked up there.
-        attempts: what became of the first call for each of those that were asked for together.
+        whole: what is read.
+        parts: the ranges that were asked for, by their offsets.
     """
 
-    recalled: Mapping[FileRange, Mapping[FileRange, bytes]]
-    attempts: Mapping[FileRange, Attempt[bytes]]
+    whole: FileRange
+    parts: Sequence[FileRange]
 
 
-_NOTHING: Final = _Ahead({}, {})
+_Portion = tuple[FileRange, ...]
+_Found = list[bytes | PaimonIndexError]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +92,8 @@ class RangeReader:
     identity: str
     max_bytes: int
     is_local: bool
+    _under_way: dict[_Portion, Future[_Found]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def read(self, ranges: Sequence[FileRange], *, immutable: bool) -> list[bytes | PaimonIndexError]:
         """In the order of ``ranges`` their bytes, or why there are none.
@@ -70,45 +105,7 @@ class RangeReader:
         Raises:
             DeadlineExceededError: the request's time was used up, or its caller went away.
         """
-        return self._read_all(ranges, b"", partial(self._contents, immutable=immutable), immutable=immutable)
-
-    def read_into(
-        self, ranges: Sequence[FileRange], buffer: memoryview, *, immutable: bool
-    ) -> list[int | PaimonIndexError]:
-        """As :meth:`read`, but the bytes go to a buffer, and it is said how many there are of each range.
-
-        Args:
-            ranges: each of any file.
-            buffer: their lengths together; each range has the place that follows from those before it.
-            immutable: as of :meth:`read`.
-
-        Raises:
-            DeadlineExceededError: the request's time was used up, or its caller went away.
-        """
-        targets: dict[FileRange, memoryview] = {}
-        again: list[tuple[FileRange, memoryview]] = []
-        at = 0
-        for one in ranges:
-            target = buffer[at : at + one.length] if one.length > 0 else buffer[:0]
-            at += len(target)
-            if targets.setdefault(one, target) is not target:
-                again.append((one, target))
-        fill = partial(self._fill, targets, immutable=immutable)
-        counts = self._read_all(ranges, 0, fill, immutable=immutable)
-        for one, target in again:
-            target[:] = targets[one]
-        return counts
-
-    def _read_all(
-        self,
-        ranges: Sequence[FileRange],
-        nothing: Found,
-        read: Callable[[Neighbours, _Ahead, MergedRange], Mapping[FileRange, Found]],
-        *,
-        immutable: bool,
-    ) -> list[Found | PaimonIndexError]:
-        """What ``read`` finds of each range; ``nothing`` of empty ones."""
-        answers: dict[FileRange, Found | PaimonIndexError] = {}
+        answers: dict[FileRange, bytes | PaimonIndexError] = {}
         missing = set()
         for one in ranges:
             if (why := self._refused(one)) is not None:
@@ -116,22 +113,36 @@ class RangeReader:
             elif one.length:
                 missing.add(one)
             else:
-                answers[one] = nothing
+                answers[one] = b""
         neighbours = Neighbours(self.locate)
+        if self.disk is None or not immutable:
+            answers |= self._read(neighbours, missing)
+        else:
+            recalled = self._recall(self.disk, neighbours, missing)
+            found = self._read(neighbours, missing - recalled.keys())
+            self._remember(self.disk, found)
+            answers |= recalled | found
+        return [answers[one] for one in ranges]
 
-        def read_batch(ahead: _Ahead, batch: Sequence[MergedRange]) -> None:
+    def _read(
+        self, neighbours: Neighbours, ranges: Iterable[FileRange]
+    ) -> dict[FileRange, bytes | PaimonIndexError]:
+        """Reads ranges, none of which is empty, side by side."""
+        answers: dict[FileRange, bytes | PaimonIndexError] = {}
+
+        def read_batch(attempts: Mapping[FileRange, Attempt[bytes]], batch: Sequence[MergedRange]) -> None:
             for merged in batch:
                 try:
-                    answers.update(read(neighbours, ahead, merged))
+                    answers.update(self._contents(neighbours, merged, attempts.get(merged.whole)))
                 except DeadlineExceededError:
                     raise
                 except PaimonIndexError as error:
                     answers.update(dict.fromkeys(merged.parts, error))
 
-        merged = merge_ranges(missing)
+        merged = merge_ranges(ranges)
         if self.is_local:
             self.readers.map(
-                partial(read_batch, _NOTHING),
+                partial(read_batch, {}),
                 batches(merged, is_local=True),
                 size_of=_bytes_of,
                 alone_seconds=_CACHED_SECONDS,
@@ -139,20 +150,56 @@ class RangeReader:
         else:
             for portion in portions(merged, self.readers.bytes_in_flight):
                 with self.readers.room(_bytes_of(portion)):
-                    ahead = self._ask_together(neighbours, portion, immutable=immutable)
+                    attempts = self._ask_together(neighbours, portion)
                     self.readers.map(
-                        partial(read_batch, ahead),
+                        partial(read_batch, attempts),
                         batches(portion, is_local=False),
                         # What was read already needs no helpers.
-                        alone_seconds=_CACHED_SECONDS if ahead.attempts else 0,
+                        alone_seconds=_CACHED_SECONDS if attempts else 0,
                     )
-        return [answers[one] for one in ranges]
+        return answers
+
+    def read_ahead(self, ranges: Iterable[FileRange]) -> Iterator[bytes | PaimonIndexError]:
+        """As :meth:`read`, in order: the next ones are read while those before are looked at.
+
+        Ranges that several requests read alike at the same time are read once.
+
+        Args:
+            ranges: taken as they are needed.
+
+        Raises:
+            DeadlineExceededError: the request's time was used up, or its caller went away.
+        """
+        waiting = iter(ranges)
+        under_way: deque[tuple[_Portion, Future[_Found]]] = deque()
+        while True:
+            while len(under_way) < _PORTIONS_AHEAD and (portion := tuple(islice(waiting, _RANGES_AHEAD))):
+                under_way.append((portion, self._begin(portion)))
+            if not under_way:
+                return
+            portion, reading = under_way.popleft()
+            try:
+                found = wait_for(reading)
+            except DeadlineExceededError:
+                # Another request began this, whose time was up.
+                check_deadline()
+                found = self.read(portion, immutable=False)
+            yield from found
+
+    def _begin(self, portion: _Portion) -> Future[_Found]:
+        """Has a thread read a portion, unless one does."""
+        with self._lock:
+            reading = self._under_way.get(portion)
+            if reading is None:
+                reading = self.readers.begin(partial(self.read, portion, immutable=False))
+                self._under_way[portion] = reading
+                reading.add_done_callback(lambda _: self._under_way.pop(portion, None))
+            return reading
 
     def _ask_together(
-        self, neighbours: Neighbours, portion: Sequence[MergedRange], *, immutable: bool
-    ) -> _Ahead:
-        """Asks object stores for ranges that the disk does not keep, all side by side, each once."""
-        recalled: dict[FileRange, Mapping[FileRange, bytes]] = {}
+        self, neighbours: Neighbours, portion: Sequence[MergedRange]
+    ) -> Mapping[FileRange, Attempt[bytes]]:
+        """Asks object stores for ranges, all side by side, each once; what became of that, by range."""
         by_root: dict[int, tuple[Root, list[tuple[FileRange, str]]]] = {}
         for merged in portion:
             try:
@@ -160,9 +207,7 @@ class RangeReader:
             except PaimonIndexError:
                 # Whoever reads it by itself says what is wrong.
                 continue
-            parts = recalled[merged.whole] = self._recall(merged.parts) if immutable else {}
-            if len(parts) < len(merged.parts):
-                by_root.setdefault(id(root), (root, []))[1].append((merged.whole, place))
+            by_root.setdefault(id(root), (root, []))[1].append((merged.whole, place))
         attempts: dict[FileRange, Attempt[bytes]] = {}
         for root, wanted in by_root.values():
             made = root.read_many(
@@ -173,69 +218,39 @@ class RangeReader:
                 for (whole, _), attempt in zip(wanted, made, strict=True)
                 if attempt is not None
             }
-        return _Ahead(recalled, attempts)
+        return attempts
 
     def _contents(
-        self, neighbours: Neighbours, ahead: _Ahead, merged: MergedRange, *, immutable: bool
+        self, neighbours: Neighbours, merged: MergedRange, first: Attempt[bytes] | None
     ) -> Mapping[FileRange, bytes]:
-        """The parts of a merged range."""
-        path, first, _ = merged.whole
-        # What may not be read may not come from the disk tier either.
-        root, place = neighbours.locate(path)
-        recalled = ahead.recalled.get(merged.whole)
-        if recalled is None:
-            recalled = self._recall(merged.parts) if immutable else {}
-        if len(recalled) == len(merged.parts):
-            return recalled
+        """The parts of a merged range, of which a first attempt may have been made."""
+        path, start, _ = merged.whole
         content = self.retry.call(
             path,
-            lambda: root.read(place, first, merged.whole.end),
+            lambda: neighbours.read(path, start, merged.whole.end),
             kind=StorageOperation.READ_RANGE,
-            first=ahead.attempts.get(merged.whole),
+            first=first,
         )
-        found = {part: content[part.offset - first : part.end - first] for part in merged.parts}
-        if immutable:
-            self._remember(found)
+        return {part: content[part.offset - start : part.end - start] for part in merged.parts}
+
+    def _recall(
+        self, disk: DiskTier, neighbours: Neighbours, ranges: Iterable[FileRange]
+    ) -> dict[FileRange, bytes]:
+        """Those of some ranges that the disk keeps."""
+        found: dict[FileRange, bytes] = {}
+        for one in ranges:
+            # What may not be read may not come from the disk tier either.
+            with suppress(PaimonIndexError):
+                neighbours.locate(one.path)
+                if (content := disk.get(self._piece(one))) is not None:
+                    found[one] = content
         return found
 
-    def _fill(
-        self,
-        targets: Mapping[FileRange, memoryview],
-        neighbours: Neighbours,
-        ahead: _Ahead,
-        merged: MergedRange,
-        *,
-        immutable: bool,
-    ) -> Mapping[FileRange, int]:
-        """How many bytes of each part of a merged range are in its target now."""
-        if len(merged.parts) == 1 and (self.disk is None or not immutable):
-            (part,) = merged.parts
-            path, start, _ = part
-            count = self.retry.call(
-                path,
-                lambda: neighbours.read_into(path, targets[part], start),
-                kind=StorageOperation.READ_RANGE,
-            )
-            if count is not None:
-                return {part: count}
-        found = self._contents(neighbours, ahead, merged, immutable=immutable)
-        for part, content in found.items():
-            targets[part][: len(content)] = content
-        return {part: len(content) for part, content in found.items()}
-
-    def _recall(self, parts: Sequence[FileRange]) -> Mapping[FileRange, bytes]:
-        if self.disk is None:
-            return {}
-        found = {part: self.disk.get(self._piece(part)) for part in parts}
-        return {part: content for part, content in found.items() if content is not None}
-
-    def _remember(self, found: Mapping[FileRange, bytes]) -> None:
-        if self.disk is None:
-            return
+    def _remember(self, disk: DiskTier, found: Mapping[FileRange, bytes | PaimonIndexError]) -> None:
         for part, content in found.items():
             # Less than was asked for is all there is of an object, and of a local file all there is so far.
-            if len(content) == part.length or not self.is_local:
-                self.disk.put(self._piece(part), content)
+            if isinstance(content, bytes) and (len(content) == part.length or not self.is_local):
+                disk.put(self._piece(part), content)
 
     def _piece(self, part: FileRange) -> Piece:
         return Piece(self.identity, part.path, None, part.offset, part.length)
@@ -258,3 +273,64 @@ def too_large(path: str, size: int, max_bytes: int) -> LimitExceededError | None
     return LimitExceededError(
         f"{path} is larger than the {max_bytes} bytes that may be read of one file", limit=max_bytes
     )
+
+
+def merge_ranges(ranges: Iterable[FileRange]) -> list[MergedRange]:
+    """Joins ranges of one file that overlap or lie close together, up to some length."""
+    wholes: list[FileRange] = []
+    parts: list[list[FileRange]] = []
+    for wanted in sorted(ranges):
+        joined = _join(wholes[-1], wanted) if wholes else None
+        if joined is None:
+            wholes.append(wanted)
+            parts.append([wanted])
+        else:
+            wholes[-1] = joined
+            parts[-1].append(wanted)
+    return [MergedRange(*found) for found in zip(wholes, parts, strict=True)]
+
+
+def batches(ranges: Iterable[MergedRange], *, is_local: bool) -> Iterator[list[MergedRange]]:
+    """What one thread reads before it looks for more to do.
+
+    A small file of this machine takes less time to read than threads take to hand over to each other; one
+    of an object store is asked for by itself, so that many are at the same time.
+    """
+    batch: list[MergedRange] = []
+    size = 0
+    for each in ranges:
+        batch.append(each)
+        size += each.whole.length
+        if not is_local or len(batch) == _LOCAL_FILES_AT_ONCE or size >= _LOCAL_BYTES_AT_ONCE:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def portions(ranges: Iterable[MergedRange], most_bytes: int) -> Iterator[list[MergedRange]]:
+    """What is asked of an object store in one go, all side by side.
+
+    Args:
+        ranges: what is to be read.
+        most_bytes: that may be under way; a longer range is a portion of its own.
+    """
+    portion: list[MergedRange] = []
+    size, most_bytes = 0, min(most_bytes, _BYTES_TOGETHER)
+    for each in ranges:
+        if portion and (len(portion) == _MOST_TOGETHER or size + each.whole.length > most_bytes):
+            yield portion
+            portion, size = [], 0
+        portion.append(each)
+        size += each.whole.length
+    if portion:
+        yield portion
+
+
+def _join(before: FileRange, after: FileRange) -> FileRange | None:
+    """Both as one range, if it is worth it; ``after`` does not begin before the other."""
+    if after.path != before.path or after.offset > before.end + _WIDEST_GAP_BYTES:
+        return None
+    length = max(before.end, after.end) - before.offset
+    fits = length <= max(_LONGEST_MERGED_BYTES, before.length)
+    return FileRange(before.path, before.offset, length) if fits else None

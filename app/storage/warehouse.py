@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,8 +19,7 @@ from app.storage.libraries import STALL_SECONDS
 from app.storage.locations import Root, check_segments, is_absolute_uri, normal_uri
 from app.storage.mapped_files import Look
 from app.storage.memory import Scratch
-from app.storage.range_reading import RangeReader, too_large
-from app.storage.ranges import FileRange
+from app.storage.range_reading import FileRange, RangeReader, too_large
 from app.storage.readers import Readers
 from app.storage.retry import RetryPolicy
 
@@ -268,24 +267,18 @@ class Warehouse:
         """
         return self._ranges.read([FileRange(*one) for one in ranges], immutable=immutable)
 
-    def read_ranges_into(
-        self, ranges: Sequence[tuple[str, int, int]], buffer: memoryview, *, immutable: bool = False
-    ) -> list[int | PaimonIndexError]:
-        """As :meth:`read_ranges`, but the bytes go to one buffer.
+    def read_ahead(self, ranges: Iterable[tuple[str, int, int]]) -> Iterator[bytes | PaimonIndexError]:
+        """As :meth:`read_ranges`, in order: the next ones are read while those before are looked at.
+
+        Ranges that several requests read alike at the same time are read once. The disk tier keeps none.
 
         Args:
-            ranges: path, offset and length of each.
-            buffer: of these lengths together, in their order, each range has its place there.
-            immutable: as of :meth:`read_immutable`.
-
-        Returns:
-            In the order of ``ranges`` how many bytes there are, fewer where a file ends before; or why there
-            are none, as of :meth:`read_ranges`.
+            ranges: path, offset and length of each, taken as they are needed.
 
         Raises:
             DeadlineExceededError: the request's time was used up, or its caller went away.
         """
-        return self._ranges.read_into([FileRange(*one) for one in ranges], buffer, immutable=immutable)
+        return self._ranges.read_ahead(FileRange(*one) for one in ranges)
 
     def list_names(self, directory: str) -> list[str]:
         """Names of the files and directories right below ``directory``, sorted; ``""`` is the root.

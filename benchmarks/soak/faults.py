@@ -17,17 +17,18 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from multiprocessing.connection import Connection
-from typing import Final, cast
+from typing import Any, Final, cast
+from urllib.request import Request, urlopen
 
 from aiohttp import ClientSession, ClientTimeout, TCPConnector, web
 from moto.server import ThreadedMotoServer
-from s3fs import S3FileSystem
+from obstore.store import S3Store
 
 COUNTS: Final = "/_counts"
 BUCKET: Final = "soak"
 
 _HANG_SECONDS: Final = 60.0
-_OPTIONS: Final = {"key": "key", "secret": "secret"}
+_OPTIONS: Final = {"access_key_id": "key", "secret_access_key": "secret"}
 _ERROR: Final = '<?xml version="1.0" encoding="UTF-8"?><Error><Code>{0}</Code><Message>{0}</Message></Error>'
 _OF_THE_CONNECTION: Final = frozenset({"connection", "transfer-encoding", "content-encoding", "keep-alive"})
 
@@ -48,17 +49,17 @@ class Storage:
 
     Attributes:
         endpoint: the proxy's URL.
-        options: of s3fs, for the server behind it.
+        options: of obstore, for the server behind it.
     """
 
     endpoint: str
-    options: Mapping[str, str]
+    options: Mapping[str, Any]
 
     def put(self, objects: Mapping[str, bytes]) -> None:
         """Writes objects past the proxy; one is seen whole or not at all."""
-        files = S3FileSystem(**self.options)
+        store = S3Store(BUCKET, **self.options, client_options={"allow_http": True})
         for key, content in objects.items():
-            files.pipe_file(f"{BUCKET}/{key}", content)
+            store.put(key, content)
 
 
 @contextmanager
@@ -81,10 +82,10 @@ def serve(share: float = 0, delay_seconds: float = 0, *, remembers: bool = False
         return cast("int", ours.recv())
 
     try:
-        options = {**_OPTIONS, "endpoint_url": f"http://127.0.0.1:{start(_run_server)}"}
-        S3FileSystem(**options).mkdir(BUCKET)
+        options = {**_OPTIONS, "endpoint": f"http://127.0.0.1:{start(_run_server)}"}
+        urlopen(Request(f"{options['endpoint']}/{BUCKET}", method="PUT")).close()  # noqa: S310 - our own
         yield Storage(
-            f"http://127.0.0.1:{start(_run_proxy, options['endpoint_url'], share, delay_seconds, remembers)}",
+            f"http://127.0.0.1:{start(_run_proxy, options['endpoint'], share, delay_seconds, remembers)}",
             options,
         )
     finally:

@@ -43,7 +43,7 @@ def test_a_failing_store_is_not_described_to_callers(
                 client.post(f"{TABLE}/plan", json={}),
                 client.post("/v1/main/index-files/inspect", json={"path": "db.db/t/bucket-0/a.index"}),
             ]
-        hidden = (str(options["endpoint_url"]).removeprefix("http://"), "hidden-bucket", KEY, SECRET)
+        hidden = (str(options["endpoint"]).removeprefix("http://"), "hidden-bucket", KEY, SECRET)
 
     assert calls
     assert {answer.status_code for answer in answers} == {503}

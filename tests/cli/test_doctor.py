@@ -76,7 +76,7 @@ def test_a_missing_permission_is_named(
     monkeypatch: pytest.MonkeyPatch, golden: GoldenWarehouse, method: str, permission: str
 ) -> None:
     # Who runs tests may read everything, so the storage library's error is raised in its place.
-    from app.storage.locations import Root  # noqa: PLC0415
+    from app.storage.locations import Neighbours  # noqa: PLC0415
 
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError("Forbidden")
@@ -84,8 +84,7 @@ def test_a_missing_permission_is_named(
     if method == "list_names":
         monkeypatch.setattr(Warehouse, "list_names", refuse)
     else:
-        for name in ("read", "read_into"):
-            monkeypatch.setattr(Root, name, refuse)
+        monkeypatch.setattr(Neighbours, "read", refuse)
 
     status, checks = diagnose("--warehouse", f"main={golden.root}")
 

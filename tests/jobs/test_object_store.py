@@ -35,7 +35,7 @@ def test_jobs_work_on_an_object_store(golden: GoldenWarehouse) -> None:
             ],
             env=job_environment()
             | {
-                "AWS_ENDPOINT_URL": options["endpoint_url"],
+                "AWS_ENDPOINT_URL": options["endpoint"],
                 "AWS_ACCESS_KEY_ID": options["key"],
                 "AWS_SECRET_ACCESS_KEY": options["secret"],
             },

@@ -75,7 +75,7 @@ class Bucket:
     def in_environment(self) -> dict[str, str]:
         """AWS's variables, as pyarrow reads them."""
         return {
-            "AWS_ENDPOINT_URL": self.options["endpoint_url"],
+            "AWS_ENDPOINT_URL": self.options["endpoint"],
             "AWS_ACCESS_KEY_ID": self.options["key"],
             "AWS_SECRET_ACCESS_KEY": self.options["secret"],
         }
@@ -84,7 +84,7 @@ class Bucket:
     def in_hadoop(self) -> dict[str, str]:
         """The same for Hadoop."""
         return {
-            "fs.s3a.endpoint": self.options["endpoint_url"],
+            "fs.s3a.endpoint": self.options["endpoint"],
             "fs.s3a.path.style.access": "true",
             "fs.s3a.access.key": self.options["key"],
             "fs.s3a.secret.key": self.options["secret"],

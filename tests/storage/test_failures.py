@@ -13,7 +13,14 @@ import pytest
 
 from app.errors import StorageError
 from app.storage import RetryPolicy, Warehouse
-from app.storage.failures import failure_of, is_behind_the_end, is_missing, is_timeout, is_transient
+from app.storage.failures import (
+    StoreAnswerError,
+    failure_of,
+    is_behind_the_end,
+    is_missing,
+    is_timeout,
+    is_transient,
+)
 
 KEY, SECRET = "AKIAVERYSECRETKEY", "very-secret-secret"
 
@@ -37,7 +44,7 @@ def failing_store(status: int, code: str) -> Iterator[tuple[dict[str, Any], list
             if self.command != "HEAD":
                 self.wfile.write(body)
 
-        do_HEAD = do_GET  # noqa: N815 - the library's name
+        do_HEAD = do_PUT = do_GET  # noqa: N815 - the library's names
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
@@ -45,7 +52,7 @@ def failing_store(status: int, code: str) -> Iterator[tuple[dict[str, Any], list
     thread.start()
     try:
         endpoint = f"http://127.0.0.1:{server.server_port}"
-        yield {"endpoint_url": endpoint, "key": KEY, "secret": SECRET, "skip_instance_cache": True}, calls
+        yield {"endpoint": endpoint, "access_key_id": KEY, "secret_access_key": SECRET}, calls
     finally:
         server.shutdown()
         thread.join()
@@ -55,11 +62,11 @@ def failing_store(status: int, code: str) -> Iterator[tuple[dict[str, Any], list
 @pytest.mark.parametrize(
     ("status", "code", "told"),
     [
-        (400, "AuthorizationHeaderMalformed", "OSError (AuthorizationHeaderMalformed, HTTP 400)"),
-        (400, "InvalidArgument", "OSError (InvalidArgument, HTTP 400)"),
+        (400, "AuthorizationHeaderMalformed", "StoreAnswerError (AuthorizationHeaderMalformed, HTTP 400)"),
+        (400, "InvalidArgument", "StoreAnswerError (InvalidArgument, HTTP 400)"),
         (403, "InvalidAccessKeyId", "PermissionError (InvalidAccessKeyId, HTTP 403)"),
         (403, "SignatureDoesNotMatch", "PermissionError (SignatureDoesNotMatch, HTTP 403)"),
-        (403, f"http://{SECRET}", "OSError (HTTP 403)"),
+        (403, f"http://{SECRET}", "PermissionError (HTTP 403)"),
     ],
 )
 def test_a_refusal_is_an_error_and_never_an_empty_file(status: int, code: str, told: str) -> None:
@@ -108,24 +115,22 @@ class AnsweredError(Exception):
         (AnsweredError(status=503), "AnsweredError (HTTP 503)"),
         (AnsweredError(code=404), "AnsweredError (HTTP 404)"),
         (AnsweredError(status_code="503"), "AnsweredError"),
-        (AnsweredError(response={"Error": {}}), "AnsweredError"),
-        (AnsweredError(response={"Error": {"Code": "SlowDown"}}), "AnsweredError (SlowDown)"),
-        (AnsweredError(response={"Error": {"Code": "416"}}), "AnsweredError (HTTP 416)"),
-        (AnsweredError(response={"Error": {"Code": SECRET + " x"}}), "AnsweredError"),
+        (StoreAnswerError(None, 500), "StoreAnswerError (HTTP 500)"),
+        (StoreAnswerError("SlowDown", 503), "StoreAnswerError (SlowDown, HTTP 503)"),
     ],
 )
 def test_kinds_and_codes_are_told_and_texts_are_not(error: BaseException, told: str) -> None:
     assert failure_of(error) == told
 
 
-class HTTPClientError(Exception):
-    """As botocore has it."""
+class ClientConnectionError(Exception):
+    """As aiohttp has it."""
 
-    __module__ = "botocore.exceptions"
+    __module__ = "aiohttp.client_exceptions"
 
 
-class ClosedError(HTTPClientError):
-    """As botocore has them below it."""
+class ClosedError(ClientConnectionError):
+    """As aiohttp has them below it."""
 
 
 def caused_by(error: BaseException, cause: BaseException) -> BaseException:
@@ -145,7 +150,7 @@ def caused_by(error: BaseException, cause: BaseException) -> BaseException:
         (FileNotFoundError(), False),
         (PermissionError(), False),
         (ValueError(), False),
-        (HTTPClientError(), True),
+        (ClientConnectionError(), True),
         (ClosedError(), True),
         # Libraries' parsers name statuses that no store answered.
         (caused_by(ClosedError(), AnsweredError(code=400)), True),
@@ -154,14 +159,10 @@ def caused_by(error: BaseException, cause: BaseException) -> BaseException:
         (AnsweredError(status_code=400), False),
         (AnsweredError(status_code=501), False),
         (AnsweredError(status=-2), False),
-        (AnsweredError(response={"Error": {"Code": "SlowDown"}}), True),
-        (
-            AnsweredError(
-                response={"Error": {"Code": "RequestTimeout"}, "ResponseMetadata": {"HTTPStatusCode": 400}}
-            ),
-            True,
-        ),
-        (caused_by(OSError(errno.EIO, "x"), AnsweredError(response={"Error": {"Code": "403"}})), False),
+        (StoreAnswerError("SlowDown", 503), True),
+        (StoreAnswerError("RequestTimeout", 400), True),
+        (StoreAnswerError("InvalidArgument", 400), False),
+        (caused_by(PermissionError(), StoreAnswerError("AccessDenied", 403)), False),
         (caused_by(OSError(errno.EBUSY, "x"), AnsweredError(status=503)), True),
         (caused_by(FileNotFoundError(), AnsweredError(status=503)), True),
         (caused_by(FileNotFoundError(), AnsweredError(status=404)), False),
@@ -172,15 +173,20 @@ def test_what_may_pass_is_told_from_what_lasts(error: BaseException, *, passes: 
     assert not (passes and is_missing(error))
 
 
-class ReadTimeoutError(HTTPClientError):
-    """As botocore has it below it."""
+class ServiceResponseTimeoutError(Exception):
+    """As Azure's library has it."""
 
-    __module__ = "botocore.exceptions"
+    __module__ = "azure.core.exceptions"
 
 
 @pytest.mark.parametrize(
     ("error", "was_silent"),
-    [(TimeoutError(), True), (ReadTimeoutError(), True), (HTTPClientError(), False), (OSError("x"), False)],
+    [
+        (TimeoutError(), True),
+        (ServiceResponseTimeoutError(), True),
+        (ClosedError(), False),
+        (OSError("x"), False),
+    ],
 )
 def test_silence_is_told_from_other_failures(error: BaseException, *, was_silent: bool) -> None:
     assert is_timeout(error) is was_silent
@@ -192,8 +198,8 @@ def test_a_connection_that_broke_off_has_no_status() -> None:
 
 def test_only_a_store_can_say_that_a_range_is_behind_the_end() -> None:
     refused, bad = OSError(errno.EINVAL, "x"), OSError(errno.EINVAL, "x")
-    refused.__cause__ = AnsweredError(response={"ResponseMetadata": {"HTTPStatusCode": 416}})
-    bad.__cause__ = AnsweredError(response={"ResponseMetadata": {"HTTPStatusCode": 400}})
+    refused.__cause__ = StoreAnswerError(None, 416)
+    bad.__cause__ = StoreAnswerError(None, 400)
 
     assert is_behind_the_end(refused)
     assert not is_behind_the_end(bad)

@@ -82,7 +82,7 @@ def test_one_of_five_connections_that_break_are_no_error(fault: Fault) -> None:
 
 def test_a_server_that_is_not_there_is_asked_again() -> None:
     told = Told()
-    options = {"endpoint_url": "http://127.0.0.1:1", "key": "key", "secret": "secret"}
+    options = {"endpoint": "http://127.0.0.1:1", "access_key_id": "key", "secret_access_key": "secret"}
     with observed_by(told), pytest.raises(StorageError, match="ConnectionError"):
         opened(options).read(PATH)
     assert told.calls == 4

@@ -46,7 +46,8 @@ def test_each_call_is_told_with_its_bytes(told: Calls, tmp_path: Path) -> None:
     warehouse.list_names("db.db")
     warehouse.size("db.db/file")
     warehouse.read_ranges([("db.db/file", 2, 3)])
-    warehouse.read_ranges_into([("db.db/file", 2, 5)], memoryview(bytearray(5)))
+    list(warehouse.read_ahead([("db.db/file", 2, 5)]))
+    warehouse.readers.close()
 
     assert told.calls == [
         ("read", "db.db/file", 10, None, False),

@@ -1,10 +1,12 @@
-"""Many ranges at once: as bytes, and into a buffer."""
+"""Many ranges: at once, and ahead of those that are looked at."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar
+from threading import Event, Thread
+from typing import Any, ClassVar, Final
 
 import fsspec
 import pytest
@@ -21,7 +23,16 @@ from app.errors import (
     RequestCancelledError,
     StorageError,
 )
-from app.storage import Cancellation, DiskTier, RetryPolicy, Warehouse, cancellable, time_limit
+from app.storage import (
+    Cancellation,
+    DiskTier,
+    RetryPolicy,
+    Warehouse,
+    cancellable,
+    range_reading,
+    time_limit,
+)
+from app.storage.range_reading import FileRange, batches, merge_ranges, portions
 
 LONG = bytes(range(256)) * 300
 
@@ -180,12 +191,13 @@ PATHS = [
     scheme=st.sampled_from(["", "counting:/"]),
     has_disk=st.booleans(),
 )
-def test_a_buffer_gets_what_is_read(
+def test_what_is_read_ahead_is_what_is_read_at_once(
     ranges: list[tuple[str, int, int]], scheme: str, *, has_disk: bool
 ) -> None:
     """Those of links, of files that are not there, and those asked for twice or of nothing as well."""
     fsspec.register_implementation("counting", CountingFileSystem, clobber=True)
-    with TemporaryDirectory() as name:
+    with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(range_reading, "_RANGES_AHEAD", 3)
         above = Path(name).resolve()
         directory = above / "w" / "db.db" / "t"
         directory.mkdir(parents=True)
@@ -198,14 +210,150 @@ def test_a_buffer_gets_what_is_read(
         disk = DiskTier(above / "cache", 1 << 20) if has_disk else None
         warehouse = Warehouse("w", f"{scheme}{above}/w", disk=disk, max_file_bytes=15_000)
         expected = warehouse.read_ranges(ranges, immutable=True)
-        buffer = memoryview(bytearray(sum(max(0, length) for _, _, length in ranges)))
-        for _ in range(2):
-            counts = warehouse.read_ranges_into(ranges, buffer, immutable=True)
-            at = 0
-            for (_, _, length), wanted, count in zip(ranges, expected, counts, strict=True):
-                if isinstance(wanted, PaimonIndexError):
-                    assert type(count) is type(wanted)
-                else:
-                    assert isinstance(count, int)
-                    assert buffer[at : at + count] == wanted
-                at += max(0, length)
+        for wanted, found in zip(expected, warehouse.read_ahead(ranges), strict=True):
+            assert type(found) is type(wanted)
+            assert found == wanted or isinstance(found, PaimonIndexError)
+        warehouse.readers.close()
+
+
+class TestReadingAhead:
+    """Two ranges are read one after the other, the second while the first is looked at."""
+
+    ASKED: Final = (("db.db/t/long", 0, 100), ("db.db/t/file", 0, 9))
+    FOUND: Final = (LONG[:100], b"012345678")
+
+    @pytest.fixture
+    def warehouse(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+        monkeypatch.setattr(range_reading, "_RANGES_AHEAD", 1)
+        fsspec.register_implementation("counting", CountingFileSystem, clobber=True)
+        (root / "db.db" / "t" / "long").write_bytes(LONG)
+        CountingFileSystem.reads.clear()
+        return Warehouse("w", f"counting:/{root}")
+
+    @pytest.fixture
+    def held_up(self, monkeypatch: pytest.MonkeyPatch) -> Event:
+        """Until it is set, no read ends."""
+        may_end, read = Event(), CountingFileSystem.cat_file
+
+        def wait(*arguments: Any, **options: Any) -> bytes:
+            assert may_end.wait(30)
+            return read(*arguments, **options)
+
+        monkeypatch.setattr(CountingFileSystem, "cat_file", wait)
+        return may_end
+
+    def begun(self, warehouse: Warehouse) -> tuple[Event, Thread, list[object]]:
+        """A thread that reads both; the event is set once its first read is under way."""
+        is_begun, found = Event(), list[object]()
+
+        def asked() -> Iterator[tuple[str, int, int]]:
+            yield self.ASKED[0]
+            is_begun.set()
+            yield self.ASKED[1]
+
+        thread = Thread(target=lambda: found.extend(warehouse.read_ahead(asked())))
+        thread.start()
+        return is_begun, thread, found
+
+    def test_what_two_requests_read_alike_is_read_once(self, warehouse: Warehouse, held_up: Event) -> None:
+        readers = [self.begun(warehouse) for _ in range(2)]
+        for is_begun, _, _ in readers:
+            assert is_begun.wait(30)
+        held_up.set()
+        for _, thread, found in readers:
+            thread.join(30)
+            assert found == list(self.FOUND)
+        assert CountingFileSystem.reads.count(("long", 0, 100)) == 1
+
+    def test_who_waits_does_not_end_with_the_request_that_began(
+        self, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        cancellation, may_end, read = Cancellation(), Event(), CountingFileSystem.cat_file
+
+        def fail_at_first(*arguments: Any, **options: Any) -> bytes:
+            if may_end.is_set():
+                return read(*arguments, **options)
+            assert may_end.wait(30)
+            # It would be read again, if its request had not ended.
+            raise ConnectionResetError
+
+        monkeypatch.setattr(CountingFileSystem, "cat_file", fail_at_first)
+
+        def reading() -> Iterator[tuple[str, int, int]]:
+            yield self.ASKED[0]
+            # The first range is being read for this request.
+            is_begun, thread, found = self.begun(warehouse)
+            assert is_begun.wait(30)
+            cancellation.cancel()
+            may_end.set()
+            thread.join(30)
+            assert found == list(self.FOUND)
+
+        with cancellable(cancellation), pytest.raises(RequestCancelledError):
+            list(warehouse.read_ahead(reading()))
+
+
+GAP, LONGEST = 8 << 10, 8 << 20
+RANGES = st.builds(
+    FileRange,
+    st.sampled_from(["a", "b"]),
+    st.integers(0, 1 << 24),
+    st.one_of(st.integers(0, 1 << 10), st.integers(0, 1 << 24)),
+)
+
+
+def test_neighbours_of_one_file_are_read_together() -> None:
+    head, body, far, other = (
+        FileRange("a", 0, 512),
+        FileRange("a", 512 + GAP, 100),
+        FileRange("a", 512 + GAP + 100 + GAP + 1, 100),
+        FileRange("b", 512, 10),
+    )
+    merged = merge_ranges([far, other, body, head])
+    assert [(one.whole, one.parts) for one in merged] == [
+        (FileRange("a", 0, body.end), [head, body]),
+        (far, [far]),
+        (other, [other]),
+    ]
+
+
+def test_overlapping_ranges_are_read_once() -> None:
+    outer, inner, tail = FileRange("a", 0, 100), FileRange("a", 10, 20), FileRange("a", 90, 20)
+    (merged,) = merge_ranges([tail, inner, outer])
+    assert merged.whole == FileRange("a", 0, 110)
+
+
+def test_no_merged_range_grows_without_bound() -> None:
+    ranges = [FileRange("a", start << 20, 1 << 20) for start in range(100)]
+    assert {merged.whole.length for merged in merge_ranges(ranges)} == {LONGEST, 4 << 20}
+
+
+@given(st.lists(RANGES, max_size=30))
+def test_each_range_lies_in_one_that_is_read(ranges: list[FileRange]) -> None:
+    merged = merge_ranges(ranges)
+    assert sorted(part for one in merged for part in one.parts) == sorted(ranges)
+    for one in merged:
+        for part in one.parts:
+            assert part.path == one.whole.path
+            assert one.whole.offset <= part.offset
+            assert part.end <= one.whole.end
+        assert one.whole.length <= max(LONGEST, *(part.length for part in one.parts))
+        assert one.whole.length <= sum(part.length + GAP for part in one.parts)
+
+
+def test_small_files_of_this_machine_are_read_in_batches() -> None:
+    small = merge_ranges([FileRange(f"{number:02}", 0, 10) for number in range(40)])
+    large = merge_ranges([FileRange("large", 0, 1 << 20)])
+    found = list(batches([*small, *large, *small], is_local=True))
+    assert [each for batch in found for each in batch] == [*small, *large, *small]
+    assert [len(batch) for batch in found] == [16, 16, 9, 16, 16, 8]
+    assert [len(batch) for batch in batches(small, is_local=False)] == [1] * 40
+
+
+@given(st.lists(RANGES, max_size=30), st.integers(1, 1 << 25))
+def test_portions_are_bounded(ranges: list[FileRange], most_bytes: int) -> None:
+    merged = merge_ranges(ranges)
+    found = list(portions(merged, most_bytes))
+    assert [each for portion in found for each in portion] == merged
+    for portion in found:
+        assert len(portion) == 1 or sum(each.whole.length for each in portion) <= most_bytes

@@ -124,11 +124,3 @@ def test_what_the_disk_keeps_is_not_asked_for(tmp_path: Path) -> None:
         assert warehouse.read_ranges(RANGES[:20], immutable=True) == FOUND[:20]
         assert warehouse.read_ranges(RANGES, immutable=True) == FOUND
     assert store.asked == dict.fromkeys(OBJECTS, 1)
-
-
-def test_bytes_go_to_their_places_in_a_buffer() -> None:
-    store, buffer = Store(OBJECTS, lambda _: None), bytearray(500 * (COUNT + 1))
-    with store.serving() as options:
-        counts = opened(options).read_ranges_into([*RANGES, RANGES[0]], memoryview(buffer))
-    assert counts == [500] * (COUNT + 1)
-    assert bytes(buffer) == b"".join([*FOUND, FOUND[0]])

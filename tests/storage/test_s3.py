@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from s3fs import S3FileSystem
 
 from app.errors import FileMissingError, LimitExceededError, PathNotAllowedError, StorageError
 from app.storage import Maintenance, RetryPolicy, Warehouse
-from tests.s3_server import serve
+from tests.s3_server import serve, store_of
 
 KEYS = {
     "warehouse/db.db/t/snapshot/LATEST": b"7",
@@ -77,15 +76,14 @@ def test_listing(warehouse: Warehouse) -> None:
 
 def test_a_listing_is_never_stale(warehouse: Warehouse, options: dict[str, Any]) -> None:
     assert warehouse.list_names("db.db/growing") == []
-    S3FileSystem(**options).pipe_file("bucket/warehouse/db.db/growing/snapshot-1", b"1")
+    store_of("bucket", options).put("warehouse/db.db/growing/snapshot-1", b"1")
     assert warehouse.list_names("db.db/growing") == ["snapshot-1"]
     assert warehouse.exists("db.db/growing/snapshot-1")
 
 
 def test_upkeep(warehouse: Warehouse, options: dict[str, Any]) -> None:
-    files = S3FileSystem(**options)
     for key, content in {"kept": b"12", "gone": b"3", "below/deep": b""}.items():
-        files.pipe_file(f"bucket/warehouse/db.db/kept/{key}", content)
+        store_of("bucket", options).put(f"warehouse/db.db/kept/{key}", content)
     maintenance = Maintenance(warehouse)
 
     found = maintenance.contents("db.db/kept")
@@ -119,7 +117,7 @@ def test_the_byte_limit(options: dict[str, Any]) -> None:
 
 
 def test_a_server_that_is_not_there() -> None:
-    options = {"endpoint_url": "http://127.0.0.1:1", "key": "key", "secret": "secret"}
+    options = {"endpoint": "http://127.0.0.1:1", "access_key_id": "key", "secret_access_key": "secret"}
     retry = RetryPolicy(attempts=1)
     with pytest.raises(StorageError, match=r"cannot read db\.db/t"):
         Warehouse("w", "s3://bucket/warehouse", options=options, retry=retry).read("db.db/t")

@@ -15,7 +15,10 @@ from tests.faulty_store import BUCKET, Fault, Store
 STALL_SECONDS = 0.4
 
 STORES: dict[str, tuple[str, Callable[[str], dict[str, Any]]]] = {
-    "s3": ("s3fs", lambda endpoint: {"endpoint_url": endpoint, "key": "key", "secret": "secret"}),
+    "s3": (
+        "obstore",
+        lambda endpoint: {"endpoint": endpoint, "access_key_id": "key", "secret_access_key": "secret"},
+    ),
     "gs": ("gcsfs", lambda endpoint: {"endpoint_url": endpoint, "token": "anon"}),
     "az": (
         "adlfs",
@@ -46,7 +49,7 @@ def test_a_store_is_asked_once_for_each_key(
     pytest.importorskip(library)
     store = Store({}, lambda _: fault)
     with store.serving() as served:
-        endpoint = served["endpoint_url"]
+        endpoint = served["endpoint"]
         filesystem = open_filesystem(protocol, options_of(endpoint), STALL_SECONDS)
         path = f"{endpoint}/key" if protocol == "http" else f"{BUCKET}/directory/key"
         began = time.monotonic()

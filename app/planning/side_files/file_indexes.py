@@ -2,15 +2,13 @@
 
 Embedded indexes are stacked for a whole manifest at once, over the bytes that the manifest holds anyway, and
 stay with it. Those in files of their own are fetched for the files that are asked about
-(:mod:`app.planning.side_files.indexes`), from object stores for many manifests at once. Once the plan's
-budget of time is used up nothing more is read: what the caches keep is asked, and the rest is told as not
-loaded. Portions of files are asked one after the other, and those of an object store are read ahead.
+(:mod:`app.planning.side_files.indexes`), of many manifests in one go. Once the plan's budget of time is used
+up nothing more is read: what the caches keep is asked, and the rest is reported as not loaded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -23,22 +21,16 @@ from app.file_index.container import FileIndex
 from app.file_index.index_kinds import KINDS, WantedIndexes
 from app.file_index.stacked.index import StackedIndex
 from app.planning.request.effort import UNBOUNDED, Budget
-from app.planning.side_files.fetch import FRONT_BYTES, Ahead, fetch_ahead
-from app.planning.side_files.indexes import SideIndexes
-from app.planning.side_files.kept_segments import KeptSegments
-from app.planning.side_files.segments import Passing
+from app.planning.side_files.indexes import SideIndexes, between, fronts_of
+from app.planning.side_files.segments import KeptSegments
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
-from app.storage import check_deadline, wait_for
+from app.storage import check_deadline
 from app.table.manifests.manifest import Derived, Manifest
 from app.types.bytes_column import BytesColumn
 
-_FILES_AT_ONCE: Final = 512
-"""Index files of an object store that are read before the next ones are, of which twice as many are held: up
-to 64 MiB."""
-
 _FILES_OF_BUDGET: Final = 128
-"""The same for a plan with a budget of time, which ends between them."""
+"""Index files that a plan with a budget of time reads between two looks at the clock."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,98 +42,14 @@ class Share:
         positions: int64, shape (k,): of the files among those that were asked about.
         rows: int64, shape (k,): of the files in the manifest.
         beside: bool, shape (k,): files whose index is a file.
+        unread: int64: rows of those of which nobody has read anything yet.
     """
 
     number: int
     positions: NDArray[np.int64]
     rows: NDArray[np.int64]
     beside: NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class Portions:
-    """Cuts files up into portions that are asked one after the other.
-
-    Attributes:
-        version: of which files are asked.
-        budget: when to stop reading.
-        side_indexes: the index files of a manifest by its number.
-    """
-
-    version: Version
-    budget: Budget
-    side_indexes: Callable[[int], SideIndexes]
-
-    def in_turn(self, files: NDArray[np.int64]) -> Iterator[tuple[list[Share], Ahead, bool]]:
-        """What is asked at one time, what was read of it, and whether more may be read.
-
-        Without a budget, an object store is asked for the next files while those before are looked at.
-        """
-        if self.budget.ends is not None or self.version.source.warehouse.is_local:
-            for together in self._together(files):
-                may_fetch = not self.budget.is_spent
-                yield together, self._read_ahead(self._unread(together)) if may_fetch else {}, may_fetch
-            return
-        before: tuple[list[Share], Future[Ahead]] | None = None
-        for together in self._together(files):
-            read = partial(self._read_ahead, self._unread(together))
-            reading = self.version.source.warehouse.readers.begin(read)
-            if before is not None:
-                yield before[0], wait_for(before[1]), True
-            before = together, reading
-        if before is not None:
-            yield before[0], wait_for(before[1]), True
-
-    def _together(self, files: NDArray[np.int64]) -> Iterator[list[Share]]:
-        """Cuts ascending ``files`` up into what is asked at one time, between two looks at the budget.
-
-        Where index files have to be read from an object store, these are files of many manifests.
-        """
-        all_files = self.version.files()
-        is_local, is_bounded = self.version.source.warehouse.is_local, self.budget.ends is not None
-        most = _FILES_OF_BUDGET if is_bounded else _FILES_AT_ONCE
-        together: list[Share] = []
-        reads = 0
-        for number, part, rows in all_files.by_manifest(files):
-            positions = np.arange(part.start, part.stop)
-            beside = all_files.manifests[number].embedded_indexes.lengths[rows] < 0
-            lacking = 0
-            if beside.any() and (is_bounded or not is_local):
-                lacking = len(self.side_indexes(number).without_head(rows[beside]))
-            step = most if lacking else len(rows)
-            for start in range(0, len(rows), step):
-                here = slice(start, start + step)
-                together.append(Share(number, positions[here], rows[here], beside[here]))
-                reads += lacking and len(rows[here])
-                if is_local or reads >= most:
-                    yield together
-                    together, reads = [], 0
-        if together:
-            yield together
-
-    def _unread(self, together: list[Share]) -> list[str]:
-        """Index files that nobody has read yet, if they lie in an object store."""
-        if self.version.source.warehouse.is_local:
-            return []
-        paths: list[str] = []
-        for share in together:
-            if share.beside.any():
-                side = self.side_indexes(share.number)
-                paths += side.paths(side.without_head(share.rows[share.beside]))
-        return paths
-
-    def _read_ahead(self, paths: list[str]) -> Ahead:
-        """The fronts of index files."""
-        if not paths:
-            return {}
-        source = self.version.source
-        found: Passing[Ahead] = source.caches.file_indexes.get_or_load(
-            ("ahead", source.warehouse.name, *paths),
-            lambda: Passing(fetch_ahead(source.warehouse, paths)),
-            expected_bytes=FRONT_BYTES * len(paths),
-            account=source.readers.loads,
-        )
-        return found.item
+    unread: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -213,23 +121,55 @@ class FileIndexes:
         Raises:
             DeadlineExceededError: the request's time ran out.
         """
-        for together, ahead, may_fetch in Portions(self.version, self.budget, self._side).in_turn(files):
-            for share in together:
+        for shares in self._turns(files):
+            may_fetch = not self.budget.is_spent
+            fronts = self._fronts(shares if may_fetch else [])
+            for share in shares:
                 check_deadline()
                 yield from self._embedded_stacks(files, share, may_fetch=may_fetch)
                 if not share.beside.any():
                     continue
                 positions, rows = share.positions[share.beside], share.rows[share.beside]
                 lacking = np.ones(len(rows), np.bool_)
-                side = self._side(share.number)
-                for at, index, places in side.stacks(rows, wanted, ahead, may_fetch=may_fetch):
+                side, unread = self._side(share.number), share.unread if may_fetch else rows[:0]
+                for at, index, places in side.stacks(rows, wanted, unread, fronts, may_fetch=may_fetch):
                     lacking[at] = False
                     yield Stacked(share.number, positions[at], index, places)
-                    # Or the next indexes would be loaded beside these.
+                    # Released before the next stack is loaded.
                     del index
                 if not may_fetch:
                     lacking &= ~np.isin(rows, list(side.failures))
                     self._unloaded.update(files[positions[lacking]].tolist())
+
+    def _turns(self, files: NDArray[np.int64]) -> Iterator[list[Share]]:
+        """Cuts ascending ``files`` up into what is asked between two looks at the budget.
+
+        Index files of many manifests are read in one go, since a manifest may have few.
+        """
+        all_files = self.version.files()
+        most = len(files) + 1 if self.budget.ends is None else _FILES_OF_BUDGET
+        turn: list[Share] = []
+        reads = 0
+        for number, part, rows in all_files.by_manifest(files):
+            positions = np.arange(part.start, part.stop)
+            beside = all_files.manifests[number].embedded_indexes.lengths[rows] < 0
+            unread = self._side(number).without_head(rows[beside]) if beside.any() else rows[:0]
+            step = most if len(unread) else len(rows)
+            for start in range(0, len(rows), step):
+                here = slice(start, start + step)
+                new = between(unread, int(rows[here][0]), int(rows[here][-1]) + 1)
+                turn.append(Share(number, positions[here], rows[here], beside[here], new))
+                reads += len(new)
+                if not reads or reads >= most:
+                    yield turn
+                    turn, reads = [], 0
+        if turn:
+            yield turn
+
+    def _fronts(self, shares: list[Share]) -> Iterator[bytes | PaimonIndexError]:
+        """The first bytes of the unread index files of some shares, one after the other."""
+        paths = (path for share in shares for path in self._side(share.number).paths(share.unread))
+        return self.version.source.warehouse.read_ahead(fronts_of(paths))
 
     def open(
         self, files: NDArray[np.int64], wanted: WantedIndexes
@@ -243,7 +183,7 @@ class FileIndexes:
                 except CorruptIndexError as error:
                     found = error
                 yield file, found
-            # Or the next indexes would be loaded beside these.
+            # Released before the next stack is loaded.
             del stacked, found
 
     @property

@@ -1,8 +1,8 @@
 """The ``.index`` files beside the data files of one manifest, fetched piece by piece.
 
 An index file may hold the indexes of many columns, and a bloom filter of the default size takes 599,071
-bytes whatever it is about. So a first request reads the front of a file, which is all of a small one; then,
-of what its head lists, only payloads that are going to be asked and lie further behind are read.
+bytes whatever it is about. So a first request reads the front of a file, which is all of most; then, of what
+its head lists, only payloads that are going to be asked and lie further behind are read.
 
 Files are fetched, stacked and cached by *segments* of consecutive files, small enough that a segment fits
 into memory. A segment holds the files that somebody asked about; further ones are added when they are needed.
@@ -10,11 +10,9 @@ into memory. A segment holds the files that somebody asked about; further ones a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import pairwise
-from typing import Any, Final, TypeVar
+from itertools import chain, islice, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,35 +20,22 @@ from numpy.typing import NDArray
 from app.errors import PaimonIndexError
 from app.file_index.index_kinds import WantedIndexes
 from app.file_index.stacked.index import StackedIndex
-from app.planning.side_files.fetch import (
-    FRONT_BYTES,
-    STORE_FRONT_BYTES,
-    Ahead,
-    Fronts,
-    fetch_ahead,
-    fetch_fronts,
-    fetch_payloads,
-    take_fronts,
-)
-from app.planning.side_files.kept_segments import KeptSegments
+from app.planning.side_files.fetch import FRONT_BYTES, Fronts, Payloads
 from app.planning.side_files.segments import (
     FILES_OF_HEADS,
     BodySegment,
     HeadSegment,
+    KeptSegments,
     Passing,
     body_bytes,
     files_of_bodies,
 )
 from app.planning.version.version import IndexSource
-from app.storage import ByteCache, check_deadline
+from app.storage import check_deadline
 from app.table.manifests.manifest import Manifest
-from app.types.bytes_column import BytesColumn, GrowingBytes, own_bytes
+from app.types.bytes_column import BytesColumn, own_bytes
 
 Found = tuple[NDArray[np.int64], StackedIndex, NDArray[np.int64]]
-
-Fetched = TypeVar("Fetched")
-
-_FRONTS_AT_ONCE: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,23 +95,30 @@ class SideIndexes:
         return found
 
     def without_head(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those of ascending ``rows`` whose index files nobody has read yet, or whose heads are not kept."""
+        """Those of ascending ``rows`` whose heads are neither in memory nor on the disk."""
         found = [rows[:0]]
-        for segment, start, stop in _runs(rows, FILES_OF_HEADS):
-            first = segment * FILES_OF_HEADS
-            cached, some = self._cached_heads(first), rows[start:stop]
-            found.append(some if cached is None else some[~cached.has(some - first)])
+        for first, start, stop in _runs(rows, FILES_OF_HEADS):
+            segment, some = self._known_heads(first), rows[start:stop]
+            if not segment.is_complete:
+                found.append(some[~segment.has(some - first)])
         return np.concatenate(found)
 
     def stacks(
-        self, rows: NDArray[np.int64], wanted: WantedIndexes, ahead: Ahead, *, may_fetch: bool = True
+        self,
+        rows: NDArray[np.int64],
+        wanted: WantedIndexes,
+        unread: NDArray[np.int64],
+        fronts: Iterator[bytes | PaimonIndexError],
+        *,
+        may_fetch: bool,
     ) -> Iterator[Found]:
         """The indexes of ascending ``rows``, which have index files, segment by segment.
 
         Args:
             rows: which files of the manifest.
             wanted: which of their indexes are going to be asked.
-            ahead: what was read of index files just now.
+            unread: those of ``rows`` whose fronts are read; none unless ``may_fetch``.
+            fronts: the next ones are theirs.
             may_fetch: whether index files are read; otherwise it is what the caches keep.
 
         Yields:
@@ -136,10 +128,11 @@ class SideIndexes:
         Raises:
             DeadlineExceededError: the request's time ran out.
         """
-        for segment, start, stop in _runs(rows, FILES_OF_HEADS):
-            first = segment * FILES_OF_HEADS
-            heads = self._heads(first, rows[start:stop] if may_fetch else rows[:0], ahead)
+        for first, start, stop in _runs(rows, FILES_OF_HEADS):
             at, places = np.arange(start, stop), rows[start:stop] - first
+            new = between(unread, first, first + FILES_OF_HEADS)
+            heads, read = self._heads(first, rows[start:stop] if may_fetch else rows[:0], new, fronts)
+            self.held[*self.key, "heads", first] = heads.nbytes
             if heads.has_whole:
                 whole = heads.whole[places]
                 if whole.any():
@@ -151,88 +144,69 @@ class SideIndexes:
             # Columns of the filter without an index must not tell segments apart that hold the same.
             listed = heads.listed(wanted)
             size = files_of_bodies(heads.largest_body(listed))
-            for part, start_of_part, stop_of_part in _runs(places, size):
+            for first_of_part, start_of_part, stop_of_part in _runs(places, size):
                 check_deadline()
                 some = at[start_of_part:stop_of_part]
                 lacked = rows[some] if may_fetch else rows[:0]
-                places_of_part = range(part * size, (part + 1) * size)
-                body = self._body(heads, first, places_of_part, lacked, listed, ahead)
-                inside = places[start_of_part:stop_of_part] - part * size
+                body = self._body(
+                    heads, first, range(first_of_part, first_of_part + size), lacked, listed, read
+                )
+                inside = places[start_of_part:stop_of_part] - first_of_part
                 if not body.is_complete:
                     fetched = body.fetched[inside]
                     some, inside = some[fetched], inside[fetched]
                 yield some, body.index, inside
-                # Or the next one would be loaded beside it.
+                # Released before the next segment is loaded.
                 del body
 
-    def _cached_heads(self, first: int) -> HeadSegment | None:
-        return self.source.caches.file_indexes.get((*self.key, "heads", first))
-
-    def _heads(self, first: int, rows: NDArray[np.int64], ahead: Ahead) -> HeadSegment:
-        """The heads of the segment that begins with row ``first``, those of ``rows`` among them."""
-        key = (*self.key, "heads", first)
-        count = min(FILES_OF_HEADS, len(self.manifest) - first)
-        cached = self._cached_heads(first)
-        segment = self.kept.heads(first, count) if cached is None else cached
-        missing = rows[:0] if segment.is_complete else rows[~segment.has(rows - first)]
-        if len(missing):
-            is_local = self.source.warehouse.is_local
-            fronts = self._fronts(missing, key) if is_local else self._taken(missing, ahead)
-            segment = self.kept.keep_heads(first, segment.with_fronts(missing - first, *fronts))
-        if segment is not cached and segment.known:
-            self.source.caches.file_indexes.put(key, segment)
-        self.held[key] = segment.nbytes
+    def _known_heads(self, first: int) -> HeadSegment:
+        """The heads of the segment that begins with row ``first``, as far as they are kept."""
+        cache, key = self.source.caches.file_indexes, (*self.key, "heads", first)
+        segment: HeadSegment | None = cache.get(key)
+        if segment is None:
+            segment = self.kept.heads(first, min(FILES_OF_HEADS, len(self.manifest) - first))
+            if segment.known:
+                cache.put(key, segment)
         return segment
 
-    def _taken(self, rows: NDArray[np.int64], ahead: Ahead) -> tuple[BytesColumn, NDArray[np.int64]]:
-        """As :meth:`_fronts`, of files that were read just now."""
-        warehouse, paths, room = (
-            self.source.warehouse,
-            self.paths(rows),
-            GrowingBytes(FRONT_BYTES * len(rows)),
-        )
-        # Some were not, if their heads were dropped from the cache in between.
-        found = {**ahead, **fetch_ahead(warehouse, [path for path in paths if path not in ahead])}
-        fronts = take_fronts(warehouse, paths, [found[path] for path in paths], STORE_FRONT_BYTES, room)
-        self.failures.update({int(rows[at]): why for at, why in fronts.failures.items()})
-        return BytesColumn(room.packed(), fronts.starts, fronts.lengths), fronts.sizes
-
-    def _fronts(
-        self, rows: NDArray[np.int64], key: tuple[Hashable, ...]
-    ) -> tuple[BytesColumn, NDArray[np.int64]]:
-        """The fronts of index files, and the sizes of these."""
-        room = GrowingBytes(FRONT_BYTES * len(rows))
-        # Memory that was written to before is there at once, and new memory has to come from the system.
-        scratch = np.empty(FRONT_BYTES * min(len(rows), _FRONTS_AT_ONCE), np.uint8)
-        parts: list[Fronts] = []
-        for start in range(0, len(rows), _FRONTS_AT_ONCE):
-            some = rows[start : start + _FRONTS_AT_ONCE]
-            fronts = self._together(
-                self.source.caches.file_indexes,
-                (*key, some.tobytes()),
-                partial(fetch_fronts, self.source.warehouse, self.paths(some), room, scratch),
-                FRONT_BYTES * len(some),
-            )
-            self.failures.update({int(some[at]): why for at, why in fronts.failures.items()})
-            parts.append(fronts)
-        sizes = np.concatenate([each.sizes for each in parts])
-        if any(each.room is not room for each in parts):
-            # Another request was fetching some of them already.
-            return BytesColumn.of(front for each in parts for front in each.contents), sizes
-        starts = np.concatenate([each.starts for each in parts])
-        lengths = np.concatenate([each.lengths for each in parts])
-        return BytesColumn(room.packed(), starts, lengths), sizes
+    def _heads(
+        self,
+        first: int,
+        rows: NDArray[np.int64],
+        unread: NDArray[np.int64],
+        fronts: Iterator[bytes | PaimonIndexError],
+    ) -> tuple[HeadSegment, dict[int, bytes]]:
+        """The heads of a segment, those of ``rows`` among them, and the fronts that were read, by row."""
+        segment, warehouse = self._known_heads(first), self.source.warehouse
+        if segment.is_complete and not len(unread):
+            return segment, {}
+        # The cache may have dropped heads that it had when the fronts were asked for.
+        others = np.setdiff1d(rows[~segment.has(rows - first)], unread)
+        if not len(unread) and not len(others):
+            return segment, {}
+        new = np.concatenate([unread, others])
+        read = chain(islice(fronts, len(unread)), warehouse.read_ahead(fronts_of(self.paths(others))))
+        found = Fronts.take(warehouse, self.paths(new), new, read)
+        self.failures.update(found.failures)
+        segment = segment.with_fronts(new - first, found.contents, found.sizes)
+        segment = self.kept.keep_heads(first, segment)
+        if segment.known:
+            self.source.caches.file_indexes.put((*self.key, "heads", first), segment)
+        return segment, found.fronts
 
     def _body(
         self,
-        fronts: HeadSegment,
+        segment_of_heads: HeadSegment,
         first: int,
         part: range,
         rows: NDArray[np.int64],
         wanted: WantedIndexes,
-        ahead: Ahead,
+        read: dict[int, bytes],
     ) -> BodySegment:
-        """The asked indexes of a part of the segment that begins with row ``first``, ``rows`` among them."""
+        """The asked indexes of a part of the segment that begins with row ``first``, ``rows`` among them.
+
+        Fronts that were ``read``, by row, are not read again, and taken away.
+        """
         cache = self.source.caches.file_indexes
         first += part.start
         key = (*self.key, "bodies", wanted, first, len(part))
@@ -240,42 +214,32 @@ class SideIndexes:
         if cached is not None and (cached.is_complete or cached.fetched[rows - first].all()):
             self.held[key] = cached.nbytes
             return cached
-        heads = fronts.slice(part.start, part.stop)
+        heads = segment_of_heads.slice(part.start, part.stop)
         segment = self.kept.body(first, len(part), wanted, heads) if cached is None else cached
         missing = rows[~segment.fetched[rows - first]]
         if len(missing):
-            fetch = partial(
-                fetch_payloads,
-                self.source.warehouse,
-                self.paths(missing),
-                heads,
-                missing - first,
-                wanted,
-                ahead,
+            places = missing - first
+            # Each file is asked for once; what was taken of its front needs no more memory.
+            fronts = [read.pop(row, None) for row in missing.tolist()]
+            # Requests that are under way at the same time fetch once what they lack alike.
+            passing: Passing[Payloads] = cache.get_or_load(
+                (*key, missing.tobytes()),
+                lambda: Passing(
+                    Payloads.fetch(self.source.warehouse, self.paths(missing), fronts, heads, places, wanted)
+                ),
+                expected_bytes=body_bytes(heads, places, wanted),
+                account=self.source.readers.loads,
             )
-            expected = body_bytes(heads, missing - first, wanted)
-            payloads = self._together(cache, (*key, missing.tobytes()), fetch, expected)
+            payloads = passing.item
             self.failures.update({int(missing[at]): why for at, why in payloads.failures.items()})
-            usable = ~np.isin(np.arange(len(missing)), list(payloads.failures))
-            segment = segment.with_payloads(
-                heads,
-                (missing - first)[usable],
-                {index: found.take(np.flatnonzero(usable)) for index, found in payloads.found.items()},
-            )
+            usable = np.setdiff1d(np.arange(len(missing)), list(payloads.failures))
+            found = {index: column.take(usable) for index, column in payloads.found.items()}
+            segment = segment.with_payloads(heads, places[usable], found)
             segment = self.kept.keep_body(first, len(part), segment)
         if segment.known:
             cache.put(key, segment)
         self.held[key] = segment.nbytes
         return segment
-
-    def _together(
-        self, cache: ByteCache[Any], key: tuple[Hashable, ...], fetch: Callable[[], Fetched], expected: int
-    ) -> Fetched:
-        """Fetches what requests that are under way at the same time lack alike, once for all of them."""
-        fetched: Passing[Fetched] = cache.get_or_load(
-            key, lambda: Passing(fetch()), expected_bytes=expected, account=self.source.readers.loads
-        )
-        return fetched.item
 
     @property
     def _names(self) -> BytesColumn:
@@ -287,11 +251,22 @@ class SideIndexes:
         )
 
 
+def fronts_of(paths: Iterable[str]) -> Iterator[tuple[str, int, int]]:
+    """The ranges that are read of index files at first."""
+    return ((path, 0, FRONT_BYTES) for path in paths)
+
+
+def between(ascending: NDArray[np.int64], first: int, end: int) -> NDArray[np.int64]:
+    """Those of ascending numbers from ``first`` on that are less than ``end``."""
+    start, stop = np.searchsorted(ascending, (first, end))
+    return ascending[start:stop]
+
+
 def _runs(ascending: NDArray[np.int64], size: int) -> Iterator[tuple[int, int, int]]:
     """Cuts ascending numbers up where they reach another multiple of ``size``.
 
     Yields:
-        The number of multiples, and the start and end of a run of numbers above it.
+        The multiple, and the start and end of a run of numbers from it on.
     """
     if not len(ascending):
         return
@@ -299,4 +274,4 @@ def _runs(ascending: NDArray[np.int64], size: int) -> Iterator[tuple[int, int, i
     cuts = np.searchsorted(ascending, np.arange(first, int(ascending[-1]) // size + 2) * size).tolist()
     for number, (start, stop) in enumerate(pairwise(cuts), first):
         if start < stop:
-            yield number, start, stop
+            yield number * size, start, stop

@@ -1,24 +1,33 @@
-"""Parts of many ``.index`` files: heads and payloads of the files of a segment, and how a segment grows."""
+"""Parts of many ``.index`` files: heads and payloads of the files of a segment, and how a segment grows.
+
+On the disk, for processes that start later, segments of the files of one manifest are all that is kept of
+index files. Where the engine merges manifests, and names the same files in new ones, they are read again.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final, Generic, Self, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.file_index.index_kinds import WantedIndexes
 from app.file_index.stacked.index import Heads, StackedIndex
+from app.storage.kept_arrays import KeptArrays
+from app.table.manifests.disk_form import load_value, store_value
 from app.types.bytes_column import NULL_LENGTH, BytesColumn, own_bytes
 
 Item = TypeVar("Item")
 
 FILES_OF_HEADS: Final = 8192
 """Files of a segment of heads."""
+
+_NEW_SHARE: Final = 4
+"""A segment is written anew when it has more new files than one for so many that are kept."""
 
 _BODY_BYTES: Final = 64 << 20
 """What the payloads of a segment take at most, unless those of a single file take more."""
@@ -32,7 +41,7 @@ class HeadSegment:
         heads: of n files; there is none for files that nobody asked about, or that could not be read.
         whole: bool, shape (n,): files that are here as a whole, since they are small.
         index: the indexes of these.
-        kept: how many heads lie on the disk (:mod:`app.planning.side_files.kept_segments`).
+        kept: how many heads lie on the disk (:class:`KeptSegments`).
     """
 
     heads: Heads
@@ -199,3 +208,84 @@ def merged(strings: BytesColumn, places: NDArray[np.int64], added: BytesColumn) 
     lengths[places] = added.lengths
     data = np.concatenate([strings.data, added.data]) if len(strings.data) else added.data
     return BytesColumn(data, starts, lengths)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSegments:
+    """Where segments of one manifest lie on the disk.
+
+    Attributes:
+        place_of: the place of what is called by some name among all that is made of the manifest; None where
+            nothing is kept.
+    """
+
+    place_of: Callable[[str], KeptArrays | None]
+
+    def heads(self, first: int, count: int) -> HeadSegment:
+        """The heads of the ``count`` files from row ``first`` on, as far as they are kept."""
+        found = self._open(_heads_name(first))
+        if found is None:
+            return HeadSegment.none(count)
+        segment = HeadSegment.of(found["buffers"], found["sizes"])
+        return replace(segment, kept=segment.known)
+
+    def keep_heads(self, first: int, segment: HeadSegment) -> HeadSegment:
+        """Keeps heads, if many of them are not kept yet.
+
+        Returns:
+            The same heads, which know how many of them are kept.
+        """
+        place = self.place_of(_heads_name(first))
+        if place is None or not _is_worth_keeping(segment):
+            return segment
+        heads = {"buffers": segment.heads.buffers, "sizes": segment.heads.sizes}
+        store_value(place, heads)
+        return replace(segment, kept=segment.known)
+
+    def body(self, first: int, size: int, wanted: WantedIndexes, heads: Heads) -> BodySegment:
+        """The asked indexes of a segment, as far as they are kept.
+
+        Args:
+            first: its first row.
+            size: how many rows segments have, but for the last one.
+            wanted: which indexes.
+            heads: those of its files.
+        """
+        found = self._open(_body_name(first, size, wanted))
+        if found is None:
+            return BodySegment.none(len(heads))
+        payloads = {(column, str(kind)): found[_payloads_name(column, kind)] for column, kind in wanted}
+        fetched = found["fetched"] & ~heads.buffers.is_null
+        segment = BodySegment(fetched, StackedIndex.of(heads, payloads))
+        return replace(segment, kept=segment.known)
+
+    def keep_body(self, first: int, size: int, segment: BodySegment) -> BodySegment:
+        """As :meth:`keep_heads`, with indexes that were asked."""
+        payloads = segment.index.fetched or {}
+        place = self.place_of(_body_name(first, size, payloads))
+        if place is None or not _is_worth_keeping(segment):
+            return segment
+        columns = {_payloads_name(*key): column for key, column in payloads.items()}
+        store_value(place, {"fetched": segment.fetched, **columns})
+        return replace(segment, kept=segment.known)
+
+    def _open(self, name: str) -> Any:  # noqa: ANN401 - what was kept
+        place = self.place_of(name)
+        return None if place is None else load_value(place)
+
+
+def _is_worth_keeping(segment: HeadSegment | BodySegment) -> bool:
+    return (segment.known - segment.kept) * _NEW_SHARE > segment.kept
+
+
+def _heads_name(first: int) -> str:
+    return f"heads of index files 1 {first}"
+
+
+def _body_name(first: int, size: int, wanted: Iterable[tuple[str, str]]) -> str:
+    names = sorted((column, str(kind)) for column, kind in wanted)
+    return f"indexes of index files 1 {first} {size} {names}"
+
+
+def _payloads_name(column: str, kind: str) -> str:
+    return f"{kind} {column}"

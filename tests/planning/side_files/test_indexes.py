@@ -13,8 +13,8 @@ import pytest
 from app.file_index.stacked.index import StackedIndex
 from app.planning.request.limits import CacheBytes
 from app.planning.request.requests import SelectionForm
-from app.planning.side_files import file_indexes
-from app.planning.side_files.fetch import STORE_FRONT_BYTES
+from app.planning.side_files.fetch import FRONT_BYTES
+from app.storage import range_reading
 from tests.planning.counted_reads import Read, Reads, counted_service
 from tests.planning.made_tables import MadeTable, names_of, statistics
 from tests.planning.tables_beside import (
@@ -43,7 +43,7 @@ def beside_small(make_beside: MakeBeside) -> Beside:
 
 
 def fronts(*files: int) -> list[Read]:
-    return [Read(str(file), 0, STORE_FRONT_BYTES) for file in files]
+    return [Read(str(file), 0, FRONT_BYTES) for file in files]
 
 
 def test_only_files_that_statistics_leave_are_fetched(beside_small: Beside) -> None:
@@ -193,12 +193,12 @@ def test_other_columns_of_a_filter_do_not_matter(beside: Beside) -> None:
     assert not beside.reads.taken()
 
 
-def test_two_plans_at_a_time_fetch_each_piece_once(beside: Beside) -> None:
-    """Each kind of read is held up until the other plan waits for it as well."""
+def test_two_plans_at_a_time_fetch_payloads_once(beside: Beside) -> None:
+    """Each is held up until the other plan waits for it as well."""
 
     def hold_up(read: Read) -> None:
         later = threading.Event()
-        while beside.service.cache_statistics()["file_indexes"]["waits"] < (2 if read.start else 1):
+        while read.start and not beside.service.cache_statistics()["file_indexes"]["waits"]:
             assert not later.wait(0.001)
 
     beside.reads.before = hold_up
@@ -206,18 +206,18 @@ def test_two_plans_at_a_time_fetch_each_piece_once(beside: Beside) -> None:
         plans = [pool.submit(beside.kept, f"place < 4 AND cat = {category}") for category in (1, 2)]
         assert [plan.result(30) for plan in plans] == [["1"], ["2"]]
 
-    reads = beside.reads.taken()
-    assert len(reads) == len(set(reads)) == 2 * 4
+    payloads = [read for read in beside.reads.taken() if read.start]
+    assert len(payloads) == len(set(payloads)) == 4
 
 
 def test_the_next_files_are_read_while_the_first_are_looked_at(
     beside: Beside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_indexes, "_FILES_AT_ONCE", 2)
+    monkeypatch.setattr(range_reading, "_RANGES_AHEAD", 2)
     next_began = threading.Event()
 
     def hold_up(read: Read) -> None:
-        if read == Read("2", 0, STORE_FRONT_BYTES):
+        if read == Read("2", 0, FRONT_BYTES):
             next_began.set()
         elif read.start and read.file == "0":
             # Behind its front lies what a look at the first two files needs.

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.planning.side_files.kept_segments import KeptSegments
-from app.planning.side_files.segments import BodySegment, HeadSegment
+from app.planning.side_files.segments import BodySegment, HeadSegment, KeptSegments
 from app.storage import DiskTier
 from app.storage.disk_entry import Piece
 from app.storage.kept_arrays import KeptArrays

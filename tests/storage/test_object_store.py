@@ -1,0 +1,176 @@
+"""Objects of S3: their names, what the store says of them, and whose credentials it is asked with."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.errors import FileMissingError, PathNotAllowedError, SettingsError, StorageError
+from app.storage import RetryPolicy, Warehouse
+from tests.examples import examples
+from tests.faulty_store import BUCKET, Fault, Store
+from tests.storage.test_failures import failing_store
+
+CONTENT = bytes(range(256)) * 8
+
+
+def open_warehouse(options: Mapping[str, Any], **how: Any) -> Warehouse:
+    return Warehouse("w", f"s3://{BUCKET}/w", options=options, stall_seconds=1.0, **how)
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[tuple[Store, dict[str, Any]]]:
+    store = Store({}, lambda _: None)
+    with store.serving() as options:
+        yield store, options
+
+
+@pytest.fixture(scope="module")
+def warehouse(store: tuple[Store, dict[str, Any]]) -> Warehouse:
+    return open_warehouse(store[1])
+
+
+@given(
+    name=st.text(
+        st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="/"), min_size=1, max_size=20
+    ),
+    start=st.integers(0, 2100),
+    length=st.integers(1, 3000),
+)
+@examples(60)
+def test_any_object_is_read_whatever_its_name(
+    store: tuple[Store, dict[str, Any]], warehouse: Warehouse, name: str, start: int, length: int
+) -> None:
+    served, _ = store
+    served.objects[f"w/dt=1%2F2/{name}"] = CONTENT
+    try:
+        (found,) = warehouse.read_ranges([(f"dt=1%2F2/{name}", start, length)])
+    except PathNotAllowedError:
+        assert name in {".", ".."}
+        return
+    if name in {".", ".."}:
+        assert isinstance(found, PathNotAllowedError)
+    else:
+        assert found == CONTENT[start : start + length]
+
+
+def test_what_a_store_refuses_is_told_in_its_words() -> None:
+    store = Store({}, lambda _: Fault.SLOW_DOWN)
+    with (
+        store.serving() as options,
+        pytest.raises(StorageError, match=r"StoreAnswerError \(SlowDown, HTTP 503\)"),
+    ):
+        open_warehouse(options, retry=RetryPolicy(attempts=1)).read("a")
+
+
+def test_a_missing_object_is_asked_for_once(
+    store: tuple[Store, dict[str, Any]], warehouse: Warehouse
+) -> None:
+    served, _ = store
+    with pytest.raises(FileMissingError):
+        warehouse.read("none")
+    assert served.asked["w/none"] == 1
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+    """Nobody's but the test's."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return monkeypatch
+
+
+def read_signed(served: Store, options: dict[str, Any]) -> str | None:
+    """With which access key an object is asked for."""
+    served.objects["w/a"] = CONTENT
+    served.signed_by.clear()
+    assert open_warehouse(options).read("a") == CONTENT
+    return served.signed_by[-1] if served.signed_by else None
+
+
+def test_a_store_and_its_keys_are_found_in_the_environment(
+    store: tuple[Store, dict[str, Any]], environment: pytest.MonkeyPatch
+) -> None:
+    served, options = store
+    environment.setenv("AWS_ENDPOINT_URL", options["endpoint"])
+    environment.setenv("AWS_ACCESS_KEY_ID", "of-the-environment")
+    environment.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+
+    assert read_signed(served, {}) == "of-the-environment"
+
+
+def test_who_has_no_keys_may_ask_without_a_signature(
+    store: tuple[Store, dict[str, Any]], environment: pytest.MonkeyPatch
+) -> None:
+    served, options = store
+    environment.setenv("AWS_ENDPOINT_URL", options["endpoint"])
+    environment.setenv("AWS_SKIP_SIGNATURE", "true")
+
+    assert read_signed(served, {}) is None
+
+
+def test_keys_of_a_profile_are_renewed(
+    store: tuple[Store, dict[str, Any]], environment: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A program of the profile gives them, each for a minute."""
+    served, options = store
+    count, program = tmp_path / "count", tmp_path / "keys.py"
+    program.write_text(
+        "import datetime as dt, json, pathlib\n"
+        f"count = pathlib.Path({str(count)!r})\n"
+        "count.write_text(count.read_text() + 'x' if count.exists() else 'x')\n"
+        "soon = dt.datetime.now(dt.timezone.utc) + dt.timedelta(minutes=1)\n"
+        "print(json.dumps({'Version': 1, 'AccessKeyId': f'key-{len(count.read_text())}',"
+        " 'SecretAccessKey': 's', 'SessionToken': 't', 'Expiration': soon.isoformat()}))\n"
+    )
+    profile = tmp_path / "config"
+    profile.write_text(f"[profile lake]\ncredential_process = {sys.executable} {program}\n")
+    environment.setenv("AWS_ENDPOINT_URL", options["endpoint"])
+    environment.setenv("AWS_CONFIG_FILE", str(profile))
+    environment.setenv("AWS_PROFILE", "lake")
+
+    first = read_signed(served, {})
+
+    assert first is not None
+    assert first.startswith("key-")
+    # It expires so soon that botocore has asked anew.
+    assert len(count.read_text()) >= 2
+
+
+def test_a_missing_file_of_certificates_is_no_missing_object(
+    environment: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A table would look as if it had no snapshot."""
+    environment.setenv("AWS_CA_BUNDLE", str(tmp_path / "none.pem"))
+    with pytest.raises(SettingsError, match=r"none\.pem"):
+        open_warehouse({"access_key_id": "key", "secret_access_key": "secret"})
+
+
+def test_a_missing_token_is_no_missing_object(
+    store: tuple[Store, dict[str, Any]], environment: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    environment.setenv("AWS_ENDPOINT_URL", store[1]["endpoint"])
+    environment.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(tmp_path / "none"))
+    environment.setenv("AWS_ROLE_ARN", "arn:aws:iam::1:role/r")
+    with pytest.raises(StorageError) as caught:
+        open_warehouse({}, retry=RetryPolicy(attempts=1)).read("a")
+    assert not isinstance(caught.value, FileMissingError)
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_an_instance_without_a_role_is_no_missing_object(
+    store: tuple[Store, dict[str, Any]], environment: pytest.MonkeyPatch, status: int
+) -> None:
+    environment.setenv("AWS_ENDPOINT_URL", store[1]["endpoint"])
+    with failing_store(status, "NoRole") as (instance, _):
+        environment.setenv("AWS_METADATA_ENDPOINT", instance["endpoint"])
+        with pytest.raises(StorageError, match="NoCredentialsError"):
+            open_warehouse({}, retry=RetryPolicy(attempts=1)).read("a")
