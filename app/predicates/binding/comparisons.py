@@ -31,10 +31,10 @@ from typing import Final
 
 from app.errors import FilterError
 from app.predicates.binding.fitting import fit
-from app.predicates.binding.list_fitting import FittedList, fit_list
 from app.predicates.binding.places import Doubt, Exact, Gap, Nowhere, Place, Regions, Stretch, overlap, united
 from app.predicates.binding.time_fitting import TIME_ROOTS, as_instants, shown_twice
 from app.predicates.like import Wildcard, read_pattern, write_pattern
+from app.predicates.literal_lists import FittedList, fit_list
 from app.predicates.model import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
