@@ -31,7 +31,7 @@ def _workloads(directory: Path) -> Iterator[Workload]:
     form = SelectionEncoding(SelectionForm.BITMAP, 1_000_000)
     with closing(open_service(warehouse_of(directory, NO_INDEX, _FILES))) as service:
         version = service.resolve(EVENTS, SnapshotSelector())
-        plan = service.plan_version(version, PlanRequest())
+        plan = service.plan(version, PlanRequest())
         fields = version.schema.partition_fields
 
         def page(offset: int) -> int:

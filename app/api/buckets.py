@@ -33,7 +33,7 @@ async def lookup(
     wanted = body.to_lookup()
 
     def compute(version: Version, _window: Window, _token: NextToken) -> JsonMembers:
-        return encode_lookup(runtime.service.lookup_version(version, wanted))
+        return encode_lookup(runtime.service.lookup(version, wanted))
 
     return await runtime.run(lambda: question.answer(compute))
 

@@ -35,7 +35,7 @@ async def deletions(
     form = SelectionEncoding(SelectionForm(body.encoding), runtime.settings.positions)
 
     def compute(version: Version, window: Window, token: NextToken) -> JsonMembers:
-        answer = runtime.service.deletions_version(version, wanted)
+        answer = runtime.service.deletions(version, wanted)
         return encode_deletions(answer, window, form, token)
 
     return await runtime.run(lambda: question.answer(compute))

@@ -58,7 +58,7 @@ async def plan(
     form = SelectionEncoding(wanted.selection, runtime.settings.positions, deletions=wanted.deletions)
 
     def planned(version: Version) -> Plan:
-        return runtime.service.plan_version(version, wanted, runtime.settings.plan_budget_ms)
+        return runtime.service.plan(version, wanted, runtime.settings.plan_budget_ms)
 
     def page(version: Version, window: Window, token: NextToken) -> JsonMembers | Passing[JsonMembers]:
         answer = planned(version)
