@@ -16,7 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from app.access import TokenFile
-from app.api import buckets, deletions, discovery, documentation, index_files, metrics, operations, planning
+from app.api import buckets, deletions, discovery, documentation, index_files, operations, planning
 from app.api.admission import Admission
 from app.api.authentication import Authentication, Gate, everybody, this_machine, tokens_of
 from app.api.authorisation import authorise, open_paths
@@ -133,7 +133,6 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         discovery,
         index_files,
         operations,
-        metrics,
         documentation,
     ):
         app.include_router(module.router)

@@ -19,7 +19,7 @@ from app.api.documents import (
     TableList,
     TagList,
 )
-from app.api.encoding import JsonMembers, NextToken, encode_index_files, encode_schemas
+from app.api.encoding import NextToken, encode_index_files, encode_schemas
 from app.api.listings import Listing
 from app.api.negotiation import PlanFormat
 from app.api.openapi import operation
@@ -27,7 +27,7 @@ from app.api.paging import Window
 from app.api.paths import DATABASES, TABLE, TABLES, DatabaseName, SchemaId, Table, WarehouseName
 from app.api.queries import BranchQuery, IndexFilesQuery, ListingQuery, SchemasQuery, VersionQuery
 from app.api.runtime import Shared
-from app.api.strict_json import write_json
+from app.api.strict_json import JsonMembers, write_json
 from app.api.versioned import Question
 from app.planning.version.version import Version
 from app.release import __version__

@@ -12,29 +12,27 @@ import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyroaring import BitMap
 
+from app.api.documents import PlanAnswer
 from app.api.paging import Window
-from app.api.plan_rows import plan_rows
+from app.api.plan_rows import plan_facts, plan_rows, plan_summary
 from app.api.problems import problem_of
 from app.api.selections import SelectionEncoding, bitmap_format, sized_for
-from app.api.strict_json import write_json
+from app.api.strict_json import JsonMembers, write_json
 from app.observation import Phase, during
 from app.planning.deletions.deletions import DeletionsAnswer, FileDeletions
 from app.planning.keys.answers import BucketLookup
-from app.planning.plan.answers import Plan, Summary
-from app.planning.plan.file_plan import SkipStep
+from app.planning.plan.answers import Plan
 from app.planning.pruned import PrunedSnapshot
 from app.planning.request.requests import SelectionForm
 from app.planning.standalone.answers import EvaluateAnswer, EvaluatedFile
 from app.types import Json
 
-JsonMembers = dict[str, Any]
 NextToken = Callable[[int | None], str | None]
 
 _NO_ROWS = BitMap()
@@ -63,22 +61,11 @@ def _plan_page(
     page = here.take(len(units), rows, lambda at: bool(units[at] == units[at - 1]))
     kept_here = max(0, kept - here.offset)
     following = None if page.next_offset is None else int(units[page.next_offset])
-    answer: JsonMembers = {
-        "snapshot_id": plan.snapshot_id,
-        "schema_id": plan.schema_id,
-        **told_schemas(plan),
-        "files": page.entries[:kept_here],
-    }
+    answer = plan_facts(plan, (time.perf_counter() - started) * 1000)
+    answer |= {"files": page.entries[:kept_here], "next_page_token": token(following)}
     if explain:
         answer["skipped_files"] = page.entries[kept_here:]
-    timings = {**plan.timings_ms, "encode": (time.perf_counter() - started) * 1000}
-    return answer | {
-        "summary": plan_summary(plan.summary),
-        "warnings": plan.warnings,
-        "unknown_files": plan.unknown_files,
-        "timings_ms": rounded(timings),
-        "next_page_token": token(following),
-    }
+    return {name: answer[name] for name in PlanAnswer.model_fields if name in answer}
 
 
 def _units(plan: Plan) -> NDArray[np.int64]:
@@ -166,22 +153,6 @@ def encode_evaluation(
     """What index files say; ``instance`` names the request in the problem of a file that cannot be used."""
     results = [_evaluated(file, form, row_count or 0, instance) for file in answer.files]
     return {"results": results, "warnings": answer.warnings}
-
-
-def told_schemas(plan: Plan) -> JsonMembers:
-    """The schemas of a plan, where somebody asked."""
-    return {} if plan.schemas is None else {"schemas": plan.schemas}
-
-
-def plan_summary(summary: Summary) -> JsonMembers:
-    """The totals of a plan."""
-    skipped_by = {step.value: summary.skipped_by.get(step, 0) for step in SkipStep}
-    return {name: getattr(summary, name) for name in summary.__slots__} | {"skipped_by": skipped_by}
-
-
-def rounded(timings_ms: Mapping[str, float]) -> JsonMembers:
-    """Times to the microsecond."""
-    return {name: round(spent, 3) for name, spent in timings_ms.items()}
 
 
 def _file_deletions(file: FileDeletions, form: SelectionEncoding) -> JsonMembers:
