@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from app.errors import PaimonIndexError
 from app.opening import create_service
-from app.planning.deletions.deletions import DeletionsAnswer, FileDeletions
+from app.planning.deletions import DeletionsAnswer, FileDeletions
 from app.planning.keys.answers import (
     AssignedBucket,
     AssignmentAnswer,
@@ -37,7 +37,7 @@ from app.planning.request.requests import (
     TopN,
 )
 from app.planning.service import IndexService
-from app.planning.standalone.answers import EvaluateAnswer, EvaluatedFile
+from app.planning.standalone import EvaluateAnswer, EvaluatedFile
 from app.settings import Settings
 
 __all__ = [

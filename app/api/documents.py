@@ -377,9 +377,7 @@ class CacheState(Document):
     entries: int
     bytes: int
     in_flight: int = Field(description="Bytes that loads under way have claimed.")
-    capacity: int = Field(
-        description="What `bytes` and `in_flight` together can be, as long as other caches hold what they do."
-    )
+    capacity: int = Field(description="What `bytes` can be, as long as other caches hold what they do.")
     hits: int
     misses: int
     evictions: int

@@ -25,12 +25,12 @@ from app.api.problems import problem_of
 from app.api.selections import SelectionEncoding, bitmap_format, sized_for
 from app.api.strict_json import JsonMembers, write_json
 from app.observation import Phase, during
-from app.planning.deletions.deletions import DeletionsAnswer, FileDeletions
+from app.planning.deletions import DeletionsAnswer, FileDeletions
 from app.planning.keys.answers import BucketLookup
 from app.planning.plan.answers import Plan
 from app.planning.pruned import PrunedSnapshot
 from app.planning.request.requests import SelectionForm
-from app.planning.standalone.answers import EvaluateAnswer, EvaluatedFile
+from app.planning.standalone import EvaluateAnswer, EvaluatedFile
 from app.types import Json
 
 NextToken = Callable[[int | None], str | None]

@@ -41,7 +41,7 @@ async def evaluate(
     """Ask a filter of index files: which of their data files can be skipped, which rows can match?"""
     for file in body.files:
         check_path(caller, warehouse, file.path)
-    form = SelectionEncoding(SelectionForm(body.selection), runtime.settings.positions)
+    form = SelectionEncoding(SelectionForm(body.selection))
     instance = request_id_of(request)
 
     def compute() -> object:

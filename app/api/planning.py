@@ -55,7 +55,7 @@ async def plan(
     known = request.headers.getlist("if-none-match")
     question = Question(runtime, table, "plan", body, known, {"Vary": "Accept"})
     wanted = body.to_request()
-    form = SelectionEncoding(wanted.selection, runtime.settings.positions, deletions=wanted.deletions)
+    form = SelectionEncoding(wanted.selection, deletions=wanted.deletions)
 
     def planned(version: Version) -> Plan:
         return runtime.service.plan(version, wanted, runtime.settings.plan_budget_ms)

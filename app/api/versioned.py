@@ -16,7 +16,7 @@ from starlette.types import Send
 from app.api.bodies import PagedBody, VersionedBody
 from app.api.compression import CODINGS
 from app.api.encoding import NextToken
-from app.api.paging import PageToken, VersionKey, Window
+from app.api.paging import PAGE_BYTES, PageToken, VersionKey, Window
 from app.api.runtime import Runtime
 from app.api.strict_json import JsonMembers, write_json
 from app.errors import NotFoundError, RequestError, SnapshotExpiredError
@@ -206,7 +206,7 @@ class Question:
         size = settings.page_size if given is None else given
         if size > settings.page_size_max:
             raise RequestError(f"page_size is at most {settings.page_size_max}")
-        return Window(offset, size, settings.page_bytes)
+        return Window(offset, size, PAGE_BYTES)
 
 
 def _plain(value: object) -> object:

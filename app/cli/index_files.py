@@ -93,7 +93,7 @@ def evaluate(  # noqa: PLR0913 - one parameter per option
         }
     )
     answer = opened.service.evaluate(opened.warehouse, body.to_request(), any_place=True)
-    form = SelectionEncoding(SelectionForm(body.selection), opened.settings.positions)
+    form = SelectionEncoding(SelectionForm(body.selection))
     encoded = encode_evaluation(answer, form, body.row_count, _INSTANCE)
     if as_json:
         print_json(encoded)

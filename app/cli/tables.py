@@ -84,7 +84,7 @@ def plan(  # noqa: PLR0913 - one parameter per option
     )
     request = body.to_request()
     answer = opened.service.plan(opened.table(table), request)
-    form = SelectionEncoding(request.selection, opened.settings.positions)
+    form = SelectionEncoding(request.selection)
     encoded = encode_plan(answer, _EVERYTHING, form, _last_page, explain=explain)
     if as_json:
         print_json(encoded)
@@ -117,7 +117,7 @@ def deletions(
         }
     )
     answer = opened.service.deletions(opened.table(table), body.to_request())
-    form = SelectionEncoding(SelectionForm(encoding), opened.settings.positions)
+    form = SelectionEncoding(SelectionForm(encoding))
     encoded = encode_deletions(answer, _EVERYTHING, form, _last_page)
     if as_json:
         print_json(encoded)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from prometheus_client.exposition import choose_encoder
 
 from app.planning.watch import Watch
-from app.processes import Processes
+from app.server.processes import Processes
 from app.storage import Listings
 from app.telemetry.account import Account, Background
 from app.telemetry.metrics import Metrics

@@ -23,8 +23,8 @@ from app.planning.plan.file_plan import DeletionFile, ExplainStep, KeepReason, S
 from app.planning.plan.planned_files import Places, PlannedFiles
 from app.planning.plan.state import SKIPS, decision
 from app.planning.request.requests import SelectionForm
-from app.planning.version.partitions import Partitions
 from app.table.paths import TablePaths
+from app.table.schema.partition import Partitions
 from app.table.schema.schema import TableSchema
 from app.types import DataField, Json, Value, parse_json, parse_type
 from app.types.binary_row.row import serialize_row

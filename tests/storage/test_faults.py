@@ -11,7 +11,7 @@ import pytest
 from app.errors import DeadlineExceededError, RequestCancelledError, StorageError
 from app.observation import Observer, StorageCall, observed_by
 from app.storage import Cancellation, RetryPolicy, Warehouse, cancellable, time_limit
-from app.storage.retry_budget import RetryBudget
+from app.storage.retry import RetryBudget
 from tests.faulty_store import BUCKET, Fault, Store
 
 OBJECTS = {f"w/db.db/t/{n}": bytes([n]) * 100_000 for n in range(8)}

@@ -15,8 +15,8 @@ from app.planning.plan.file_plan import SkipStep
 from app.planning.plan.planned_files import PlannedFiles
 from app.planning.plan.state import SKIPS, PlanState
 from app.planning.request.requests import PlanRequest, SelectionForm
+from app.planning.version.descriptions import describe_schema
 from app.planning.version.files import FileColumns
-from app.planning.version.schemas import describe_schema
 from app.planning.version.version import Version
 from app.types import Json
 

@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from app.planning.deletions.vectors import load_vectors
+from app.planning.deletions import load_vectors
 from app.planning.plan.file_plan import DeletionFile, ExplainStep, FilePlan
 from app.planning.plan.state import PlanState, decision
-from app.planning.version.partitions import Partitions
 from app.planning.version.version import Version
 from app.storage import check_deadline
 from app.table.paths import TablePaths
+from app.table.schema.partition import Partitions
 from app.types import Json
 from app.types.roaring import Positions
 
