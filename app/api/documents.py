@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.planning.keys.answers import SnapshotId
 from app.planning.plan.answers import Summary
 from app.planning.plan.file_plan import ExplainStep, FileFacts, Int64, Text
+from app.storage import CacheState, DiskCacheState
 
 Selection = Annotated[
     str | list[list[int]] | list[int] | None,
@@ -371,36 +372,10 @@ class Inspection(Document):
     next_offset: int | None = Field(None, description="Asks for further vectors or hashes; null at the end.")
 
 
-class CacheState(Document):
-    """One cache."""
-
-    entries: int
-    bytes: int
-    in_flight: int = Field(description="Bytes that loads under way have claimed.")
-    capacity: int = Field(description="What `bytes` can be, as long as other caches hold what they do.")
-    hits: int
-    misses: int
-    evictions: int
-    rejected: int = Field(description="Objects not kept, since others are asked for more.")
-    waits: int = Field(description="Hits that waited for a load that another request had under way.")
-
-
-class DiskCacheState(Document):
-    """What is kept on disk over restarts."""
-
-    entries: int
-    bytes: int = Field(description="Of the disk that the entries take.")
-    capacity: int = Field(description="What `bytes` does not exceed.")
-    hits: int
-    misses: int
-    evictions: int
-    corrupt: int = Field(description="Entries removed because they were not what was written.")
-
-
 class CacheStatistics(BaseModel):
     """The state of each cache by its name."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
     __pydantic_extra__: dict[str, CacheState]
 
     disk: DiskCacheState | None = Field(

@@ -22,7 +22,7 @@ from app.api.documents import PlanAnswer
 from app.api.paging import Window
 from app.api.plan_rows import plan_facts, plan_rows, plan_summary
 from app.api.problems import problem_of
-from app.api.selections import SelectionEncoding, bitmap_format, sized_for
+from app.api.selections import SelectionEncoding, bitmap_format, encode_positions, sized_for
 from app.api.strict_json import JsonMembers, write_json
 from app.observation import Phase, during
 from app.planning.deletions import DeletionsAnswer, FileDeletions
@@ -167,7 +167,7 @@ def _file_deletions(file: FileDeletions, form: SelectionEncoding) -> JsonMembers
         positions = file.positions or _NO_ROWS
         # A vector knows no row count; its last position tells whether 32 bits hold it.
         sized = sized_for(positions, positions.max() + 1 if positions else 0)
-        entry[form.selection.value] = form.write(sized, form.selection, form.positions)
+        entry[form.selection.value] = encode_positions(sized, form.selection, form.positions)
         if form.selection is SelectionForm.BITMAP:
             entry["bitmap_format"] = bitmap_format(sized, form.selection)
     return entry

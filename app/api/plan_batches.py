@@ -38,7 +38,7 @@ import pyarrow as pa
 
 from app.api.documents import PlannedFile
 from app.api.plan_rows import plan_facts
-from app.api.selections import SelectionEncoding, bitmap_format, pack_positions, sized_for
+from app.api.selections import SelectionEncoding
 from app.api.strict_json import write_json
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import DeletionFile, ExplainStep
@@ -46,7 +46,6 @@ from app.planning.plan.planned_files import PlannedFiles
 from app.planning.plan.state import decision
 from app.planning.request.requests import SelectionForm
 from app.types import DataField, DataType, Json, TypeRoot, parse_json
-from app.types.roaring import Positions
 from app.types.time_units import NANOS_PER_MICRO
 
 _TYPES = {
@@ -186,11 +185,11 @@ class _Columns:
         if form is None or not (files.selections or files.deleted):
             return [(None,) * len(_PACKED)] * (stop - start)
         found, size = list[tuple[bytes | str | None, ...]](), 0
-        row_counts, limit = files.integers["row_count"], form.positions
+        row_counts = files.integers["row_count"]
         for at in range(start, stop):
             rows = int(row_counts[at])
-            selected = _pack(files.selections.get(at), rows, form.selection, limit)
-            deleted = _pack(files.deleted.get(at), rows, form.deletions, limit)
+            selected = form.packed(files.selections.get(at), rows, form.selection)
+            deleted = form.packed(files.deleted.get(at), rows, form.deletions)
             found.append((*selected, *deleted))
             size += len(selected[0] or b"") + len(deleted[0] or b"")
             if size >= _SELECTION_BYTES_OF_BATCH:
@@ -211,15 +210,6 @@ class _Columns:
             row = tuple(_arrow_value(values[field.name], field.type) for field in self._partition_fields)
             self._partition_rows[code] = row
         return row
-
-
-def _pack(
-    positions: Positions | None, row_count: int, form: SelectionForm, limit: int
-) -> tuple[bytes | None, str | None]:
-    if positions is None:
-        return None, None
-    sized = sized_for(positions, row_count)
-    return pack_positions(sized, form, limit), bitmap_format(sized, form)
 
 
 def _array(values: object, data_type: pa.DataType) -> pa.Array:

@@ -278,10 +278,7 @@ class IndexService:
 
     def cache_statistics(self) -> Mapping[str, Mapping[str, int]]:
         """Entries, bytes, capacity, hits, misses and evictions of each cache; ``disk`` if there is one."""
-        found = {}
-        for cache in self._caches():
-            members = asdict(cache.statistics())
-            found[members.pop("name")] = members
+        found = {cache.name: asdict(cache.statistics()) for cache in self._caches()}
         if self._disk is not None:
             found["disk"] = asdict(self._disk.statistics())
         return found
