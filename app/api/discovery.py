@@ -12,10 +12,8 @@ from app.api.documents import (
     Configuration,
     DatabaseList,
     IndexFileList,
-    Schema,
     SchemaList,
     SnapshotList,
-    TableDescription,
     TableList,
     TagList,
 )
@@ -30,6 +28,7 @@ from app.api.runtime import Shared
 from app.api.selections import MOST_POSITIONS
 from app.api.strict_json import JsonMembers, write_json
 from app.api.versioned import Question
+from app.planning.version.descriptions import Schema, TableDescription
 from app.planning.version.version import Version
 from app.release import __version__
 from app.storage.ledger import LEDGER

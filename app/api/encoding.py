@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import time
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -31,7 +31,7 @@ from app.planning.plan.answers import Plan
 from app.planning.pruned import PrunedSnapshot
 from app.planning.request.requests import SelectionForm
 from app.planning.standalone import EvaluateAnswer, EvaluatedFile
-from app.types import Json
+from app.planning.version.descriptions import IndexFileEntry, Schema
 
 NextToken = Callable[[int | None], str | None]
 
@@ -116,14 +116,14 @@ def encode_deletions(
     }
 
 
-def encode_schemas(schemas: Sequence[Mapping[str, Json]], window: Window, token: NextToken) -> JsonMembers:
+def encode_schemas(schemas: Sequence[Schema], window: Window, token: NextToken) -> JsonMembers:
     """One page of the schemas of a table."""
     page = window.fill(len(schemas), lambda index: schemas[index])
     return {"schemas": page.entries, "next_page_token": token(page.next_offset)}
 
 
 def encode_index_files(
-    snapshot_id: int | None, entries: Sequence[Json], window: Window, token: NextToken
+    snapshot_id: int | None, entries: Sequence[IndexFileEntry], window: Window, token: NextToken
 ) -> JsonMembers:
     """One page of the index manifest's live entries."""
     page = window.fill(len(entries), lambda index: entries[index])

@@ -38,11 +38,14 @@ from app.planning.side_files.file_indexes import open_declared
 from app.planning.standalone import EvaluateAnswer, evaluate_files, inspect_file
 from app.planning.version.contents import ContentsCache
 from app.planning.version.descriptions import (
+    Branch,
     DescribedSchemas,
+    IndexFileEntry,
+    Schema,
+    Snapshot,
+    TableDescription,
+    Tag,
     describe_index_files,
-    describe_schema,
-    describe_snapshot,
-    describe_table,
 )
 from app.planning.version.version import IndexCaches, IndexSource, Version, sound_answer
 from app.storage import ByteCache, DiskTier, Warehouse, check_listable
@@ -105,24 +108,24 @@ class IndexService:
         with self._telling_missing_warehouses(warehouse):
             return self._catalog(warehouse).tables(database)
 
-    def describe(self, ref: TableRef, selector: SnapshotSelector) -> Mapping[str, Json]:
+    def describe(self, ref: TableRef, selector: SnapshotSelector) -> TableDescription:
         """The schema of a version of a table and what follows from it."""
         version, newest = self.resolve(ref, selector), SnapshotSelector(branch=selector.branch)
         latest = version if selector == newest else self.resolve(ref, newest)
-        return describe_table(version, latest.resolved.snapshot)
+        return TableDescription.of(version, latest.resolved.snapshot)
 
-    def schema(self, ref: TableRef, schema_id: int, branch: str | None = None) -> Mapping[str, Json]:
+    def schema(self, ref: TableRef, schema_id: int, branch: str | None = None) -> Schema:
         """One schema of a table, with the full types of its columns."""
         with self._telling_missing_warehouses(ref.warehouse):
-            return describe_schema(self._table(ref).schema_of(schema_id, branch))
+            return Schema.of(self._table(ref).schema_of(schema_id, branch))
 
-    def schemas(self, version: Version) -> Sequence[Mapping[str, Json]]:
+    def schemas(self, version: Version) -> Sequence[Schema]:
         """The schemas of a table up to that of a version; each is read when somebody asks for it."""
         return DescribedSchemas.of(version, version.source.readers)
 
     def snapshots(
         self, ref: TableRef, branch: str | None = None, after: int | None = None, count: int = MOST_READS
-    ) -> tuple[list[Mapping[str, Json]], int | None]:
+    ) -> tuple[list[Snapshot], int | None]:
         """Some snapshots of a table, oldest first, and the number behind which the others follow.
 
         Args:
@@ -133,23 +136,20 @@ class IndexService:
         """
         with self._telling_missing_warehouses(ref.warehouse):
             part = self._table(ref).snapshots(branch, after, count)
-        return [describe_snapshot(snapshot) for snapshot in part.entries.values()], part.last
+        return [Snapshot.of(each) for each in part.entries.values()], part.last
 
     def tags(
         self, ref: TableRef, branch: str | None = None, after: str | None = None, count: int = MOST_READS
-    ) -> tuple[list[Mapping[str, Json]], str | None]:
+    ) -> tuple[list[Tag], str | None]:
         """Some tags of a table by name, each with its snapshot; as of :meth:`snapshots`."""
         with self._telling_missing_warehouses(ref.warehouse):
             part = self._table(ref).tags(branch, after, count)
-        described: list[Mapping[str, Json]] = []
-        for name, found in part.entries.items():
-            described.append({"name": name, "snapshot": describe_snapshot(found)})
-        return described, part.last
+        return [Tag(name, Snapshot.of(each)) for name, each in part.entries.items()], part.last
 
-    def branches(self, ref: TableRef) -> list[Mapping[str, Json]]:
+    def branches(self, ref: TableRef) -> list[Branch]:
         """The branches of a table besides the main one."""
         with self._telling_missing_warehouses(ref.warehouse):
-            return [{"name": name} for name in self._table(ref).branches()]
+            return list(map(Branch, self._table(ref).branches()))
 
     def resolve(self, ref: TableRef, selector: SnapshotSelector) -> Version:
         """The version that a caller means; reads a few small files, no manifests.
@@ -173,7 +173,7 @@ class IndexService:
         resolving_ms = (time.perf_counter() - started) * 1000
         return Version(table, resolved, source, ContentsCache(self._manifests, ref.warehouse), resolving_ms)
 
-    def index_files(self, version: Version, index_type: str | None) -> list[Json]:
+    def index_files(self, version: Version, index_type: str | None) -> list[IndexFileEntry]:
         """The index files of a version."""
         return self._answer(version, lambda version: describe_index_files(version, index_type))
 

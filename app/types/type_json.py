@@ -14,7 +14,7 @@ from app.types.data_types import DataField, DataType, TypeRoot
 from app.types.json_answers import Json
 
 
-def type_json(data_type: DataType) -> Json:
+def type_json(data_type: DataType) -> str | dict[str, Json]:
     """A type in this form; one that has no inner types, or does not tell them, is text."""
     name = data_type.root.value + ("" if data_type.nullable else " NOT NULL")
     match data_type.root:
