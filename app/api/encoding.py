@@ -14,6 +14,7 @@ from dataclasses import replace
 from itertools import chain
 
 import numpy as np
+import orjson
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyroaring import BitMap
@@ -26,7 +27,7 @@ from app.api.selections import SelectionEncoding, bitmap_format, encode_position
 from app.api.strict_json import JsonMembers, write_json
 from app.observation import Phase, during
 from app.planning.deletions import DeletionsAnswer, FileDeletions
-from app.planning.keys.answers import BucketLookup
+from app.planning.keys.answers import BucketLookup, KeyBucket
 from app.planning.plan.answers import Plan
 from app.planning.pruned import PrunedSnapshot
 from app.planning.request.requests import SelectionForm
@@ -36,6 +37,7 @@ from app.planning.version.descriptions import IndexFileEntry, Schema
 NextToken = Callable[[int | None], str | None]
 
 _NO_ROWS = BitMap()
+_KEYS_AT_ONCE = 500
 _BEHIND_ALL_KEPT = 1 << 32
 """More files than a version can have."""
 
@@ -136,15 +138,21 @@ def encode_index_files(
 
 def encode_lookup(answer: BucketLookup) -> JsonMembers:
     """Buckets of keys, in request order."""
+    # A few at a time, since a hundred thousand dictionaries would keep the garbage collector busy.
+    parts = (answer.buckets[at : at + _KEYS_AT_ONCE] for at in range(0, len(answer.buckets), _KEYS_AT_ONCE))
+    written = (write_json([_key_bucket(each) for each in part])[1:-1] for part in parts)
     entry: JsonMembers = {
         "snapshot_id": answer.snapshot_id,
         "bucket_mode": answer.bucket_mode,
-        "buckets": [
-            {"key_hash": each.key_hash, "bucket": each.bucket} if each.other_buckets is None else each
-            for each in answer.buckets
-        ],
+        "buckets": orjson.Fragment(b"[%b]" % b",".join(written)),
     }
     return entry if answer.detail is None else entry | {"detail": answer.detail}
+
+
+def _key_bucket(found: KeyBucket) -> KeyBucket | JsonMembers:
+    if found.other_buckets is not None:
+        return found
+    return {"key_hash": found.key_hash, "bucket": found.bucket}
 
 
 def encode_evaluation(
