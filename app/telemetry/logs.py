@@ -33,6 +33,8 @@ _SECRET: Final = re.compile(
     re.IGNORECASE,
 )
 
+_SEPARATING: Final = frozenset(" ='\"\\")
+
 _UNSEEN: Final = re.compile("[\x80-\x9f\u2028\u2029]")
 """What JSON leaves as it is, and some programs begin another line at, or take for a terminal's commands."""
 
@@ -141,9 +143,17 @@ def _to_text(event: dict[str, Any]) -> str:
     """A line for people, without what could begin another line or move a terminal's cursor."""
     head = [event.pop(name) for name in ("timestamp", "level", "logger", "event")]
     trace = event.pop("exception", "").rstrip("\n")
-    members = "".join(f" {name}={_printable(str(value))}" for name, value in event.items())
+    members = "".join(f" {name}={_shown(value)}" for name, value in event.items())
     line = "{} {:8} {}: {}".format(*map(_printable, head)) + members
     return "\n".join((line, *(f"  {_printable(each)}" for each in trace.split("\n") if each)))
+
+
+def _shown(value: object) -> str:
+    """The value of a member, in quotes where it could be taken for several members."""
+    if not isinstance(value, str):
+        return _printable(repr(value))
+    text = _printable(value)
+    return repr(text) if _SEPARATING.intersection(text) else text
 
 
 def _printable(text: str) -> str:
