@@ -2,7 +2,8 @@
 
 A list of 100,000 literals is read, bound and asked as a column. Whoever needs a literal of it as such, with
 its position in the text, gets it made: a :class:`LiteralList` stands for the tuple of its literals wherever
-an unbound predicate holds one. What the values of a list are in the type of a column, :func:`fit_list` says.
+an unbound predicate holds one. What the values of a
+list are in the type of a column, :mod:`app.predicates.binding.fitting` says.
 
 A request may have a list as an Arrow IPC stream in base64. The stream has one column, of any number of
 batches. Each of its values is the JSON literal by which answers write it (:mod:`app.types.json_answers`), and
@@ -34,7 +35,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from functools import cached_property
 from itertools import chain
-from typing import Any, Final, NamedTuple, final, overload
+from typing import Any, Final, final, overload
 
 import numpy as np
 import pyarrow as pa
@@ -44,9 +45,7 @@ from app.predicates.limits import LiteralCount
 from app.predicates.unbound import Literal, LiteralKind
 from app.types import DataType, Json, TypeRoot, Value, to_json
 from app.types.civil_time import clock_text
-from app.types.data_types import BINARY_ROOTS, INTEGER_BITS
 from app.types.time_units import NANOS_PER_DAY, NANOS_PER_MICRO, NANOS_PER_MILLI, NANOS_PER_SECOND
-from app.types.values import integer_range
 
 _U16 = struct.Struct("<H")
 _I32 = struct.Struct("<i")
@@ -75,17 +74,6 @@ class ListedKind(Enum):
     CLOCK = "wall clocks"
     INSTANT = "instants"
     OTHER = "values that are only read one by one"
-
-
-_ROOTS: Final = {
-    ListedKind.INTEGER: frozenset(INTEGER_BITS),
-    ListedKind.TEXT: frozenset({TypeRoot.VARCHAR}),
-    ListedKind.BINARY: BINARY_ROOTS,
-    ListedKind.DATE: frozenset({TypeRoot.DATE}),
-    ListedKind.CLOCK: frozenset({TypeRoot.TIMESTAMP}),
-    ListedKind.INSTANT: frozenset({TypeRoot.TIMESTAMP_LTZ}),
-    ListedKind.OTHER: frozenset[TypeRoot](),
-}
 
 
 class LiteralList(Sequence[Literal]):
@@ -162,39 +150,6 @@ def json_literals(written: Sequence[object]) -> Sequence[Literal]:
             return LiteralList(ListedKind.TEXT, written, one_by_one)  # type: ignore[arg-type] # likewise
         case _:
             return tuple(one_by_one())
-
-
-class FittedList(NamedTuple):
-    """What the literals of a list are in a column's type.
-
-    Attributes:
-        values: without those that the type cannot hold.
-        has_null: whether one of the literals is NULL.
-    """
-
-    values: Sequence[Value]
-    has_null: bool
-
-
-def fit_list(literals: Sequence[Literal], data_type: DataType) -> FittedList | None:
-    """The values that one or more literals are; None if they have to be fitted one by one."""
-    if not isinstance(literals, LiteralList) or not literals or data_type.root not in _ROOTS[literals.kind]:
-        return None
-    values: Sequence[Any] = literals.values
-    match literals.kind:
-        case ListedKind.INTEGER:
-            low, high = integer_range(data_type)
-            if values and not (low <= min(values) and max(values) <= high):
-                values = [value for value in values if low <= value <= high]
-        case ListedKind.TEXT:
-            try:
-                values = [text.encode() for text in values]
-            except UnicodeEncodeError:
-                # Half a character; the error should tell where.
-                return None
-        case _:
-            pass
-    return FittedList(values, literals.nulls > 0)
 
 
 def arrow_literals(encoded: str, count: LiteralCount) -> LiteralList:

@@ -230,7 +230,7 @@ def describe_index_files(version: Version, index_type: str | None) -> list[Index
             entry.file.row_count,
             [VectorRange.of(place) for place in entry.file.ranges] or None,
         )
-        for entry in version.table.contents.index_entries(version.resolved)
+        for entry in version.table.metadata.index_entries(version.resolved)
         if index_type is None or entry.file.index_type == index_type
     ]
 
