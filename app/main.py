@@ -23,7 +23,6 @@ from app.api import (
     documentation,
     explorer,
     index_files,
-    metrics,
     operations,
     planning,
 )
@@ -140,7 +139,6 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         discovery,
         index_files,
         operations,
-        metrics,
         documentation,
         explorer,
     ):

@@ -11,7 +11,7 @@ from typing import Final
 from app.api.encoding import encode_plan
 from app.api.paging import Window
 from app.api.plan_batches import plan_batches
-from app.api.plan_lines import plan_lines
+from app.api.plan_rows import plan_lines
 from app.api.selections import SelectionEncoding
 from app.api.strict_json import write_json
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
@@ -31,7 +31,7 @@ def _workloads(directory: Path) -> Iterator[Workload]:
     form = SelectionEncoding(SelectionForm.BITMAP, 1_000_000)
     with closing(open_service(warehouse_of(directory, NO_INDEX, _FILES))) as service:
         version = service.resolve(EVENTS, SnapshotSelector())
-        plan = service.plan_version(version, PlanRequest())
+        plan = service.plan(version, PlanRequest())
         fields = version.schema.partition_fields
 
         def page(offset: int) -> int:

@@ -94,11 +94,11 @@ EXPORTS = {
     },
     "app.storage": {
         "ByteCache",
-        "CacheStatistics",
+        "CacheState",
         "Cancellation",
         "Contents",
         "DiskTier",
-        "DiskTierStatistics",
+        "DiskCacheState",
         "Listings",
         "Maintenance",
         "Readers",

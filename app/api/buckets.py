@@ -7,13 +7,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.bodies import AssignBody, LookupBody
-from app.api.encoding import JsonMembers, NextToken, encode_lookup
+from app.api.encoding import NextToken, encode_lookup
 from app.api.json_body import JsonBody
 from app.api.openapi import operation
 from app.api.paging import Window
 from app.api.paths import TABLE, Table
 from app.api.queries import BucketsQuery
 from app.api.runtime import Shared
+from app.api.strict_json import JsonMembers
 from app.api.versioned import Question
 from app.planning.keys.answers import AssignmentAnswer, BucketList, BucketLookup
 from app.planning.version.version import Version
@@ -33,7 +34,7 @@ async def lookup(
     wanted = body.to_lookup()
 
     def compute(version: Version, _window: Window, _token: NextToken) -> JsonMembers:
-        return encode_lookup(runtime.service.lookup_version(version, wanted))
+        return encode_lookup(runtime.service.lookup(version, wanted))
 
     return await runtime.run(lambda: question.answer(compute))
 

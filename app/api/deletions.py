@@ -8,13 +8,14 @@ from starlette.responses import Response
 
 from app.api.bodies import DeletionsBody
 from app.api.documents import DeletionsPage
-from app.api.encoding import JsonMembers, NextToken, encode_deletions
+from app.api.encoding import NextToken, encode_deletions
 from app.api.json_body import JsonBody
 from app.api.openapi import operation
 from app.api.paging import Window
 from app.api.paths import TABLE, Table
 from app.api.runtime import Shared
 from app.api.selections import SelectionEncoding
+from app.api.strict_json import JsonMembers
 from app.api.versioned import Question
 from app.planning.request.requests import SelectionForm
 from app.planning.version.version import Version
@@ -35,7 +36,7 @@ async def deletions(
     form = SelectionEncoding(SelectionForm(body.encoding))
 
     def compute(version: Version, window: Window, token: NextToken) -> JsonMembers:
-        answer = runtime.service.deletions_version(version, wanted)
+        answer = runtime.service.deletions(version, wanted)
         return encode_deletions(answer, window, form, token)
 
     return await runtime.run(lambda: question.answer(compute))

@@ -12,14 +12,12 @@ from app.api.documents import (
     Configuration,
     DatabaseList,
     IndexFileList,
-    Schema,
     SchemaList,
     SnapshotList,
-    TableDescription,
     TableList,
     TagList,
 )
-from app.api.encoding import JsonMembers, NextToken, encode_index_files, encode_schemas
+from app.api.encoding import NextToken, encode_index_files, encode_schemas
 from app.api.listings import Listing
 from app.api.negotiation import PlanFormat
 from app.api.openapi import operation
@@ -28,8 +26,9 @@ from app.api.paths import DATABASES, TABLE, TABLES, DatabaseName, SchemaId, Tabl
 from app.api.queries import BranchQuery, IndexFilesQuery, ListingQuery, SchemasQuery, VersionQuery
 from app.api.runtime import Shared
 from app.api.selections import MOST_POSITIONS
-from app.api.strict_json import write_json
+from app.api.strict_json import JsonMembers, write_json
 from app.api.versioned import Question
+from app.planning.version.descriptions import Schema, TableDescription
 from app.planning.version.version import Version
 from app.release import __version__
 from app.storage.ledger import LEDGER

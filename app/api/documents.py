@@ -15,6 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.planning.keys.answers import SnapshotId
 from app.planning.plan.answers import Summary
 from app.planning.plan.file_plan import ExplainStep, FileFacts, Int64, Text
+from app.planning.version.descriptions import Branch, IndexFileEntry, Schema, Snapshot, Tag
+from app.storage import CacheState, DiskCacheState
 
 Selection = Annotated[
     str | list[list[int]] | list[int] | None,
@@ -166,88 +168,11 @@ class TableList(Document):
     tables: list[str]
 
 
-class Column(Document):
-    """One field of a schema."""
-
-    id: int
-    name: str
-    type: str = Field(
-        description="As text; `schemas` tells it as JSON.", examples=["BIGINT NOT NULL", "ARRAY<STRING>"]
-    )
-    nullable: bool
-    description: str | None
-
-
-class SchemaColumn(Document):
-    """One column of a schema, with its full type."""
-
-    id: int
-    name: str
-    type: str | dict[str, Any] = Field(
-        description="As in Paimon's schema files: text, or an object for ARRAY and MULTISET (`element`), MAP "
-        "(`key` and `value`) and ROW (`fields`).",
-        examples=[{"type": "ARRAY", "element": "BIGINT NOT NULL"}],
-    )
-    nullable: bool
-    description: str | None
-
-
-class Schema(Document):
-    """One schema of a table."""
-
-    id: int
-    fields: list[SchemaColumn]
-    partition_keys: list[str]
-    primary_keys: list[str]
-    options: dict[str, str]
-    comment: str | None
-    time_millis: int = Field(description="When it was committed; 0 where that is not recorded.")
-
-
 class SchemaList(Document):
     """One page of a table's schemas, oldest first."""
 
     schemas: list[Schema]
     next_page_token: NextPageToken
-
-
-class Snapshot(Document):
-    """One snapshot."""
-
-    id: int
-    schema_id: int
-    commit_kind: str = Field(examples=["APPEND"])
-    commit_user: str | None
-    commit_identifier: int | None
-    time_millis: int
-    total_record_count: int | None
-
-
-class DeclaredIndex(Document):
-    """An index that the table's options ask writers for."""
-
-    column: str = Field(description="With the key in brackets for one key of a map column.")
-    type: str = Field(examples=["bloom-filter"])
-    options: dict[str, str]
-
-
-class TableDescription(Document):
-    """The schema of a version of a table and what follows from it."""
-
-    database: str
-    table: str
-    schema_id: int
-    fields: list[Column]
-    partition_keys: list[str]
-    primary_keys: list[str]
-    options: dict[str, str]
-    comment: str | None
-    snapshot: Snapshot | None = Field(description="The version that is described; null: the table is empty.")
-    latest_snapshot: Snapshot | None
-    merge_engine: str | None = Field(examples=["deduplicate"])
-    bucket_mode: str = Field(examples=["hash_dynamic"])
-    deletion_vectors: bool
-    indexes: list[DeclaredIndex]
 
 
 class SnapshotList(Document):
@@ -257,13 +182,6 @@ class SnapshotList(Document):
     next_page_token: NextPageToken
 
 
-class Tag(Document):
-    """A tag and its snapshot."""
-
-    name: str
-    snapshot: Snapshot
-
-
 class TagList(Document):
     """One page of a table's tags, by name."""
 
@@ -271,39 +189,10 @@ class TagList(Document):
     next_page_token: NextPageToken
 
 
-class Branch(Document):
-    """A branch."""
-
-    name: str
-
-
 class BranchList(Document):
     """A table's branches besides the main one."""
 
     branches: list[Branch]
-
-
-class VectorRange(Document):
-    """Where one data file's deletion vector lies in an index file."""
-
-    data_file: str
-    offset: int
-    length: int
-    cardinality: int | None
-
-
-class IndexFileEntry(Document):
-    """One live entry of the index manifest."""
-
-    kind: str
-    partition: Partition
-    bucket: int
-    index_type: str
-    file_name: str
-    path: str
-    file_size: int
-    row_count: int
-    ranges: list[VectorRange] | None = None
 
 
 class IndexFileList(Document):
@@ -371,36 +260,10 @@ class Inspection(Document):
     next_offset: int | None = Field(None, description="Asks for further vectors or hashes; null at the end.")
 
 
-class CacheState(Document):
-    """One cache."""
-
-    entries: int
-    bytes: int
-    in_flight: int = Field(description="Bytes that loads under way have claimed.")
-    capacity: int = Field(description="What `bytes` can be, as long as other caches hold what they do.")
-    hits: int
-    misses: int
-    evictions: int
-    rejected: int = Field(description="Objects not kept, since others are asked for more.")
-    waits: int = Field(description="Hits that waited for a load that another request had under way.")
-
-
-class DiskCacheState(Document):
-    """What is kept on disk over restarts."""
-
-    entries: int
-    bytes: int = Field(description="Of the disk that the entries take.")
-    capacity: int = Field(description="What `bytes` does not exceed.")
-    hits: int
-    misses: int
-    evictions: int
-    corrupt: int = Field(description="Entries removed because they were not what was written.")
-
-
 class CacheStatistics(BaseModel):
     """The state of each cache by its name."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True)
     __pydantic_extra__: dict[str, CacheState]
 
     disk: DiskCacheState | None = Field(

@@ -9,35 +9,35 @@ from __future__ import annotations
 import io
 import time
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any
 
 import numpy as np
+import orjson
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyroaring import BitMap
 
+from app.api.documents import PlanAnswer
 from app.api.paging import Window
-from app.api.plan_rows import plan_rows
+from app.api.plan_rows import plan_facts, plan_rows, plan_summary
 from app.api.problems import problem_of
-from app.api.selections import SelectionEncoding, bitmap_format, sized_for
-from app.api.strict_json import write_json
+from app.api.selections import SelectionEncoding, bitmap_format, encode_positions, sized_for
+from app.api.strict_json import JsonMembers, write_json
 from app.observation import Phase, during
 from app.planning.deletions import DeletionsAnswer, FileDeletions
-from app.planning.keys.answers import BucketLookup
-from app.planning.plan.answers import Plan, Summary
-from app.planning.plan.file_plan import SkipStep
+from app.planning.keys.answers import BucketLookup, KeyBucket
+from app.planning.plan.answers import Plan
 from app.planning.pruned import PrunedSnapshot
 from app.planning.request.requests import SelectionForm
 from app.planning.standalone import EvaluateAnswer, EvaluatedFile
-from app.types import Json
+from app.planning.version.descriptions import IndexFileEntry, Schema
 
-JsonMembers = dict[str, Any]
 NextToken = Callable[[int | None], str | None]
 
 _NO_ROWS = BitMap()
+_KEYS_AT_ONCE = 500
 _BEHIND_ALL_KEPT = 1 << 32
 """More files than a version can have."""
 
@@ -63,22 +63,11 @@ def _plan_page(
     page = here.take(len(units), rows, lambda at: bool(units[at] == units[at - 1]))
     kept_here = max(0, kept - here.offset)
     following = None if page.next_offset is None else int(units[page.next_offset])
-    answer: JsonMembers = {
-        "snapshot_id": plan.snapshot_id,
-        "schema_id": plan.schema_id,
-        **told_schemas(plan),
-        "files": page.entries[:kept_here],
-    }
+    answer = plan_facts(plan, (time.perf_counter() - started) * 1000)
+    answer |= {"files": page.entries[:kept_here], "next_page_token": token(following)}
     if explain:
         answer["skipped_files"] = page.entries[kept_here:]
-    timings = {**plan.timings_ms, "encode": (time.perf_counter() - started) * 1000}
-    return answer | {
-        "summary": plan_summary(plan.summary),
-        "warnings": plan.warnings,
-        "unknown_files": plan.unknown_files,
-        "timings_ms": rounded(timings),
-        "next_page_token": token(following),
-    }
+    return {name: answer[name] for name in PlanAnswer.model_fields if name in answer}
 
 
 def _units(plan: Plan) -> NDArray[np.int64]:
@@ -129,14 +118,14 @@ def encode_deletions(
     }
 
 
-def encode_schemas(schemas: Sequence[Mapping[str, Json]], window: Window, token: NextToken) -> JsonMembers:
+def encode_schemas(schemas: Sequence[Schema], window: Window, token: NextToken) -> JsonMembers:
     """One page of the schemas of a table."""
     page = window.fill(len(schemas), lambda index: schemas[index])
     return {"schemas": page.entries, "next_page_token": token(page.next_offset)}
 
 
 def encode_index_files(
-    snapshot_id: int | None, entries: Sequence[Json], window: Window, token: NextToken
+    snapshot_id: int | None, entries: Sequence[IndexFileEntry], window: Window, token: NextToken
 ) -> JsonMembers:
     """One page of the index manifest's live entries."""
     page = window.fill(len(entries), lambda index: entries[index])
@@ -149,15 +138,21 @@ def encode_index_files(
 
 def encode_lookup(answer: BucketLookup) -> JsonMembers:
     """Buckets of keys, in request order."""
+    # A few at a time, since a hundred thousand dictionaries would keep the garbage collector busy.
+    parts = (answer.buckets[at : at + _KEYS_AT_ONCE] for at in range(0, len(answer.buckets), _KEYS_AT_ONCE))
+    written = (write_json([_key_bucket(each) for each in part])[1:-1] for part in parts)
     entry: JsonMembers = {
         "snapshot_id": answer.snapshot_id,
         "bucket_mode": answer.bucket_mode,
-        "buckets": [
-            {"key_hash": each.key_hash, "bucket": each.bucket} if each.other_buckets is None else each
-            for each in answer.buckets
-        ],
+        "buckets": orjson.Fragment(b"[%b]" % b",".join(written)),
     }
     return entry if answer.detail is None else entry | {"detail": answer.detail}
+
+
+def _key_bucket(found: KeyBucket) -> KeyBucket | JsonMembers:
+    if found.other_buckets is not None:
+        return found
+    return {"key_hash": found.key_hash, "bucket": found.bucket}
 
 
 def encode_evaluation(
@@ -166,22 +161,6 @@ def encode_evaluation(
     """What index files say; ``instance`` names the request in the problem of a file that cannot be used."""
     results = [_evaluated(file, form, row_count or 0, instance) for file in answer.files]
     return {"results": results, "warnings": answer.warnings}
-
-
-def told_schemas(plan: Plan) -> JsonMembers:
-    """The schemas of a plan, where somebody asked."""
-    return {} if plan.schemas is None else {"schemas": plan.schemas}
-
-
-def plan_summary(summary: Summary) -> JsonMembers:
-    """The totals of a plan."""
-    skipped_by = {step.value: summary.skipped_by.get(step, 0) for step in SkipStep}
-    return {name: getattr(summary, name) for name in summary.__slots__} | {"skipped_by": skipped_by}
-
-
-def rounded(timings_ms: Mapping[str, float]) -> JsonMembers:
-    """Times to the microsecond."""
-    return {name: round(spent, 3) for name, spent in timings_ms.items()}
 
 
 def _file_deletions(file: FileDeletions, form: SelectionEncoding) -> JsonMembers:
@@ -196,7 +175,7 @@ def _file_deletions(file: FileDeletions, form: SelectionEncoding) -> JsonMembers
         positions = file.positions or _NO_ROWS
         # A vector knows no row count; its last position tells whether 32 bits hold it.
         sized = sized_for(positions, positions.max() + 1 if positions else 0)
-        entry[form.selection.value] = form.write(sized, form.selection, form.positions)
+        entry[form.selection.value] = encode_positions(sized, form.selection, form.positions)
         if form.selection is SelectionForm.BITMAP:
             entry["bitmap_format"] = bitmap_format(sized, form.selection)
     return entry

@@ -1,4 +1,4 @@
-"""Running the service: health and caches."""
+"""Running the service: health, caches and metrics."""
 
 import asyncio
 
@@ -9,10 +9,11 @@ from starlette.responses import RedirectResponse, Response
 from app.api.caches import Caches
 from app.api.documents import About, CacheStatistics, Health
 from app.api.negotiation import prefers_page
-from app.api.openapi import operation
+from app.api.openapi import operation, text_operation
 from app.api.problems import ProblemError, problem_of_status
 from app.api.strict_json import write_json
 from app.release import __version__
+from app.telemetry.service import Telemetry
 
 router = APIRouter(tags=["operations"])
 
@@ -67,3 +68,14 @@ async def clear_caches(request: Request) -> Response:
     """Empty every cache of every process; what is asked next is read from storage again."""
     caches: Caches = request.app.state.caches
     return Response(write_json(await asyncio.to_thread(caches.clear)), media_type="application/json")
+
+
+@router.get("/metrics", **text_operation("Metrics in the text form that was asked for."))
+async def metrics(request: Request) -> Response:
+    """Tell what all processes of the service have counted, in Prometheus' text form or OpenMetrics."""
+    telemetry: Telemetry = request.app.state.telemetry
+    accept = ",".join(request.headers.getlist("accept"))
+    # Other processes are asked, and answers of a process that is busy take their time: never on the loop, and
+    # not among the threads that storage may hold up.
+    content, media_type = await asyncio.to_thread(telemetry.exposition, accept)
+    return Response(content, media_type=media_type)

@@ -5,11 +5,30 @@ as JSON texts: ``summary``, ``snapshot_id``, ``schema_id``, ``warnings``, ``unkn
 and ``schemas`` where they were asked for.
 The stream ends with Arrow's end-of-stream marker; one without it was cut. Batches are made as they are sent,
 and end early where their selections are large, so memory does not grow with the plan.
+
+Partition values have these types:
+
+==================================  ============================================================
+column's type                       Arrow's
+==================================  ============================================================
+BOOLEAN                             bool
+TINYINT, SMALLINT, INT, BIGINT      int8, int16, int32, int64
+FLOAT, DOUBLE                       float, double
+DECIMAL(p, s)                       decimal128(p, s)
+CHAR, VARCHAR, STRING               string
+BINARY, VARBINARY, BYTES            binary
+DATE                                date32
+TIME                                time32, milliseconds
+TIMESTAMP(p), p up to 6             timestamp, microseconds, without a zone
+TIMESTAMP_LTZ(p), p up to 6         timestamp, microseconds, UTC
+timestamps with p of 7 to 9         string, as in JSON: 64 bits of nanoseconds end in the year 2262
+==================================  ============================================================
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import decimal
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from operator import attrgetter
 from typing import Any, Final, get_type_hints
@@ -17,18 +36,37 @@ from typing import Any, Final, get_type_hints
 import numpy as np
 import pyarrow as pa
 
-from app.api.arrow_values import arrow_type, arrow_value
 from app.api.documents import PlannedFile
-from app.api.encoding import plan_summary, rounded, told_schemas
-from app.api.selections import SelectionEncoding, bitmap_format, pack_positions, sized_for
+from app.api.plan_rows import plan_facts
+from app.api.selections import SelectionEncoding
 from app.api.strict_json import write_json
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import DeletionFile, ExplainStep
 from app.planning.plan.planned_files import PlannedFiles
 from app.planning.plan.state import decision
 from app.planning.request.requests import SelectionForm
-from app.types import DataField
-from app.types.roaring import Positions
+from app.types import DataField, DataType, Json, TypeRoot, parse_json
+from app.types.time_units import NANOS_PER_MICRO
+
+_TYPES = {
+    TypeRoot.BOOLEAN: pa.bool_(),
+    TypeRoot.TINYINT: pa.int8(),
+    TypeRoot.SMALLINT: pa.int16(),
+    TypeRoot.INT: pa.int32(),
+    TypeRoot.BIGINT: pa.int64(),
+    TypeRoot.FLOAT: pa.float32(),
+    TypeRoot.DOUBLE: pa.float64(),
+    TypeRoot.BINARY: pa.binary(),
+    TypeRoot.VARBINARY: pa.binary(),
+    TypeRoot.DATE: pa.date32(),
+    TypeRoot.TIME: pa.time32("ms"),
+}
+_TIMESTAMPS = {
+    TypeRoot.TIMESTAMP: pa.timestamp("us"),
+    TypeRoot.TIMESTAMP_LTZ: pa.timestamp("us", tz="UTC"),
+}
+_MICROSECONDS = 6
+_EXACT = decimal.Context(prec=100)
 
 _FILES_OF_BATCH: Final = 10_000
 _SELECTION_BYTES_OF_BATCH: Final = 1 << 23
@@ -66,7 +104,8 @@ def plan_batches(
     Raises:
         LimitExceededError: a file has more positions than fit one list.
     """
-    schema = plan_schema(partition_fields, form, explain=explain).with_metadata(_metadata(plan))
+    facts = {name: write_json(value) for name, value in plan_facts(plan).items()}
+    schema = plan_schema(partition_fields, form, explain=explain).with_metadata(facts)
     piece = schema.serialize().to_pybytes()
     for files, form_here in ((plan.files, form), (plan.skipped_files, None)):
         columns = _Columns(files, form_here, partition_fields)
@@ -83,7 +122,7 @@ def plan_schema(
     partition_fields: Sequence[DataField], form: SelectionEncoding, *, explain: bool
 ) -> pa.Schema:
     """The columns: the members of a planned file that were asked for, and with ``explain`` two more."""
-    partition = {field.name: arrow_type(field.type) for field in partition_fields}
+    partition = {field.name: _arrow_type(field.type) for field in partition_fields}
     columns = _FILE | {
         # Many readers take no struct without members.
         "partition": pa.struct(partition) if partition else pa.null(),
@@ -95,19 +134,6 @@ def plan_schema(
     if explain:
         columns |= {"skipped": pa.bool_(), "explain": pa.list_(pa.struct(_EXPLAIN_STEP))}
     return pa.schema(columns)
-
-
-def _metadata(plan: Plan) -> Mapping[str, bytes]:
-    told = {
-        "summary": plan_summary(plan.summary),
-        "snapshot_id": plan.snapshot_id,
-        "schema_id": plan.schema_id,
-        **told_schemas(plan),
-        "warnings": plan.warnings,
-        "unknown_files": plan.unknown_files,
-        "timings_ms": rounded(plan.timings_ms),
-    }
-    return {name: write_json(value) for name, value in told.items()}
 
 
 class _Columns:
@@ -159,11 +185,11 @@ class _Columns:
         if form is None or not (files.selections or files.deleted):
             return [(None,) * len(_PACKED)] * (stop - start)
         found, size = list[tuple[bytes | str | None, ...]](), 0
-        row_counts, limit = files.integers["row_count"], form.positions
+        row_counts = files.integers["row_count"]
         for at in range(start, stop):
             rows = int(row_counts[at])
-            selected = _pack(files.selections.get(at), rows, form.selection, limit)
-            deleted = _pack(files.deleted.get(at), rows, form.deletions, limit)
+            selected = form.packed(files.selections.get(at), rows, form.selection)
+            deleted = form.packed(files.deleted.get(at), rows, form.deletions)
             found.append((*selected, *deleted))
             size += len(selected[0] or b"") + len(deleted[0] or b"")
             if size >= _SELECTION_BYTES_OF_BATCH:
@@ -181,18 +207,9 @@ class _Columns:
         row = self._partition_rows.get(code)
         if row is None:
             values = self._files.partition(code)
-            row = tuple(arrow_value(values[field.name], field.type) for field in self._partition_fields)
+            row = tuple(_arrow_value(values[field.name], field.type) for field in self._partition_fields)
             self._partition_rows[code] = row
         return row
-
-
-def _pack(
-    positions: Positions | None, row_count: int, form: SelectionForm, limit: int
-) -> tuple[bytes | None, str | None]:
-    if positions is None:
-        return None, None
-    sized = sized_for(positions, row_count)
-    return pack_positions(sized, form, limit), bitmap_format(sized, form)
 
 
 def _array(values: object, data_type: pa.DataType) -> pa.Array:
@@ -207,3 +224,28 @@ def _or_null(numbers: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
 def _reasons(decisions: np.ndarray[Any, np.dtype[np.int8]]) -> pa.Array:
     codes, numbers = np.unique(decisions, return_inverse=True)
     return pa.array([decision(code).value for code in codes.tolist()], pa.string()).take(numbers)
+
+
+def _arrow_type(data_type: DataType) -> pa.DataType:
+    """The Arrow type that values of a partition column get."""
+    if data_type.root is TypeRoot.DECIMAL:
+        return pa.decimal128(data_type.precision, data_type.scale)
+    if data_type.root in _TIMESTAMPS and data_type.precision <= _MICROSECONDS:
+        return _TIMESTAMPS[data_type.root]
+    return _TYPES.get(data_type.root, pa.string())
+
+
+def _arrow_value(value: Json, data_type: DataType) -> Any:  # noqa: ANN401 - what pyarrow takes for the type
+    """A partition value of an answer as pyarrow takes it for :func:`_arrow_type`."""
+    if value is None:
+        return None
+    if _arrow_type(data_type) == pa.string():
+        return value
+    held = parse_json(value, data_type)
+    match data_type.root:
+        case TypeRoot.DECIMAL if isinstance(held, int):
+            return decimal.Decimal(held).scaleb(-data_type.scale, _EXACT)
+        case TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ if isinstance(held, int):
+            return held // NANOS_PER_MICRO
+        case _:
+            return held

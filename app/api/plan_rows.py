@@ -1,11 +1,21 @@
-"""The files of a plan as JSON objects, which Arrow's kernels write column by column.
+r"""The files of a plan as JSON objects, which Arrow's kernels write column by column; a plan as NDJSON.
 
 An object is its members joined: ``{"path":`` and the paths, ``,"file_name":`` and the names, and so on.
 Numbers become text all at once, and a partition becomes JSON once, however many files it has.
+
+NDJSON has one file on each line, and a last line with what is told of the whole::
+
+    {"path": "demo.db/events/bucket-0/data-1.parquet", ...}\n     as in the pages of a plan
+    ...
+    {"summary": {...}, "snapshot_id": 7, ...}\n                   the only line with a summary
+
+With ``explain`` the skipped files follow the kept ones, and every line of a file says which it is. Lines are
+made as they are sent, so memory does not grow with the plan; one that ends without a summary was cut.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from typing import Any, Final
@@ -17,8 +27,9 @@ from numpy.typing import NDArray
 
 from app.api.documents import SkippedFile
 from app.api.selections import SelectionEncoding
-from app.api.strict_json import write_json
-from app.planning.plan.answers import Plan
+from app.api.strict_json import JsonMembers, write_json
+from app.planning.plan.answers import Plan, Summary
+from app.planning.plan.file_plan import SkipStep
 from app.planning.plan.planned_files import PlannedFiles
 from app.planning.plan.state import decision
 
@@ -54,6 +65,42 @@ def plan_rows(
             yield rows
             start += len(rows)
         offset = max(0, offset - len(files))
+
+
+def plan_lines(plan: Plan, form: SelectionEncoding, *, explain: bool) -> Iterator[bytes]:
+    """The plan in pieces of some whole lines.
+
+    Raises:
+        LimitExceededError: a file has more positions than fit one list.
+    """
+    started, encoding_seconds = time.perf_counter(), 0.0
+    for rows in plan_rows(plan, form, tells_skipped=explain, end="\n"):
+        _, offsets, content = rows.buffers()
+        piece = memoryview(content)[: memoryview(offsets).cast("q")[len(rows)]]
+        encoding_seconds += time.perf_counter() - started
+        yield bytes(piece)
+        started = time.perf_counter()
+    yield write_json(plan_facts(plan, encoding_seconds * 1000)) + b"\n"
+
+
+def plan_facts(plan: Plan, encode_ms: float | None = None) -> JsonMembers:
+    """What is told of a plan as a whole; with the time that writing it took, where that is known."""
+    timings = plan.timings_ms if encode_ms is None else {**plan.timings_ms, "encode": encode_ms}
+    return {
+        "summary": plan_summary(plan.summary),
+        "snapshot_id": plan.snapshot_id,
+        "schema_id": plan.schema_id,
+        **({} if plan.schemas is None else {"schemas": plan.schemas}),
+        "warnings": plan.warnings,
+        "unknown_files": plan.unknown_files,
+        "timings_ms": {name: round(spent, 3) for name, spent in timings.items()},
+    }
+
+
+def plan_summary(summary: Summary) -> JsonMembers:
+    """The totals of a plan, with a count for every step."""
+    skipped_by = {step.value: summary.skipped_by.get(step, 0) for step in SkipStep}
+    return {name: getattr(summary, name) for name in summary.__slots__} | {"skipped_by": skipped_by}
 
 
 def _rows(files: PlannedFiles, start: int, form: SelectionEncoding | None, end: str) -> pa.LargeStringArray:

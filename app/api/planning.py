@@ -12,7 +12,6 @@ from starlette.responses import Response
 
 from app.api.documents import PlanAnswer
 from app.api.encoding import (
-    JsonMembers,
     NextToken,
     archive_pruned_snapshot,
     encode_plan,
@@ -24,9 +23,10 @@ from app.api.paging import Window
 from app.api.paths import TABLE, Table
 from app.api.plan_batches import plan_batches
 from app.api.plan_bodies import PlanBody, PrunedSnapshotBody
-from app.api.plan_lines import plan_lines
+from app.api.plan_rows import plan_lines
 from app.api.runtime import Shared
 from app.api.selections import SelectionEncoding
+from app.api.strict_json import JsonMembers
 from app.api.versioned import Passing, Question
 from app.planning.plan.answers import Plan
 from app.planning.version.version import Version
@@ -58,7 +58,7 @@ async def plan(
     form = SelectionEncoding(wanted.selection, deletions=wanted.deletions)
 
     def planned(version: Version) -> Plan:
-        return runtime.service.plan_version(version, wanted, runtime.settings.plan_budget_ms)
+        return runtime.service.plan(version, wanted, runtime.settings.plan_budget_ms)
 
     def page(version: Version, window: Window, token: NextToken) -> JsonMembers | Passing[JsonMembers]:
         answer = planned(version)

@@ -8,7 +8,6 @@ are found by set algebra, and lists of positions have a limit.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -30,34 +29,14 @@ _PACKED = np.dtype("<u8")
 MOST_POSITIONS = 10_000_000
 """In one list; ranges or a bitmap are the way to ask for more."""
 
-Encoded: TypeAlias = "str | bytes | NDArray[np.uint64 | np.uint32]"
+Array: TypeAlias = NDArray[np.uint64 | np.uint32]
 
 
-def encode_positions(positions: Positions, form: SelectionForm, limit: int) -> Encoded | None:
-    """The set in the form that was asked for, for JSON; None where that form has no positions.
-
-    Returns:
-        Base64 text, an array of shape (ranges, 2) with ends exclusive, or an array of positions.
-
-    Raises:
-        LimitExceededError: more than ``limit`` positions were asked for one by one.
-    """
-    match form:
-        case SelectionForm.NONE | SelectionForm.COUNT:
-            return None
-        case SelectionForm.BITMAP:
-            return pybase64.b64encode_as_string(positions.serialize())
-        case SelectionForm.RANGES:
-            return _ranges(positions)
-        case SelectionForm.POSITIONS:
-            return _listed(positions, limit)
-
-
-def pack_positions(positions: Positions, form: SelectionForm, limit: int) -> bytes | None:
-    """The set as bytes: a roaring bitmap, or little-endian 64-bit numbers; None as for text.
+def in_form(positions: Positions, form: SelectionForm, limit: int) -> bytes | Array | None:
+    """The set in the form that was asked for; None where that form has no positions.
 
     Returns:
-        The bitmap's portable form, (start, exclusive end) pairs, or positions.
+        The portable form of a bitmap, an array of shape (ranges, 2) with ends exclusive, or positions.
 
     Raises:
         LimitExceededError: more than ``limit`` positions were asked for one by one.
@@ -68,9 +47,15 @@ def pack_positions(positions: Positions, form: SelectionForm, limit: int) -> byt
         case SelectionForm.BITMAP:
             return positions.serialize()
         case SelectionForm.RANGES:
-            return _ranges(positions).astype(_PACKED).tobytes()
+            return _ranges(positions)
         case SelectionForm.POSITIONS:
-            return _listed(positions, limit).astype(_PACKED).tobytes()
+            return _listed(positions, limit)
+
+
+def encode_positions(positions: Positions, form: SelectionForm, limit: int) -> str | Array | None:
+    """The same for JSON: a bitmap in base64."""
+    found = in_form(positions, form, limit)
+    return pybase64.b64encode_as_string(found) if isinstance(found, bytes) else found
 
 
 def sized_for(positions: Positions, row_count: int) -> Positions:
@@ -95,7 +80,7 @@ def bitmap_format(positions: Positions, form: SelectionForm) -> str | None:
     return "roaring64" if isinstance(positions, BitMap64) else "roaring32"
 
 
-def _listed(positions: Positions, limit: int) -> NDArray[np.uint64 | np.uint32]:
+def _listed(positions: Positions, limit: int) -> Array:
     if len(positions) > limit:
         raise LimitExceededError(
             f"{len(positions)} positions do not fit a list of {limit}: ask for ranges or a bitmap",
@@ -104,7 +89,7 @@ def _listed(positions: Positions, limit: int) -> NDArray[np.uint64 | np.uint32]:
     return _array(positions)
 
 
-def _ranges(positions: Positions) -> NDArray[np.uint64 | np.uint32]:
+def _ranges(positions: Positions) -> Array:
     # A position begins a run when its left neighbour is missing, and ends one when its right neighbour is.
     first = _array(positions.difference(positions.shift(1)))  # type: ignore[arg-type] # one width, not a mix
     # The end of the last range may be 2^32.
@@ -118,7 +103,7 @@ def _ranges(positions: Positions) -> NDArray[np.uint64 | np.uint32]:
     return ranges
 
 
-def _array(positions: Positions) -> NDArray[np.uint64 | np.uint32]:
+def _array(positions: Positions) -> Array:
     return np.asarray(positions.to_array())
 
 
@@ -128,32 +113,40 @@ class SelectionEncoding:
 
     Attributes:
         selection: the form that was asked for.
-        deletions: the form in which a plan tells deleted rows; NONE where it does not.
         positions: most positions in one list.
-        write: makes JSON of a set, unless told otherwise.
+        deletions: the form in which a plan tells deleted rows; NONE where it does not.
     """
 
     selection: SelectionForm
     positions: int = MOST_POSITIONS
-    write: Callable[[Positions, SelectionForm, int], Encoded | None] = encode_positions
     deletions: SelectionForm = SelectionForm.NONE
 
-    def members(self, positions: Positions | None, row_count: int) -> dict[str, Encoded | str | None]:
+    def members(self, positions: Positions | None, row_count: int) -> dict[str, str | Array | None]:
         """``selection`` and ``selection_format`` for a file of ``row_count`` rows; None is every row."""
-        written = self._written(positions, row_count, self.selection)
-        return dict(zip(("selection", "selection_format"), written, strict=True))
+        return self._members(("selection", "selection_format"), positions, row_count, self.selection)
 
-    def deleted_members(self, positions: Positions | None, row_count: int) -> dict[str, Encoded | str | None]:
+    def deleted_members(self, positions: Positions | None, row_count: int) -> dict[str, str | Array | None]:
         """``deleted_rows`` and ``deleted_format`` likewise; None is no row. Nothing, where nobody asked."""
         if self.deletions is SelectionForm.NONE:
             return {}
-        written = self._written(positions, row_count, self.deletions)
-        return dict(zip(("deleted_rows", "deleted_format"), written, strict=True))
+        return self._members(("deleted_rows", "deleted_format"), positions, row_count, self.deletions)
 
-    def _written(
+    def packed(
         self, positions: Positions | None, row_count: int, form: SelectionForm
-    ) -> tuple[Encoded | str | None, str | None]:
+    ) -> tuple[bytes | None, str | None]:
+        """A set as bytes, numbers as 64 bits in little-endian order; and the form of a bitmap."""
         if positions is None:
             return None, None
         sized = sized_for(positions, row_count)
-        return self.write(sized, form, self.positions), bitmap_format(sized, form)
+        found = in_form(sized, form, self.positions)
+        content = found.astype(_PACKED).tobytes() if isinstance(found, np.ndarray) else found
+        return content, bitmap_format(sized, form)
+
+    def _members(
+        self, names: tuple[str, str], positions: Positions | None, row_count: int, form: SelectionForm
+    ) -> dict[str, str | Array | None]:
+        if positions is None:
+            return dict.fromkeys(names)
+        sized = sized_for(positions, row_count)
+        written = encode_positions(sized, form, self.positions), bitmap_format(sized, form)
+        return dict(zip(names, written, strict=True))

@@ -10,11 +10,14 @@ import json
 from collections import Counter
 from dataclasses import asdict, is_dataclass
 from decimal import Decimal
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import orjson
 
 from app.errors import RequestError
+
+JsonMembers: TypeAlias = dict[str, Any]
+"""A JSON object, with whatever :func:`write_json` takes in it."""
 
 _LONGEST_NUMBER = 4_300
 _OPTIONS = orjson.OPT_SERIALIZE_NUMPY

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel
-from starlette.responses import Response
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Send
 
 from app.api.bodies import PagedBody, VersionedBody
 from app.api.compression import CODINGS
-from app.api.encoding import JsonMembers, NextToken
+from app.api.encoding import NextToken
 from app.api.paging import PAGE_BYTES, PageToken, VersionKey, Window
 from app.api.runtime import Runtime
-from app.api.streaming import PieceStream
-from app.api.strict_json import write_json
+from app.api.strict_json import JsonMembers, write_json
 from app.errors import NotFoundError, RequestError, SnapshotExpiredError
 from app.observation import Phase, during
 from app.planning.request.requests import SnapshotSelector, TableRef
@@ -38,6 +40,52 @@ class Passing(Generic[Found]):
     """An answer that may be another one in a moment, though the version is the same: it gets no tag."""
 
     answer: Found
+
+
+class PieceStream(StreamingResponse):
+    """Sends pieces that blocking work makes, each before a deadline of its own, as the caller takes them.
+
+    The first piece is made before anything is sent, so that what goes wrong until then is a problem answer.
+    What goes wrong later breaks the connection off, and so does a caller who leaves a piece untaken: the
+    answer then lacks its end.
+
+    Args:
+        runtime: does the work.
+        pieces: the body; makes a piece when asked for the next.
+        media_type: of the body.
+        headers: of the response.
+    """
+
+    def __init__(
+        self, runtime: Runtime, pieces: Iterator[bytes], *, media_type: str, headers: Mapping[str, str]
+    ) -> None:
+        super().__init__((), headers=headers, media_type=media_type)
+        self._runtime = runtime
+        self._pieces = pieces
+
+    async def stream_response(self, send: Send) -> None:
+        """Makes and sends the pieces.
+
+        Raises:
+            ClientDisconnect: the caller does not take them.
+        """
+        piece = await self._next()
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        while piece is not None:
+            try:
+                async with asyncio.timeout(self._runtime.settings.deadline_seconds):
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+            except TimeoutError as error:
+                raise ClientDisconnect from error
+            piece = await self._next()
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _next(self) -> bytes | None:
+        return await self._runtime.run(self._make, is_begun=True)
+
+    def _make(self) -> bytes | None:
+        with during(Phase.ENCODE):
+            return next(self._pieces, None)
 
 
 @dataclass(frozen=True, slots=True)

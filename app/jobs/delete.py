@@ -162,7 +162,7 @@ class _Deletion:
             selection=SelectionForm.NONE,
             time_zone=spark.conf.get("spark.sql.session.timeZone"),
         )
-        plan = table.service.plan_version(version, request)
+        plan = table.service.plan(version, request)
         kept = {(file.file_name, file.path) for file in plan.files}
         paths = version.table.paths(version.resolved)
         files = {

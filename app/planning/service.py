@@ -38,11 +38,14 @@ from app.planning.side_files.file_indexes import open_declared
 from app.planning.standalone import EvaluateAnswer, evaluate_files, inspect_file
 from app.planning.version.contents import ContentsCache
 from app.planning.version.descriptions import (
+    Branch,
     DescribedSchemas,
+    IndexFileEntry,
+    Schema,
+    Snapshot,
+    TableDescription,
+    Tag,
     describe_index_files,
-    describe_schema,
-    describe_snapshot,
-    describe_table,
 )
 from app.planning.version.version import IndexCaches, IndexSource, Version, sound_answer
 from app.storage import ByteCache, DiskTier, Warehouse, check_listable
@@ -55,6 +58,7 @@ from app.types import Json
 from app.types.session_zone import SessionZone, session_zone
 
 Found = TypeVar("Found")
+Asked = TypeVar("Asked", DeletionsRequest, LookupRequest, BucketsRequest)
 
 
 class IndexService:
@@ -103,24 +107,24 @@ class IndexService:
         with self._telling_missing_warehouses(warehouse):
             return self._catalog(warehouse).tables(database)
 
-    def describe(self, ref: TableRef, selector: SnapshotSelector) -> Mapping[str, Json]:
+    def describe(self, ref: TableRef, selector: SnapshotSelector) -> TableDescription:
         """The schema of a version of a table and what follows from it."""
         version, newest = self.resolve(ref, selector), SnapshotSelector(branch=selector.branch)
         latest = version if selector == newest else self.resolve(ref, newest)
-        return describe_table(version, latest.resolved.snapshot)
+        return TableDescription.of(version, latest.resolved.snapshot)
 
-    def schema(self, ref: TableRef, schema_id: int, branch: str | None = None) -> Mapping[str, Json]:
+    def schema(self, ref: TableRef, schema_id: int, branch: str | None = None) -> Schema:
         """One schema of a table, with the full types of its columns."""
         with self._telling_missing_warehouses(ref.warehouse):
-            return describe_schema(self._table(ref).schema_of(schema_id, branch))
+            return Schema.of(self._table(ref).schema_of(schema_id, branch))
 
-    def schemas(self, version: Version) -> Sequence[Mapping[str, Json]]:
+    def schemas(self, version: Version) -> Sequence[Schema]:
         """The schemas of a table up to that of a version; each is read when somebody asks for it."""
         return DescribedSchemas.of(version, version.source.readers)
 
     def snapshots(
         self, ref: TableRef, branch: str | None = None, after: int | None = None, count: int = MOST_READS
-    ) -> tuple[list[Mapping[str, Json]], int | None]:
+    ) -> tuple[list[Snapshot], int | None]:
         """Some snapshots of a table, oldest first, and the number behind which the others follow.
 
         Args:
@@ -131,23 +135,20 @@ class IndexService:
         """
         with self._telling_missing_warehouses(ref.warehouse):
             part = self._table(ref).snapshots(branch, after, count)
-        return [describe_snapshot(snapshot) for snapshot in part.entries.values()], part.last
+        return [Snapshot.of(each) for each in part.entries.values()], part.last
 
     def tags(
         self, ref: TableRef, branch: str | None = None, after: str | None = None, count: int = MOST_READS
-    ) -> tuple[list[Mapping[str, Json]], str | None]:
+    ) -> tuple[list[Tag], str | None]:
         """Some tags of a table by name, each with its snapshot; as of :meth:`snapshots`."""
         with self._telling_missing_warehouses(ref.warehouse):
             part = self._table(ref).tags(branch, after, count)
-        described: list[Mapping[str, Json]] = []
-        for name, found in part.entries.items():
-            described.append({"name": name, "snapshot": describe_snapshot(found)})
-        return described, part.last
+        return [Tag(name, Snapshot.of(each)) for name, each in part.entries.items()], part.last
 
-    def branches(self, ref: TableRef) -> list[Mapping[str, Json]]:
+    def branches(self, ref: TableRef) -> list[Branch]:
         """The branches of a table besides the main one."""
         with self._telling_missing_warehouses(ref.warehouse):
-            return [{"name": name} for name in self._table(ref).branches()]
+            return list(map(Branch, self._table(ref).branches()))
 
     def resolve(self, ref: TableRef, selector: SnapshotSelector) -> Version:
         """The version that a caller means; reads a few small files, no manifests.
@@ -156,7 +157,7 @@ class IndexService:
             NotFoundError: there is no such warehouse, table, snapshot, tag or branch.
         """
         started = time.perf_counter()
-        table = self._table(ref)
+        table, staleness = self._table(ref), selector.max_staleness_ms
         with during(Phase.RESOLVE), self._telling_missing_warehouses(ref.warehouse):
             resolved = table.resolve(
                 snapshot_id=selector.snapshot_id,
@@ -164,33 +165,30 @@ class IndexService:
                 timestamp_millis=selector.timestamp_millis,
                 branch=selector.branch,
                 schema_id=selector.schema_id,
-                max_staleness_ms=self._staleness(selector),
+                max_staleness_ms=self._limits.staleness_ms if staleness is None else staleness,
             )
         warehouse = self._warehouse(ref.warehouse)
         source = IndexSource(warehouse, warehouse.readers, table.paths(resolved), self._indexes)
         resolving_ms = (time.perf_counter() - started) * 1000
         return Version(table, resolved, source, ContentsCache(self._manifests, ref.warehouse), resolving_ms)
 
-    def index_files(self, version: Version, index_type: str | None) -> list[Json]:
+    def index_files(self, version: Version, index_type: str | None) -> list[IndexFileEntry]:
         """The index files of a version."""
         return self._answer(version, lambda version: describe_index_files(version, index_type))
 
-    def plan(self, ref: TableRef, request: PlanRequest) -> Plan:
-        """Which files a query reads, and which of their rows."""
-        return self.plan_version(self.resolve(ref, request.selector), request)
-
-    def plan_version(self, version: Version, request: PlanRequest, budget_ms: int | None = None) -> Plan:
-        """The plan of a version that was resolved before, whatever the request's selector says.
+    def plan(self, of: TableRef | Version, request: PlanRequest, budget_ms: int | None = None) -> Plan:
+        """Which files a query reads, and which of their rows.
 
         Plans are remembered for a while, so that further pages of one cost nothing. Index files that a plan
         had no time to wait for are loaded in the background.
 
         Args:
-            version: what is planned.
+            of: a table, or a version that was resolved before, whatever the request's selector says.
             request: what is asked of it.
             budget_ms: of requests that name none; None for as long as it takes.
         """
         self._check_named(request.files)
+        version = self._version(of, request.selector)
         request = replace(request, time_zone=self.time_zone(request.time_zone))
         return self._answer(version, lambda version: self._plans.of(version, request, budget_ms))
 
@@ -210,30 +208,30 @@ class IndexService:
         request = replace(request, totals=True)
 
         def pruned(version: Version) -> PrunedSnapshot:
-            plan = self.plan_version(version, request, budget_ms)
+            plan = self.plan(version, request, budget_ms)
             with during(Phase.EVALUATE):
                 return prune(version, plan, most_share)
 
         return self._answer(version, pruned)
 
-    def deletions(self, ref: TableRef, request: DeletionsRequest) -> DeletionsAnswer:
-        """Which rows are deleted."""
-        return self.deletions_version(self.resolve(ref, request.selector), request)
-
-    def deletions_version(self, version: Version, request: DeletionsRequest) -> DeletionsAnswer:
-        """The deletions of a version that was resolved before, whatever the request's selector says."""
+    def deletions(self, of: TableRef | Version, request: DeletionsRequest) -> DeletionsAnswer:
+        """Which rows are deleted; ``of`` as for :meth:`plan`."""
         self._check_named(request.files)
-        zone = self._zone(request.time_zone)
-        return self._evaluate(version, lambda version: answer_deletions(version, request, zone))
+        return self._evaluate(of, request, answer_deletions)
 
-    def lookup(self, ref: TableRef, request: LookupRequest) -> BucketLookup:
-        """Which buckets keys are in."""
-        return self.lookup_version(self.resolve(ref, request.selector), request)
+    def lookup(self, of: TableRef | Version, request: LookupRequest) -> BucketLookup:
+        """Which buckets keys are in; ``of`` as for :meth:`plan`."""
+        return self._evaluate(of, request, answer_lookup)
 
-    def lookup_version(self, version: Version, request: LookupRequest) -> BucketLookup:
-        """The buckets in a version that was resolved before, whatever the request's selector says."""
-        zone = self._zone(request.time_zone)
-        return self._evaluate(version, lambda version: answer_lookup(version, request, zone))
+    def buckets(self, of: TableRef | Version, request: BucketsRequest) -> BucketList:
+        """What is in the buckets of a partition, or of all partitions; ``of`` as for :meth:`plan`."""
+        return self._evaluate(of, request, answer_buckets)
+
+    def assign(self, of: TableRef | Version, request: AssignRequest) -> AssignmentAnswer:
+        """Which buckets a writer would put keys into; nothing is written. ``of`` as for :meth:`plan`."""
+        return self._evaluate(
+            of, request.lookup, lambda version, _, zone: answer_assignment(version, request, zone)
+        )
 
     def warm(self, version: Version) -> None:
         """Reads what plans of a version need; no request waits for more than the one file being read.
@@ -243,18 +241,6 @@ class IndexService:
             CorruptMetadataError: one of its manifests is damaged.
         """
         self._answer(version, _warm)
-
-    def buckets(self, ref: TableRef, request: BucketsRequest) -> BucketList:
-        """What is in the buckets of a partition, or of all partitions."""
-        version = self.resolve(ref, request.selector)
-        zone = self._zone(request.time_zone)
-        return self._evaluate(version, lambda version: answer_buckets(version, request, zone))
-
-    def assign(self, ref: TableRef, request: AssignRequest) -> AssignmentAnswer:
-        """Which buckets a writer would put keys into; nothing is written."""
-        version = self.resolve(ref, request.lookup.selector)
-        zone = self._zone(request.lookup.time_zone)
-        return self._evaluate(version, lambda version: answer_assignment(version, request, zone))
 
     def evaluate(
         self, warehouse: str, request: EvaluateRequest, *, any_place: bool = False
@@ -291,10 +277,7 @@ class IndexService:
 
     def cache_statistics(self) -> Mapping[str, Mapping[str, int]]:
         """Entries, bytes, capacity, hits, misses and evictions of each cache; ``disk`` if there is one."""
-        found = {}
-        for cache in self._caches():
-            members = asdict(cache.statistics())
-            found[members.pop("name")] = members
+        found = {cache.name: asdict(cache.statistics()) for cache in self._caches()}
         if self._disk is not None:
             found["disk"] = asdict(self._disk.statistics())
         return found
@@ -309,9 +292,19 @@ class IndexService:
     def _answer(self, version: Version, work: Callable[[Version], Found]) -> Found:
         return sound_answer(version, work, self.clear_caches)
 
-    def _evaluate(self, version: Version, work: Callable[[Version], Found]) -> Found:
+    def _evaluate(
+        self,
+        of: TableRef | Version,
+        request: Asked,
+        answer: Callable[[Version, Asked, SessionZone | None], Found],
+    ) -> Found:
+        zone = self._zone(request.time_zone)
+        version = self._version(of, request.selector)
         with during(Phase.EVALUATE):
-            return self._answer(version, work)
+            return self._answer(version, lambda version: answer(version, request, zone))
+
+    def _version(self, of: TableRef | Version, selector: SnapshotSelector) -> Version:
+        return of if isinstance(of, Version) else self.resolve(of, selector)
 
     def close(self) -> None:
         """Ends the threads that load and read files."""
@@ -349,10 +342,6 @@ class IndexService:
     def _zone(self, named: str | None) -> SessionZone | None:
         name = self.time_zone(named)
         return None if name is None else session_zone(name)
-
-    def _staleness(self, selector: SnapshotSelector) -> int:
-        asked = selector.max_staleness_ms
-        return self._limits.staleness_ms if asked is None else asked
 
     def _check_named(self, files: Sequence[object] | None) -> None:
         limit = self._limits.files_named

@@ -7,8 +7,7 @@ member                   meaning
 ``function`` (leaf)      the test, see ``_LITERALS``; any other function is unknown
 ``transform`` (leaf)     ``{"name": "FIELD_REF", "fieldRef": {"index", "name", "type"}}``: the column, found
                          by name alone; any other transform makes the leaf unknown
-``literals`` (leaf)      JSON values, or ``{"$arrow": ".."}`` (:mod:`app.predicates.arrow_literals`); may be
-                         absent where the function takes none
+``literals`` (leaf)      JSON values; may be absent where the function takes none
 ``function`` (compound)  ``"AND"`` or ``"OR"``; any other function is unknown
 ``children`` (compound)  one or more predicates
 =======================  =====================================================================================
@@ -20,10 +19,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from app.errors import FilterError
-from app.predicates.arrow_literals import arrow_literals
+from app.errors import FilterError, RequestError
 from app.predicates.limits import DEFAULT_LIMITS, FilterLimits, LiteralCount
-from app.predicates.literal_lists import json_literals
+from app.predicates.literal_lists import arrow_literals, json_literals
 from app.predicates.model import Operator
 from app.predicates.unbound import (
     And,
@@ -70,6 +68,7 @@ def read_json_filter(written: object, limits: FilterLimits = DEFAULT_LIMITS) -> 
 
     Raises:
         FilterError: the JSON does not have the shape of a predicate.
+        RequestError: a list is in Arrow.
         LimitExceededError: it is nested too deeply or has too many literals.
     """
     return _predicate(written, 0, LiteralCount(limits))
@@ -79,7 +78,7 @@ def read_lists(lists: Mapping[str, object], limits: FilterLimits = DEFAULT_LIMIT
     """Reads lists of values, of which each row has to have one in each column.
 
     Args:
-        lists: by column (one or more) the literals, as those of a predicate.
+        lists: by column (one or more) the literals, as those of a predicate or ``{"$arrow": ".."}``.
         limits: how many literals there may be in all.
 
     Raises:
@@ -92,7 +91,11 @@ def read_lists(lists: Mapping[str, object], limits: FilterLimits = DEFAULT_LIMIT
 
 def _one_of(name: str, written: object, count: LiteralCount) -> Leaf:
     column = Column((name,))
-    literals = _literals(Operator.IN, written, count)
+    match written:
+        case {"$arrow": str(encoded), **others} if not others:
+            literals: Sequence[Literal] = arrow_literals(encoded, count)
+        case _:
+            literals = _literals(Operator.IN, written, count)
     return Leaf(Operator.IN, column, literals, shorten(f"{Operator.IN} of {column}"))
 
 
@@ -137,7 +140,13 @@ def _leaf(written: Mapping[object, object], count: LiteralCount) -> Predicate:
         raise FilterError(
             'a LEAF predicate has a transform object, such as {"name": "FIELD_REF", "fieldRef": ...}'
         )
-    literals = _literals(function, written.get("literals"), count)
+    match written.get("literals"):
+        case {"$arrow": _}:
+            raise RequestError(
+                "a filter takes no list in Arrow: send the list as in_lists, beside the filter"
+            )
+        case listed:
+            literals = _literals(function, listed, count)
     if transform["name"] != "FIELD_REF":
         columns = tuple(_referred(transform))
         arguments = ", ".join(map(str, columns))
@@ -155,8 +164,6 @@ def _literals(function: str, written: object, count: LiteralCount) -> Sequence[L
     if written is None:
         written = []
     match written:
-        case {"$arrow": str(encoded), **others} if not others:
-            read: Sequence[Literal] = arrow_literals(encoded, count)
         case list():
             count.add(len(written))
             read = json_literals(written)

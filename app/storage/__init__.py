@@ -1,6 +1,6 @@
 """Where the bytes come from: named warehouses, read with limits and retries; caches; upkeep."""
 
-from app.storage.cache import ByteCache, CacheStatistics
+from app.storage.cache import ByteCache, CacheState
 from app.storage.deadline import (
     Cancellation,
     cancellable,
@@ -9,7 +9,7 @@ from app.storage.deadline import (
     time_limit,
     wait_for,
 )
-from app.storage.disk_tier import DiskTier, DiskTierStatistics
+from app.storage.disk_tier import DiskCacheState, DiskTier
 from app.storage.listings import Listings, check_listable
 from app.storage.maintenance import Contents, Maintenance, StoredFile
 from app.storage.readers import Readers
@@ -18,11 +18,11 @@ from app.storage.warehouse import Warehouse
 
 __all__ = [
     "ByteCache",
-    "CacheStatistics",
+    "CacheState",
     "Cancellation",
     "Contents",
+    "DiskCacheState",
     "DiskTier",
-    "DiskTierStatistics",
     "Listings",
     "Maintenance",
     "Readers",

@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from app.described import DESCRIBED
 from app.errors import DeadlineExceededError, MemoryShortError
 from app.observation import observer
 from app.storage.admission import AdmittingCache, Weighed
@@ -24,33 +25,24 @@ _Flight: TypeAlias = "Future[Mapping[Any, Item]]"
 
 
 @dataclass(frozen=True, slots=True)
-class CacheStatistics:
-    """What a cache holds and how it has done since the process started.
+class CacheState:
+    """One cache."""
 
-    Attributes:
-        name: the cache.
-        entries: objects kept.
-        bytes: their weight together.
-        in_flight: bytes that loads under way have claimed.
-        capacity: what ``bytes`` does not exceed; of a cache that shares its room, what it can hold as long as
-            the others hold what they do.
-        hits: questions answered from the cache, or by a load that another asker had under way.
-        misses: questions that found nothing.
-        evictions: objects dropped for others that are asked for more.
-        rejected: objects not kept, or not for long, since others are asked for more.
-        waits: questions answered by a load that another asker had under way.
-    """
+    __pydantic_config__ = DESCRIBED
 
-    name: str
     entries: int
     bytes: int
     in_flight: int
+    """Bytes that loads under way have claimed."""
     capacity: int
+    """What `bytes` can be, as long as other caches hold what they do."""
     hits: int
     misses: int
     evictions: int
     rejected: int
+    """Objects not kept, since others are asked for more."""
     waits: int
+    """Hits that waited for a load that another request had under way."""
 
 
 class ByteCache(Generic[Item]):
@@ -200,12 +192,11 @@ class ByteCache(Generic[Item]):
         with self._lock:
             self._objects.shrink(weight)
 
-    def statistics(self) -> CacheStatistics:
+    def statistics(self) -> CacheState:
         """The counters, all of one moment."""
         capacity = self._objects.capacity if self._shared is None else self._shared.reach(self.name)
         with self._lock:
-            return CacheStatistics(
-                name=self.name,
+            return CacheState(
                 entries=len(self._objects),
                 bytes=self._objects.weight,
                 in_flight=self._claimed,

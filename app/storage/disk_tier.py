@@ -21,6 +21,7 @@ from stat import S_ISDIR
 from typing import NamedTuple
 
 from app.storage.array_file import MODE, ArrayFile, DamagedArraysError, opened
+from app.described import DESCRIBED
 from app.storage.disk_entry import Piece, entry_head, entry_name, read_entry
 from app.storage.mapped_files import Look, MappedFiles
 
@@ -38,26 +39,21 @@ _UNSEEN_SHARE = 16
 
 
 @dataclass(frozen=True, slots=True)
-class DiskTierStatistics:
-    """What the directory holds, as far as this process knows, and how it has done since the process started.
+class DiskCacheState:
+    """What is kept on disk over restarts."""
 
-    Attributes:
-        entries: files in the directory.
-        bytes: of the disk that they take together.
-        capacity: what ``bytes`` does not exceed.
-        hits: pieces that were read back.
-        misses: pieces that were not there, or not what was written.
-        evictions: entries removed to make room.
-        corrupt: entries removed because they were not what was written.
-    """
+    __pydantic_config__ = DESCRIBED
 
     entries: int
     bytes: int
+    """Of the disk that the entries take."""
     capacity: int
+    """What `bytes` does not exceed."""
     hits: int
     misses: int
     evictions: int
     corrupt: int
+    """Entries removed because they were not what was written."""
 
 
 class DiskTier:
@@ -174,10 +170,10 @@ class DiskTier:
             "the disk cache in %s is not used any more: what is in it changes again and again", self._root
         )
 
-    def statistics(self) -> DiskTierStatistics:
+    def statistics(self) -> DiskCacheState:
         """The counters, all of one moment."""
         with self._lock:
-            return DiskTierStatistics(
+            return DiskCacheState(
                 entries=self._entries,
                 bytes=self._bytes,
                 capacity=self._capacity,

@@ -12,18 +12,14 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import orjson
 
 from app.settings import LogFormat, LogLevel
 from app.telemetry.repeated_lines import RepeatedLines
-from app.telemetry.structured import structlog
-
-if TYPE_CHECKING:
-    from structlog.typing import EventDict, Processor, WrappedLogger
 
 _OURS: Final = ("app", "paimon_index", "uvicorn")
 """The loggers that the level is set of. Debug lines of storage libraries would tell credentials."""
@@ -37,6 +33,8 @@ _SECRET: Final = re.compile(
     re.IGNORECASE,
 )
 
+_SEPARATING: Final = frozenset(" ='\"\\")
+
 _UNSEEN: Final = re.compile("[\x80-\x9f\u2028\u2029]")
 """What JSON leaves as it is, and some programs begin another line at, or take for a terminal's commands."""
 
@@ -48,7 +46,7 @@ def logging_config(log_format: LogFormat, level: LogLevel) -> dict[str, Any]:
         "disable_existing_loggers": False,
         "formatters": {
             "lines": {
-                "()": line_formatter,
+                "()": LineFormatter,
                 "as_text": log_format == "text" or (log_format == "auto" and sys.stderr.isatty()),
                 "with_messages": level == "debug",
             }
@@ -67,21 +65,6 @@ def logging_config(log_format: LogFormat, level: LogLevel) -> dict[str, Any]:
     }
 
 
-def line_formatter(*, as_text: bool, with_messages: bool) -> logging.Formatter:
-    """Makes a line of a record, whether it comes from structlog or the standard library.
-
-    Args:
-        as_text: for people, rather than JSON.
-        with_messages: tell the messages of exceptions.
-    """
-    return _LineFormatter(
-        processors=[
-            _Heading(with_messages=with_messages),
-            *(_text_processors() if as_text else (_to_json,)),
-        ]
-    )
-
-
 def event_record(logger: str, level: int, event: str, members: Mapping[str, Any]) -> logging.LogRecord:
     """A record of an event of our own, for :meth:`logging.Logger.handle`.
 
@@ -93,42 +76,35 @@ def event_record(logger: str, level: int, event: str, members: Mapping[str, Any]
     return record
 
 
-class _LineFormatter(structlog.stdlib.ProcessorFormatter):
-    """Takes records with members as they are, without the copies that strange records need."""
+class LineFormatter(logging.Formatter):
+    """Makes a line of a record, whether it has members (:func:`event_record`) or only a text.
+
+    Args:
+        as_text: for people, rather than JSON.
+        with_messages: tell the messages of exceptions.
+    """
+
+    def __init__(self, *, as_text: bool, with_messages: bool) -> None:
+        super().__init__()
+        self._write = _to_text if as_text else _to_json
+        self._with_messages = with_messages
 
     def format(self, record: logging.LogRecord) -> str:
         """The line of a record."""
-        members = record.__dict__.get("members")
-        if members is None:
-            return super().format(record)
-        event: Any = {"event": record.msg, "_record": record, "_from_structlog": True, **members}
-        for processor in self.processors:
-            event = processor(None, "", event)
-        return str(event)
-
-
-class _Heading:
-    """Puts time, level and logger before an event, and takes out of it what should stay unsaid."""
-
-    def __init__(self, *, with_messages: bool) -> None:
-        self._with_messages = with_messages
-
-    def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-        record: logging.LogRecord = event.pop("_record")
-        is_ours = event.pop("_from_structlog")
-        found: MutableMapping[str, Any] = {
+        members: Mapping[str, Any] | None = record.__dict__.get("members")
+        event: dict[str, Any] = {
             "timestamp": dt.datetime.fromtimestamp(record.created, dt.UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "event": event["event"],
         }
-        failure = event.pop("exc_info", None)
-        found.update(event)
-        if not is_ours and not record.name.startswith(_SAYS_ADDRESSES):
-            found["event"] = unsaid(str(found["event"]))
-        if isinstance(failure, tuple) and failure[1] is not None:
-            found["exception"] = "".join(_told(failure[1], with_messages=self._with_messages))
-        return found
+        if members is not None:
+            event |= {"event": record.msg, **members}
+        else:
+            text = record.getMessage()
+            event["event"] = text if record.name.startswith(_SAYS_ADDRESSES) else unsaid(text)
+        if record.exc_info and record.exc_info[1] is not None:
+            event["exception"] = "".join(_told(record.exc_info[1], with_messages=self._with_messages))
+        return self._write(event)
 
 
 def unsaid(text: str) -> str:
@@ -154,7 +130,7 @@ def _places(trace: TracebackType | None) -> Iterator[str]:
         trace = trace.tb_next
 
 
-def _to_json(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
+def _to_json(event: Mapping[str, Any]) -> str:
     try:
         line = orjson.dumps(event, default=str).decode()
         return line if line.isascii() else _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
@@ -163,23 +139,21 @@ def _to_json(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
         return json.dumps(event, default=str)
 
 
-def _text_processors() -> Iterator[Processor]:
-    yield _escape
-    yield structlog.dev.ConsoleRenderer(
-        colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback, sort_keys=False
-    )
+def _to_text(event: dict[str, Any]) -> str:
+    """A line for people, without what could begin another line or move a terminal's cursor."""
+    head = [event.pop(name) for name in ("timestamp", "level", "logger", "event")]
+    trace = event.pop("exception", "").rstrip("\n")
+    members = "".join(f" {name}={_shown(value)}" for name, value in event.items())
+    line = "{} {:8} {}: {}".format(*map(_printable, head)) + members
+    return "\n".join((line, *(f"  {_printable(each)}" for each in trace.split("\n") if each)))
 
 
-def _escape(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Takes away what could begin another line, or move a terminal's cursor."""
-    for name, value in event.items():
-        if not isinstance(value, str):
-            continue
-        if name == "exception":
-            event[name] = "\n".join(f"  {_printable(line)}" for line in value.rstrip("\n").split("\n"))
-        else:
-            event[name] = _printable(value)
-    return event
+def _shown(value: object) -> str:
+    """The value of a member, in quotes where it could be taken for several members."""
+    if not isinstance(value, str):
+        return _printable(repr(value))
+    text = _printable(value)
+    return repr(text) if _SEPARATING.intersection(text) else text
 
 
 def _printable(text: str) -> str:

@@ -76,7 +76,7 @@ def _timestamp(nanos: int, zone: str) -> str:
     return f"{date_text(days)}T{clock_text(clock)}{zone}"
 
 
-def type_json(data_type: DataType) -> Json:
+def type_json(data_type: DataType) -> str | dict[str, Json]:
     """A type in this form; one that has no inner types, or does not tell them, is text."""
     name = data_type.root.value + ("" if data_type.nullable else " NOT NULL")
     match data_type.root:

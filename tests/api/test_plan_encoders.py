@@ -14,7 +14,7 @@ import pytest
 from pyroaring import BitMap
 
 from app.api.plan_batches import plan_batches
-from app.api.plan_lines import plan_lines
+from app.api.plan_rows import plan_lines
 from app.api.selections import SelectionEncoding
 from app.errors import LimitExceededError
 from app.options.table_options import TableOptions

@@ -15,7 +15,7 @@ import pytest
 from app.api.compression import Compression
 from app.api.request_ids import RequestIds
 from app.api.runtime import Runtime
-from app.api.streaming import PieceStream
+from app.api.versioned import PieceStream
 from app.opening import create_service
 from app.settings import Settings
 from tests.api.conftest import listening

@@ -87,7 +87,7 @@ def test_a_version_that_does_not_fit_is_planned_a_few_manifests_at_a_time(wareho
     with closing(open_service(warehouse, cache_bytes=CacheBytes(manifests=1, plans=0))) as service:
         before = _alive()
         version = service.resolve(EVENTS, SnapshotSelector())
-        found = service.plan_version(version, request)
+        found = service.plan(version, request)
         held = _alive() - before
     with closing(open_service(warehouse)) as service:
         roomy = service.plan(EVENTS, request)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.errors import FilterError, LimitExceededError
+from app.errors import FilterError, LimitExceededError, RequestError
 from app.predicates.binding.binding import bind
 from app.predicates.json_reader import read_json_filter
 from app.predicates.limits import FilterLimits
@@ -204,3 +204,18 @@ def test_the_literals_of_all_leaves_count() -> None:
 
     with pytest.raises(LimitExceededError):
         read_json_filter(compound("AND", leaf("IN", 1, 2), leaf("BETWEEN", 3, 4)), limits)
+
+
+def test_a_list_in_arrow_belongs_beside_the_filter() -> None:
+    written = {
+        "kind": "LEAF",
+        "function": "IN",
+        "transform": {"name": "FIELD_REF", "fieldRef": {"index": 0, "name": "id"}},
+        "literals": {"$arrow": ""},
+    }
+
+    with pytest.raises(RequestError, match="send the list as in_lists") as caught:
+        read_json_filter(written)
+
+    # A request of the wrong form (400), not a filter that does not fit its table (422).
+    assert not isinstance(caught.value, FilterError)

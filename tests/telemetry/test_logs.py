@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.telemetry.logs import line_formatter, logging_config, unsaid
+from app.telemetry.logs import LineFormatter, logging_config, unsaid
 
 QUOTED = "rank_no = 4956 at http://10.1.2.3:9000/bucket"
 
@@ -27,7 +27,7 @@ def failure() -> logging.LogRecord:
 
 
 def written(record: logging.LogRecord, *, with_messages: bool = False) -> dict[str, Any]:
-    line = line_formatter(as_text=False, with_messages=with_messages).format(record)
+    line = LineFormatter(as_text=False, with_messages=with_messages).format(record)
     assert "\n" not in line
     found: dict[str, Any] = json.loads(line)
     return found
@@ -83,7 +83,7 @@ def test_text_that_is_no_unicode_is_written() -> None:
 
 
 def test_text_forms_no_second_line() -> None:
-    formatter = line_formatter(as_text=True, with_messages=False)
+    formatter = LineFormatter(as_text=True, with_messages=False)
 
     forged = formatter.format(record_of("a\n2026-01-01 [info] forged\x1b[2J\u2028\u202e"))
     traced = formatter.format(failure())
@@ -120,7 +120,7 @@ def test_what_is_not_asked_for_is_not_imported() -> None:
     "separator", ["\n", "\r", "\x0b", "\x0c", "\x1c", "\x1e", "\x85", "\u2028", "\u2029"]
 )
 def test_nothing_that_somebody_chose_begins_another_line(separator: str, *, as_text: bool) -> None:
-    line = line_formatter(as_text=as_text, with_messages=True).format(record_of(f"one{separator}two"))
+    line = LineFormatter(as_text=as_text, with_messages=True).format(record_of(f"one{separator}two"))
 
     assert len(line.splitlines()) == 1
     if not as_text:
@@ -132,6 +132,6 @@ def test_nothing_that_an_exception_quotes_begins_another_line(separator: str) ->
     info = (RuntimeError, RuntimeError(f"one{separator}two"), None)
     record = logging.LogRecord("paimon_index", logging.ERROR, "", 0, "failed", (), info)
 
-    lines = line_formatter(as_text=True, with_messages=True).format(record).splitlines()
+    lines = LineFormatter(as_text=True, with_messages=True).format(record).splitlines()
 
     assert len(lines) == 2

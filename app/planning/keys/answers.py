@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from app.types.described import DESCRIBED
+from app.described import DESCRIBED
 
 SnapshotId = Annotated[int | None, Field(description="Null for a table without snapshots.")]
 BucketModeName = Annotated[str, Field(examples=["hash_dynamic"])]

@@ -10,7 +10,7 @@ from pydantic import WithJsonSchema
 
 from app.planning.plan.file_plan import SkipStep
 from app.planning.plan.planned_files import PlannedFiles
-from app.types import Json
+from app.planning.version.descriptions import Schema
 
 _COUNTS: Final = {"type": "object", "additionalProperties": {"type": "integer"}}
 
@@ -70,6 +70,6 @@ class Plan:
     timings_ms: Mapping[str, float]
     nbytes: int
     ran_out_of_time: bool
-    schemas: tuple[Mapping[str, Json], ...] | None = None
+    schemas: tuple[Schema, ...] | None = None
     fits_caches: bool = True
     skipped_by_index: Mapping[str, int] = field(default_factory=dict)

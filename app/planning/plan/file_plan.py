@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import pyarrow as pa
 from pydantic import Field
 
+from app.described import ALWAYS_THERE
 from app.file_index.answers.result import Outcome, Step
-from app.types.described import ALWAYS_THERE
 from app.types.roaring import Positions
 
 

@@ -15,10 +15,9 @@ from app.planning.plan.file_plan import SkipStep
 from app.planning.plan.planned_files import PlannedFiles
 from app.planning.plan.state import SKIPS, PlanState
 from app.planning.request.requests import PlanRequest, SelectionForm
-from app.planning.version.descriptions import describe_schema
+from app.planning.version.descriptions import Schema
 from app.planning.version.files import FileColumns
 from app.planning.version.version import Version
-from app.types import Json
 
 _MEMORY_PER_PLAN: Final = 10_000
 _MOST_WARNINGS: Final = 100
@@ -121,14 +120,12 @@ def report_plan(plan: Plan) -> None:
     )
 
 
-def _schemas(version: Version, planned: PlannedFiles) -> tuple[Mapping[str, Json], ...]:
+def _schemas(version: Version, planned: PlannedFiles) -> tuple[Schema, ...]:
     """The schemas of the version and of its planned files, by ascending number."""
     branch = version.resolved.branch
     numbers = {version.schema.id, *np.unique(planned.integers["schema_id"]).tolist()}
     return tuple(
-        describe_schema(
-            version.schema if number == version.schema.id else version.table.schema_of(number, branch)
-        )
+        Schema.of(version.schema if number == version.schema.id else version.table.schema_of(number, branch))
         for number in sorted(numbers)
     )
 

@@ -1,130 +1,242 @@
-"""What there is to know of a table besides its files, as JSON objects."""
+"""What there is to know of a table besides its files: plain frozen values, which are JSON as they stand."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, overload
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any, Final, Self, overload
 
+from pydantic import Field
+
+from app.described import DESCRIBED
 from app.errors import NotFoundError, SnapshotExpiredError
 from app.planning.version.version import Version
 from app.storage import Readers
 from app.table.schema.schema import TableSchema
-from app.table.snapshot import Snapshot
-from app.types import Json, type_json
-
-
-def describe_table(version: Version, latest: Snapshot | None) -> Mapping[str, Json]:
-    """The schema of a version and what follows from it.
-
-    Args:
-        version: what is described.
-        latest: the newest snapshot of its branch.
-    """
-    schema, snapshot = version.schema, version.resolved.snapshot
-    return {
-        "database": version.table.database,
-        "table": version.table.name,
-        "schema_id": schema.id,
-        "fields": [
-            {
-                "id": field.id,
-                "name": field.name,
-                "type": str(field.type),
-                "nullable": field.type.nullable,
-                "description": field.description,
-            }
-            for field in schema.fields
-        ],
-        "partition_keys": list(schema.partition_keys),
-        "primary_keys": list(schema.primary_keys),
-        "options": dict(schema.options.values),
-        "comment": schema.comment,
-        "snapshot": None if snapshot is None else describe_snapshot(snapshot),
-        "latest_snapshot": None if latest is None else describe_snapshot(latest),
-        "merge_engine": None if schema.merge_engine is None else schema.merge_engine.value,
-        "bucket_mode": schema.bucket_mode.value.lower(),
-        "deletion_vectors": schema.options.deletion_vectors,
-        "indexes": _indexes(schema),
-    }
-
-
-def describe_snapshot(snapshot: Snapshot) -> Mapping[str, Json]:
-    """A snapshot without the names of its manifests."""
-    return {
-        "id": snapshot.id,
-        "schema_id": snapshot.schema_id,
-        "commit_kind": snapshot.commit_kind,
-        "commit_user": snapshot.commit_user,
-        "commit_identifier": snapshot.commit_identifier,
-        "time_millis": snapshot.time_millis,
-        "total_record_count": snapshot.total_record_count,
-    }
-
-
-def describe_index_files(version: Version, index_type: str | None) -> list[Json]:
-    """The live entries of the index manifest, of one type or of all."""
-    entries = version.table.metadata.index_entries(version.resolved)
-    return [
-        {
-            "kind": entry.kind.name,
-            "partition": version.partitions.json(entry.partition),
-            "bucket": entry.bucket,
-            "index_type": entry.file.index_type,
-            "file_name": entry.file.file_name,
-            "path": version.source.paths.index_file(entry),
-            "file_size": entry.file.file_size,
-            "row_count": entry.file.row_count,
-            "ranges": [
-                {
-                    "data_file": place.data_file,
-                    "offset": place.offset,
-                    "length": place.length,
-                    "cardinality": place.cardinality,
-                }
-                for place in entry.file.ranges
-            ]
-            or None,
-        }
-        for entry in entries
-        if index_type is None or entry.file.index_type == index_type
-    ]
-
-
-def _indexes(schema: TableSchema) -> list[Json]:
-    return [
-        {"column": each.column, "type": each.kind, "options": dict(each.parameters)}
-        for each in schema.options.file_indexes
-    ]
-
+from app.table.snapshot import Snapshot as TableSnapshot
+from app.types import type_json
+from app.types.index_files import DeletionRange
 
 _READ_AT_ONCE: Final = 64
 
 
-def describe_schema(schema: TableSchema) -> Mapping[str, Json]:
-    """A schema with the full types of its columns."""
-    return {
-        "id": schema.id,
-        "fields": [
-            {
-                "id": column.id,
-                "name": column.name,
-                "type": type_json(column.type),
-                "nullable": column.type.nullable,
-                "description": column.description,
-            }
-            for column in schema.fields
-        ],
-        "partition_keys": list(schema.partition_keys),
-        "primary_keys": list(schema.primary_keys),
-        "options": dict(schema.options.values),
-        "comment": schema.comment,
-        "time_millis": schema.time_millis,
-    }
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One snapshot."""
+
+    id: int
+    schema_id: int
+    commit_kind: Annotated[str, Field(examples=["APPEND"])]
+    commit_user: str | None
+    commit_identifier: int | None
+    time_millis: int
+    total_record_count: int | None
+
+    @classmethod
+    def of(cls, snapshot: TableSnapshot) -> Self:
+        """A snapshot without the names of its manifests."""
+        return cls(**{member.name: getattr(snapshot, member.name) for member in fields(cls)})
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """A tag and its snapshot."""
+
+    name: str
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A branch."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaColumn:
+    """One column of a schema, with its full type."""
+
+    id: int
+    name: str
+    type: Annotated[
+        str | dict[str, Any],
+        Field(
+            description="As in Paimon's schema files: text, or an object for ARRAY and MULTISET (`element`), "
+            "MAP (`key` and `value`) and ROW (`fields`).",
+            examples=[{"type": "ARRAY", "element": "BIGINT NOT NULL"}],
+        ),
+    ]
+    nullable: bool
+    description: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """One schema of a table."""
+
+    __pydantic_config__ = DESCRIBED
+
+    id: int
+    fields: Sequence[SchemaColumn]
+    partition_keys: Sequence[str]
+    primary_keys: Sequence[str]
+    options: Mapping[str, str]
+    comment: str | None
+    time_millis: int
+    """When it was committed; 0 where that is not recorded."""
+
+    @classmethod
+    def of(cls, schema: TableSchema) -> Self:
+        """A schema with the full types of its columns."""
+        return cls(
+            schema.id,
+            [
+                SchemaColumn(each.id, each.name, type_json(each.type), each.type.nullable, each.description)
+                for each in schema.fields
+            ],
+            schema.partition_keys,
+            schema.primary_keys,
+            dict(schema.options.values),
+            schema.comment,
+            schema.time_millis,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One field of a schema."""
+
+    id: int
+    name: str
+    type: Annotated[
+        str,
+        Field(
+            description="As text; `schemas` tells it as JSON.", examples=["BIGINT NOT NULL", "ARRAY<STRING>"]
+        ),
+    ]
+    nullable: bool
+    description: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredIndex:
+    """An index that the table's options ask writers for."""
+
+    column: str
+    """With the key in brackets for one key of a map column."""
+    type: Annotated[str, Field(examples=["bloom-filter"])]
+    options: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TableDescription:
+    """The schema of a version of a table and what follows from it."""
+
+    __pydantic_config__ = DESCRIBED
+
+    database: str
+    table: str
+    schema_id: int
+    fields: Sequence[Column]
+    partition_keys: Sequence[str]
+    primary_keys: Sequence[str]
+    options: Mapping[str, str]
+    comment: str | None
+    snapshot: Annotated[
+        Snapshot | None, Field(description="The version that is described; null: the table is empty.")
+    ]
+    latest_snapshot: Snapshot | None
+    merge_engine: Annotated[str | None, Field(examples=["deduplicate"])]
+    bucket_mode: Annotated[str, Field(examples=["hash_dynamic"])]
+    deletion_vectors: bool
+    indexes: Sequence[DeclaredIndex]
+
+    @classmethod
+    def of(cls, version: Version, latest: TableSnapshot | None) -> Self:
+        """What a version is.
+
+        Args:
+            version: what is described.
+            latest: the newest snapshot of its branch.
+        """
+        schema, snapshot = version.schema, version.resolved.snapshot
+        return cls(
+            database=version.table.database,
+            table=version.table.name,
+            schema_id=schema.id,
+            fields=[
+                Column(each.id, each.name, str(each.type), each.type.nullable, each.description)
+                for each in schema.fields
+            ],
+            partition_keys=schema.partition_keys,
+            primary_keys=schema.primary_keys,
+            options=dict(schema.options.values),
+            comment=schema.comment,
+            snapshot=None if snapshot is None else Snapshot.of(snapshot),
+            latest_snapshot=None if latest is None else Snapshot.of(latest),
+            merge_engine=None if schema.merge_engine is None else schema.merge_engine.value,
+            bucket_mode=schema.bucket_mode.value.lower(),
+            deletion_vectors=schema.options.deletion_vectors,
+            indexes=[
+                DeclaredIndex(each.column, each.kind, dict(each.parameters))
+                for each in schema.options.file_indexes
+            ],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class VectorRange:
+    """Where one data file's deletion vector lies in an index file."""
+
+    data_file: str
+    offset: int
+    length: int
+    cardinality: int | None
+
+    @classmethod
+    def of(cls, place: DeletionRange) -> Self:
+        """A place of the index manifest."""
+        return cls(place.data_file, place.offset, place.length, place.cardinality)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFileEntry:
+    """One live entry of the index manifest."""
+
+    kind: str
+    partition: Mapping[str, Any]
+    """Typed values by partition column."""
+    bucket: int
+    index_type: str
+    file_name: str
+    path: str
+    file_size: int
+    row_count: int
+    ranges: Sequence[VectorRange] | None = None
+
+
+def describe_index_files(version: Version, index_type: str | None) -> list[IndexFileEntry]:
+    """The live entries of the index manifest, of one type or of all."""
+    return [
+        IndexFileEntry(
+            entry.kind.name,
+            version.partitions.json(entry.partition),
+            entry.bucket,
+            entry.file.index_type,
+            entry.file.file_name,
+            version.source.paths.index_file(entry),
+            entry.file.file_size,
+            entry.file.row_count,
+            [VectorRange.of(place) for place in entry.file.ranges] or None,
+        )
+        for entry in version.table.metadata.index_entries(version.resolved)
+        if index_type is None or entry.file.index_type == index_type
+    ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DescribedSchemas(Sequence["Mapping[str, Json]"]):
+class DescribedSchemas(Sequence[Schema]):
     """Schemas up to that of a version, read some at a time when somebody asks for one of them.
 
     Attributes:
@@ -148,10 +260,10 @@ class DescribedSchemas(Sequence["Mapping[str, Json]"]):
         return len(self.ids)
 
     @overload
-    def __getitem__(self, at: int) -> Mapping[str, Json]: ...
+    def __getitem__(self, at: int) -> Schema: ...
     @overload
-    def __getitem__(self, at: slice) -> Sequence[Mapping[str, Json]]: ...
-    def __getitem__(self, at: int | slice) -> Mapping[str, Json] | Sequence[Mapping[str, Json]]:
+    def __getitem__(self, at: slice) -> Sequence[Schema]: ...
+    def __getitem__(self, at: int | slice) -> Schema | Sequence[Schema]:
         """A schema, or several.
 
         Raises:
@@ -165,7 +277,7 @@ class DescribedSchemas(Sequence["Mapping[str, Json]"]):
             some = self.ids[at : at + _READ_AT_ONCE]
             self._read.clear()
             self._read.update(zip(some, self.readers.map(self._load, some), strict=True))
-        return describe_schema(self._read[schema_id])
+        return Schema.of(self._read[schema_id])
 
     def _load(self, schema_id: int) -> TableSchema:
         try:
