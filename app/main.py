@@ -40,6 +40,7 @@ from app.stopping import Stopping
 from app.storage import Listings
 from app.storage.memory import prepare_process
 from app.storage.process_memory import PROCESS_MEMORY
+from app.table.avro.blocks import NATIVE
 from app.telemetry.middleware import Accounting
 from app.telemetry.service import Telemetry
 
@@ -87,6 +88,8 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
             _log.warning(
                 "%sAUTH=off: whoever reaches this service may read its warehouses", ENVIRONMENT_PREFIX
             )
+        if NATIVE is None:
+            _log.warning("polars-avro cannot be loaded here: Avro manifests decode about 30 times slower")
         telemetry.start()
         processes.start()
         app.state.runtime = runtime = Runtime.start(settings, service, telemetry.background)

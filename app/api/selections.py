@@ -7,13 +7,13 @@ are found by set algebra, and lists of positions have a limit.
 
 from __future__ import annotations
 
+import base64
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-import pybase64
 from numpy.typing import NDArray
 from pyroaring import BitMap, BitMap64
 
@@ -43,7 +43,7 @@ def encode_positions(positions: Positions, form: SelectionForm, limit: int) -> E
         case SelectionForm.NONE | SelectionForm.COUNT:
             return None
         case SelectionForm.BITMAP:
-            return pybase64.b64encode_as_string(positions.serialize())
+            return base64.b64encode(positions.serialize()).decode()
         case SelectionForm.RANGES:
             return _ranges(positions)
         case SelectionForm.POSITIONS:

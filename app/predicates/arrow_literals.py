@@ -23,6 +23,7 @@ Nulls are NULL. Streams with compressed buffers or dictionaries are refused: wha
 
 from __future__ import annotations
 
+import base64
 import binascii
 import struct
 from collections.abc import Callable, Iterator
@@ -30,7 +31,6 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pybase64
 
 from app.errors import FilterError
 from app.predicates.limits import LiteralCount
@@ -68,7 +68,7 @@ def arrow_literals(encoded: str, count: LiteralCount) -> LiteralList:
         LimitExceededError: there are too many.
     """
     try:
-        content = pybase64.b64decode(encoded, validate=True)
+        content = base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError) as error:
         raise FilterError(f'the "$arrow" of a list of literals is not base64: {error}') from error
     try:
