@@ -90,6 +90,25 @@ def test_every_path_that_is_named_exists(page: str) -> None:
     assert [path for path in named if not (DOCS.parent / path).exists()] == []
 
 
+def test_every_link_between_pages_leads_somewhere() -> None:
+    pages = [each for each in DOCS.parent.rglob("*.md") if not {".venv", "golden"} & set(each.parts)]
+    links = {
+        (page, target)
+        for page in pages
+        for target in re.findall(r"\]\(([^):#]+)(?:#[^)]*)?\)", page.read_text())
+    }
+
+    assert len(links) > 200
+    assert [(str(page), target) for page, target in links if not (page.parent / target).exists()] == []
+
+
+def test_every_decision_is_in_their_index() -> None:
+    directory = DOCS / "decisions"
+    index = (directory / "README.md").read_text()
+
+    assert [page.name for page in directory.glob("*.md") if f"({page.name})" not in index] == ["README.md"]
+
+
 def test_no_text_installs_a_package_that_no_registry_has() -> None:
     """Anybody could register the name. A path (``./client``) and the file of a wheel are no such names."""
     root = DOCS.parent

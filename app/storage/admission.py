@@ -6,7 +6,7 @@ over more than fits runs through the window and leaves the main part as it is. T
 that loads under way may claim: the main part is never emptied for what may not be kept in the end.
 
 This is W-TinyLFU (Einziger, Friedman, Manes: "TinyLFU: A Highly Efficient Cache Admission Policy") with exact
-counts instead of a sketch; docs/decisions/scan-resistant-caches.md says why it is written here.
+counts instead of a sketch; docs/decisions/memory.md says why it is written here.
 """
 
 from __future__ import annotations
