@@ -23,18 +23,18 @@ settings.register_profile("fuzz", deadline=None, max_examples=2_000)
 settings.load_profile("quick")
 
 
-class _SparkInOneWorker(LoadScopeScheduling):  # type: ignore[misc] # xdist is not typed
-    """Any worker takes any test, but tests of Spark go to one, which starts it once."""
+class _EachSparkInOneWorker(LoadScopeScheduling):  # type: ignore[misc] # xdist is not typed
+    """Any worker takes any test, but a directory that shares a Spark has one that starts it."""
 
     def _split_scope(self, nodeid: str) -> str:
-        room = PurePosixPath(nodeid.partition("::")[0]).parts[:2]
-        return "spark" if room in (("tests", "jobs"), ("tests", "spark")) else nodeid
+        room = "/".join(PurePosixPath(nodeid.partition("::")[0]).parts[:2])
+        return room if room in ("tests/jobs", "tests/jvm", "tests/spark") else nodeid
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
     """Groups of `--dist loadgroup` have no effect with this release of pytest."""
-    return _SparkInOneWorker(config, log)
+    return _EachSparkInOneWorker(config, log)
 
 
 @pytest.fixture(scope="session")

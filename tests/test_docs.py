@@ -98,7 +98,7 @@ def test_every_link_between_pages_leads_somewhere() -> None:
         for target in re.findall(r"\]\(([^):#]+)(?:#[^)]*)?\)", page.read_text())
     }
 
-    assert len(links) > 200
+    assert len(links) > 100
     assert [(str(page), target) for page, target in links if not (page.parent / target).exists()] == []
 
 
@@ -141,6 +141,17 @@ def test_no_text_installs_a_package_that_no_registry_has() -> None:
     }
 
     assert found == set()
+
+
+def test_every_dependency_has_its_reason() -> None:
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    of_users = [*project["dependencies"], *chain(*(each for name, each in extras.items() if name != "dev"))]
+    table = (DOCS.parent / "CONTRIBUTING.md").read_text().partition("## Dependencies")[2]
+
+    names = {re.split(r"[\[<>=; ]", each)[0] for each in of_users}
+
+    assert {name for name in names if not re.search(rf"\| .*\b{name}\b.* \|", table)} == set()
 
 
 @pytest.mark.parametrize("project", [".", "client"])
