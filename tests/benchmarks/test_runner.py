@@ -11,12 +11,14 @@ import pytest
 
 from benchmarks.plans import COMPARED, LARGEST
 from benchmarks.ratios import ratios
-from benchmarks.report import report
+from benchmarks.report import FIRST, report, split
 from benchmarks.runner import measure, percentile
 from benchmarks.workload import Figure, Measured, Note, Suite, Target, Unit, Workload
 
 NOWHERE = Path()
 LATER = time.time() + 3600
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 def suite(*items: Workload | Figure | Note) -> Suite:
@@ -109,6 +111,30 @@ def test_the_table_says_whether_targets_are_met(target: Target, value: float, me
     cells = [cell.strip() for cell in text.splitlines()[2].strip("|").split("|")]
     assert cells[0] == "work"
     assert cells[-1] == met
+
+
+def test_rows_that_users_ask_about_come_first_and_all_others_in_the_second_file() -> None:
+    figures = [
+        Figure("other", 1, Unit.TIMES, 1.0),
+        *(Figure(f"{name}; 5 calls", size, Unit.TIMES, 1.0) for name, size in reversed(FIRST)),
+        Figure(FIRST[0][0], FIRST[0][1] + 1, Unit.TIMES, 1.0),
+    ]
+
+    first, others = split(figures)
+
+    assert [(figure.name.partition(";")[0], figure.size) for figure in first] == list(FIRST)
+    assert others == [figures[0], figures[-1]]
+
+
+def test_the_written_results_are_split_so() -> None:
+    def rows(name: str) -> list[tuple[str, int]]:
+        lines = (BENCHMARKS / name).read_text().splitlines()
+        cells = [line.strip("|").split(" | ") for line in lines if line.startswith("| ")][2:]
+        return [(work.strip().partition(";")[0], int(size.replace(",", ""))) for work, size, *_ in cells]
+
+    assert set(rows("RESULTS.md")) <= set(FIRST)
+    assert rows("RESULTS.md") == [row for row in FIRST if row in rows("RESULTS.md")]
+    assert set(FIRST).isdisjoint(rows("ALL-RESULTS.md"))
 
 
 def test_notes_and_circumstances_stand_below_the_table() -> None:
