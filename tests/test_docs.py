@@ -90,16 +90,27 @@ def test_every_path_that_is_named_exists(page: str) -> None:
     assert [path for path in named if not (DOCS.parent / path).exists()] == []
 
 
-def test_every_link_between_pages_leads_somewhere() -> None:
+def test_every_link_between_pages_leads_to_a_page_and_a_heading() -> None:
     pages = [each for each in DOCS.parent.rglob("*.md") if not {".venv", "golden"} & set(each.parts)]
-    links = {
-        (page, target)
+    anchors = {
+        page.resolve(): {
+            re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+            for heading in re.findall(r"^#+ (.*)", page.read_text(), re.MULTILINE)
+        }
         for page in pages
-        for target in re.findall(r"\]\(([^):#]+)(?:#[^)]*)?\)", page.read_text())
+    }
+    links = {
+        (page, target, anchor)
+        for page in pages
+        for target, anchor in re.findall(r"\]\(([^):#]*)#?([^)]*)\)", page.read_text())
+        if not anchor.startswith("//") and ":" not in target + anchor
     }
 
     assert len(links) > 100
-    assert [(str(page), target) for page, target in links if not (page.parent / target).exists()] == []
+    for page, target, anchor in links:
+        found = (page.parent / target).resolve() if target else page.resolve()
+        assert found.exists(), (page, target)
+        assert not anchor or anchor in anchors[found], (page, target, anchor)
 
 
 def test_every_decision_is_in_their_index() -> None:
