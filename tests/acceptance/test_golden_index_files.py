@@ -16,6 +16,7 @@ from app.predicates.binding.binding import bind
 from app.predicates.model import ALWAYS_TRUE
 from app.predicates.sql.reader import read_sql
 from tests import golden_file_index, golden_unit
+from tests.golden_cases import together
 
 if TYPE_CHECKING:
     import httpx
@@ -46,7 +47,7 @@ def assert_same(answer: Mapping[str, Any], result: Result, row_count: int) -> No
         assert answer["selected_rows"] == len(result.positions) <= row_count
 
 
-@pytest.mark.parametrize("name", golden_file_index.names())
+@together("kind", "name", golden_file_index.by_kind())
 def test_filters(client: httpx.Client, name: str) -> None:
     golden = golden_file_index.load(name)
     index = golden.read()

@@ -53,7 +53,6 @@ def test_processes_that_follow_one_another_have_the_files_of_each_version(
 ) -> None:
     """Whichever version the one before has kept on the disk."""
     monkeypatch.setattr(contents, "LEAST_FILES", 0)
-    monkeypatch.setattr(contents, "LEAST_FILES", 0)
     versions = table.expected["versions"]
     for version in [*versions, *reversed(versions)]:
         service = open_service(golden_versions / table.version, disk=DiskTier(tmp_path, 1 << 30))

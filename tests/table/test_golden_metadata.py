@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,20 +26,12 @@ from app.types.index_files import DELETION_VECTORS
 from app.types.time_units import NANOS_PER_MILLI
 from tests import golden_tables
 from tests.file_bounds import FileBounds, by_file
+from tests.golden_cases import together
 from tests.sessions import UTC
 from tests.table.entries import manifest
 
-
-def _versions() -> Iterator[Any]:
-    for name in golden_tables.tables():
-        for version in golden_tables.expected(name)["versions"]:
-            at = version["at"]
-            label = "-".join(f"{key}={value}" for key, value in at.items() if value is not None)
-            yield pytest.param(name, version, id=f"{name}-{label or 'latest'}")
-
-
 DELETION = ("path", "offset", "length", "cardinality")
-VERSIONS = tuple(_versions())
+VERSIONS = {name: golden_tables.expected(name)["versions"] for name in golden_tables.tables()}
 
 
 def row_form(values: Sequence[Value | None], fields: Sequence[DataField]) -> dict[str, Any]:
@@ -223,7 +215,7 @@ def _told(statistics: dict[str, Any]) -> dict[str, Any]:
     return {name: column for name, column in statistics.items() if not _unknown(column)}
 
 
-@pytest.mark.parametrize(("name", "version"), VERSIONS)
+@together("name", "version", VERSIONS)
 def test_files(golden_catalog: Catalog, name: str, version: dict[str, Any]) -> None:
     decoded = Version(golden_catalog, name, version["at"])
 
@@ -234,7 +226,7 @@ def test_files(golden_catalog: Catalog, name: str, version: dict[str, Any]) -> N
     assert sorted(decoded.files(), key=key) == sorted(expected, key=key)
 
 
-@pytest.mark.parametrize(("name", "version"), VERSIONS)
+@together("name", "version", VERSIONS)
 def test_index_entries(golden_catalog: Catalog, name: str, version: dict[str, Any]) -> None:
     decoded = Version(golden_catalog, name, version["at"])
     found = [decoded.index(entry) for entry in decoded.table.contents.index_entries(decoded.resolved)]
@@ -246,7 +238,7 @@ def test_index_entries(golden_catalog: Catalog, name: str, version: dict[str, An
     assert sorted(found, key=key) == sorted(expected, key=key)
 
 
-@pytest.mark.parametrize(("name", "version"), VERSIONS)
+@together("name", "version", VERSIONS)
 def test_snapshot_and_schema(golden_catalog: Catalog, name: str, version: dict[str, Any]) -> None:
     resolved = golden_catalog.table(golden_tables.DATABASE, name).resolve(**version["at"])
     assert resolved.schema.id == version["schema_id_used"]
@@ -291,7 +283,7 @@ def test_databases_and_tables(golden_catalog: Catalog) -> None:
     assert golden_catalog.tables(golden_tables.DATABASE) == sorted(golden_tables.tables())
 
 
-@pytest.mark.parametrize(("name", "version"), VERSIONS)
+@together("name", "version", VERSIONS)
 def test_manifest_lists_count_files_and_bound_partitions(
     golden_catalog: Catalog, name: str, version: dict[str, Any]
 ) -> None:
