@@ -11,7 +11,7 @@ from app.planning.plan.answers import Plan
 from app.planning.request.requests import SelectionForm, TableRef
 from app.planning.service import IndexService
 from tests.golden_tables import DATABASE, expected, tables
-from tests.planning.test_golden_tables import request_of
+from tests.planning.golden_queries import request_of
 
 
 def decisions(plan: Plan) -> dict[str, Any]:

@@ -267,22 +267,6 @@ def test_schema_of_the_table(golden_catalog: Catalog, name: str) -> None:
     assert schema.options.deletion_vectors == expected["deletion_vectors"]
 
 
-@pytest.mark.parametrize("name", golden_tables.tables())
-def test_listings(golden_catalog: Catalog, name: str) -> None:
-    expected = golden_tables.expected(name)
-    table = golden_catalog.table(golden_tables.DATABASE, name)
-    assert [each.id for each in table.snapshots(None, None, 100).entries.values()] == [
-        each["id"] for each in expected["snapshots"]
-    ]
-    assert {tag: each.id for tag, each in table.tags(None, None, 100).entries.items()} == expected["tags"]
-    assert table.branches() == sorted(expected["branches"])
-
-
-def test_databases_and_tables(golden_catalog: Catalog) -> None:
-    assert golden_catalog.databases() == [golden_tables.DATABASE]
-    assert golden_catalog.tables(golden_tables.DATABASE) == sorted(golden_tables.tables())
-
-
 @together("name", "version", VERSIONS)
 def test_manifest_lists_count_files_and_bound_partitions(
     golden_catalog: Catalog, name: str, version: dict[str, Any]
