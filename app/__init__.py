@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from app.library import open_service
-
-    __version__: str
+    from app.release import __version__
 
 __all__ = ["__version__", "open_service"]
 
+_MODULES = {"__version__": "app.release", "open_service": "app.library"}
+
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a function or a text
-    match name:
-        case "open_service":
-            return import_module("app.library").open_service
-        case "__version__":
-            return import_module("importlib.metadata").version("paimon-index")
-        case _:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)

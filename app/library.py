@@ -11,18 +11,17 @@ from contextlib import contextmanager
 
 from app.errors import PaimonIndexError
 from app.opening import create_service
-from app.planning.deletions.deletions import DeletionsAnswer, FileDeletions
+from app.planning.deletions import DeletionsAnswer, FileDeletions
 from app.planning.keys.answers import (
-    AssignAnswer,
     AssignedBucket,
+    AssignmentAnswer,
     BucketInfo,
-    BucketsAnswer,
-    CharKeyBucket,
+    BucketList,
+    BucketLookup,
     KeyBucket,
-    LookupAnswer,
 )
-from app.planning.plan.answers import Plan, PlanSummary
-from app.planning.plan.file_plan import Deletion, ExplainStep, FilePlan, KeepReason, SkipStep
+from app.planning.plan.answers import Plan, Summary
+from app.planning.plan.file_plan import DeletionFile, ExplainStep, FilePlan, KeepReason, SkipStep
 from app.planning.request.requests import (
     AssignRequest,
     BucketsRequest,
@@ -38,18 +37,18 @@ from app.planning.request.requests import (
     TopN,
 )
 from app.planning.service import IndexService
-from app.planning.standalone.answers import EvaluateAnswer, EvaluatedFile
+from app.planning.standalone import EvaluateAnswer, EvaluatedFile
 from app.settings import Settings
 
 __all__ = [
-    "AssignAnswer",
     "AssignRequest",
     "AssignedBucket",
+    "AssignmentAnswer",
     "BucketInfo",
-    "BucketsAnswer",
+    "BucketList",
+    "BucketLookup",
     "BucketsRequest",
-    "CharKeyBucket",
-    "Deletion",
+    "DeletionFile",
     "DeletionsAnswer",
     "DeletionsRequest",
     "EvaluateAnswer",
@@ -62,16 +61,15 @@ __all__ = [
     "IndexService",
     "KeepReason",
     "KeyBucket",
-    "LookupAnswer",
     "LookupRequest",
     "PaimonIndexError",
     "Plan",
     "PlanRequest",
-    "PlanSummary",
     "SelectionForm",
     "SkipStep",
     "SnapshotSelector",
     "SortKey",
+    "Summary",
     "TableRef",
     "TopN",
     "open_service",

@@ -15,10 +15,9 @@ from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from app import __version__
 from app.access import TokenFile
 from app.api import buckets, deletions, discovery, documentation, index_files, metrics, operations, planning
-from app.api.admission import Admission
+from app.api.admission import MOST_REQUESTS, Admission
 from app.api.authentication import Authentication, Gate, everybody, this_machine, tokens_of
 from app.api.authorisation import authorise, open_paths
 from app.api.bodies import explain_faults
@@ -29,17 +28,17 @@ from app.api.problems import ProblemError, problem_of, problem_of_status
 from app.api.request_ids import RequestIds, request_id_of
 from app.api.runtime import Runtime
 from app.api.security_headers import SecurityHeaders
-from app.connections import UNTAKEN_ANSWERS
 from app.errors import PaimonIndexError, RequestError
-from app.open_connections import OPEN_CONNECTIONS
 from app.opening import create_service
 from app.planning.service import IndexService
-from app.processes import Processes
+from app.release import __version__
+from app.server.connections import OPEN_CONNECTIONS, UNTAKEN_ANSWERS
+from app.server.processes import Processes
+from app.server.stopping import Stopping
 from app.settings import ENVIRONMENT_PREFIX, Settings
-from app.stopping import Stopping
 from app.storage import Listings
+from app.storage.ledger import LEDGER
 from app.storage.memory import prepare_process
-from app.storage.process_memory import PROCESS_MEMORY
 from app.table.avro.blocks import NATIVE
 from app.telemetry.middleware import Accounting
 from app.telemetry.service import Telemetry
@@ -76,7 +75,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         service.cache_statistics,
         concurrency=settings.concurrency,
         token_names=settings.metrics_token_names,
-        memory_limit=lambda: PROCESS_MEMORY.limit * settings.workers or None,
+        memory_limit=lambda: LEDGER.limit * settings.workers or None,
     )
 
     @asynccontextmanager
@@ -96,7 +95,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         telemetry.watch = runtime.watch
         listings.start()
         UNTAKEN_ANSWERS.seconds = settings.deadline_seconds
-        UNTAKEN_ANSWERS.limit = runtime.budget.bodies
+        UNTAKEN_ANSWERS.limit = runtime.bodies.limit
         stopping.listen()
         yield
         app.state.runtime = None
@@ -143,7 +142,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     for kind in (PaimonIndexError, ProblemError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _answer_error)
     # The last one added is the outermost.
-    app.add_middleware(Admission, requests=min(settings.requests, OPEN_CONNECTIONS.requests))
+    app.add_middleware(Admission, requests=min(MOST_REQUESTS, OPEN_CONNECTIONS.requests))
     app.add_middleware(Compression)
     app.add_middleware(Authentication, gate=_gate(settings, tokens), is_open=open_paths(settings))
     app.add_middleware(RequestIds)

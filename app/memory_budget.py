@@ -1,17 +1,19 @@
 """Who may use how much of the memory that a process has.
 
 ================= ==========================================================================================
-part              default
+part              bytes
 ================= ==========================================================================================
 the process       ``PROCESS_BYTES``: interpreter, libraries, and what allocators cannot return
 caches            half of the rest, split by :data:`CACHE_SHARES`
-bodies            an eighth of the rest, for all that are being received together; at least two of the largest
+loads             a sixteenth of the rest, for objects that are being loaded for caches
+bodies            an eighth of the rest, for all that are being received together; room for two of the largest
+                  where that is no more than a quarter
 reads             an eighth of the rest, 256 MiB at most, for all ranges and files that are being read
 decoding          an eighth of the rest or what is left, 1 GiB at most, for files that are being decoded
 answers           what is left
 ================= ==========================================================================================
 
-What an operator sets wins over the default of its part, and leaves less to the defaults of the others.
+:mod:`app.storage.ledger` keeps them apart while the service runs.
 """
 
 from __future__ import annotations
@@ -44,8 +46,6 @@ CACHE_SHARES: Final[Mapping[str, float]] = {
 _LEAST_ROOM: Final = 96 * _MIB
 _MOST_READ_BYTES: Final = 256 * _MIB
 _MOST_DECODING_BYTES: Final = 1024 * _MIB
-_LEAST_DECODING_BYTES: Final = 16 * _MIB
-"""Where operators leave less: what a few manifests of the usual size take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,8 @@ class MemoryBudget:
     Attributes:
         limit: of this process.
         source: where the bound of all processes together comes from.
-        caches: capacity of each cache.
+        caches: the share of each cache.
+        loads: for what is being loaded for caches.
         bodies: for bodies that are being received.
         reads: for what is being read.
         decoding: for what is being decoded.
@@ -64,6 +65,7 @@ class MemoryBudget:
     limit: int
     source: str
     caches: CacheBytes
+    loads: int
     bodies: int
     reads: int
     decoding: int
@@ -77,40 +79,28 @@ class MemoryBudget:
             detected: the bound of all processes together; found out unless given.
 
         Raises:
-            SettingsError: the parts do not fit.
+            SettingsError: there is too little for so many processes.
         """
         if settings.memory_bytes is not None:
             detected = MemoryLimit(settings.memory_bytes, "PAIMON_INDEX_MEMORY_BYTES")
         detected = detected or MemoryLimit.detect()
-        beside = SUPERVISOR_BYTES if settings.workers > 1 else 0
-        limit = (detected.bytes - beside) // settings.workers
+        supervisor = SUPERVISOR_BYTES if settings.workers > 1 else 0
+        limit = (detected.bytes - supervisor) // settings.workers
         room = limit - PROCESS_BYTES
         if room < _LEAST_ROOM:
-            least = (PROCESS_BYTES + _LEAST_ROOM) * settings.workers + beside
+            least = (PROCESS_BYTES + _LEAST_ROOM) * settings.workers + supervisor
             raise SettingsError(
                 f"PAIMON_INDEX_MEMORY_BYTES: {detected.bytes} bytes ({detected.source}) are too little for "
                 f"{settings.workers} worker(s): give at least {least} bytes, or fewer workers"
             )
-        caches = _caches(settings.cache_capacities, settings.cache_bytes, room)
-        bodies = settings.bodies_bytes or min(max(room // 8, 2 * settings.body_bytes), room // 4)
-        reads = settings.read_bytes or min(room // 8, _MOST_READ_BYTES)
-        left = room - caches.total - bodies - reads
-        decoding = min(room // 8, max(left, _LEAST_DECODING_BYTES), _MOST_DECODING_BYTES)
-        budget = cls(limit, detected.source, caches, bodies, reads, decoding)
-        if budget.parts > room:
-            raise SettingsError(
-                f"memory: caches of {caches.total}, bodies of {bodies} and reads of {reads} bytes are more "
-                f"than the {room} that each of {settings.workers} worker(s) has beside the {PROCESS_BYTES} "
-                f"of the process itself, of {detected.bytes} in all ({detected.source}): lower "
-                f"PAIMON_INDEX_CACHE_*_BYTES, PAIMON_INDEX_BODIES_BYTES or PAIMON_INDEX_READ_BYTES, or "
-                f"raise the limit"
-            )
-        return budget
-
-    @property
-    def parts(self) -> int:
-        """Bytes of all parts that operators may set."""
-        return self.caches.total + self.bodies + self.reads
+        shares = {name: int(room // 2 * share) for name, share in CACHE_SHARES.items()}
+        caches = CacheBytes(**shares, is_shared=True)
+        loads = room // 16
+        bodies = min(max(room // 8, 2 * settings.body_bytes), room // 4)
+        reads = min(room // 8, _MOST_READ_BYTES)
+        left = room - caches.total - loads - bodies - reads
+        decoding = min(room // 8, left, _MOST_DECODING_BYTES)
+        return cls(limit, detected.source, caches, loads, bodies, reads, decoding)
 
     def describe(self) -> dict[str, object]:
         """The budget as JSON."""
@@ -119,24 +109,8 @@ class MemoryBudget:
             "source": self.source,
             "process_bytes": PROCESS_BYTES,
             "caches": self.caches.by_name,
-            "caches_sharing": sorted(self.caches.sharing),
+            "caches_sharing": sorted(self.caches.by_name),
             "bodies_bytes": self.bodies,
             "read_bytes": self.reads,
             "decoding_bytes": self.decoding,
         }
-
-
-def _caches(given: Mapping[str, int | None], together: int | None, room: int) -> CacheBytes:
-    """What was set, and for the others their shares of what that leaves of all caches.
-
-    Args:
-        given: the capacity of each cache, where it was set.
-        together: of all caches; half of the room where it was not set.
-        room: of the process beside itself.
-    """
-    fixed = {name: capacity for name, capacity in given.items() if capacity is not None}
-    left = max((together or room // 2) - sum(fixed.values()), room // 32)
-    shares = {name: share for name, share in CACHE_SHARES.items() if name not in fixed}
-    whole = sum(shares.values())
-    capacities = {name: int(left * share / whole) for name, share in shares.items()}
-    return CacheBytes(**fixed, **capacities, sharing=frozenset(shares))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from enum import StrEnum
 from types import TracebackType
 from typing import Final
@@ -60,6 +61,50 @@ class FileFormat(StrEnum):
     HASH_INDEX = "hash-index"
 
 
+@dataclass(frozen=True, slots=True)
+class StorageCall:
+    """A call to the storage library that came back.
+
+    Attributes:
+        operation: its kind.
+        path: the file or directory, as callers name it.
+        seconds: how long it took.
+        size_bytes: bytes that it read.
+        error: what it raised, if it did.
+        is_repeated: it was made since the same call failed before.
+    """
+
+    operation: StorageOperation
+    path: str
+    seconds: float
+    size_bytes: int
+    error: BaseException | None = None
+    is_repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlanObserved:
+    """What a plan comes to.
+
+    Attributes:
+        files: files that were considered.
+        files_kept: those of them that are left.
+        rows: rows that are left in these.
+        skipped: files left out, by step and kind of index; the latter is empty for other steps.
+        warnings: how many the plan carries.
+        is_complete: no index was left unasked for want of time.
+        fits_caches: what it asks can be kept for the next one.
+    """
+
+    files: int
+    files_kept: int
+    rows: int
+    skipped: Mapping[tuple[str, str], int]
+    warnings: int
+    is_complete: bool
+    fits_caches: bool
+
+
 class Observer:
     """Is told what happens, from any thread, and does nothing about it; others override what they note."""
 
@@ -72,26 +117,8 @@ class Observer:
     def spent(self, phase: Phase, seconds: float) -> None:
         """So long was spent in a phase that is over."""
 
-    def storage_called(
-        self,
-        operation: StorageOperation,
-        path: str,
-        seconds: float,
-        size: int,
-        *,
-        error: BaseException | None,
-        is_repeated: bool,
-    ) -> None:
-        """A call to the storage library came back.
-
-        Args:
-            operation: its kind.
-            path: the file or directory, as callers name it.
-            seconds: how long it took.
-            size: bytes that it read.
-            error: what it raised, if it did.
-            is_repeated: it was made since the same call failed before.
-        """
+    def storage_called(self, call: StorageCall) -> None:
+        """A call to the storage library came back."""
 
     def cache_asked(self, cache: str, hits: int, misses: int) -> None:
         """A cache was asked for objects."""
@@ -99,28 +126,8 @@ class Observer:
     def undecodable(self, kind: FileFormat) -> None:
         """A file was not what its format says, or of a version that is not known."""
 
-    def planned(
-        self,
-        *,
-        files: int,
-        kept: int,
-        rows: int,
-        skipped: Mapping[tuple[str, str], int],
-        warnings: int,
-        is_complete: bool,
-        fits_caches: bool,
-    ) -> None:
-        """A plan was made, or remembered.
-
-        Args:
-            files: files that were considered.
-            kept: those of them that are left.
-            rows: rows that are left in these.
-            skipped: files left out, by step and kind of index; the latter is empty for other steps.
-            warnings: what did not stop the plan.
-            is_complete: no index was left unasked for want of time.
-            fits_caches: what it asks can be kept for the next one.
-        """
+    def planned(self, plan: PlanObserved) -> None:
+        """A plan was made, or remembered."""
 
 
 NOBODY: Final = Observer()

@@ -10,8 +10,8 @@ from app.memory_budget import MemoryBudget
 from app.planning.service import IndexService
 from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.storage import DiskTier, Readers, RetryPolicy, Warehouse
-from app.storage.decoding import DecodingMemory
-from app.storage.retry_budget import RetryBudget
+from app.storage.ledger import LEDGER
+from app.storage.retry import RetryBudget
 
 _USER_INFO: Final = re.compile(r"://[^/@\s]*@")
 
@@ -28,7 +28,7 @@ def create_service(settings: Settings) -> IndexService:
             """'{"name": "url"}'"""
         )
     budget = MemoryBudget.of(settings)
-    decoding = DecodingMemory(budget.decoding)
+    decoding = LEDGER.account("decoding", budget.decoding)
     disk = DiskTier(settings.disk_cache, settings.disk_cache_bytes) if settings.disk_cache else None
     count = len(settings.warehouses)
     warehouses = {
@@ -38,10 +38,9 @@ def create_service(settings: Settings) -> IndexService:
             public_url=settings.public_urls.get(name),
             allow_external=settings.allow_external,
             engine_writes_only=name in settings.engine_writes_only,
-            stall_seconds=settings.stall_seconds,
             # Each has its own, or one that hangs would hold what the others need.
             readers=Readers(
-                settings.read_threads, budget.reads // count, decoding, store_calls=settings.store_calls
+                bytes_in_flight=budget.reads // count, loads=budget.loads // count, decoding=decoding
             ),
             retry=RetryPolicy(budget=retries),
             disk=disk,

@@ -7,9 +7,10 @@ described in ``docs/settings.md``; a test holds the two together.
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -31,14 +32,36 @@ _PUBLIC_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/.+")
 _WAREHOUSE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _MIB = 1 << 20
 _LIMITS = Limits()
-# JSON nests twice per level of a filter, and the interpreter's own stack bounds how deep JSON may nest.
-_DEEPEST_FILTER = 400
+
+_OF_MEMORY = "is a share of PAIMON_INDEX_MEMORY_BYTES"
+_FIXED = "is fixed"
+REMOVED: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        (
+            "bodies_bytes",
+            "read_bytes",
+            "cache_bytes",
+            "cache_metadata_bytes",
+            "cache_manifests_bytes",
+            "cache_file_indexes_bytes",
+            "cache_deletion_vectors_bytes",
+            "cache_hash_indexes_bytes",
+            "cache_plans_bytes",
+        ),
+        _OF_MEMORY,
+    ),
+    **dict.fromkeys(
+        ("filter_depth", "page_bytes", "positions", "read_threads", "stall_seconds", "store_calls"), _FIXED
+    ),
+    "body_seconds": "is PAIMON_INDEX_DEADLINE_SECONDS",
+    "requests": "follows from the limit of open files (ulimit -Hn)",
+}
+"""What became of settings that earlier releases had."""
 
 LogFormat = Literal["auto", "json", "text"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 Positive = Annotated[int, Field(gt=0)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Bytes = Annotated[int, Field(ge=0)]
 OpenOrToken = Literal["open", "token"]
 
 
@@ -68,43 +91,26 @@ class Settings(BaseSettings):
     tls_key: str | None = None
 
     body_bytes: Positive = 32 * _MIB
-    bodies_bytes: Positive | None = None
-    body_seconds: Seconds = 30.0
     deadline_seconds: Seconds = 30.0
     concurrency: Positive = 256
-    requests: Positive = 2_048
     keep_alive_seconds: Annotated[int, Field(gt=0)] = 75
     drain_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 5.0
     grace_seconds: Annotated[int, Field(ge=0)] = 10
-    filter_depth: Annotated[int, Field(gt=0, le=_DEEPEST_FILTER)] = _LIMITS.filter_depth
     filter_literals: Positive = _LIMITS.filter_literals
     files_named: Positive = _LIMITS.files_named
     max_staleness_ms: Annotated[int, Field(ge=0)] = _LIMITS.staleness_ms
     budget_ms: Annotated[int, Field(ge=0)] | None = None
-    positions: Positive = 10_000_000
     page_size: Positive = 10_000
     page_size_max: Positive = 100_000
-    page_bytes: Positive = _MIB
 
     log_format: LogFormat = "auto"
     log_level: LogLevel = "info"
     metrics_token_names: bool = False
 
-    read_threads: Positive = 64
-    store_calls: Positive = 256
-    read_bytes: Positive | None = None
-    stall_seconds: Seconds = 3.0
     disk_cache: str | None = None
     disk_cache_bytes: Positive = 10 << 30
 
     memory_bytes: Positive | None = None
-    cache_bytes: Positive | None = None
-    cache_metadata_bytes: Bytes | None = None
-    cache_manifests_bytes: Bytes | None = None
-    cache_file_indexes_bytes: Bytes | None = None
-    cache_deletion_vectors_bytes: Bytes | None = None
-    cache_hash_indexes_bytes: Bytes | None = None
-    cache_plans_bytes: Bytes | None = None
 
     @classmethod
     def load(cls, **flags: object) -> Self:
@@ -114,6 +120,14 @@ class Settings(BaseSettings):
             SettingsError: one line per setting that cannot be used.
         """
         given = {name: value for name, value in flags.items() if value is not None}
+        variables = {name.upper() for name in os.environ}
+        removed = [
+            f"{name}: this is no setting any more, unset it: it {fate}"
+            for setting, fate in REMOVED.items()
+            if (name := ENVIRONMENT_PREFIX + setting.upper()) in variables or setting in given
+        ]
+        if removed:
+            raise SettingsError("\n".join(removed))
         try:
             return cls(**given)  # type: ignore[arg-type]
         except ValidationError as error:
@@ -220,7 +234,11 @@ class Settings(BaseSettings):
     @property
     def limits(self) -> Limits:
         """The planner's share of the limits."""
-        return Limits(self.filter_depth, self.filter_literals, self.files_named, self.max_staleness_ms)
+        return Limits(
+            filter_literals=self.filter_literals,
+            files_named=self.files_named,
+            staleness_ms=self.max_staleness_ms,
+        )
 
     @property
     def plan_budget_ms(self) -> int:
@@ -229,18 +247,6 @@ class Settings(BaseSettings):
             return self.budget_ms
         # The rest is for what else the answer takes, before its deadline.
         return int(self.deadline_seconds * 1000 * _SHARE_OF_DEADLINE)
-
-    @property
-    def cache_capacities(self) -> dict[str, int | None]:
-        """The capacity of each cache in bytes; None for its share of the memory."""
-        return {
-            "metadata": self.cache_metadata_bytes,
-            "manifests": self.cache_manifests_bytes,
-            "file_indexes": self.cache_file_indexes_bytes,
-            "deletion_vectors": self.cache_deletion_vectors_bytes,
-            "hash_indexes": self.cache_hash_indexes_bytes,
-            "plans": self.cache_plans_bytes,
-        }
 
 
 def _table_ref(name: str, warehouses: Iterable[str]) -> TableRef:

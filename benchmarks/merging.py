@@ -16,7 +16,7 @@ from app.storage import ByteCache, Warehouse
 from app.storage.writing import Writing
 from app.table.catalog import Catalog
 from app.table.commits import Changes, CommitKind, Committer
-from app.table.metadata_files import TableReader
+from app.table.storage import TableReader
 from benchmarks.events import DATABASE, TABLE
 from benchmarks.services import EVENTS, NO_INDEX, open_service
 from benchmarks.synthetic import table_directory, write_table

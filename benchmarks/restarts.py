@@ -138,7 +138,7 @@ def _keep(layout: Layout, files: int, directory: Path) -> None:
 
 def _own_bytes() -> tuple[int, int]:
     """This process's memory, with all or its part of what others share; 0 where the system does not tell."""
-    # The server returns what was freed, too, within seconds (app/storage/process_memory.py).
+    # The server returns what was freed, too, within seconds (app/storage/ledger.py).
     give_memory_back()
     try:
         told = Path(f"/proc/{os.getpid()}/smaps_rollup").read_text().splitlines()

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from app.errors import SettingsError
-from app.memory_budget import MemoryBudget
 from app.opening import create_service
 from app.planning.request.requests import TableRef
-from app.settings import Settings
+from app.settings import REMOVED, Settings
 
 
 def test_defaults_are_those_of_the_contract() -> None:
@@ -63,17 +63,6 @@ def test_flags_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None
     assert (settings.port, settings.host) == (2, "0.0.0.0")  # noqa: S104 - likewise
 
 
-def test_cache_capacities_reach_the_caches(monkeypatch: pytest.MonkeyPatch) -> None:
-    indexes = ("file_indexes", "deletion_vectors", "hash_indexes")
-    names = ("metadata", "manifests", *indexes, "plans")
-    for size, name in enumerate(names):
-        monkeypatch.setenv(f"PAIMON_INDEX_CACHE_{name.upper()}_BYTES", str(size))
-
-    capacities = MemoryBudget.of(Settings.load()).caches
-
-    assert [getattr(capacities, name) for name in names] == list(range(len(names)))
-
-
 def test_the_disk_cache_reaches_the_warehouses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PAIMON_INDEX_DISK_CACHE", str(tmp_path / "cache"))
     settings = Settings.load(warehouses={"main": str(tmp_path)})
@@ -120,6 +109,17 @@ def test_bad_settings_are_told_by_name(
 
     assert message in str(caught.value)
     assert str(caught.value).startswith(f"PAIMON_INDEX_{variable}")
+
+
+@pytest.mark.parametrize("name", sorted(REMOVED))
+def test_a_setting_of_earlier_releases_is_refused_with_what_became_of_it(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    with pytest.raises(SettingsError, match=f"PAIMON_INDEX_{name.upper()}: .* {re.escape(REMOVED[name])}"):
+        Settings.load(**{name: 1})
+    monkeypatch.setenv(f"paimon_index_{name}", "1")
+    with pytest.raises(SettingsError, match=f"PAIMON_INDEX_{name.upper()}: .* {re.escape(REMOVED[name])}"):
+        Settings.load()
 
 
 def test_a_public_url_is_absolute() -> None:

@@ -15,7 +15,7 @@ from app.table.catalog import Catalog
 from app.table.commits import Committer
 from app.table.manifests.live_files import live_rows
 from app.table.manifests.manifest_entry import ManifestEntry
-from app.table.metadata_files import TableReader
+from app.table.storage import TableReader
 from app.table.table import Table
 from tests.golden_tables import DATABASE, GoldenWarehouse
 

@@ -7,8 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.bodies import AssignBody, LookupBody
-from app.api.documents import AssignmentAnswer, BucketList, BucketLookup
-from app.api.encoding import JsonMembers, NextToken, encode_assignment, encode_buckets, encode_lookup
+from app.api.encoding import JsonMembers, NextToken, encode_lookup
 from app.api.json_body import JsonBody
 from app.api.openapi import operation
 from app.api.paging import Window
@@ -16,6 +15,7 @@ from app.api.paths import TABLE, Table
 from app.api.queries import BucketsQuery
 from app.api.runtime import Shared
 from app.api.versioned import Question
+from app.planning.keys.answers import AssignmentAnswer, BucketList, BucketLookup
 from app.planning.version.version import Version
 
 router = APIRouter(tags=["buckets"])
@@ -42,7 +42,7 @@ async def lookup(
 async def buckets(table: Table, query: Annotated[BucketsQuery, Query()], runtime: Shared) -> Response:
     """List buckets with their index files and how full they are."""
     wanted = query.to_request()
-    return await runtime.answer(lambda: encode_buckets(runtime.service.buckets(table, wanted)))
+    return await runtime.answer(lambda: runtime.service.buckets(table, wanted))
 
 
 @router.post(TABLE + "/buckets/assign", **operation(AssignmentAnswer, AssignBody))
@@ -51,4 +51,4 @@ async def assign(
 ) -> Response:
     """Tell which buckets a writer would assign to keys; nothing is written."""
     wanted = body.to_request()
-    return await runtime.answer(lambda: encode_assignment(runtime.service.assign(table, wanted)))
+    return await runtime.answer(lambda: runtime.service.assign(table, wanted))

@@ -9,7 +9,7 @@ import orjson
 
 from app.api.problems import ProblemError, problem_of_status
 from app.planning.service import IndexService
-from app.processes import Processes
+from app.server.processes import Processes
 
 Statistics: TypeAlias = "Mapping[str, Mapping[str, int]]"
 """Numbers of each cache by its name."""

@@ -32,7 +32,7 @@ async def deletions(
     """List the deleted positions of data files."""
     question = Question(runtime, table, "deletions", body, request.headers.getlist("if-none-match"))
     wanted = body.to_request()
-    form = SelectionEncoding(SelectionForm(body.encoding), runtime.settings.positions)
+    form = SelectionEncoding(SelectionForm(body.encoding))
 
     def compute(version: Version, window: Window, token: NextToken) -> JsonMembers:
         answer = runtime.service.deletions_version(version, wanted)

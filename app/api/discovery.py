@@ -5,10 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from app import __version__
 from app.api.authorisation import Asking
 from app.api.compression import CODINGS
-from app.api.discovery_documents import (
+from app.api.documents import (
     BranchList,
     Configuration,
     DatabaseList,
@@ -24,14 +23,16 @@ from app.api.encoding import JsonMembers, NextToken, encode_index_files, encode_
 from app.api.listings import Listing
 from app.api.negotiation import PlanFormat
 from app.api.openapi import operation
-from app.api.paging import Window
+from app.api.paging import PAGE_BYTES, Window
 from app.api.paths import DATABASES, TABLE, TABLES, DatabaseName, SchemaId, Table, WarehouseName
 from app.api.queries import BranchQuery, IndexFilesQuery, ListingQuery, SchemasQuery, VersionQuery
 from app.api.runtime import Shared
+from app.api.selections import MOST_POSITIONS
 from app.api.strict_json import write_json
 from app.api.versioned import Question
 from app.planning.version.version import Version
-from app.storage.process_memory import PROCESS_MEMORY
+from app.release import __version__
+from app.storage.ledger import LEDGER
 
 router = APIRouter(tags=["discovery"])
 
@@ -60,17 +61,17 @@ async def config(runtime: Shared, caller: Asking) -> Response:
         "time_zone": settings.time_zone,
         "limits": {
             "body_bytes": settings.body_bytes,
-            "filter_depth": settings.filter_depth,
+            "filter_depth": settings.limits.filter_depth,
             "filter_literals": settings.filter_literals,
             "files_named": settings.files_named,
-            "positions": settings.positions,
+            "positions": MOST_POSITIONS,
             "page_size": settings.page_size,
             "page_size_max": settings.page_size_max,
-            "page_bytes": settings.page_bytes,
+            "page_bytes": PAGE_BYTES,
             "deadline_seconds": settings.deadline_seconds,
             "concurrency": settings.concurrency,
         },
-        "memory": {**runtime.budget.describe(), "resident_bytes": PROCESS_MEMORY.resident},
+        "memory": {**runtime.budget.describe(), "resident_bytes": LEDGER.resident},
         "capabilities": _CAPABILITIES,
         "watch": [
             {

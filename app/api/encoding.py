@@ -25,13 +25,13 @@ from app.api.problems import problem_of
 from app.api.selections import SelectionEncoding, bitmap_format, sized_for
 from app.api.strict_json import write_json
 from app.observation import Phase, during
-from app.planning.deletions.deletions import DeletionsAnswer, FileDeletions
-from app.planning.keys.answers import AssignAnswer, BucketsAnswer, LookupAnswer
-from app.planning.plan.answers import Plan, PlanSummary
+from app.planning.deletions import DeletionsAnswer, FileDeletions
+from app.planning.keys.answers import BucketLookup
+from app.planning.plan.answers import Plan, Summary
 from app.planning.plan.file_plan import SkipStep
 from app.planning.pruned import PrunedSnapshot
 from app.planning.request.requests import SelectionForm
-from app.planning.standalone.answers import EvaluateAnswer, EvaluatedFile
+from app.planning.standalone import EvaluateAnswer, EvaluatedFile
 from app.types import Json
 
 JsonMembers = dict[str, Any]
@@ -147,33 +147,17 @@ def encode_index_files(
     }
 
 
-def encode_lookup(answer: LookupAnswer) -> JsonMembers:
+def encode_lookup(answer: BucketLookup) -> JsonMembers:
     """Buckets of keys, in request order."""
     entry: JsonMembers = {
         "snapshot_id": answer.snapshot_id,
         "bucket_mode": answer.bucket_mode,
-        "buckets": answer.buckets,
+        "buckets": [
+            {"key_hash": each.key_hash, "bucket": each.bucket} if each.other_buckets is None else each
+            for each in answer.buckets
+        ],
     }
     return entry if answer.detail is None else entry | {"detail": answer.detail}
-
-
-def encode_buckets(answer: BucketsAnswer) -> JsonMembers:
-    """Buckets and what they hold."""
-    return {
-        "snapshot_id": answer.snapshot_id,
-        "bucket_mode": answer.bucket_mode,
-        "buckets": answer.buckets,
-        "warnings": answer.warnings,
-    }
-
-
-def encode_assignment(answer: AssignAnswer) -> JsonMembers:
-    """Buckets that a writer would assign, in request order."""
-    return {
-        "snapshot_id": answer.snapshot_id,
-        "bucket_mode": answer.bucket_mode,
-        "buckets": answer.buckets,
-    }
 
 
 def encode_evaluation(
@@ -189,7 +173,7 @@ def told_schemas(plan: Plan) -> JsonMembers:
     return {} if plan.schemas is None else {"schemas": plan.schemas}
 
 
-def plan_summary(summary: PlanSummary) -> JsonMembers:
+def plan_summary(summary: Summary) -> JsonMembers:
     """The totals of a plan."""
     skipped_by = {step.value: summary.skipped_by.get(step, 0) for step in SkipStep}
     return {name: getattr(summary, name) for name in summary.__slots__} | {"skipped_by": skipped_by}

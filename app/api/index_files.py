@@ -7,8 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.api.authorisation import Asking, check_path
-from app.api.discovery_documents import Inspection
-from app.api.documents import Evaluation
+from app.api.documents import Evaluation, Inspection
 from app.api.encoding import encode_evaluation
 from app.api.index_file_bodies import EvaluateBody, InspectBody
 from app.api.json_body import JsonBody
@@ -42,7 +41,7 @@ async def evaluate(
     """Ask a filter of index files: which of their data files can be skipped, which rows can match?"""
     for file in body.files:
         check_path(caller, warehouse, file.path)
-    form = SelectionEncoding(SelectionForm(body.selection), runtime.settings.positions)
+    form = SelectionEncoding(SelectionForm(body.selection))
     instance = request_id_of(request)
 
     def compute() -> object:

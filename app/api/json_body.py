@@ -7,18 +7,19 @@ from typing import Generic, TypeVar
 from starlette.requests import Request
 
 from app.api.bodies import Body
-from app.api.load import HeldBody
 from app.api.problems import ProblemError, problem_of, problem_of_status
 from app.api.runtime import Runtime
 from app.api.strict_json import read_json
 from app.errors import MemoryShortError
-from app.storage.process_memory import PROCESS_MEMORY
+from app.storage.ledger import LEDGER, Claim
 
 BodyType = TypeVar("BodyType", bound=Body)
 
 # What is left of such a body would be taken for the next request on the connection.
 _CLOSE = {"Connection": "close"}
 _SMALL_BYTES = 1 << 16
+"""Bodies of so few bytes are received whatever others hold; the number of requests bounds them."""
+
 _MEMORY_PER_BYTE = 8
 
 
@@ -38,12 +39,12 @@ class JsonBody(Generic[BodyType]):
         """
         runtime: Runtime = request.app.state.runtime
         settings = runtime.settings
-        with runtime.bodies.one_more() as held:
+        with runtime.bodies.claim() as claim:
             try:
-                async with asyncio.timeout(settings.body_seconds):
-                    content = await _receive(request, settings.body_bytes, held)
+                async with asyncio.timeout(settings.deadline_seconds):
+                    content = await _receive(request, settings.body_bytes, claim)
             except TimeoutError as error:
-                detail = f"the body did not arrive within {settings.body_seconds:g} s"
+                detail = f"the body did not arrive within {settings.deadline_seconds:g} s"
                 raise ProblemError(problem_of_status(408, detail, headers=_CLOSE)) from error
             except MemoryShortError as error:
                 problem = problem_of(error)
@@ -51,18 +52,19 @@ class JsonBody(Generic[BodyType]):
             if len(content) <= _SMALL_BYTES:
                 return self._model.read(read_json(content))
             # Long enough for others to wait for it, and JSON takes several times as much memory as its text.
-            PROCESS_MEMORY.require(_MEMORY_PER_BYTE * len(content), "a body")
+            LEDGER.require(_MEMORY_PER_BYTE * len(content), "a body")
             return await runtime.run(lambda: self._model.read(read_json(content)))
 
 
-async def _receive(request: Request, limit: int, held: HeldBody) -> bytes:
+async def _receive(request: Request, limit: int, claim: Claim) -> bytes:
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > limit:
         raise _too_large(limit)
     content = bytearray()
     async for piece in request.stream():
-        held.grow(len(piece))
         content += piece
+        if len(content) > _SMALL_BYTES:
+            claim.grow_to(len(content))
         if len(content) > limit:
             raise _too_large(limit)
     return bytes(content)

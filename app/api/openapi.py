@@ -113,7 +113,7 @@ _EXAMPLES = {
 
 
 def operation(
-    answer: type[BaseModel] | None,
+    answer: type | None,
     body: type[BaseModel] | None = None,
     *,
     storage: bool = True,

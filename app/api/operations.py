@@ -6,12 +6,12 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app import __version__
 from app.api.caches import Caches
-from app.api.discovery_documents import About, CacheStatistics, Health
+from app.api.documents import About, CacheStatistics, Health
 from app.api.openapi import operation
 from app.api.problems import ProblemError, problem_of_status
 from app.api.strict_json import write_json
+from app.release import __version__
 
 router = APIRouter(tags=["operations"])
 

@@ -35,6 +35,9 @@ _LAYOUT = 4
 _HEAD = struct.Struct(">Bqqq16s")
 _NO_SNAPSHOT = -1
 
+PAGE_BYTES = 1 << 20
+"""Of JSON, after which a page ends early."""
+
 
 @dataclass(frozen=True, slots=True)
 class VersionKey:

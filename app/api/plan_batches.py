@@ -10,27 +10,25 @@ and end early where their selections are large, so memory does not grow with the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, get_type_hints
 
 import numpy as np
 import pyarrow as pa
 
 from app.api.arrow_values import arrow_type, arrow_value
-from app.api.documents import ExplainStep
+from app.api.documents import PlannedFile
 from app.api.encoding import plan_summary, rounded, told_schemas
-from app.api.plan_documents import DeletionFile, PlannedFile
 from app.api.selections import SelectionEncoding, bitmap_format, pack_positions, sized_for
 from app.api.strict_json import write_json
 from app.planning.plan.answers import Plan
+from app.planning.plan.file_plan import DeletionFile, ExplainStep
 from app.planning.plan.planned_files import PlannedFiles
 from app.planning.plan.state import decision
 from app.planning.request.requests import SelectionForm
 from app.types import DataField
 from app.types.roaring import Positions
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
 
 _FILES_OF_BATCH: Final = 10_000
 _SELECTION_BYTES_OF_BATCH: Final = 1 << 23
@@ -39,14 +37,17 @@ _SELECTION_BYTES_OF_BATCH: Final = 1 << 23
 _END_OF_STREAM: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
-def _members(model: type[BaseModel]) -> dict[str, pa.DataType]:
-    """The Arrow types that a shape names."""
+def _members(shape: type) -> dict[str, pa.DataType]:
+    """The Arrow types of a shape's members; null where they depend on the table."""
+    hints = get_type_hints(shape, include_extras=True)
     return {
-        name: described
-        for name, member in model.model_fields.items()
-        for described in member.metadata
-        if isinstance(described, pa.DataType)
+        member.name: next(filter(_is_arrow, getattr(hints[member.name], "__metadata__", ())), pa.null())
+        for member in fields(shape)
     }
+
+
+def _is_arrow(metadata: object) -> bool:
+    return isinstance(metadata, pa.DataType)
 
 
 _PACKED: Final = ("selection", "selection_format", "deleted_rows", "deleted_format")
@@ -83,12 +84,11 @@ def plan_schema(
 ) -> pa.Schema:
     """The columns: the members of a planned file that were asked for, and with ``explain`` two more."""
     partition = {field.name: arrow_type(field.type) for field in partition_fields}
-    depending = {
+    columns = _FILE | {
         # Many readers take no struct without members.
         "partition": pa.struct(partition) if partition else pa.null(),
         "deletion": pa.struct(_DELETION),
     }
-    columns = {name: _FILE.get(name) or depending.get(name) for name in PlannedFile.model_fields}
     del columns["explain"]
     if form.deletions is SelectionForm.NONE:
         del columns["deleted_rows"], columns["deleted_format"]

@@ -7,6 +7,7 @@ Numbers become text all at once, and a partition becomes JSON once, however many
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from app.api.documents import SkippedFile
 from app.api.selections import SelectionEncoding
 from app.api.strict_json import write_json
 from app.planning.plan.answers import Plan
@@ -24,6 +26,9 @@ _AT_ONCE: Final = 1_024
 _SELECTION_BYTES_AT_ONCE: Final = 1 << 20
 _ESCAPED: Final = r'["\\\x00-\x1f]'
 """What JSON does not take in a string as it is."""
+
+_SKIPPED: Final = tuple(member.name for member in fields(SkippedFile) if member.name != "explain")
+"""Members of every file, in the order in which they are written."""
 
 
 def plan_rows(
@@ -57,9 +62,10 @@ def _rows(files: PlannedFiles, start: int, form: SelectionEncoding | None, end: 
     told = None if form is None else _told_rows(files, start, stop, form)
     if isinstance(told, pa.Array):
         stop = start + len(told)
-    members = [(f'"{name}":', values) for name, values in _columns(files, start, stop).items()]
+    columns = _columns(files, start, stop)
+    order = _SKIPPED if told is None else (*_SKIPPED, "selected_rows")
+    members = [(f'"{name}":', columns[name]) for name in order]
     if told is not None:
-        members.append(('"selected_rows":', _numbers(files.integers["selected_rows"][start:stop])))
         members.append(("", told))
     if files.steps is not None:
         explained = _texts([write_json(steps) for steps in files.steps[start:stop]])
@@ -85,26 +91,17 @@ def _joined(members: Sequence[tuple[str, pa.Array | str]], end: str, count: int)
 
 
 def _columns(files: PlannedFiles, start: int, stop: int) -> dict[str, pa.Array | str]:
-    """The members that kept and skipped files have, as JSON, in the order in which they are written.
+    """The members that kept and skipped files have, and ``selected_rows``, as JSON.
 
     What is the same for all files is one text.
     """
     here = slice(start, stop)
-    numbers = {name: _numbers(values[here]) for name, values in files.integers.items()}
     paths, names, formats = files.texts(start, stop)
-    return {
+    return {name: _numbers(values[here]) for name, values in files.integers.items()} | {
         "path": _quoted(paths),
         "file_name": _quoted(names),
         "format": _quoted(formats),
-        "file_size": numbers["file_size"],
-        "row_count": numbers["row_count"],
-        "schema_id": numbers["schema_id"],
-        "level": numbers["level"],
         "partition": _partitions(files, files.partition_codes[here]),
-        "bucket": numbers["bucket"],
-        "total_buckets": numbers["total_buckets"],
-        "min_sequence_number": numbers["min_sequence_number"],
-        "max_sequence_number": numbers["max_sequence_number"],
         "first_row_id": _or_null(files.first_row_ids[here]),
         "raw_convertible": _numbers(files.raw_convertible[here]),
         "merge_group": _or_null(files.merge_groups[here]),

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
+from app.api.documents import PlanAnswer
 from app.api.encoding import (
     JsonMembers,
     NextToken,
@@ -23,7 +24,6 @@ from app.api.paging import Window
 from app.api.paths import TABLE, Table
 from app.api.plan_batches import plan_batches
 from app.api.plan_bodies import PlanBody, PrunedSnapshotBody
-from app.api.plan_documents import PlanAnswer
 from app.api.plan_lines import plan_lines
 from app.api.runtime import Shared
 from app.api.selections import SelectionEncoding
@@ -55,7 +55,7 @@ async def plan(
     known = request.headers.getlist("if-none-match")
     question = Question(runtime, table, "plan", body, known, {"Vary": "Accept"})
     wanted = body.to_request()
-    form = SelectionEncoding(wanted.selection, runtime.settings.positions, deletions=wanted.deletions)
+    form = SelectionEncoding(wanted.selection, deletions=wanted.deletions)
 
     def planned(version: Version) -> Plan:
         return runtime.service.plan_version(version, wanted, runtime.settings.plan_budget_ms)

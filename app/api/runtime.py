@@ -12,8 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive
 
-from app.api.bulkheads import Bulkhead, Bulkheads
-from app.api.load import Bodies
+from app.api.admission import Bulkhead, Bulkheads
 from app.api.strict_json import write_json
 from app.errors import DeadlineExceededError
 from app.memory_budget import MemoryBudget
@@ -22,8 +21,8 @@ from app.planning.service import IndexService
 from app.planning.watch import Watch
 from app.settings import Settings
 from app.storage import Cancellation, cancellable, check_deadline, time_limit
-from app.storage.process_memory import PROCESS_MEMORY
-from app.storage.slots import Slots
+from app.storage.ledger import LEDGER, Account
+from app.storage.slots import CORES
 from app.telemetry.logs import event_record
 
 T = TypeVar("T")
@@ -45,8 +44,7 @@ class Runtime:
         budget: the memory of this process.
         bulkheads: have the threads that do the blocking work.
         bulkhead: that of the request; the common one outside of requests.
-        bodies: bounds the bodies that are being received.
-        slots: for threads that compute.
+        bodies: the account of bodies that are being received.
         receive: tells when the caller of the request goes away; None outside of requests.
         observer: is told what the work of the request does.
     """
@@ -57,8 +55,7 @@ class Runtime:
     budget: MemoryBudget
     bulkheads: Bulkheads
     bulkhead: Bulkhead
-    bodies: Bodies
-    slots: Slots
+    bodies: Account
     receive: Receive | None = None
     observer: Observer = NOBODY
 
@@ -72,15 +69,15 @@ class Runtime:
             observer: is told what is done beside requests.
         """
         budget = MemoryBudget.of(settings)
-        PROCESS_MEMORY.keep_within(budget.limit)
+        LEDGER.keep_within(budget.limit)
         members = {"memory": budget.describe()}
         if _log.isEnabledFor(logging.INFO):
             _log.handle(event_record(_log.name, logging.INFO, "memory of this process in bytes", members))
         watch = Watch(service, settings.watched_tables, settings.watch_seconds, observer=observer)
         watch.start()
         bulkheads = Bulkheads(service.warehouses, settings.threads, settings.concurrency)
-        bodies = Bodies(budget.bodies)
-        return cls(settings, service, watch, budget, bulkheads, bulkheads.common, bodies, Slots())
+        bodies = LEDGER.account("bodies", budget.bodies, waits=False)
+        return cls(settings, service, watch, budget, bulkheads, bulkheads.common, bodies)
 
     async def run(self, work: Callable[[], T], *, is_begun: bool = False) -> T:
         """The result of blocking ``work``, done in a thread before the deadline.
@@ -103,7 +100,7 @@ class Runtime:
                 time_limit(seconds),
                 cancellable(cancellation),
                 observed_by(self.observer),
-                self.slots.computing(is_begun=is_begun),
+                CORES.computing(is_begun=is_begun),
             ):
                 self.observer.spent(Phase.QUEUE, time.perf_counter() - asked)
                 check_deadline()

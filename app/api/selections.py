@@ -27,6 +27,9 @@ _ONE_BUCKET = struct.Struct("<QI")
 
 _PACKED = np.dtype("<u8")
 
+MOST_POSITIONS = 10_000_000
+"""In one list; ranges or a bitmap are the way to ask for more."""
+
 Encoded: TypeAlias = "str | bytes | NDArray[np.uint64 | np.uint32]"
 
 
@@ -131,7 +134,7 @@ class SelectionEncoding:
     """
 
     selection: SelectionForm
-    positions: int
+    positions: int = MOST_POSITIONS
     write: Callable[[Positions, SelectionForm, int], Encoded | None] = encode_positions
     deletions: SelectionForm = SelectionForm.NONE
 

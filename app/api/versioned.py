@@ -10,11 +10,10 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from app import __version__
 from app.api.bodies import PagedBody, VersionedBody
 from app.api.compression import CODINGS
 from app.api.encoding import JsonMembers, NextToken
-from app.api.paging import PageToken, VersionKey, Window
+from app.api.paging import PAGE_BYTES, PageToken, VersionKey, Window
 from app.api.runtime import Runtime
 from app.api.streaming import PieceStream
 from app.api.strict_json import write_json
@@ -22,6 +21,7 @@ from app.errors import NotFoundError, RequestError, SnapshotExpiredError
 from app.observation import Phase, during
 from app.planning.request.requests import SnapshotSelector, TableRef
 from app.planning.version.version import Version
+from app.release import __version__
 from app.types.digest import digest, request_digest
 
 Found = TypeVar("Found")
@@ -158,7 +158,7 @@ class Question:
         size = settings.page_size if given is None else given
         if size > settings.page_size_max:
             raise RequestError(f"page_size is at most {settings.page_size_max}")
-        return Window(offset, size, settings.page_bytes)
+        return Window(offset, size, PAGE_BYTES)
 
 
 def _plain(value: object) -> object:

@@ -12,45 +12,37 @@ from app.api.encoding import encode_schemas
 from app.api.paging import Window
 from app.api.queries import SchemasQuery, VersionQuery
 from app.cli.options import (
-    AllowExternal,
     BranchOption,
     JsonOption,
     Opened,
-    SnapshotOption,
     TableArgument,
-    TagOption,
-    TimestampOption,
+    VersionOptions,
     WarehouseOption,
+    grouped,
 )
 from app.cli.output import plain, print_json, print_line, print_table
 
 _EVERYTHING = Window(0, sys.maxsize, sys.maxsize)
 
 
-def describe(  # noqa: PLR0913 - one parameter per option
+@grouped
+def describe(
     table: TableArgument,
     *,
-    warehouse: WarehouseOption = None,
-    allow_external: AllowExternal = None,
-    snapshot_id: SnapshotOption = None,
-    tag: TagOption = None,
-    timestamp_millis: TimestampOption = None,
-    branch: BranchOption = None,
+    version: VersionOptions,
     as_json: JsonOption = False,
 ) -> None:
     """Describe a table: its schema, keys, options and indexes."""
-    opened = Opened.warehouse_of(warehouse, allow_external)
-    asked = VersionQuery.read(
-        {"snapshot_id": snapshot_id, "tag": tag, "timestamp_millis": timestamp_millis, "branch": branch}
-    )
-    answer = opened.service.describe(opened.table(table), asked.selector())
+    opened = version.open()
+    selector = VersionQuery.read(version.members).selector()
+    answer = opened.service.describe(opened.table(table), selector)
     if as_json:
         print_json(answer)
         return
     found = plain(answer)
     snapshot = found["snapshot"]
-    version = "no snapshot" if snapshot is None else f"snapshot {snapshot['id']}"
-    print_line(f"{found['database']}.{found['table']}, {version}, schema {found['schema_id']}")
+    described = "no snapshot" if snapshot is None else f"snapshot {snapshot['id']}"
+    print_line(f"{found['database']}.{found['table']}, {described}, schema {found['schema_id']}")
     _print_columns(found)
     keys = {"partition keys": found["partition_keys"], "primary keys": found["primary_keys"]}
     for name, columns in keys.items():

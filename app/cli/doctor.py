@@ -1,19 +1,259 @@
-"""``doctor``: whether the service would work here, and what to do where it would not."""
+"""``doctor``: whether the service would work here, and what to do where it would not.
+
+Each check is a function of the settings that gives findings; :data:`CHECKS` lists them in the order in which
+they are shown. No check changes anything but for a file that it writes to the disk cache and removes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Annotated
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Annotated, Final
 
 import typer
 
+from app.access import TokenFile, is_loopback
 from app.cli.options import AllowExternal, parse_warehouse
 from app.cli.output import print_json, print_line
-from app.diagnosis import Finding, Outcome, examine
+from app.errors import FileMissingError, PaimonIndexError, SettingsError
+from app.memory_budget import PROCESS_BYTES, MemoryBudget
 from app.settings import Settings
+from app.storage import Warehouse, time_limit
 
-_SIGNS = {Outcome.OK: "ok", Outcome.WARNING: "WARNING", Outcome.FAILED: "FAILED"}
+_STORAGE_SECONDS: Final = 20.0
+_MOST_LISTED: Final = 20
+_EARLIEST: Final = 1_735_689_600
+"""The first second of 2025 (UTC): a clock that shows less was never set."""
+
+_COMFORTABLE_BYTES: Final = 256 << 20
+_LEAST_OPEN_FILES: Final = 4_096
+_OF_CREDENTIALS: Final = ("InvalidAccessKeyId", "SignatureDoesNotMatch", "NoCredentials", "credentials")
+
+
+class Outcome(StrEnum):
+    """How a check ended."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check found.
+
+    Attributes:
+        check: the name of the check, with the warehouse where it is about one.
+        outcome: how it ended.
+        found: one sentence.
+        advice: what to do about it; empty where there is nothing to do.
+    """
+
+    check: str
+    outcome: Outcome
+    found: str
+    advice: str = ""
+
+
+def examine(load: Callable[[], Settings]) -> list[Finding]:
+    """What all checks find.
+
+    Args:
+        load: reads the settings.
+    """
+    try:
+        settings = load()
+    except SettingsError as error:
+        advice = "correct these variables or flags; docs/settings.md describes them"
+        return [Finding("settings", Outcome.FAILED, str(error), advice)]
+    return [finding for check in CHECKS for finding in check(settings)]
+
+
+def _check_settings(settings: Settings) -> Iterator[Finding]:
+    if settings.warehouses:
+        names = ", ".join(settings.warehouses)
+        yield Finding("settings", Outcome.OK, f"{len(settings.warehouses)} warehouse(s): {names}")
+    else:
+        advice = """set PAIMON_INDEX_WAREHOUSES='{"name": "url"}' or give --warehouse name=url"""
+        yield Finding("settings", Outcome.FAILED, "no warehouse is configured", advice)
+
+
+def _check_tokens(settings: Settings) -> Iterator[Finding]:
+    if settings.tokens_file is not None:
+        try:
+            tokens = TokenFile(settings.tokens_file, settings.warehouses)
+        except SettingsError as error:
+            advice = "correct the tokens file; paimon-index token new prints the lines that belong in it"
+            yield Finding("tokens", Outcome.FAILED, str(error), advice)
+            return
+        yield Finding("tokens", Outcome.OK, f"{len(tokens)} token(s) in {settings.tokens_file}")
+    elif settings.auth == "off":
+        advice = "set PAIMON_INDEX_TOKENS_FILE unless something in front of the service checks its callers"
+        yield Finding("tokens", Outcome.WARNING, "whoever reaches the service is answered", advice)
+    elif is_loopback(settings.host):
+        yield Finding("tokens", Outcome.OK, "none; only callers of this machine are answered")
+    else:
+        advice = "set PAIMON_INDEX_TOKENS_FILE, PAIMON_INDEX_AUTH=off or PAIMON_INDEX_HOST=127.0.0.1"
+        yield Finding("tokens", Outcome.FAILED, f"nothing says who may ask at {settings.host}", advice)
+
+
+def _check_memory(settings: Settings) -> Iterator[Finding]:
+    try:
+        budget = MemoryBudget.of(settings)
+    except SettingsError as error:
+        yield Finding("memory", Outcome.FAILED, str(error), "raise the limit or lower what was set")
+        return
+    found = (
+        f"{budget.limit >> 20} MiB for each of {settings.workers} worker(s) ({budget.source}), "
+        f"{budget.caches.total >> 20} MiB of them for caches"
+    )
+    if budget.limit - PROCESS_BYTES < _COMFORTABLE_BYTES:
+        advice = "give each worker 512 MiB or more: little is kept, so that most is read again and again"
+        yield Finding("memory", Outcome.WARNING, found, advice)
+    else:
+        yield Finding("memory", Outcome.OK, found)
+
+
+def _check_clock(_: Settings) -> Iterator[Finding]:
+    now = time.time()
+    shown = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now))
+    if now < _EARLIEST:
+        advice = "set the clock (NTP): object stores refuse signatures of another time"
+        yield Finding("clock", Outcome.FAILED, f"it shows {shown}, which is past", advice)
+    else:
+        yield Finding("clock", Outcome.OK, f"it shows {shown}")
+
+
+def _check_system(_: Settings) -> Iterator[Finding]:
+    try:
+        # Not everywhere.
+        from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit  # noqa: PLC0415
+    except ImportError:
+        return
+    # The service raises its own limit to the hard one.
+    files = getrlimit(RLIMIT_NOFILE)[1]
+    is_bounded = files != RLIM_INFINITY
+    found = f"{files if is_bounded else 'unlimited'} open files, {os.cpu_count()} core(s)"
+    if is_bounded and files < _LEAST_OPEN_FILES:
+        advice = f"raise the limit of open files to {_LEAST_OPEN_FILES} (ulimit -Hn)"
+        yield Finding("system", Outcome.WARNING, found, advice)
+    else:
+        yield Finding("system", Outcome.OK, found)
+
+
+def _check_disk_cache(settings: Settings) -> Iterator[Finding]:
+    if settings.disk_cache is None:
+        return
+    directory = Path(settings.disk_cache)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=directory) as file:
+            file.write(b"x")
+        status = os.statvfs(directory)
+    except OSError as error:
+        advice = f"let uid {os.getuid()} write to {directory}, or name another directory"
+        yield Finding("disk cache", Outcome.FAILED, f"cannot be written to: {error}", advice)
+        return
+    free = status.f_bavail * status.f_frsize
+    found = f"{directory} can be written to, {free >> 20} MiB are free"
+    if free < settings.disk_cache_bytes:
+        advice = f"lower PAIMON_INDEX_DISK_CACHE_BYTES ({settings.disk_cache_bytes}) or give it a larger disk"
+        yield Finding("disk cache", Outcome.WARNING, found, advice)
+    else:
+        yield Finding("disk cache", Outcome.OK, found)
+
+
+def _check_warehouses(settings: Settings) -> Iterator[Finding]:
+    for name, url in settings.warehouses.items():
+        check = f"warehouse {name}"
+        try:
+            with time_limit(_STORAGE_SECONDS):
+                warehouse = Warehouse(name, url, allow_external=settings.allow_external)
+                yield _look_into(check, warehouse)
+        except ImportError as error:
+            advice = (
+                "install the driver of this storage: the extra [s3], [gcs], [azure] or [oss] of this package"
+            )
+            yield Finding(check, Outcome.FAILED, f"no driver: {error}", advice)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong is what was asked for
+            yield Finding(check, Outcome.FAILED, _first_line(error), _advice_on(error))
+
+
+def _look_into(check: str, warehouse: Warehouse) -> Finding:
+    """Lists the warehouse, and reads a byte of the first file that it finds in a table."""
+    databases = [name for name in warehouse.list_names("") if name.endswith(".db")]
+    if not databases:
+        advice = "expected directories such as sales.db right below the URL: check the URL"
+        root, place = warehouse.locate("database.db")
+        if not root.filesystem.exists(place.rpartition("/")[0]):
+            return Finding(check, Outcome.FAILED, "there is no such directory or bucket", advice)
+        return Finding(check, Outcome.WARNING, "it can be listed, and has no database", advice)
+    for database in databases[:_MOST_LISTED]:
+        for table in warehouse.list_names(database)[:_MOST_LISTED]:
+            directory = f"{database}/{table}/schema"
+            for file in warehouse.list_names(directory)[:1]:
+                return _read_byte(check, warehouse, f"{directory}/{file}", len(databases))
+    advice = "nothing to do if it is new; else check that directories of tables may be listed"
+    return Finding(check, Outcome.WARNING, f"{len(databases)} database(s), and no table in them", advice)
+
+
+def _read_byte(check: str, warehouse: Warehouse, path: str, databases: int) -> Finding:
+    (content,) = warehouse.read_ranges([(path, 0, 1)])
+    if isinstance(content, PaimonIndexError):
+        found = f"it can be listed, and {path} cannot be read: {_first_line(content)}"
+        return Finding(check, Outcome.FAILED, found, _advice_on(content, may="read objects (s3:GetObject)"))
+    return Finding(check, Outcome.OK, f"{databases} database(s); {path} can be read")
+
+
+def _advice_on(error: BaseException, may: str = "list the directory (s3:ListBucket)") -> str:
+    """What to do about an error of storage; ``may`` is the permission that the call needed."""
+    causes = _causes(error)
+    text = " ".join(str(each) for each in causes)
+    if (
+        any(isinstance(each, PermissionError) for each in causes)
+        or "Forbidden" in text
+        or "AccessDenied" in text
+    ):
+        return f"the credentials are known, but may not {may}: add that permission"
+    kinds = {type(each) for each in causes}
+    if any(word in text for word in _OF_CREDENTIALS):
+        return "check the credentials: the variables, profile or role that the storage's own tools use, too"
+    if "RequestTimeTooSkewed" in text:
+        return "set the clock (NTP): the store refuses signatures of another time"
+    if kinds & {FileMissingError, FileNotFoundError} or "NoSuchBucket" in text:
+        return "check the URL: there is no such bucket or directory"
+    return "check the URL, the endpoint and the network between here and there"
+
+
+def _causes(error: BaseException | None) -> list[BaseException]:
+    found: list[BaseException] = []
+    while error is not None and error not in found:
+        found.append(error)
+        error = error.__cause__ or error.__context__
+    return found
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0] or type(error).__name__
+
+
+CHECKS: Final[tuple[Callable[[Settings], Iterator[Finding]], ...]] = (
+    _check_settings,
+    _check_tokens,
+    _check_memory,
+    _check_clock,
+    _check_system,
+    _check_disk_cache,
+    _check_warehouses,
+)
+"""A new check is a function in this list."""
+
+_SIGNS: Final = {Outcome.OK: "ok", Outcome.WARNING: "WARNING", Outcome.FAILED: "FAILED"}
 
 
 def doctor(

@@ -13,13 +13,13 @@ from app.api.index_file_bodies import EvaluateBody, InspectBody
 from app.api.selections import SelectionEncoding
 from app.cli.options import (
     AliasOption,
-    AllowExternal,
     ColumnsOption,
     FilterOption,
     JsonOption,
     Opened,
     TimeZoneOption,
-    WarehouseOption,
+    WarehouseOptions,
+    grouped,
     local_path,
     parse_columns,
     parse_filter,
@@ -37,11 +37,11 @@ FileArguments = Annotated[
 ]
 
 
+@grouped
 def inspect(
     file: FileArgument,
     *,
-    warehouse: WarehouseOption = None,
-    allow_external: AllowExternal = None,
+    place: WarehouseOptions,
     kind: Annotated[
         str | None,
         typer.Option(help="file_index, deletion_vectors or hash. Default: detected from the file."),
@@ -50,7 +50,7 @@ def inspect(
     as_json: JsonOption = False,
 ) -> None:
     """Show what is in an index file."""
-    opened, (path,) = _open((file,), warehouse, allow_external)
+    opened, (path,) = _open((file,), place)
     body = InspectBody.read({"path": path, "name": file, "kind": kind})
     answer = opened.service.inspect(
         opened.warehouse, body.to_request(), body.kind, parse_columns(columns), any_place=True
@@ -61,14 +61,14 @@ def inspect(
     print_table(("what", "value"), _flatten(plain(answer), ""))
 
 
+@grouped
 def evaluate(  # noqa: PLR0913 - one parameter per option
     files: FileArguments,
     *,
     columns: ColumnsOption,
     filter_text: FilterOption = None,
     alias: AliasOption = None,
-    warehouse: WarehouseOption = None,
-    allow_external: AllowExternal = None,
+    place: WarehouseOptions,
     row_count: Annotated[int | None, typer.Option(help="Rows of each data file, if known.")] = None,
     selection: Annotated[
         str, typer.Option(help="Output format for row positions: none, count, bitmap, ranges or positions.")
@@ -78,7 +78,7 @@ def evaluate(  # noqa: PLR0913 - one parameter per option
     as_json: JsonOption = False,
 ) -> None:
     """Ask a filter of index files: which data files can be skipped, which rows can match?"""
-    opened, paths = _open(files, warehouse, allow_external)
+    opened, paths = _open(files, place)
     types = parse_columns(columns)
     body = EvaluateBody.read(
         {
@@ -93,7 +93,7 @@ def evaluate(  # noqa: PLR0913 - one parameter per option
         }
     )
     answer = opened.service.evaluate(opened.warehouse, body.to_request(), any_place=True)
-    form = SelectionEncoding(SelectionForm(body.selection), opened.settings.positions)
+    form = SelectionEncoding(SelectionForm(body.selection))
     encoded = encode_evaluation(answer, form, body.row_count, _INSTANCE)
     if as_json:
         print_json(encoded)
@@ -113,11 +113,9 @@ def evaluate(  # noqa: PLR0913 - one parameter per option
     )
 
 
-def _open(
-    files: Sequence[str], warehouse: str | None, allow_external: Sequence[str] | None
-) -> tuple[Opened, list[str]]:
-    if warehouse is not None:
-        return Opened.warehouse_of(warehouse, allow_external), list(files)
+def _open(files: Sequence[str], place: WarehouseOptions) -> tuple[Opened, list[str]]:
+    if place.warehouse is not None:
+        return place.open(), list(files)
     return Opened.local_files(), [local_path(Path(file)) for file in files]
 
 

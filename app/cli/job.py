@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import pyarrow.parquet as pq
 import typer
@@ -19,22 +19,35 @@ import typer
 from app.cli.data_files import progress
 from app.cli.job_reports import print_audit, print_deletion, print_indexes, print_plan, print_upsert
 from app.cli.options import (
-    AllowExternal,
     FilterOption,
     JsonOption,
-    Opened,
     TableArgument,
     TimeZoneOption,
-    WarehouseOption,
+    WarehouseOptions,
+    grouped,
     json_option,
     parse_filter,
 )
 from app.cli.output import print_json
 from app.errors import RequestError, SettingsError
-from app.jobs import JobTable, audit, build_index, delete, drop_index, plan, rows_from_files, upsert
+from app.jobs import (
+    DeleteReport,
+    IndexReport,
+    JobTable,
+    UpsertReport,
+    audit,
+    build_index,
+    delete,
+    drop_index,
+    plan,
+    rows_from_files,
+    upsert,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+Report = TypeVar("Report", IndexReport, UpsertReport, DeleteReport)
 
 program = typer.Typer(
     help="Run a Spark job over a table: build-index, upsert, delete, audit, plan.",
@@ -42,23 +55,76 @@ program = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-MasterOption = Annotated[
-    str | None,
-    typer.Option(
-        help="Where Spark runs, such as local[4]; unless given, as spark-submit or Spark's files say."
-    ),
-]
-ConfOption = Annotated[
-    list[str] | None, typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark; repeatable.")
-]
 PartitionsOption = Annotated[
     list[str] | None,
     typer.Option("--partition", help="Only this partition, a JSON object by partition column; repeatable."),
 ]
 
-OutOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write the kept files to a Parquet file.")
-]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOptions(WarehouseOptions):
+    """What a job runs on: a warehouse and a Spark."""
+
+    master: Annotated[
+        str | None,
+        typer.Option(
+            help="Where Spark runs, such as local[4]; unless given, as spark-submit or Spark's files say."
+        ),
+    ] = None
+    conf: Annotated[
+        list[str] | None, typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark; repeatable.")
+    ] = None
+    as_json: JsonOption = False
+
+    def table(self, name: str) -> JobTable:
+        """The table that ``DATABASE.TABLE`` names."""
+        opened = self.open()
+        url = opened.settings.warehouses[opened.warehouse]
+        return JobTable.open(url, name, allow_external=opened.settings.allow_external)
+
+    def report(self, report: Report, print_words: Callable[[Report], None]) -> None:
+        """Prints what a job did, as JSON or in words."""
+        if self.as_json:
+            print_json(asdict(report))
+        else:
+            print_words(report)
+
+    @contextmanager
+    def spark(self, time_zone: str | None = None) -> Iterator[SparkSession]:
+        """A session, ended with the block.
+
+        Raises:
+            SettingsError: Spark is not there, or does not start.
+        """
+        try:
+            from pyspark.sql import SparkSession  # noqa: PLC0415 - only jobs need Spark and the client
+
+            import paimon_index.spark  # noqa: F401, PLC0415
+        except ImportError as error:
+            raise SettingsError(
+                f"jobs need Spark and the client ({error}): in a clone, pip install ./client '.[jobs]'; from "
+                f"wheels, pip install ./paimon_index_client-*.whl and the other wheel with [jobs] behind its "
+                "name"
+            ) from error
+        builder = SparkSession.builder.appName("paimon-index")
+        if self.master is not None:
+            builder = builder.master(self.master)
+        for name, value in _pairs("--conf", self.conf).items():
+            builder = builder.config(name, value)
+        if time_zone is not None:
+            builder = builder.config("spark.sql.session.timeZone", time_zone)
+        try:
+            spark = builder.getOrCreate()
+        except Exception as error:
+            raise SettingsError(f"Spark does not start (it needs Java 17): {error}") from error
+        context = spark.sparkContext
+        if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+            # Spark would take the python3 of the search path, which need not be the one with this package.
+            context.pythonExec = context.getConf().get("spark.pyspark.python", sys.executable)
+        try:
+            yield spark
+        finally:
+            spark.stop()
 
 
 @program.callback()
@@ -67,11 +133,10 @@ def _group() -> None:
 
 
 @program.command("build-index")
+@grouped
 def build_index_command(  # noqa: PLR0913 - one parameter per option
     table: TableArgument,
     *,
-    warehouse: WarehouseOption = None,
-    allow_external: AllowExternal = None,
     partitions: PartitionsOption = None,
     options: Annotated[
         list[str] | None,
@@ -90,22 +155,20 @@ def build_index_command(  # noqa: PLR0913 - one parameter per option
     ] = False,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Rebuild indexes that exist already.")] = False,
     drop: Annotated[bool, typer.Option("--drop", help="Remove all file indexes instead.")] = False,
-    master: MasterOption = None,
-    conf: ConfOption = None,
-    as_json: JsonOption = False,
+    job: JobOptions,
 ) -> None:
     """Build the file indexes of a table's data files, and commit them."""
     if drop and (options or advised or missing_only or rebuild):
         raise RequestError("--drop builds nothing: leave out what says which indexes to build")
     if advised and options:
         raise RequestError("--advised and --option both say which indexes to build: give one of them")
-    opened = _open(table, warehouse, allow_external)
+    opened = job.table(table)
     chosen = None if not partitions else [json_option("--partition", each) for each in partitions]
     if drop:
         report = drop_index(opened, partitions=chosen)
     else:
         given = _pairs("--option", options) if options else None
-        with _spark(master, conf) as spark, progress("building", len(opened.latest().files())) as advance:
+        with job.spark() as spark, progress("building", len(opened.latest().files())) as advance:
             report = build_index(
                 spark,
                 opened,
@@ -116,13 +179,11 @@ def build_index_command(  # noqa: PLR0913 - one parameter per option
                 rebuild=rebuild,
                 advance=advance,
             )
-    if as_json:
-        print_json(asdict(report))
-    else:
-        print_indexes(report)
+    job.report(report, print_indexes)
 
 
 @program.command("upsert")
+@grouped
 def upsert_command(  # noqa: PLR0913 - one parameter per option
     table: TableArgument,
     *,
@@ -158,17 +219,13 @@ def upsert_command(  # noqa: PLR0913 - one parameter per option
             help="Assigners of dynamic buckets, unless the table says. Default: as the engine in Spark.",
         ),
     ] = None,
-    warehouse: WarehouseOption = None,
-    allow_external: AllowExternal = None,
     time_zone: TimeZoneOption = None,
-    master: MasterOption = None,
-    conf: ConfOption = None,
-    as_json: JsonOption = False,
+    job: JobOptions,
 ) -> None:
     """Write rows to a table, in place of those that have the same primary key."""
-    opened = _open(table, warehouse, allow_external)
+    opened = job.table(table)
     given = _pairs("--read-option", read_options)
-    with _spark(master, conf, _zone(time_zone)) as spark, progress("writing", None) as advance:
+    with job.spark(time_zone) as spark, progress("writing", None) as advance:
         rows = rows_from_files(
             spark,
             opened,
@@ -185,58 +242,46 @@ def upsert_command(  # noqa: PLR0913 - one parameter per option
             parallelism=parallelism,
             advance=advance,
         )
-    if as_json:
-        print_json(asdict(report))
-    else:
-        print_upsert(report)
+    job.report(report, print_upsert)
 
 
 @program.command("delete")
-def delete_command(  # noqa: PLR0913 - one parameter per option
+@grouped
+def delete_command(
     table: TableArgument,
     *,
     where: Annotated[str, typer.Option(help="Spark SQL, as after WHERE: the rows to delete.")],
-    warehouse: WarehouseOption = None,
-    allow_external: AllowExternal = None,
     time_zone: TimeZoneOption = None,
-    master: MasterOption = None,
-    conf: ConfOption = None,
-    as_json: JsonOption = False,
+    job: JobOptions,
 ) -> None:
     """Delete the rows of an append table that meet a condition, by deletion vectors."""
-    opened = _open(table, warehouse, allow_external)
+    opened = job.table(table)
     with (
-        _spark(master, conf, _zone(time_zone)) as spark,
+        job.spark(time_zone) as spark,
         progress("reading", len(opened.latest().files())) as advance,
     ):
         report = delete(spark, opened, where, advance=advance)
-    if as_json:
-        print_json(asdict(report))
-    else:
-        print_deletion(report)
+    job.report(report, print_deletion)
 
 
 @program.command("audit")
-def audit_command(  # noqa: PLR0913 - one parameter per option
+@grouped
+def audit_command(
     table: TableArgument,
     *,
-    warehouse: WarehouseOption = None,
-    allow_external: AllowExternal = None,
     partitions: PartitionsOption = None,
     sample: Annotated[
         int | None,
         typer.Option(min=1, help="Look up at most this many values of each index. Default: all."),
     ] = None,
-    master: MasterOption = None,
-    conf: ConfOption = None,
-    as_json: JsonOption = False,
+    job: JobOptions,
 ) -> None:
     """Prove that no file index of a table hides a row; the exit status is 1 if one is wrong."""
-    opened = _open(table, warehouse, allow_external)
+    opened = job.table(table)
     chosen = None if not partitions else [json_option("--partition", each) for each in partitions]
-    with _spark(master, conf) as spark, progress("proving", len(opened.latest().files())) as advance:
+    with job.spark() as spark, progress("proving", len(opened.latest().files())) as advance:
         report = audit(spark, opened, partitions=chosen, sample=sample, advance=advance)
-    if as_json:
+    if job.as_json:
         print_json(asdict(report) | {"passed": report.passed})
     else:
         print_audit(report)
@@ -250,78 +295,30 @@ def audit_command(  # noqa: PLR0913 - one parameter per option
 
 
 @program.command("plan")
-def plan_command(  # noqa: PLR0913 - one parameter per option
+@grouped
+def plan_command(
     table: TableArgument,
     *,
-    warehouse: WarehouseOption = None,
-    allow_external: AllowExternal = None,
     filter_text: FilterOption = None,
     time_zone: TimeZoneOption = None,
-    out: OutOption = None,
-    master: MasterOption = None,
-    conf: ConfOption = None,
-    as_json: JsonOption = False,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the kept files to a Parquet file.")
+    ] = None,
+    job: JobOptions,
 ) -> None:
     """Plan a filter over very many manifests of an append table, on executors."""
-    opened = _open(table, warehouse, allow_external)
-    with _spark(master, conf, _zone(time_zone)) as spark:
+    opened = job.table(table)
+    with job.spark(time_zone) as spark:
         manifests = len(opened.latest().manifest_files())
         with progress("planning", manifests) as advance:
             report = plan(spark, opened, parse_filter(filter_text), advance=advance)
     if out is not None:
         pq.write_table(report.files, out)
-    if as_json:
+    if job.as_json:
         told = {each.name: getattr(report, each.name) for each in fields(report)}
         print_json(told | {"files": report.files.to_pylist()})
     else:
         print_plan(report)
-
-
-def _zone(time_zone: str | None) -> dict[str, str]:
-    return {} if time_zone is None else {"spark.sql.session.timeZone": time_zone}
-
-
-def _open(table: str, warehouse: str | None, allow_external: Sequence[str] | None) -> JobTable:
-    opened = Opened.warehouse_of(warehouse, allow_external)
-    url = opened.settings.warehouses[opened.warehouse]
-    return JobTable.open(url, table, allow_external=opened.settings.allow_external)
-
-
-@contextmanager
-def _spark(
-    master: str | None, conf: Sequence[str] | None, settings: dict[str, str] | None = None
-) -> Iterator[SparkSession]:
-    """A session, ended with the block.
-
-    Raises:
-        SettingsError: Spark is not there, or does not start.
-    """
-    try:
-        from pyspark.sql import SparkSession  # noqa: PLC0415 - only jobs need Spark and the client
-
-        import paimon_index.spark  # noqa: F401, PLC0415
-    except ImportError as error:
-        raise SettingsError(
-            f"jobs need Spark and the client ({error}): in a clone, pip install ./client '.[jobs]'; from "
-            f"wheels, pip install ./paimon_index_client-*.whl and the other wheel with [jobs] behind its name"
-        ) from error
-    builder = SparkSession.builder.appName("paimon-index")
-    if master is not None:
-        builder = builder.master(master)
-    for name, value in (_pairs("--conf", conf) | (settings or {})).items():
-        builder = builder.config(name, value)
-    try:
-        spark = builder.getOrCreate()
-    except Exception as error:
-        raise SettingsError(f"Spark does not start (it needs Java 17): {error}") from error
-    context = spark.sparkContext
-    if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
-        # Spark would take the python3 of the search path, which need not be the one with this package.
-        context.pythonExec = context.getConf().get("spark.pyspark.python", sys.executable)
-    try:
-        yield spark
-    finally:
-        spark.stop()
 
 
 def _pairs(option: str, written: Sequence[str] | None) -> dict[str, str]:

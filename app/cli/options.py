@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import inspect
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 import tzlocal
@@ -49,11 +51,6 @@ AliasOption = Annotated[
     str | None,
     typer.Option(help="Table alias in the filter and in --order-by: --alias e allows e.id = 5."),
 ]
-SnapshotOption = Annotated[int | None, typer.Option("--snapshot-id")]
-TagOption = Annotated[str | None, typer.Option("--tag")]
-TimestampOption = Annotated[
-    int | None, typer.Option("--timestamp-millis", help="Use the snapshot that was the latest at this time.")
-]
 BranchOption = Annotated[str | None, typer.Option("--branch")]
 PartitionOption = Annotated[
     str | None, typer.Option("--partition", help="A JSON object by partition column.")
@@ -73,6 +70,60 @@ TimeZoneOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the JSON that the service would answer.")]
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """The command as typer takes it: a parameter that is a dataclass stands for the options in its fields."""
+    parameters = inspect.signature(command, eval_str=True).parameters
+    groups: dict[str, Any] = {
+        name: each.annotation for name, each in parameters.items() if is_dataclass(each.annotation)
+    }
+    options = [each for name, each in parameters.items() if name not in groups]
+    for name, group in groups.items():
+        hints = get_type_hints(group, include_extras=True)
+        options += [
+            parameters[name].replace(name=field.name, annotation=hints[field.name], default=field.default)
+            for field in fields(group)
+        ]
+
+    @wraps(command)
+    def run(**given: Any) -> None:  # noqa: ANN401 - the values of options
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        command(**given)
+
+    run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined] # as inspect documents
+    return run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarehouseOptions:
+    """Which warehouse a command is about."""
+
+    warehouse: WarehouseOption = None
+    allow_external: AllowExternal = None
+
+    def open(self) -> Opened:
+        """The service of the warehouse, in this process; see :meth:`Opened.warehouse_of`."""
+        return Opened.warehouse_of(self.warehouse, self.allow_external)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionOptions(WarehouseOptions):
+    """Which version of a table."""
+
+    snapshot_id: Annotated[int | None, typer.Option("--snapshot-id")] = None
+    tag: Annotated[str | None, typer.Option("--tag")] = None
+    timestamp_millis: Annotated[
+        int | None,
+        typer.Option("--timestamp-millis", help="Use the snapshot that was the latest at this time."),
+    ] = None
+    branch: BranchOption = None
+
+    @property
+    def members(self) -> dict[str, object]:
+        """The members of a body that name the version."""
+        return {name: getattr(self, name) for name in ("snapshot_id", "tag", "timestamp_millis", "branch")}
 
 
 @dataclass(frozen=True, slots=True)

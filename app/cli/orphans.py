@@ -10,9 +10,8 @@ import typer
 
 from app.cli.options import DURATION_UNITS, Opened, TableArgument, WarehouseOption, parse_duration
 from app.cli.output import print_json, print_line, print_table
-from app.memory_budget import MemoryBudget
 from app.planning.request.requests import SnapshotSelector
-from app.storage import Maintenance, Readers
+from app.storage import Maintenance
 from app.table import Orphan, OrphanFiles, Orphans, OtherOrphanFiles, Removal
 
 
@@ -39,10 +38,11 @@ def orphans(
     age = parse_duration("--older-than", older_than)
     opened = Opened.warehouse_of(warehouse)
     ref = opened.table(table)
+    found_in = opened.service.warehouses[ref.warehouse]
     of_table = (
         opened.service.resolve(ref, SnapshotSelector(max_staleness_ms=0)).table,
-        Maintenance(opened.service.warehouses[ref.warehouse]),
-        Readers(opened.settings.read_threads, MemoryBudget.of(opened.settings).reads),
+        Maintenance(found_in),
+        found_in.readers,
     )
     files = OrphanFiles(*of_table)
     now = dt.datetime.now(dt.UTC)

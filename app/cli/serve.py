@@ -14,15 +14,14 @@ import uvicorn
 
 from app.access import is_loopback
 from app.cli.options import AllowExternal, parse_warehouse
-from app.connections import PunctualProtocol
 from app.errors import SettingsError
 from app.main import create_app
-from app.open_connections import OPEN_CONNECTIONS, raise_descriptor_limit
 from app.opening import create_service
-from app.processes import VARIABLE as WORKERS_DIRECTORY
-from app.processes import shared_directory
+from app.server.connections import OPEN_CONNECTIONS, PunctualProtocol, raise_descriptor_limit
+from app.server.processes import VARIABLE as WORKERS_DIRECTORY
+from app.server.processes import shared_directory
+from app.server.stopping import run_server
 from app.settings import ENVIRONMENT_PREFIX, Settings
-from app.stopping import run_server
 from app.telemetry.logs import logging_config
 
 if TYPE_CHECKING:

@@ -14,19 +14,14 @@ from app.api.plan_bodies import PlanBody
 from app.api.selections import SelectionEncoding
 from app.cli.options import (
     AliasOption,
-    AllowExternal,
-    BranchOption,
     FilesOption,
     FilterOption,
     JsonOption,
-    Opened,
     PartitionOption,
-    SnapshotOption,
     TableArgument,
-    TagOption,
-    TimestampOption,
     TimeZoneOption,
-    WarehouseOption,
+    VersionOptions,
+    grouped,
     json_option,
     parse_filter,
 )
@@ -41,11 +36,10 @@ def _last_page(_next_offset: int | None) -> None:
     return None
 
 
+@grouped
 def plan(  # noqa: PLR0913 - one parameter per option
     table: TableArgument,
     *,
-    warehouse: WarehouseOption = None,
-    allow_external: AllowExternal = None,
     filter_text: FilterOption = None,
     alias: AliasOption = None,
     files: FilesOption = None,
@@ -64,15 +58,12 @@ def plan(  # noqa: PLR0913 - one parameter per option
     ] = "ranges",
     explain: Annotated[bool, typer.Option("--explain", help="Show which step decided each file.")] = False,
     uris: Annotated[bool, typer.Option("--uris", help="Print absolute URIs instead of paths.")] = False,
-    snapshot_id: SnapshotOption = None,
-    tag: TagOption = None,
-    timestamp_millis: TimestampOption = None,
-    branch: BranchOption = None,
+    version: VersionOptions,
     time_zone: TimeZoneOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Tell which files of a table a query reads, and which of their rows."""
-    opened = Opened.warehouse_of(warehouse, allow_external)
+    opened = version.open()
     if (top is None) != (not order_by):
         raise RequestError("--top and --order-by go together")
     body = PlanBody.read(
@@ -87,16 +78,13 @@ def plan(  # noqa: PLR0913 - one parameter per option
             "selection": selection,
             "explain": explain,
             "uris": uris,
-            "snapshot_id": snapshot_id,
-            "tag": tag,
-            "timestamp_millis": timestamp_millis,
-            "branch": branch,
+            **version.members,
             "time_zone": opened.time_zone(time_zone),
         }
     )
     request = body.to_request()
     answer = opened.service.plan(opened.table(table), request)
-    form = SelectionEncoding(request.selection, opened.settings.positions)
+    form = SelectionEncoding(request.selection)
     encoded = encode_plan(answer, _EVERYTHING, form, _last_page, explain=explain)
     if as_json:
         print_json(encoded)
@@ -104,39 +92,32 @@ def plan(  # noqa: PLR0913 - one parameter per option
         _print_plan(plain(encoded), uris=uris)
 
 
-def deletions(  # noqa: PLR0913 - one parameter per option
+@grouped
+def deletions(
     table: TableArgument,
     *,
-    warehouse: WarehouseOption = None,
-    allow_external: AllowExternal = None,
     partition: PartitionOption = None,
     files: FilesOption = None,
     encoding: Annotated[
         str, typer.Option(help="Output format for positions: positions, ranges, bitmap or count.")
     ] = "ranges",
-    snapshot_id: SnapshotOption = None,
-    tag: TagOption = None,
-    timestamp_millis: TimestampOption = None,
-    branch: BranchOption = None,
+    version: VersionOptions,
     time_zone: TimeZoneOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Tell which rows of which files are deleted."""
-    opened = Opened.warehouse_of(warehouse, allow_external)
+    opened = version.open()
     body = DeletionsBody.read(
         {
             "partition": json_option("--partition", partition),
             "files": files,
             "encoding": encoding,
-            "snapshot_id": snapshot_id,
-            "tag": tag,
-            "timestamp_millis": timestamp_millis,
-            "branch": branch,
+            **version.members,
             "time_zone": opened.time_zone(time_zone),
         }
     )
     answer = opened.service.deletions(opened.table(table), body.to_request())
-    form = SelectionEncoding(SelectionForm(encoding), opened.settings.positions)
+    form = SelectionEncoding(SelectionForm(encoding))
     encoded = encode_deletions(answer, _EVERYTHING, form, _last_page)
     if as_json:
         print_json(encoded)
@@ -158,11 +139,10 @@ def deletions(  # noqa: PLR0913 - one parameter per option
     _print_unknown(found)
 
 
-def lookup(  # noqa: PLR0913 - one parameter per option
+@grouped
+def lookup(
     table: TableArgument,
     *,
-    warehouse: WarehouseOption = None,
-    allow_external: AllowExternal = None,
     partition: PartitionOption = None,
     keys: Annotated[
         list[str] | None, typer.Option("--key", help="A JSON object over the primary key; repeatable.")
@@ -170,24 +150,18 @@ def lookup(  # noqa: PLR0913 - one parameter per option
     hashes: Annotated[
         list[int] | None, typer.Option("--hash", help="A key's hash, in place of the key; repeatable.")
     ] = None,
-    snapshot_id: SnapshotOption = None,
-    tag: TagOption = None,
-    timestamp_millis: TimestampOption = None,
-    branch: BranchOption = None,
+    version: VersionOptions,
     time_zone: TimeZoneOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Tell which buckets keys live in."""
-    opened = Opened.warehouse_of(warehouse, allow_external)
+    opened = version.open()
     body = LookupBody.read(
         {
             "partition": json_option("--partition", partition),
             "keys": [json_option("--key", key) for key in keys] if keys else None,
             "hashes": hashes or None,
-            "snapshot_id": snapshot_id,
-            "tag": tag,
-            "timestamp_millis": timestamp_millis,
-            "branch": branch,
+            **version.members,
             "time_zone": opened.time_zone(time_zone),
         }
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import compress
 from typing import TYPE_CHECKING
@@ -34,8 +34,8 @@ from app.planning.scan.manifest_pruning import needed_manifests
 from app.planning.scan.planner import Planner
 from app.planning.version.contents import VersionContents
 from app.planning.version.files import FileColumns
-from app.planning.version.needed_manifests import NeededManifests
-from app.planning.version.version import Version
+from app.planning.version.manifests import Manifests, NeededManifests
+from app.planning.version.version import Loaded, Version
 from app.table.manifests.live_files import live_rows
 from app.table.manifests.manifest_list import ManifestFile
 from app.types import Json
@@ -197,8 +197,9 @@ def plan_manifest(task: PlanTask) -> PlannedManifest:
     others = [whole.table.contents.manifest(file) for file in task.removing if file != task.manifest]
     rows = live_rows([*others, manifest])[-1]
     entries, columns = whole.table.contents.index_entries(whole.resolved), FileColumns.of([manifest], [rows])
-    contents = VersionContents.read(columns, [manifest], entries, whole.schema)
-    part = whole.part(task.manifest, manifest, contents)
+    manifests = Manifests.of([manifest])
+    contents = VersionContents.read(columns, manifests, entries, whole.schema)
+    part = replace(whole, loaded=Loaded((task.manifest,), manifests, contents))
     request = PlanRequest(selector, task.filter, selection=SelectionForm.COUNT, time_zone=task.time_zone)
     predicate = read_filter(
         task.filter, part.schema.fields, Limits(), part.relation(None), session_zone(task.time_zone)

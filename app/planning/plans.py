@@ -14,14 +14,13 @@ from app.errors import PaimonIndexError
 from app.observation import Phase, during
 from app.planning.plan.answers import Plan
 from app.planning.plan.plan_answer import PlanWarnings, answer_plan, report_plan
-from app.planning.request.budget import YIELDING, Budget
+from app.planning.request.effort import YIELDING, Budget
 from app.planning.request.filters import filter_warnings, read_filter
 from app.planning.request.limits import Limits
 from app.planning.request.requests import PlanRequest, SnapshotSelector
 from app.planning.scan.manifest_pruning import needed_manifests
 from app.planning.scan.planner import Planner
-from app.planning.version.sound_answers import sound_answer
-from app.planning.version.version import Version
+from app.planning.version.version import Version, sound_answer
 from app.storage import ByteCache, Cancellation, cancellable, time_limit
 from app.types.digest import request_digest
 from app.types.session_zone import session_zone

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 from app.errors import LimitExceededError, NotFoundError
 from app.observation import Phase, during
-from app.planning.deletions.deletions import DeletionsAnswer, answer_deletions
-from app.planning.keys.answers import AssignAnswer, BucketsAnswer, LookupAnswer
+from app.planning.deletions import DeletionsAnswer, answer_deletions
+from app.planning.keys.answers import AssignmentAnswer, BucketList, BucketLookup
 from app.planning.keys.buckets import answer_assignment, answer_buckets, answer_lookup
 from app.planning.plan.answers import Plan
 from app.planning.plan.plan_answer import plan_bytes
@@ -35,20 +35,22 @@ from app.planning.request.requests import (
     TableRef,
 )
 from app.planning.side_files.file_indexes import open_declared
-from app.planning.standalone.answers import EvaluateAnswer
-from app.planning.standalone.standalone import evaluate_files, inspect_file
+from app.planning.standalone import EvaluateAnswer, evaluate_files, inspect_file
 from app.planning.version.contents import ContentsCache
-from app.planning.version.descriptions import describe_index_files, describe_snapshot, describe_table
-from app.planning.version.index_source import IndexCaches, IndexSource
-from app.planning.version.schemas import DescribedSchemas, describe_schema
-from app.planning.version.sound_answers import sound_answer
-from app.planning.version.version import Version
+from app.planning.version.descriptions import (
+    DescribedSchemas,
+    describe_index_files,
+    describe_schema,
+    describe_snapshot,
+    describe_table,
+)
+from app.planning.version.version import IndexCaches, IndexSource, Version, sound_answer
 from app.storage import ByteCache, DiskTier, Warehouse, check_listable
+from app.storage.ledger import CacheRoom
 from app.storage.memory import give_memory_back
-from app.storage.shared_room import SharedRoom
 from app.table.catalog import Catalog
-from app.table.listings import MOST_READS
-from app.table.metadata_files import TableReader
+from app.table.references import MOST_READS
+from app.table.storage import TableReader
 from app.table.table import Table
 from app.types import Json
 from app.types.session_zone import SessionZone, session_zone
@@ -81,10 +83,10 @@ class IndexService:
         self._time_zone = time_zone
         self._disk = disk
         capacities = cache_bytes.by_name
-        shared = SharedRoom({name: capacities[name] for name in cache_bytes.sharing})
+        room = CacheRoom(capacities) if cache_bytes.is_shared else None
 
         def cache(name: str, weigh: Callable[[Any], int] = _nbytes) -> ByteCache[Any]:
-            return ByteCache(name, capacities[name], weigh, shared if name in cache_bytes.sharing else None)
+            return ByteCache(name, capacities[name], weigh, room)
 
         self._metadata, self._manifests = cache("metadata"), cache("manifests")
         self._indexes = IndexCaches(cache("file_indexes"), cache("deletion_vectors"), cache("hash_indexes"))
@@ -225,11 +227,11 @@ class IndexService:
         zone = self._zone(request.time_zone)
         return self._evaluate(version, lambda version: answer_deletions(version, request, zone))
 
-    def lookup(self, ref: TableRef, request: LookupRequest) -> LookupAnswer:
+    def lookup(self, ref: TableRef, request: LookupRequest) -> BucketLookup:
         """Which buckets keys are in."""
         return self.lookup_version(self.resolve(ref, request.selector), request)
 
-    def lookup_version(self, version: Version, request: LookupRequest) -> LookupAnswer:
+    def lookup_version(self, version: Version, request: LookupRequest) -> BucketLookup:
         """The buckets in a version that was resolved before, whatever the request's selector says."""
         zone = self._zone(request.time_zone)
         return self._evaluate(version, lambda version: answer_lookup(version, request, zone))
@@ -243,13 +245,13 @@ class IndexService:
         """
         self._answer(version, _warm)
 
-    def buckets(self, ref: TableRef, request: BucketsRequest) -> BucketsAnswer:
+    def buckets(self, ref: TableRef, request: BucketsRequest) -> BucketList:
         """What is in the buckets of a partition, or of all partitions."""
         version = self.resolve(ref, request.selector)
         zone = self._zone(request.time_zone)
         return self._evaluate(version, lambda version: answer_buckets(version, request, zone))
 
-    def assign(self, ref: TableRef, request: AssignRequest) -> AssignAnswer:
+    def assign(self, ref: TableRef, request: AssignRequest) -> AssignmentAnswer:
         """Which buckets a writer would put keys into; nothing is written."""
         version = self.resolve(ref, request.lookup.selector)
         zone = self._zone(request.lookup.time_zone)
@@ -280,7 +282,7 @@ class IndexService:
         *,
         any_place: bool = False,
     ) -> Json:
-        """What is in an index file; see :func:`app.planning.standalone.standalone.inspect_file`."""
+        """What is in an index file; see :func:`app.planning.standalone.inspect_file`."""
         storage = self._warehouse(warehouse)
         return inspect_file(storage, file, kind, types, entries, any_place=any_place)
 

@@ -2,8 +2,7 @@
 
 A small *window* takes every newcomer, and what was used longest ago leaves it. The *main* part takes what
 leaves the window, and once it is full only in exchange for objects that are asked for clearly less. So a scan
-over more than fits runs through the window and leaves the main part as it is. The window is also the room
-that loads under way may claim: the main part is never emptied for what may not be kept in the end.
+over more than fits runs through the window and leaves the main part as it is.
 
 This is W-TinyLFU (Einziger, Friedman, Manes: "TinyLFU: A Highly Efficient Cache Admission Policy") with exact
 counts instead of a sketch; docs/decisions/memory.md says why it is written here.
@@ -71,17 +70,16 @@ class AdmittingCache(Generic[Item]):
 
     Attributes:
         capacity: the same.
-        window_bytes: what the main part leaves of it, to newcomers and to loads under way.
         evictions: objects dropped from the main part, for others that are asked for more.
         rejected: objects that did not get into the main part and were dropped.
     """
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        self.window_bytes = capacity // _WINDOW_SHARE
+        self._window_bytes = capacity // _WINDOW_SHARE
         self.evictions = 0
         self.rejected = 0
-        self._main_bytes = capacity - self.window_bytes
+        self._main_bytes = capacity - self._window_bytes
         self._asks = Asks()
         self._window = _Segment[Item](capacity)
         self._main = _Segment[Item](self._main_bytes)
@@ -93,11 +91,6 @@ class AdmittingCache(Generic[Item]):
     def weight(self) -> int:
         """Of all objects that are kept."""
         return int(self._window.currsize + self._main.currsize)
-
-    @property
-    def protected(self) -> int:
-        """The weight of objects that :meth:`make_room` does not drop without keeping others instead."""
-        return int(self._main.currsize)
 
     def get(self, key: Hashable) -> Weighed[Item] | None:
         """The object of ``key``, if it is kept; the ask is counted in any case."""
@@ -111,30 +104,24 @@ class AdmittingCache(Generic[Item]):
             found.update((key, segment[key]) for key in keys if key in segment)
         return found
 
-    def make_room(self, room: int) -> None:
-        """Drops objects until they weigh at most ``room``, or what is protected if that is more."""
-        while self.weight > room and self._window:
-            if not self._admit(*self._window.popitem(), room):
-                self.rejected += 1
-
-    def keep(self, key: Hashable, weighed: Weighed[Item], room: int) -> None:
-        """Keeps an object, or not; what is kept then weighs at most ``room``, if it did before.
+    def keep(self, key: Hashable, weighed: Weighed[Item]) -> None:
+        """Keeps an object, or not.
 
         An object whose key is kept already takes the place of the one before it.
         """
         held = self._main.pop(key, None)
         self._window.pop(key, None)
-        left = room - weighed.weight
-        if held is not None and weighed.weight <= min(room, self._main_bytes):
-            self._let_grow(key, weighed, room)
+        left = self.capacity - weighed.weight
+        if held is not None and weighed.weight <= self._main_bytes:
+            self._let_grow(key, weighed)
             return
         if left >= 0:
-            self.make_room(left)
+            self._make_room(left)
             if self.weight <= left:
                 self._window[key] = weighed
-                self._spill(room)
+                self._spill()
                 return
-            if self._admit(key, weighed, room):
+            if self._admit(key, weighed, self._main_bytes):
                 return
         self.rejected += 1
 
@@ -150,19 +137,25 @@ class AdmittingCache(Generic[Item]):
         self._window.clear()
         self._main.clear()
 
-    def _let_grow(self, key: Hashable, grown: Weighed[Item], room: int) -> None:
+    def _make_room(self, room: int) -> None:
+        """Takes objects out of the window until all weigh at most ``room``, or the window is empty."""
+        while self.weight > room and self._window:
+            if not self._admit(*self._window.popitem(), room):
+                self.rejected += 1
+
+    def _let_grow(self, key: Hashable, grown: Weighed[Item]) -> None:
         """Keeps the larger form of what was admitted before, at the cost of what is used least."""
-        while self._main.currsize + grown.weight > min(room, self._main_bytes):
+        while self._main.currsize + grown.weight > self._main_bytes:
             self._main.popitem()
             self.evictions += 1
         self._main[key] = grown
-        self.make_room(room)
+        self._make_room(self.capacity)
 
-    def _spill(self, room: int) -> None:
+    def _spill(self) -> None:
         """Lets what is too much for the window go on to the main part, or stay if nobody needs the room."""
-        while self._window.currsize > self.window_bytes:
+        while self._window.currsize > self._window_bytes:
             oldest, weighed = self._window.popitem()
-            if not self._admit(oldest, weighed, room - int(self._window.currsize)):
+            if not self._admit(oldest, weighed, self._main_bytes):
                 self._window[oldest] = weighed
                 return
 

@@ -1,25 +1,22 @@
 """Caches of decoded files, bounded by bytes; what many ask for at once is loaded once.
 
-What is kept and what loads under way have said that they will take never weigh more than the capacity
-together: a load claims room before it begins, and waits for its turn where there is none.
+A load whose size is known claims it before it begins (:mod:`app.storage.ledger`).
 """
 
 from __future__ import annotations
 
 import threading
-from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from app.errors import DeadlineExceededError
+from app.errors import DeadlineExceededError, MemoryShortError
 from app.observation import observer
 from app.storage.admission import AdmittingCache, Weighed
 from app.storage.deadline import check_deadline, wait_for
-from app.storage.process_memory import PROCESS_MEMORY
-from app.storage.shared_room import SharedRoom
-from app.storage.turns import Line
+from app.storage.ledger import LEDGER, Account, CacheRoom
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound="Hashable")
@@ -35,8 +32,8 @@ class CacheStatistics:
         entries: objects kept.
         bytes: their weight together.
         in_flight: bytes that loads under way have claimed.
-        capacity: what ``bytes`` and ``in_flight`` together do not exceed; of a cache that shares its room,
-            what it can hold as long as the others hold what they do.
+        capacity: what ``bytes`` does not exceed; of a cache that shares its room, what it can hold as long as
+            the others hold what they do.
         hits: questions answered from the cache, or by a load that another asker had under way.
         misses: questions that found nothing.
         evictions: objects dropped for others that are asked for more.
@@ -63,8 +60,8 @@ class ByteCache(Generic[Item]):
     time; others that ask for it meanwhile wait for that result. A failed load is kept for nobody but those
     who were waiting. Which objects a full cache keeps: :mod:`app.storage.admission`.
 
-    A load that asks the same cache for other keys must not say how much it expects: it would hold room that
-    those may be waiting for.
+    A load that asks for other keys must not claim what it expects: it would hold room that those may be
+    waiting for.
 
     Args:
         name: what :meth:`statistics` calls it.
@@ -78,7 +75,7 @@ class ByteCache(Generic[Item]):
         name: str,
         capacity_bytes: int,
         weigh: Callable[[Item], int],
-        room: SharedRoom | None = None,
+        room: CacheRoom | None = None,
     ) -> None:
         self.name = name
         self._shared = room
@@ -87,12 +84,10 @@ class ByteCache(Generic[Item]):
             room.add(name, self)
         self._weigh = weigh
         self._lock = threading.Lock()
-        self._lines: defaultdict[str, Line] = defaultdict(lambda: Line(self._lock))
-        self._loads: Counter[str] = Counter()
         self._kept: AdmittingCache[Item] = AdmittingCache(capacity_bytes)
         self._under_way: dict[Hashable, _Flight[Item]] = {}
         self._claimed = 0
-        PROCESS_MEMORY.add(self)
+        LEDGER.add(self)
         self._hits = 0
         self._misses = 0
         self._waits = 0
@@ -118,11 +113,16 @@ class ByteCache(Generic[Item]):
         """
         weighed = Weighed(item, self._weigh(item))
         with self._lock:
-            self._kept.keep(key, weighed, self._room)
+            self._kept.keep(key, weighed)
         self._settle()
 
     def get_or_load(
-        self, key: Hashable, load: Callable[[], Item], *, expected_bytes: int = 0, storage: str = ""
+        self,
+        key: Hashable,
+        load: Callable[[], Item],
+        *,
+        expected_bytes: int = 0,
+        account: Account | None = None,
     ) -> Item:
         """The object of ``key``, from the cache or from ``load``.
 
@@ -130,9 +130,8 @@ class ByteCache(Generic[Item]):
             key: what the object is known by.
             load: called once for all that ask meanwhile.
             expected_bytes: what the object will weigh, as far as known; ``load`` begins once there is room
-                for it. An object too large for that is loaded while no other of its storage claims any room.
-            storage: the warehouse that ``load`` reads from. Loads of one wait for each other only: what hangs
-                in another storage does not keep this one from loading.
+                for it.
+            account: where that is claimed; that of the warehouse which ``load`` reads from.
 
         Raises:
             DeadlineExceededError: the request's time ran out, or its caller went away, in waiting for room or
@@ -140,7 +139,7 @@ class ByteCache(Generic[Item]):
             Exception: whatever ``load`` raised, here or in the thread that was loading.
         """
         found = self.get_or_load_many(
-            (key,), lambda _: (load(),), expected_bytes=lambda _: expected_bytes, storage=storage
+            (key,), lambda _: (load(),), expected_bytes=lambda _: expected_bytes, account=account
         )
         return found[key]
 
@@ -150,30 +149,31 @@ class ByteCache(Generic[Item]):
         load_missing: Callable[[Sequence[Key]], Iterable[Item]],
         *,
         expected_bytes: Callable[[Key], int] = lambda _: 0,
-        storage: str = "",
+        account: Account | None = None,
     ) -> dict[Key, Item]:
         """The objects of all ``keys``; those that are missing are loaded together.
 
         Args:
             keys: what the objects are known by.
             load_missing: gives the objects of the keys that it is given, in their order. It is called again
-                for further keys where not all fit into the room for loads at once.
+                for further keys where not all fit into the account at once.
             expected_bytes: as of :meth:`get_or_load`, of each key.
-            storage: as of :meth:`get_or_load`.
+            account: as of :meth:`get_or_load`.
 
         Raises:
             DeadlineExceededError: as of :meth:`get_or_load`.
             Exception: whatever a load raised; what was loaded before is kept.
         """
         found: dict[Key, Item] = {}
+        most = 0 if account is None else account.limit
         # What is expected may come from a file, which may say anything.
-        wanted = {key: min(max(0, expected_bytes(key)), self._kept.capacity) for key in keys}
+        wanted = {key: min(max(0, expected_bytes(key)), most) for key in keys}
         while wanted:
             with self._lock:
-                others, batches = self._sort_out(wanted, found)
+                others, batches = self._sort_out(wanted, found, most)
             missing = sum(len(batch.keys) for batch in batches)
             observer().cache_asked(self.name, len(wanted) - missing, missing)
-            self._load_all(batches, load_missing, found, storage)
+            self._load_all(batches, load_missing, found, account)
             # What this thread took upon itself is done: no two threads wait for each other.
             wanted = {key: wanted[key] for key in _collect(others, found)}
         return found
@@ -190,24 +190,13 @@ class ByteCache(Generic[Item]):
         return self._kept.capacity
 
     @property
-    def taken(self) -> int:
-        """Bytes of the objects that are kept, and of loads under way."""
-        with self._lock:
-            return self._kept.weight + self._claimed
-
-    def give_back(self, size: int) -> None:
-        """Lets go of objects of at least so many bytes together, since others need the room."""
-        with self._lock:
-            self._kept.shrink(self._kept.weight - size)
-
-    @property
     def weight(self) -> int:
         """Bytes of all objects that are kept."""
         with self._lock:
             return self._kept.weight
 
     def shrink(self, weight: int) -> None:
-        """Lets go of objects until the rest weighs no more than ``weight``, since memory is short."""
+        """Drops objects until the rest weighs no more than ``weight``, since others need the memory."""
         with self._lock:
             self._kept.shrink(weight)
 
@@ -232,13 +221,8 @@ class ByteCache(Generic[Item]):
         if self._shared is not None:
             self._shared.settle()
 
-    @property
-    def _room(self) -> int:
-        """What kept objects may weigh beside the loads under way."""
-        return self._kept.capacity - self._claimed
-
     def _sort_out(
-        self, wanted: Mapping[Key, int], found: dict[Key, Item]
+        self, wanted: Mapping[Key, int], found: dict[Key, Item], most: int
     ) -> tuple[dict[Key, _Flight[Item]], list[_Batch[Key, Item]]]:
         """Puts what is kept into ``found``; tells who loads what, and registers this thread for the rest."""
         others: dict[Key, _Flight[Item]] = {}
@@ -252,7 +236,7 @@ class ByteCache(Generic[Item]):
                 others[key] = self._under_way[key]
             else:
                 self._misses += 1
-                if not batches or batches[-1].expected + expected > self._kept.window_bytes:
+                if not batches or batches[-1].expected + expected > most:
                     batches.append(_Batch())
                 batches[-1].keys.append(key)
                 batches[-1].expected += expected
@@ -266,11 +250,11 @@ class ByteCache(Generic[Item]):
         batches: Sequence[_Batch[Key, Item]],
         load_missing: Callable[[Sequence[Key]], Iterable[Item]],
         found: dict[Key, Item],
-        storage: str,
+        account: Account | None,
     ) -> None:
         for position, batch in enumerate(batches):
             try:
-                loaded = self._load(batch, load_missing, storage)
+                loaded = self._load(batch, load_missing, account)
             except BaseException as error:
                 for failed in batches[position:]:
                     with self._lock:
@@ -281,41 +265,28 @@ class ByteCache(Generic[Item]):
             found.update(loaded)
 
     def _load(
-        self, batch: _Batch[Key, Item], load_missing: Callable[[Sequence[Key]], Iterable[Item]], storage: str
+        self,
+        batch: _Batch[Key, Item],
+        load_missing: Callable[[Sequence[Key]], Iterable[Item]],
+        account: Account | None,
     ) -> dict[Key, Item]:
-        PROCESS_MEMORY.require(batch.expected, f"a load for {self.name}")
-        claimed: int | None = None
-        if batch.expected:
+        LEDGER.require(batch.expected, f"a load for {self.name}")
+        with nullcontext() if account is None else account.claim(batch.expected):
             with self._lock:
-                claimed = self._lines[storage].take(lambda: self._claim(batch.expected, storage))
-        loaded: dict[Key, Weighed[Item]] = {}
-        try:
-            for key, item in zip(batch.keys, load_missing(batch.keys), strict=True):
-                loaded[key] = Weighed(item, self._weigh(item))
-        finally:
-            with self._lock:
-                if claimed is not None:
-                    self._claimed -= claimed
-                    self._loads[storage] -= 1
-                # Where a load fails, what came before the failure is whole nevertheless.
-                for key in self._land(batch):
-                    if key in loaded:
-                        self._kept.keep(key, loaded[key], self._room)
-                for line in self._lines.values():
-                    line.changed()
-            self._settle()
+                self._claimed += batch.expected
+            loaded: dict[Key, Weighed[Item]] = {}
+            try:
+                for key, item in zip(batch.keys, load_missing(batch.keys), strict=True):
+                    loaded[key] = Weighed(item, self._weigh(item))
+            finally:
+                with self._lock:
+                    self._claimed -= batch.expected
+                    # Where a load fails, what came before the failure is whole nevertheless.
+                    for key in self._land(batch):
+                        if key in loaded:
+                            self._kept.keep(key, loaded[key])
+                self._settle()
         return {key: weighed.item for key, weighed in loaded.items()}
-
-    def _claim(self, expected: int, storage: str) -> int | None:
-        """Claims room for a load, if there is any or no other load from its storage claims some."""
-        claimable = self._room - self._kept.protected
-        if expected > claimable and self._loads[storage]:
-            return None
-        claim = min(expected, claimable)
-        self._kept.make_room(self._room - claim)
-        self._claimed += claim
-        self._loads[storage] += 1
-        return claim
 
     def _land(self, batch: _Batch[Key, Item]) -> list[Key]:
         """Takes the keys of a load off the list; those that clear() had not taken off before."""
@@ -326,12 +297,12 @@ class ByteCache(Generic[Item]):
 
 
 def _collect(others: Mapping[Key, _Flight[Item]], found: dict[Key, Item]) -> list[Key]:
-    """Waits for the loads of other threads; the keys of those whose request had no time left."""
+    """Waits for the loads of other threads; the keys of those whose request could wait no longer."""
     spent = []
     for key, flight in others.items():
         try:
             found[key] = wait_for(flight)[key]
-        except DeadlineExceededError:
+        except (DeadlineExceededError, MemoryShortError):
             check_deadline()
             spent.append(key)
     return spent

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -27,6 +28,7 @@ _OWN_MAPPING_BYTES: Final = 5 << 20
 # As much as threads free while they decode manifests side by side.
 _KEPT_FREE_BYTES: Final = 128 << 20
 _SWITCH_SECONDS: Final = 0.001
+_STATM: Final = Path("/proc/self/statm")
 # New objects until the youngest are looked at; and how often until older ones are, too.
 _GARBAGE_AFTER: Final = (20_000, 20, 20)
 
@@ -61,6 +63,18 @@ def give_memory_back() -> None:
     """
     if _TRIM is not None:
         _TRIM(0)
+
+
+def resident_bytes() -> int:
+    """Memory that this process alone holds in the machine's memory; 0 where the system does not tell.
+
+    Pages of mapped files do not count: the system takes them back when it needs memory.
+    """
+    try:
+        _, resident, of_files, *_ = map(int, _STATM.read_text().split())
+    except (OSError, ValueError):
+        return 0
+    return (resident - of_files) * os.sysconf("SC_PAGE_SIZE")
 
 
 class Scratch:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -14,16 +12,11 @@ from contextvars import copy_context
 from typing import TypeVar
 
 from app.storage.deadline import check_deadline, wait_for
-from app.storage.decoding import LARGE_BYTES, Claim, DecodingMemory
-from app.storage.process_memory import PROCESS_MEMORY
-from app.storage.turns import ByteBudget
+from app.storage.ledger import DEFAULT_BYTES, LEDGER, Account, Claim
+from app.storage.slots import CORES
 
 Given = TypeVar("Given")
 Loaded = TypeVar("Loaded")
-
-DEFAULT_BYTES = 256 << 20
-
-_CORES = threading.BoundedSemaphore(os.cpu_count() or 1)
 
 _MOST_ON_DISK = 16
 """Threads that read from a disk for one request; only object stores answer more of them sooner."""
@@ -42,11 +35,13 @@ class Readers:
     Args:
         threads: files that are read for one request at the same time, and threads that help all requests.
         bytes_in_flight: what loads under way may claim together, over all requests.
-        decoding: memory for the decoding of what was loaded, which all warehouses share.
+        loads: bytes that loads of caches may claim together.
+        decoding: the account of what is decoded, which all warehouses share.
         store_calls: small reads of an object store that are under way at the same time, over all requests.
 
     Attributes:
         bytes_in_flight: see above.
+        loads: the account of loads of caches.
         calls: as many calls of a store as may still begin.
     """
 
@@ -54,16 +49,18 @@ class Readers:
         self,
         threads: int = 64,
         bytes_in_flight: int = DEFAULT_BYTES,
-        decoding: DecodingMemory | None = None,
         *,
+        loads: int = DEFAULT_BYTES,
+        decoding: Account | None = None,
         store_calls: int = 256,
     ) -> None:
         self.bytes_in_flight = bytes_in_flight
         self.calls = asyncio.Semaphore(store_calls)
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="reader")
-        self._budget = ByteBudget(bytes_in_flight)
-        self._decoding = decoding or DecodingMemory()
+        self._reads = LEDGER.account("reads", bytes_in_flight)
+        self.loads = LEDGER.account("loads", loads)
+        self._decoding = decoding or LEDGER.account("decoding")
 
     def map(
         self,
@@ -142,13 +139,8 @@ class Readers:
             # Or it would wait in line behind those who wait for what the block around it holds.
             yield
             return
-        self._budget.take(size)
-        try:
-            if size >= LARGE_BYTES:
-                PROCESS_MEMORY.require(size, "reading files")
+        with self._reads.claim(size):
             yield
-        finally:
-            self._budget.give_back(size)
 
     def begin(self, work: Callable[[], Loaded]) -> Future[Loaded]:
         """Has a thread do something that this request waits for later, with its deadline and its end."""
@@ -170,7 +162,7 @@ class Readers:
 
         Of more threads than cores each takes longer, while all of them hold their memory.
         """
-        with _CORES:
+        with CORES.computing(is_begun=True):
             yield
 
     def close(self) -> None:

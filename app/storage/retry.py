@@ -6,10 +6,11 @@ asking again: :func:`app.storage.failures.is_transient`.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import tenacity
 
@@ -20,13 +21,18 @@ from app.errors import (
     RequestCancelledError,
     StorageError,
 )
-from app.observation import StorageOperation, observer
+from app.observation import StorageCall, StorageOperation, observer
 from app.storage.deadline import check_deadline, pause, remaining_seconds
 from app.storage.failures import failure_of, is_missing, is_transient
-from app.storage.retry_budget import RetryBudget
 from app.storage.slots import waiting
 
 Result = TypeVar("Result")
+
+REPEATED_CALLS: Final = 100
+"""That may have failed, more than have succeeded, in one process."""
+
+_FEWEST: Final = 10
+_EARNED: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,44 @@ class Attempt(Generic[Result]):
     seconds: float
     result: Result | None = None
     error: Exception | None = None
+
+
+class RetryBudget:
+    """How many storage calls may be repeated, so that an outage does not multiply what a store is asked.
+
+    As in the retry budgets of gRPC and the AWS SDKs: repeating a call takes from the budget, a repeated call
+    that succeeds gives back what it took, and one that succeeds at once gives a little. While most calls
+    fail, the budget is spent soon and every call is made once; while few fail, it is never spent.
+
+    Args:
+        most: what it holds at the start and at most.
+    """
+
+    def __init__(self, most: float = REPEATED_CALLS) -> None:
+        self._most = self._left = float(most)
+        self._lock = threading.Lock()
+
+    @classmethod
+    def of_each(cls, warehouses: int) -> list[RetryBudget]:
+        """A budget for each of so many warehouses, so that none spends what another needs.
+
+        Each gets an equal part of :data:`REPEATED_CALLS`, and at least a tenth.
+        """
+        return [cls(max(REPEATED_CALLS / warehouses, _FEWEST)) for _ in range(warehouses)]
+
+    def take(self) -> bool:
+        """Takes one repeated call, if there is one left."""
+        with self._lock:
+            if self._left < 1:
+                return False
+            self._left -= 1
+            return True
+
+    def succeeded(self, *, is_repeated: bool) -> None:
+        """Gives back, or gives, for a call that succeeded."""
+        if self._left < self._most:
+            with self._lock:
+                self._left = min(self._most, self._left + (1 if is_repeated else _EARNED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,21 +215,19 @@ def _observed(
         seconds = time.perf_counter() - began
         # Where nobody waits any more, storage did not fail.
         failed = None if isinstance(error, RequestCancelledError) else error
-        observer().storage_called(kind, path, seconds, 0, error=failed, is_repeated=is_repeated)
+        observer().storage_called(StorageCall(kind, path, seconds, 0, failed, is_repeated))
         raise
     if result is None:
         # A reader that found out that it is not the one to ask.
         return result
     seconds = time.perf_counter() - began
-    observer().storage_called(kind, path, seconds, _size(result), error=None, is_repeated=is_repeated)
+    observer().storage_called(StorageCall(kind, path, seconds, _size(result), None, is_repeated))
     return result
 
 
 def _told(kind: StorageOperation, path: str, made: Attempt[Result]) -> Result:
     """What a call gave that was made already; the observer is told."""
-    observer().storage_called(
-        kind, path, made.seconds, _size(made.result), error=made.error, is_repeated=False
-    )
+    observer().storage_called(StorageCall(kind, path, made.seconds, _size(made.result), made.error))
     if made.error is not None:
         raise made.error
     assert made.result is not None  # noqa: S101 - or it would have an error

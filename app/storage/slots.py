@@ -14,6 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 
 class _Held(threading.local):
@@ -44,7 +45,13 @@ class Slots:
 
     @contextmanager
     def computing(self, *, is_begun: bool = False) -> Iterator[None]:
-        """The block runs in a slot, except where it waits; what ``is_begun`` goes before what is not."""
+        """The block runs in a slot, except where it waits; what ``is_begun`` goes before what is not.
+
+        A thread that has a slot keeps it.
+        """
+        if _held.slots is not None:
+            yield
+            return
         self._take(self._resuming if is_begun else self._beginning)
         try:
             yield
@@ -52,7 +59,7 @@ class Slots:
             self.give_back()
 
     def take_back(self) -> None:
-        """Waits for a slot again after :func:`give_away`; whoever calls it holds no lock."""
+        """Waits for a slot again."""
         self._take(self._resuming)
 
     def give_back(self) -> None:
@@ -78,20 +85,22 @@ class Slots:
         _held.slots = self
 
 
-def give_away() -> Slots | None:
-    """Frees the slot of this thread before it waits; what to :meth:`Slots.take_back` from afterwards."""
-    slots = _held.slots
-    if slots is not None:
-        slots.give_back()
-    return slots
-
-
 @contextmanager
 def waiting() -> Iterator[None]:
-    """The block waits for storage or for another thread: meanwhile the slot of this thread is another's."""
-    slots = give_away()
+    """The block waits for storage or for another thread: meanwhile the slot of this thread is another's.
+
+    Whoever enters it holds no lock that those who compute may wait for.
+    """
+    slots = _held.slots
+    if slots is None:
+        yield
+        return
+    slots.give_back()
     try:
         yield
     finally:
-        if slots is not None:
-            slots.take_back()
+        slots.take_back()
+
+
+CORES: Final = Slots()
+"""Those of this machine, for whatever this process computes."""

@@ -5,12 +5,12 @@ Decoders take bytes (``TableSchema.read``, ``Snapshot.read``, ``ManifestList.rea
 """
 
 from app.table.catalog import Catalog
-from app.table.metadata_files import TableReader
 from app.table.orphans import Orphan, OrphanFiles, OrphanKind, Orphans, Removal
 from app.table.other_orphans import OtherOrphanFiles
 from app.table.resolution import ResolvedSnapshot
 from app.table.schema.schema import BucketMode, TableSchema
 from app.table.snapshot import Snapshot
+from app.table.storage import TableReader
 from app.table.table import Table
 
 __all__ = [

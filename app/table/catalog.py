@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from app.errors import NotFoundError, PathNotAllowedError
-from app.table.metadata_files import TableReader
+from app.table.storage import TableReader
 from app.table.table import Table, is_name
 
 DATABASE_SUFFIX = ".db"

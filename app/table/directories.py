@@ -13,11 +13,10 @@ import re
 from collections.abc import Iterable
 
 from app.storage import Maintenance, Readers
-from app.table.decoding import decode
+from app.table.decoding import SCHEMA_BYTES, decode, read_small
 from app.table.references import References
 from app.table.schema.partition import escape
 from app.table.schema.schema import TableSchema
-from app.table.small_files import SCHEMA_BYTES, read_small
 from app.table.table import Table
 
 _BUCKET = re.compile(r"bucket-(?:\d+|postpone)")

@@ -25,9 +25,8 @@ from typing import Final
 
 from app.errors import CorruptMetadataError, FileMissingError, SnapshotExpiredError
 from app.storage import Maintenance, Readers
-from app.table.decoding import decode
+from app.table.decoding import SNAPSHOT_BYTES, decode, read_small
 from app.table.manifests.index_manifest import IndexManifest
-from app.table.small_files import SNAPSHOT_BYTES, read_small
 from app.table.snapshot import Snapshot
 
 # In this order: a version moves from its snapshot to a tag, and with the tag into a branch. Listed the other

@@ -1,10 +1,12 @@
-"""What tables ask of storage; :class:`app.storage.Warehouse` gives it, and so may a dictionary in a test."""
+"""What tables read with. :class:`app.storage.Warehouse` is the storage, or a dictionary in a test."""
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
+from app.storage import ByteCache, Readers
 from app.storage.kept_arrays import KeptArrays
 from app.types.roaring import Buffer
 
@@ -62,3 +64,20 @@ class Storage(SmallFiles, Protocol):
 
     def exists(self, path: str) -> bool:
         """Whether there is such a file or directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableReader:
+    """What every table of a warehouse reads with.
+
+    Attributes:
+        storage: the warehouse.
+        metadata: caches schemas and manifest lists.
+        manifests: caches manifests and index manifests.
+        readers: threads that read manifests side by side.
+    """
+
+    storage: Storage
+    metadata: ByteCache[Any]
+    manifests: ByteCache[Any]
+    readers: Readers

@@ -7,14 +7,13 @@ from contextlib import contextmanager
 
 from app.errors import NotFoundError, RequestError, SnapshotExpiredError
 from app.storage import wait_for
-from app.table.contents import TableContents
-from app.table.listings import Part
-from app.table.metadata_files import TableReader
+from app.table.metadata import TableMetadata
 from app.table.paths import TablePaths
-from app.table.references import References
+from app.table.references import Part, References
 from app.table.resolution import ResolvedSnapshot, Versions, Wanted, read_schema
 from app.table.schema.schema import TableSchema
 from app.table.snapshot import Snapshot
+from app.table.storage import TableReader
 
 MAIN_BRANCH = "main"
 
@@ -38,7 +37,7 @@ class Table:
         self.directory = directory
         self._reader = reader
         self._storage = reader.storage
-        self.contents = TableContents(reader, directory, self._what)
+        self.contents = TableMetadata(reader, directory, self._what)
 
     def resolve(
         self,

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from app.errors import DeadlineExceededError
-from app.observation import FileFormat, Observer, Phase, StorageOperation
+from app.observation import FileFormat, Observer, Phase, PlanObserved, StorageCall, StorageOperation
 from app.storage.failures import is_missing, is_timeout
 from app.telemetry.metrics import Metrics
 
@@ -36,26 +35,17 @@ class Background(Observer):
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
 
-    def storage_called(
-        self,
-        operation: StorageOperation,
-        path: str,  # noqa: ARG002 - no metric tells a path
-        seconds: float,
-        size: int,
-        *,
-        error: BaseException | None,
-        is_repeated: bool,
-    ) -> None:
+    def storage_called(self, call: StorageCall) -> None:
         """Counts a call."""
-        metrics, labels = self._metrics, _OPERATION_LABELS[operation]
+        metrics, labels = self._metrics, _OPERATION_LABELS[call.operation]
         with metrics.lock:
-            metrics.storage_seconds.add(labels, seconds)
-            if size:
-                metrics.storage_bytes.add(labels, size)
-            if is_repeated:
+            metrics.storage_seconds.add(labels, call.seconds)
+            if call.size_bytes:
+                metrics.storage_bytes.add(labels, call.size_bytes)
+            if call.is_repeated:
                 metrics.storage_retries.add(labels)
-            if error is not None:
-                metrics.storage_errors.add((operation.value, _kind_of(error)))
+            if call.error is not None:
+                metrics.storage_errors.add((call.operation.value, _kind_of(call.error)))
 
     def undecodable(self, kind: FileFormat) -> None:
         """Counts a damaged file."""
@@ -77,8 +67,7 @@ class Account(Background):
         is_complete: the end of the answer was sent.
         phases: seconds by phase.
         storage_calls: calls to storage, repeated ones too.
-        plan: files considered and kept, and rows selected; None unless a plan was asked for.
-        warnings: that the plan carries.
+        plan: None unless a plan was asked for.
         trace: ids of the trace and of the request's span, where requests are traced.
     """
 
@@ -95,11 +84,7 @@ class Account(Background):
         self.storage_calls = self.storage_bytes = 0
         self.storage_seconds = 0.0
         self.cache_hits = self.cache_misses = 0
-        self.plan: tuple[int, int, int] | None = None
-        self.warnings = 0
-        self._plan_is_complete = True
-        self._plan_fits_caches = True
-        self._skipped: Mapping[tuple[str, str], int] = {}
+        self.plan: PlanObserved | None = None
         self._under_way: list[Phase] = []
         self._since = 0.0
 
@@ -135,45 +120,22 @@ class Account(Background):
         """As above."""
         self._add(phase, seconds)
 
-    def storage_called(
-        self,
-        operation: StorageOperation,
-        path: str,
-        seconds: float,
-        size: int,
-        *,
-        error: BaseException | None,
-        is_repeated: bool,
-    ) -> None:
+    def storage_called(self, call: StorageCall) -> None:
         """Counts a call."""
-        super().storage_called(operation, path, seconds, size, error=error, is_repeated=is_repeated)
+        super().storage_called(call)
         # From several threads; a line in the log may be off by one call where two come at the same instant.
         self.storage_calls += 1
-        self.storage_bytes += size
-        self.storage_seconds += seconds
+        self.storage_bytes += call.size_bytes
+        self.storage_seconds += call.seconds
 
     def cache_asked(self, cache: str, hits: int, misses: int) -> None:  # noqa: ARG002 - caches count by name
         """Counts what was asked for."""
         self.cache_hits += hits
         self.cache_misses += misses
 
-    def planned(
-        self,
-        *,
-        files: int,
-        kept: int,
-        rows: int,
-        skipped: Mapping[tuple[str, str], int],
-        warnings: int,
-        is_complete: bool,
-        fits_caches: bool,
-    ) -> None:
+    def planned(self, plan: PlanObserved) -> None:
         """Takes note of the plan."""
-        self.plan = (files, kept, rows)
-        self.warnings = warnings
-        self._plan_is_complete = is_complete
-        self._plan_fits_caches = fits_caches
-        self._skipped = skipped
+        self.plan = plan
 
     def close(self) -> float:
         """Counts the request, which is over.
@@ -193,17 +155,17 @@ class Account(Background):
             for phase, spent in tuple(self.phases.items()):
                 metrics.phase_seconds.add((route, PHASE_NAMES[phase]), spent)
             if self.plan is not None:
-                files, kept, rows = self.plan
+                plan = self.plan
                 metrics.plans.add(())
-                metrics.files_considered.add((), files)
-                metrics.files_kept.add((), kept)
-                metrics.rows_selected.add((), rows)
-                metrics.plan_warnings.add((), self.warnings)
-                if not self._plan_is_complete:
+                metrics.files_considered.add((), plan.files)
+                metrics.files_kept.add((), plan.files_kept)
+                metrics.rows_selected.add((), plan.rows)
+                metrics.plan_warnings.add((), plan.warnings)
+                if not plan.is_complete:
                     metrics.plans_incomplete.add(())
-                if not self._plan_fits_caches:
+                if not plan.fits_caches:
                     metrics.plans_beyond_caches.add(())
-                for (step, index), count in self._skipped.items():
+                for (step, index), count in plan.skipped.items():
                     metrics.files_skipped.add((str(step), str(index)), count)
         return seconds
 

@@ -62,9 +62,11 @@ def _members(account: Account, seconds: float) -> Mapping[str, Any]:
         phases = account.phases.copy()
         members["phases_ms"] = {PHASE_NAMES[each]: round(spent * 1000, 3) for each, spent in phases.items()}
     if account.plan is not None:
-        members |= zip(("files_considered", "files_kept", "rows_selected"), account.plan, strict=True)
-        if account.warnings:
-            members["warnings"] = account.warnings
+        members["files_considered"] = account.plan.files
+        members["files_kept"] = account.plan.files_kept
+        members["rows_selected"] = account.plan.rows
+        if account.plan.warnings:
+            members["warnings"] = account.plan.warnings
     if account.storage_calls:
         members["storage_calls"] = account.storage_calls
         members["storage_bytes"] = account.storage_bytes

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 from prometheus_client.exposition import choose_encoder
 
 from app.planning.watch import Watch
-from app.processes import Processes
+from app.server.processes import Processes
 from app.storage import Listings
 from app.telemetry.account import Account, Background
 from app.telemetry.metrics import Metrics
 from app.telemetry.request_lines import write_line
-from app.telemetry.spans import Tracing
 from app.telemetry.state import (
     cache_families,
     listing_family,
@@ -28,6 +27,8 @@ from app.telemetry.workers import Workers
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
     from starlette.types import Scope
+
+    from app.telemetry.spans import Tracing
 
 
 class Telemetry:

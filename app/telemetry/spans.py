@@ -19,8 +19,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter
 from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, set_span_in_context
 
-from app import __version__
-from app.observation import Phase, StorageOperation
+from app.observation import Phase, StorageCall
+from app.release import __version__
 from app.telemetry.account import Account
 from app.telemetry.metrics import Metrics
 
@@ -114,30 +114,21 @@ class TracedAccount(Account):
         if span is not None:
             span.end()
 
-    def storage_called(
-        self,
-        operation: StorageOperation,
-        path: str,
-        seconds: float,
-        size: int,
-        *,
-        error: BaseException | None,
-        is_repeated: bool,
-    ) -> None:
+    def storage_called(self, call: StorageCall) -> None:
         """Makes a span of the call."""
-        super().storage_called(operation, path, seconds, size, error=error, is_repeated=is_repeated)
-        span = self._start(f"storage {operation.value}", SpanKind.CLIENT, seconds)
+        super().storage_called(call)
+        span = self._start(f"storage {call.operation.value}", SpanKind.CLIENT, call.seconds)
         if span is None:
             return
         span.set_attributes(
             {
-                "file.name": path.rpartition("/")[2],
-                "paimon_index.storage.bytes": size,
-                "paimon_index.storage.repeated": is_repeated,
+                "file.name": call.path.rpartition("/")[2],
+                "paimon_index.storage.bytes": call.size_bytes,
+                "paimon_index.storage.repeated": call.is_repeated,
             }
         )
-        if error is not None:
-            span.set_attribute("error.type", type(error).__name__)
+        if call.error is not None:
+            span.set_attribute("error.type", type(call.error).__name__)
             span.set_status(Status(StatusCode.ERROR))
         span.end()
 
@@ -159,12 +150,11 @@ class TracedAccount(Account):
             }
         )
         if self.plan is not None:
-            files, kept, rows = self.plan
             span.set_attributes(
                 {
-                    "paimon_index.files_considered": files,
-                    "paimon_index.files_kept": kept,
-                    "paimon_index.rows_selected": rows,
+                    "paimon_index.files_considered": self.plan.files,
+                    "paimon_index.files_kept": self.plan.files_kept,
+                    "paimon_index.rows_selected": self.plan.rows,
                 }
             )
         if self.status is not None:

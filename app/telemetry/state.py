@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 
-from app import __version__
 from app.planning.watch import Watch
+from app.release import __version__
 from app.storage import Listings
-from app.storage.process_memory import PROCESS_MEMORY
+from app.storage.ledger import LEDGER
 from app.telemetry.metrics import PREFIX
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _DISK: Final = "disk"
 _GAUGES: Final = {
     "bytes": ("bytes", "Bytes of decoded objects kept."),
     "in_flight": ("loading_bytes", "Bytes that loads under way have claimed."),
-    "capacity": ("capacity_bytes", "What kept objects and loads under way can be together."),
+    "capacity": ("capacity_bytes", "What kept objects can be together."),
     "entries": ("entries", "Objects kept."),
 }
 _COUNTERS: Final = {
@@ -91,23 +91,29 @@ def process_families(memory_limit: int | None) -> list[Metric]:
     )
     if memory_limit is not None:
         limit.add_metric([], memory_limit)
+    claimed = GaugeMetricFamily(
+        PREFIX + "memory_claimed_bytes", "Memory that work under way has claimed.", labels=["account"]
+    )
+    for account, count in sorted(LEDGER.claimed.items()):
+        claimed.add_metric([account], count)
     used = os.times()
     return [
         GaugeMetricFamily(
             PREFIX + "memory_resident_bytes",
             "Resident memory of the service, without the pages of mapped files.",
-            PROCESS_MEMORY.resident,
+            LEDGER.resident,
         ),
         limit,
+        claimed,
         CounterMetricFamily(
             PREFIX + "memory_refusals",
-            "Loads and bodies that were refused since memory was short.",
-            value=PROCESS_MEMORY.refusals,
+            "Claims of memory that were refused since it was short.",
+            value=LEDGER.refusals,
         ),
         CounterMetricFamily(
             PREFIX + "memory_cache_shrinks",
             "Times that all caches were made smaller since memory was short.",
-            value=PROCESS_MEMORY.shrinks,
+            value=LEDGER.shrinks,
         ),
         CounterMetricFamily(
             PREFIX + "cpu_seconds", "Processor time of the service.", value=used.user + used.system

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from app.telemetry.spans import Tracing
+if TYPE_CHECKING:
+    from app.telemetry.spans import Tracing
 
 _WHERE: Final = (
     "OTEL_TRACES_EXPORTER",

@@ -2,7 +2,7 @@
 
 ::
 
-    DIRECTORY/                        of the run, see :mod:`app.processes`
+    DIRECTORY/                        of the run, see :mod:`app.server.processes`
       gathering                       held by the process that asks the others
       PROCESS.json                    what it has answered last, or counted when it ended
       ended.json                      of processes that are gone, added up, and which these are
@@ -27,7 +27,7 @@ from typing import Any, Final
 import orjson
 from prometheus_client.core import Metric
 
-from app.processes import Answer, Processes
+from app.server.processes import Answer, Processes
 from app.telemetry.metrics import PREFIX
 
 _GROWING: Final = frozenset({"counter", "histogram"})

@@ -36,17 +36,9 @@ _SLOW: Final = 8
 """Of the callers, those that take their answers slowly or do not send all of their bodies."""
 _HEALTH_LIMIT_SECONDS: Final = 0.25
 _SPREAD: Final = 10
-_CACHES: Final = {
-    f"PAIMON_INDEX_CACHE_{name}_BYTES": str(size)
-    for name, size in {
-        "METADATA": MIB,
-        "MANIFESTS": MIB,
-        "FILE_INDEXES": MIB * 3 // 4,
-        "DELETION_VECTORS": MIB // 4,
-        "HASH_INDEXES": MIB // 4,
-        "PLANS": MIB // 4,
-    }.items()
-}
+_CLEAR_SECONDS: Final = 2.0
+"""Caches are emptied so often, so that there is always something to read."""
+
 _CREDENTIALS: Final = {
     "AWS_ACCESS_KEY_ID": "key",
     "AWS_SECRET_ACCESS_KEY": "secret",
@@ -194,7 +186,6 @@ def run(directory: Path, *, seconds: float, callers: int, limit: int, share: flo
         storage.put(tables.first())
         environment = {
             **_CREDENTIALS,
-            **_CACHES,
             "AWS_ENDPOINT_URL": storage.endpoint,
             "PAIMON_INDEX_MEMORY_BYTES": str(limit),
         }
@@ -214,6 +205,7 @@ def _call(
     is_over = threading.Event()
     threads = [
         threading.Thread(target=_watch, args=(url, pid, report, is_over)),
+        threading.Thread(target=_clear, args=(url, is_over)),
         threading.Thread(target=_land, args=(tables, storage, report, is_over, seconds)),
         *(threading.Thread(target=_dawdle, args=(url, tables, seed, is_over)) for seed in range(_SLOW)),
         *(
@@ -286,6 +278,12 @@ def _watch(url: str, pid: int, report: Report, is_over: threading.Event) -> None
             started = time.perf_counter()
             client.get("/health/ready").raise_for_status()
             report.health.append(time.perf_counter() - started)
+
+
+def _clear(url: str, is_over: threading.Event) -> None:
+    with httpx.Client(base_url=url, timeout=PATIENCE_SECONDS) as client:
+        while not is_over.wait(_CLEAR_SECONDS):
+            client.post("/v1/cache/clear").raise_for_status()
 
 
 def _compare(report: Report, url: str) -> None:

@@ -21,8 +21,7 @@ from app.bucket_index import (
     assigners_of,
     hash_index,
 )
-from app.table.manifests.index_manifest import IndexEntry, IndexManifest
-from app.table.manifests.index_manifest_changes import combine
+from app.table.manifests.index_manifest import IndexEntry, IndexManifest, combine
 from app.table.manifests.manifest_entry import FileKind
 from app.table.schema.schema import BucketMode
 from app.types.index_files import HASH, IndexFileMeta

@@ -25,8 +25,7 @@ from app.deletion_vectors import (
     delete_without_buckets,
     files_to_read,
 )
-from app.table.manifests.index_manifest import IndexEntry, IndexManifest
-from app.table.manifests.index_manifest_changes import combine
+from app.table.manifests.index_manifest import IndexEntry, IndexManifest, combine
 from app.table.manifests.manifest_entry import FileKind
 from app.table.schema.schema import BucketMode
 from app.types.index_files import index_file_names

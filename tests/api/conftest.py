@@ -12,8 +12,8 @@ import httpx
 import pytest
 import uvicorn
 
-from app.connections import PunctualProtocol
 from app.main import create_app
+from app.server.connections import PunctualProtocol
 from app.settings import Settings
 from tests.golden_tables import GoldenWarehouse
 

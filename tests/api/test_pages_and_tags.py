@@ -44,14 +44,6 @@ def test_pages_of_a_plan_together_are_the_whole_plan(client: httpx.Client) -> No
     assert all(page["summary"] == whole["summary"] for page in small)
 
 
-def test_a_page_may_end_early_to_stay_small(serve: Serve) -> None:
-    with serve(page_bytes=1) as client:
-        found = pages(client, PLAN, {})
-
-    assert [len(page["files"]) for page in found] == [1] * len(found)
-    assert len(found) == found[0]["summary"]["files_kept"]
-
-
 def test_pages_of_deletions_together_are_all_deletions(client: httpx.Client) -> None:
     (whole,) = pages(client, f"{TABLES}/append_dv32/deletions", {})
 

@@ -18,13 +18,13 @@ from app.api.plan_lines import plan_lines
 from app.api.selections import SelectionEncoding
 from app.errors import LimitExceededError
 from app.options.table_options import TableOptions
-from app.planning.plan.answers import Plan, PlanSummary
-from app.planning.plan.file_plan import Deletion, ExplainStep, KeepReason, SkipStep
+from app.planning.plan.answers import Plan, Summary
+from app.planning.plan.file_plan import DeletionFile, ExplainStep, KeepReason, SkipStep
 from app.planning.plan.planned_files import Places, PlannedFiles
 from app.planning.plan.state import SKIPS, decision
 from app.planning.request.requests import SelectionForm
-from app.planning.version.partitions import Partitions
 from app.table.paths import TablePaths
+from app.table.schema.partition import Partitions
 from app.table.schema.schema import TableSchema
 from app.types import DataField, Json, Value, parse_json, parse_type
 from app.types.binary_row.row import serialize_row
@@ -58,7 +58,7 @@ def planned(
     fields: Sequence[DataField] = (),
     partition: Sequence[Value | None] = (),
     selections: Mapping[int, Positions] | None = None,
-    deletions: Mapping[int, Deletion] | None = None,
+    deletions: Mapping[int, DeletionFile] | None = None,
     steps: Sequence[tuple[ExplainStep, ...]] | None = None,
     reason: KeepReason | SkipStep = KeepReason.MATCHED,
     **integers: int,
@@ -103,7 +103,7 @@ def planned(
 
 def a_plan(files: PlannedFiles, skipped: PlannedFiles | None = None) -> Plan:
     skipped = planned(0) if skipped is None else skipped
-    summary = PlanSummary(
+    summary = Summary(
         files_total=len(files) + len(skipped),
         files_kept=len(files),
         files_skipped=len(skipped),
@@ -179,7 +179,7 @@ def test_a_stream_that_is_cut_has_no_end() -> None:
 
 
 def test_a_file_in_every_detail() -> None:
-    deletion = Deletion("demo.db/events/index/index-1", 1, 32, None)
+    deletion = DeletionFile("demo.db/events/index/index-1", 1, 32, None)
     kept = planned(deletions={0: deletion}, selections={0: BitMap([1, 5])}, selected_rows=2, steps=[()])
     step = ExplainStep("statistics", "skip", "score", "min_max", "score > 60", None)
     skipped = planned(reason=SkipStep.STATISTICS, merge_group=1 << 40, steps=[(step,)])

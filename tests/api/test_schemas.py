@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from app.api.discovery_documents import Schema, SchemaList, TableDescription
+from app.api.documents import Schema, SchemaList, TableDescription
 from tests import golden_tables
 from tests.api.conftest import Serve
 from tests.api.test_endpoints import TABLES, get

@@ -6,10 +6,14 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tests.api.conftest import Serve
-from tests.golden_tables import DATABASE
+from app.main import create_app
+from app.settings import Settings
+from app.storage.ledger import LEDGER
+from tests.api.conftest import Serve, listening
+from tests.golden_tables import DATABASE, GoldenWarehouse
 
 if TYPE_CHECKING:
     import httpx
@@ -25,12 +29,22 @@ def connected(client: httpx.Client) -> Iterator[socket.socket]:
         yield connection
 
 
+@contextmanager
+def with_room_for_bodies(golden: GoldenWarehouse, size: int) -> Iterator[httpx.Client]:
+    """A server whose bodies may take so many bytes together."""
+    application = create_app(Settings.load(warehouses={"main": str(golden.root)}))
+    with listening(application, lifespan="on") as client:
+        bodies = LEDGER.account("bodies", size, waits=False)
+        application.state.runtime = replace(application.state.runtime, bodies=bodies)
+        yield client
+
+
 def head(length: int, accept: str = "application/json") -> bytes:
     return f"POST {PLAN} HTTP/1.1\r\nHost: x\r\nAccept: {accept}\r\nContent-Length: {length}\r\n\r\n".encode()
 
 
-def test_bodies_that_stop_share_one_limit(serve: Serve) -> None:
-    with serve(bodies_bytes=200_000) as client, connected(client) as connection:
+def test_bodies_that_stop_share_one_limit(golden: GoldenWarehouse) -> None:
+    with with_room_for_bodies(golden, 200_000) as client, connected(client) as connection:
         connection.sendall(head(1_000_000) + b"{" + bytes(HELD))
         refused = client.post(PLAN, content=b" " * 100_000 + b"{}")
         while refused.status_code == 200:
@@ -44,8 +58,8 @@ def test_bodies_that_stop_share_one_limit(serve: Serve) -> None:
     assert refused.headers["connection"] == "close"
 
 
-def test_room_comes_back_with_the_connection(serve: Serve) -> None:
-    with serve(bodies_bytes=200_000) as client:
+def test_room_comes_back_with_the_connection(golden: GoldenWarehouse) -> None:
+    with with_room_for_bodies(golden, 200_000) as client:
         for _ in range(5):
             with connected(client) as connection:
                 connection.sendall(head(HELD) + b" " * (HELD - 2) + b"{}")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from app.memory_budget import MemoryBudget
 from app.planning.service import IndexService
 from app.settings import Settings
 from app.storage import RetryPolicy, Warehouse
+from app.storage.ledger import DEFAULT_BYTES, LEDGER
 from tests.api.conftest import listening
 from tests.faulty_store import BUCKET, Fault, Store
 from tests.golden_tables import DATABASE, GoldenWarehouse
@@ -31,7 +33,14 @@ PATIENT_SECONDS = 30
 
 
 @contextmanager
-def both(golden: GoldenWarehouse, store: Store, **given: object) -> Iterator[httpx.Client]:
+def both(
+    golden: GoldenWarehouse,
+    store: Store,
+    *,
+    stall_seconds: float = 3.0,
+    bodies_bytes: int = DEFAULT_BYTES,
+    **given: object,
+) -> Iterator[httpx.Client]:
     """A server with the same tables twice: ``local`` on the disk, ``remote`` in the store."""
     settings = Settings.load(warehouses={"local": str(golden.root), "remote": f"s3://{BUCKET}"}, **given)
     with store.serving() as options:
@@ -42,13 +51,16 @@ def both(golden: GoldenWarehouse, store: Store, **given: object) -> Iterator[htt
                 settings.warehouses["remote"],
                 options=options,
                 retry=RetryPolicy(first_wait_seconds=0),
-                stall_seconds=settings.stall_seconds,
+                stall_seconds=stall_seconds,
             ),
         }
         service = IndexService(
             warehouses, cache_bytes=MemoryBudget.of(settings).caches, limits=settings.limits, time_zone="UTC"
         )
-        with listening(create_app(settings, service), lifespan="on") as client:
+        application = create_app(settings, service)
+        with listening(application, lifespan="on") as client:
+            bodies = LEDGER.account("bodies", bodies_bytes, waits=False)
+            application.state.runtime = replace(application.state.runtime, bodies=bodies)
             yield client
             store.ends.set()
 

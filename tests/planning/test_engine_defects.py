@@ -28,7 +28,7 @@ from app.planning.request.requests import (
     TopN,
 )
 from app.planning.service import IndexService
-from app.planning.standalone.answers import EvaluatedFile
+from app.planning.standalone import EvaluatedFile
 from app.types import Value, parse_type
 from tests.golden_checks import positions
 from tests.golden_tables import expected, tables

@@ -13,7 +13,7 @@ from app.errors import UnsupportedFormatError
 from app.planning.plan.answers import Plan
 from app.planning.request.requests import DeletionsRequest, LookupRequest, PlanRequest, SnapshotSelector
 from app.planning.service import IndexService
-from app.planning.version import contents
+from app.planning.version import contents, version_files
 from app.storage import DiskTier
 from tests.golden_versions import VersionTable, version_tables
 from tests.planning.copied_tables import golden_ref, open_service
@@ -53,6 +53,7 @@ def test_processes_that_follow_one_another_have_the_files_of_each_version(
 ) -> None:
     """Whichever version the one before has kept on the disk."""
     monkeypatch.setattr(contents, "LEAST_FILES", 0)
+    monkeypatch.setattr(version_files, "LEAST_FILES", 0)
     versions = table.expected["versions"]
     for version in [*versions, *reversed(versions)]:
         service = open_service(golden_versions / table.version, disk=DiskTier(tmp_path, 1 << 30))

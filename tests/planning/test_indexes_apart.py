@@ -94,7 +94,7 @@ def test_a_version_that_does_not_fit_is_planned_a_few_manifests_at_a_time(wareho
 
     assert [*found.files] == [*roomy.files]
     assert 0 < found.summary.files_kept < found.summary.files_total == FILES
-    assert any("PAIMON_INDEX_CACHE_MANIFESTS_BYTES" in each for each in found.warnings)
+    assert any("PAIMON_INDEX_MEMORY_BYTES" in each for each in found.warnings)
     # Of MANIFESTS.
     assert held == 1
 

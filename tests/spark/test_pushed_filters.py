@@ -1,7 +1,7 @@
 """Watches for the release of Spark in which a Python data source can be given filters.
 
 Until then, filters that one query pushed stay for the next scan of the same DataFrame, if that pushes none.
-No service is involved. Ours takes no filters for that reason (``docs/decisions/data-source.md``).
+No service is involved. Ours takes no filters for that reason (``docs/decisions/reading-in-spark.md``).
 """
 
 from __future__ import annotations

@@ -1,17 +1,16 @@
 from __future__ import annotations
 
-import random
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import DeadlineExceededError, RequestCancelledError, StorageError
-from app.storage import ByteCache, CacheStatistics, Cancellation, cancellable, time_limit
+from app.errors import DeadlineExceededError, MemoryShortError, StorageError
+from app.storage import ByteCache, time_limit
+from app.storage.ledger import LEDGER
 
 
 def bytes_cache(capacity: int = 100) -> ByteCache[bytes]:
@@ -147,16 +146,16 @@ def test_what_came_before_a_failure_is_kept_and_its_error_is_told() -> None:
 
 
 def test_many_keys_are_loaded_by_as_much_as_may_be_claimed_at_once() -> None:
-    cache, batches = bytes_cache(80), list[int]()
+    cache, batches, account = bytes_cache(80), list[int](), LEDGER.account("loads", 10)
 
     def load(keys: Sequence[int]) -> list[bytes]:
         batches.append(len(keys))
-        assert cache.statistics().in_flight == 4 * len(keys)
+        assert cache.statistics().in_flight == account.claimed == 4 * len(keys)
         return [bytes(4) for _ in keys]
 
-    cache.get_or_load_many(range(5), load, expected_bytes=lambda _: 4)
+    cache.get_or_load_many(range(5), load, expected_bytes=lambda _: 4, account=account)
     assert batches == [2, 2, 1]
-    assert cache.statistics().in_flight == 0
+    assert cache.statistics().in_flight == account.claimed == 0
 
 
 def test_an_object_that_grew_takes_the_place_of_its_smaller_form() -> None:
@@ -169,87 +168,41 @@ def test_an_object_that_grew_takes_the_place_of_its_smaller_form() -> None:
     assert cache.get("grows") is None
 
 
-def test_kept_and_claimed_bytes_never_pass_the_capacity_under_a_stream_of_misses() -> None:
-    capacity, threads, keys_each = 1000, 8, 150
-    cache = bytes_cache(capacity)
-    passed = list[CacheStatistics]()
-
-    def look() -> None:
-        statistics = cache.statistics()
-        if statistics.bytes + statistics.in_flight > capacity:
-            passed.append(statistics)
-
-    def load(size: int) -> bytes:
-        look()
-        return bytes(size)
-
-    def weigh(item: bytes) -> int:
-        look()
-        return len(item)
-
-    cache = ByteCache("test", capacity, weigh)
-
-    def ask(thread: int) -> None:
-        draw = random.Random(thread)  # noqa: S311 - no secret
-        for _ in range(keys_each):
-            size = draw.choice([1, 10, 50, 100, 400, 1000, 1500])
-            expected = draw.choice([-size, 0, size // 2, size, size * 2, 1 << 80])
-            key = (size, draw.randrange(100))
-            assert len(cache.get_or_load(key, partial(load, size), expected_bytes=expected)) == size
-            look()
-
-    with ThreadPoolExecutor(threads) as pool:
-        for asked in [pool.submit(ask, thread) for thread in range(threads)]:
-            asked.result()
-    assert passed == []
-    statistics = cache.statistics()
-    assert statistics.in_flight == 0
-    assert statistics.misses > 500
-    assert 0 < statistics.bytes <= capacity
-
-
-def test_a_load_waits_until_others_give_room_back() -> None:
+def test_a_load_waits_until_others_end_and_drops_nothing() -> None:
     cache, first, second = bytes_cache(80), Gate(bytes(8)), Gate(bytes(8))
-    cache.put("kept", bytes(70))
+    account = LEDGER.account("loads", 10)
+    cache.put("kept", bytes(60))
     with ThreadPoolExecutor(2) as pool:
-        one = pool.submit(cache.get_or_load, "first", first, expected_bytes=8)
+        one = pool.submit(cache.get_or_load, "first", first, expected_bytes=8, account=account)
         assert first.begun.wait(30)
-        with time_limit(0.01), pytest.raises(DeadlineExceededError):
-            cache.get_or_load("second", second, expected_bytes=8)
-        two = pool.submit(cache.get_or_load, "second", second, expected_bytes=8)
-        assert (second.calls, cache.statistics().in_flight) == (0, 8)
+        with time_limit(0.01), pytest.raises(MemoryShortError):
+            cache.get_or_load("second", second, expected_bytes=8, account=account)
+        two = pool.submit(cache.get_or_load, "second", second, expected_bytes=8, account=account)
+        assert (second.calls, account.claimed) == (0, 8)
         first.may_end.set()
         second.may_end.set()
         assert (one.result(), two.result()) == (bytes(8), bytes(8))
-    assert cache.get("kept") == bytes(70)
+    assert cache.get("kept") == bytes(60)
 
 
-def test_loads_that_hang_in_one_storage_keep_none_of_another_waiting() -> None:
-    cache, hung = bytes_cache(80), Gate(bytes(8))
+def test_who_waits_longer_than_another_for_the_same_load_waits_on() -> None:
+    cache, holder, account = bytes_cache(), Gate(bytes(8)), LEDGER.account("loads", 10)
+    asked = threading.Event()
+
+    def hasty() -> bytes:
+        with time_limit(0.3):
+            asked.set()
+            return cache.get_or_load("key", lambda: b"loaded", expected_bytes=8, account=account)
+
     with ThreadPoolExecutor(3) as pool:
-        holder = pool.submit(cache.get_or_load, "a1", hung, expected_bytes=80, storage="a")
-        assert hung.begun.wait(30)
-        waiter = pool.submit(cache.get_or_load, "a2", lambda: b"a2", expected_bytes=8, storage="a")
-        other = [
-            cache.get_or_load(f"b{n}", lambda: bytes(8), expected_bytes=8, storage="b") for n in range(3)
-        ]
-        assert (cache.statistics().in_flight, waiter.done()) == (80, False)
-        hung.may_end.set()
-        assert (holder.result(), waiter.result(), other) == (bytes(8), b"a2", [bytes(8)] * 3)
-    assert cache.statistics().in_flight == 0
-
-
-def test_a_caller_who_goes_away_ends_the_wait_for_room() -> None:
-    cache, gate, cancellation = bytes_cache(80), Gate(bytes(80)), Cancellation()
-    with ThreadPoolExecutor(1) as pool:
-        holder = pool.submit(cache.get_or_load, "holder", gate, expected_bytes=80)
-        assert gate.begun.wait(30)
-        threading.Timer(0.01, cancellation.cancel).start()
-        with cancellable(cancellation), pytest.raises(RequestCancelledError):
-            cache.get_or_load("waiter", lambda: b"never called", expected_bytes=80)
-        gate.may_end.set()
-        assert holder.result() == bytes(80)
-    assert cache.get_or_load("waiter", lambda: b"called") == b"called"
+        held = pool.submit(cache.get_or_load, "held", holder, expected_bytes=8, account=account)
+        assert holder.begun.wait(30)
+        first = pool.submit(hasty)
+        assert asked.wait(30)
+        patient = pool.submit(cache.get_or_load, "key", lambda: b"loaded", expected_bytes=8, account=account)
+        assert isinstance(first.exception(), MemoryShortError)
+        holder.may_end.set()
+        assert (held.result(), patient.result()) == (bytes(8), b"loaded")
 
 
 def test_an_object_heavier_than_the_cache_is_answered_and_not_kept() -> None:

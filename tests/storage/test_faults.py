@@ -9,9 +9,9 @@ from random import Random
 import pytest
 
 from app.errors import DeadlineExceededError, RequestCancelledError, StorageError
-from app.observation import Observer, StorageOperation, observed_by
+from app.observation import Observer, StorageCall, observed_by
 from app.storage import Cancellation, RetryPolicy, Warehouse, cancellable, time_limit
-from app.storage.retry_budget import RetryBudget
+from app.storage.retry import RetryBudget
 from tests.faulty_store import BUCKET, Fault, Store
 
 OBJECTS = {f"w/db.db/t/{n}": bytes([n]) * 100_000 for n in range(8)}
@@ -38,21 +38,11 @@ class Told(Observer):
         self.calls = self.repeated = 0
         self.errors: list[type[BaseException]] = []
 
-    def storage_called(
-        self,
-        operation: StorageOperation,
-        path: str,
-        seconds: float,
-        size: int,
-        *,
-        error: BaseException | None,
-        is_repeated: bool,
-    ) -> None:
-        del operation, path, seconds, size
-        if error is not None:
-            self.errors.append(type(error))
+    def storage_called(self, call: StorageCall) -> None:
+        if call.error is not None:
+            self.errors.append(type(call.error))
         self.calls += 1
-        self.repeated += is_repeated
+        self.repeated += call.is_repeated
 
 
 @pytest.mark.parametrize(

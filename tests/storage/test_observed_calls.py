@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import FileMissingError, StorageError
-from app.observation import Observer, StorageOperation, observed_by
+from app.observation import Observer, StorageCall, StorageOperation, observed_by
 from app.storage import ByteCache, RetryPolicy, Warehouse
 
 QUICK = RetryPolicy(attempts=3, first_wait_seconds=0, max_wait_seconds=0)
@@ -21,18 +21,10 @@ class Calls(Observer):
         self.calls: list[tuple[str, str, int, type | None, bool]] = []
         self.asked: list[tuple[str, int, int]] = []
 
-    def storage_called(
-        self,
-        operation: StorageOperation,
-        path: str,
-        seconds: float,
-        size: int,
-        *,
-        error: BaseException | None,
-        is_repeated: bool,
-    ) -> None:
-        assert seconds >= 0
-        self.calls.append((operation.value, path, size, type(error) if error else None, is_repeated))
+    def storage_called(self, call: StorageCall) -> None:
+        assert call.seconds >= 0
+        error = type(call.error) if call.error else None
+        self.calls.append((call.operation.value, call.path, call.size_bytes, error, call.is_repeated))
 
     def cache_asked(self, cache: str, hits: int, misses: int) -> None:
         self.asked.append((cache, hits, misses))

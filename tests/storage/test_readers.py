@@ -69,7 +69,7 @@ def test_shared_work_may_be_shared_out_again() -> None:
     readers.close()
 
 
-def test_bytes_under_way_stay_within_the_budget_over_all_requests() -> None:
+def test_bytes_under_way_are_bounded_over_all_requests() -> None:
     limit = 100
     readers, lock = Readers(4, limit), threading.Lock()
     under_way, most = dict[int, int](), list[int]()
@@ -95,7 +95,8 @@ def test_bytes_under_way_stay_within_the_budget_over_all_requests() -> None:
     for asker in askers:
         asker.join(60)
     assert len(most) == 3 * len(sizes)
-    assert [together for together in most if together > limit and together != 250] == []
+    # The eldest may go over the limit.
+    assert max(most) <= limit + max(sizes)
     assert under_way == {}
     readers.close()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from app.storage.cache import ByteCache
+from app.storage.ledger import LEDGER
 from app.storage.slots import Slots, waiting
 
 PATIENCE_SECONDS = 20
@@ -31,6 +32,7 @@ def test_a_slot_is_free_while_its_thread_waits() -> None:
 def test_threads_that_wait_for_room_in_a_cache_do_not_keep_the_one_that_has_it_from_ending() -> None:
     slots = Slots(1)
     cache: ByteCache[bytes] = ByteCache("test", 800, len)
+    account = LEDGER.account("loads", 100)
     begun, asked = threading.Event(), threading.Event()
     loaded = []
 
@@ -45,12 +47,12 @@ def test_threads_that_wait_for_room_in_a_cache_do_not_keep_the_one_that_has_it_f
 
     def ask_first() -> None:
         with slots.computing():
-            loaded.append(cache.get_or_load("first", load_slowly, expected_bytes=800))
+            loaded.append(cache.get_or_load("first", load_slowly, expected_bytes=100, account=account))
 
     def ask_second() -> None:
         with slots.computing():
             asked.set()
-            loaded.append(cache.get_or_load("second", load_at_once, expected_bytes=800))
+            loaded.append(cache.get_or_load("second", load_at_once, expected_bytes=100, account=account))
 
     one, other = threading.Thread(target=ask_first), threading.Thread(target=ask_second)
     one.start()

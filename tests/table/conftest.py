@@ -7,8 +7,7 @@ import pytest
 
 from app.storage import ByteCache, Readers, Warehouse
 from app.table.catalog import Catalog
-from app.table.metadata_files import TableReader
-from app.table.storage import Storage
+from app.table.storage import Storage, TableReader
 from app.table.table import Table
 from tests.golden_tables import DATABASE, GoldenWarehouse
 from tests.memory_storage import MemoryStorage

@@ -16,8 +16,7 @@ from app.errors import (
     SnapshotExpiredError,
 )
 from app.storage import Readers
-from app.table.listings import MOST_READS
-from app.table.references import References
+from app.table.references import MOST_READS, References
 from app.table.snapshot import Snapshot
 from tests.examples import examples
 from tests.memory_storage import MemoryStorage

@@ -6,7 +6,7 @@ import pytest
 
 from app.table.catalog import Catalog
 from app.table.table import Table
-from tests.table.test_reading_ahead import ReaderOf, Store
+from tests.table.test_resolution import ReaderOf, Store
 
 HOUR = 3_600_000
 

@@ -12,9 +12,8 @@ from app.errors import (
 )
 from app.table.catalog import Catalog
 from app.table.manifests.live_files import live_rows
-from app.table.metadata_files import TableReader
 from app.table.resolution import ResolvedSnapshot
-from app.table.storage import Storage
+from app.table.storage import Storage, TableReader
 from app.table.table import Table
 from tests.golden_tables import DATABASE
 from tests.memory_storage import MemoryStorage

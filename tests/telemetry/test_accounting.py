@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.observation import Phase, during, observed_by
-from app.processes import Processes
+from app.server.processes import Processes
 from app.telemetry.middleware import Accounting
 from app.telemetry.service import Telemetry
 from tests.telemetry.scrapes import Scrape

@@ -8,7 +8,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
-from app.observation import Phase, StorageOperation, during, observed_by, observer
+from app.observation import Phase, StorageCall, StorageOperation, during, observed_by, observer
 from app.telemetry.account import Account
 from app.telemetry.metrics import Metrics
 from app.telemetry.spans import Tracing
@@ -44,7 +44,7 @@ def traced() -> Traced:
 
 
 def read(path: str, error: Exception | None = None) -> None:
-    observer().storage_called(StorageOperation.READ, path, 0.5, 7, error=error, is_repeated=False)
+    observer().storage_called(StorageCall(StorageOperation.READ, path, 0.5, 7, error))
 
 
 def test_calls_are_below_the_phase_that_makes_them(traced: Traced) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from app.processes import Processes
+from app.server.processes import Processes
 from app.telemetry.workers import Workers, dump
 from tests.golden_tables import GoldenWarehouse
 from tests.telemetry.running import Service, running

@@ -18,7 +18,7 @@ from app.jobs.rows.writing import RESULTS, BucketState, BucketWriting, WrittenBu
 from app.jobs.tasks import Lean, Progress, spark_failed
 from app.planning.version.version import Version
 from app.table.commits import Changes, CommitKind, Expectations
-from app.table.commits.expectations import hash_index_names, highest_sequences
+from app.table.commits.changes import hash_index_names, highest_sequences
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.live_files import live_rows
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry

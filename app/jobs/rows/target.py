@@ -21,8 +21,8 @@ from app.options.dynamic_buckets import DynamicBucketOptions
 from app.options.reading import OptionReader
 from app.options.table_options import MergeEngine
 from app.planning.version.version import Version
+from app.table.decoding import SCHEMA_BYTES, read_small
 from app.table.schema.schema import BucketMode, TableSchema
-from app.table.small_files import SCHEMA_BYTES, read_small
 from app.types import DataField
 from app.types.data_types import FLOATING_ROOTS, NESTED_ROOTS, TIMESTAMP_ROOTS, DataType, TypeRoot
 

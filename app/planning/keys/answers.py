@@ -1,93 +1,89 @@
-"""Answers about the buckets of keys: plain frozen values."""
+"""Answers about the buckets of keys: plain frozen values, which are JSON as they stand."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
-from app.types import Json
+from pydantic import Field
+
+from app.types.described import DESCRIBED
+
+SnapshotId = Annotated[int | None, Field(description="Null for a table without snapshots.")]
+BucketModeName = Annotated[str, Field(examples=["hash_dynamic"])]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyBucket:
-    """One answer of a lookup; ``bucket`` is None where the key is in no index yet or none exists."""
+    """The bucket of one key."""
 
     key_hash: int
     bucket: int | None
+    """Null: the key is not in the table's index yet."""
+    other_buckets: tuple[int, ...] | None = None
+    """Of keys with a CHAR column: where forms with other padding are or would be."""
 
 
 @dataclass(frozen=True, slots=True)
-class CharKeyBucket:
-    """The same of a key with a CHAR column, which may be stored with fewer blanks at its end or with more.
+class BucketLookup:
+    """Buckets in request order."""
 
-    Attributes:
-        key_hash: of the form of the key that is answered, the padded one if no form is known.
-        bucket: where the key is if it is padded, else where another form of it is.
-        other_buckets: where further forms of the key are, ascending.
-    """
+    __pydantic_config__ = DESCRIBED
 
-    key_hash: int
-    bucket: int | None
-    other_buckets: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LookupAnswer:
-    """The answer to a LookupRequest, in request order.
-
-    Attributes:
-        detail: why buckets cannot be told, for the bucket modes that keep no index; else None.
-    """
-
-    snapshot_id: int | None
-    bucket_mode: str
-    buckets: tuple[KeyBucket | CharKeyBucket, ...]
+    snapshot_id: SnapshotId
+    bucket_mode: BucketModeName
+    buckets: Sequence[KeyBucket]
     detail: str | None = None
+    """Why this bucket mode cannot tell buckets."""
 
 
 @dataclass(frozen=True, slots=True)
 class BucketInfo:
-    """One bucket of one partition.
+    """One bucket of one partition."""
 
-    Attributes:
-        index_file: the hash index file's path, None where the bucket has none.
-        index_rows: keys in it; None where the bucket has none.
-        full: at or above ``dynamic-bucket.target-row-num``; None for bucket modes without that option.
-    """
-
-    partition: Mapping[str, Json]
+    partition: Mapping[str, Any]
+    """Typed values by partition column."""
     bucket: int
     index_file: str | None
+    """Path of the hash index file."""
     index_rows: int | None
+    """Keys in the index file."""
     full: bool | None
+    """Null for bucket modes without a target row number."""
     data_files: int
     rows: int
 
 
 @dataclass(frozen=True, slots=True)
-class BucketsAnswer:
-    """Buckets of one partition, or of all when none was named."""
+class BucketList:
+    """Buckets and what they hold."""
 
-    snapshot_id: int | None
+    __pydantic_config__ = DESCRIBED
+
+    snapshot_id: SnapshotId
     bucket_mode: str
-    buckets: tuple[BucketInfo, ...]
-    warnings: tuple[str, ...] = ()
+    buckets: Sequence[BucketInfo]
+    warnings: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
 class AssignedBucket:
-    """One assignment; ``permitted`` is given for the strategy ``random`` only."""
+    """The bucket that a writer would assign to one key."""
 
     key_hash: int
     bucket: int
-    strategy: str
-    permitted: tuple[int, ...] | None = None
+    strategy: Literal["existing", "non_full", "new", "random"]
+    permitted: Sequence[int] | None
+    """For the strategy random only."""
 
 
 @dataclass(frozen=True, slots=True)
-class AssignAnswer:
-    """The answer to an AssignRequest, in request order."""
+class AssignmentAnswer:
+    """Assignments in request order."""
 
-    snapshot_id: int | None
+    __pydantic_config__ = DESCRIBED
+
+    snapshot_id: SnapshotId
     bucket_mode: str
-    buckets: tuple[AssignedBucket, ...]
+    buckets: Sequence[AssignedBucket]

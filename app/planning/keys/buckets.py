@@ -30,13 +30,12 @@ from app.bucket_index import (
 )
 from app.errors import FilterError, LimitExceededError
 from app.planning.keys.answers import (
-    AssignAnswer,
     AssignedBucket,
+    AssignmentAnswer,
     BucketInfo,
-    BucketsAnswer,
-    CharKeyBucket,
+    BucketList,
+    BucketLookup,
     KeyBucket,
-    LookupAnswer,
 )
 from app.planning.keys.directory import read_directories
 from app.planning.request.named_partition import NamedPartition
@@ -72,7 +71,7 @@ class KeyForms:
     fields: tuple[FieldValues, ...]
     owners: Sequence[int]
 
-    def buckets(self, hashes: Sequence[int], buckets: Iterable[int | None]) -> tuple[CharKeyBucket, ...]:
+    def buckets(self, hashes: Sequence[int], buckets: Iterable[int | None]) -> tuple[KeyBucket, ...]:
         """One answer a key, from the hash and the bucket of each form."""
         answers = []
         found = zip(self.owners, hashes, buckets, strict=True)
@@ -80,7 +79,7 @@ class KeyForms:
             listed = [(hashed, bucket) for _, hashed, bucket in forms]
             first = next((form for form in listed if form[1] is not None), listed[0])
             others = {bucket for _, bucket in listed if bucket is not None} - {first[1]}
-            answers.append(CharKeyBucket(*first, tuple(sorted(others))))
+            answers.append(KeyBucket(*first, tuple(sorted(others))))
         return tuple(answers)
 
 
@@ -142,7 +141,7 @@ _NO_INDEX = {
 }
 
 
-def answer_lookup(version: Version, request: LookupRequest, zone: SessionZone | None) -> LookupAnswer:
+def answer_lookup(version: Version, request: LookupRequest, zone: SessionZone | None) -> BucketLookup:
     """The bucket of each key.
 
     Raises:
@@ -170,10 +169,10 @@ def answer_lookup(version: Version, request: LookupRequest, zone: SessionZone | 
         if forms is None
         else forms.buckets(hashes.tolist(), buckets)
     )
-    return LookupAnswer(version.snapshot_id, mode.value.lower(), answers, _NO_INDEX.get(mode))
+    return BucketLookup(version.snapshot_id, mode.value.lower(), answers, _NO_INDEX.get(mode))
 
 
-def answer_buckets(version: Version, request: BucketsRequest, zone: SessionZone | None) -> BucketsAnswer:
+def answer_buckets(version: Version, request: BucketsRequest, zone: SessionZone | None) -> BucketList:
     """What is in each bucket of a partition, or of all partitions.
 
     Raises:
@@ -213,10 +212,10 @@ def answer_buckets(version: Version, request: BucketsRequest, zone: SessionZone 
             )
         )
     warnings = () if partition is None else partition.warnings
-    return BucketsAnswer(version.snapshot_id, schema.bucket_mode.value.lower(), tuple(infos), warnings)
+    return BucketList(version.snapshot_id, schema.bucket_mode.value.lower(), tuple(infos), warnings)
 
 
-def answer_assignment(version: Version, request: AssignRequest, zone: SessionZone | None) -> AssignAnswer:
+def answer_assignment(version: Version, request: AssignRequest, zone: SessionZone | None) -> AssignmentAnswer:
     """Where a fresh assigner would put each key; where a choice is free, one of the choices.
 
     Raises:
@@ -244,7 +243,7 @@ def answer_assignment(version: Version, request: AssignRequest, zone: SessionZon
         AssignedBucket(hashed, found.bucket, found.strategy.value, found.permitted)
         for hashed, found in zip(hashes.tolist(), assigned, strict=True)
     )
-    return AssignAnswer(version.snapshot_id, schema.bucket_mode.value.lower(), buckets)
+    return AssignmentAnswer(version.snapshot_id, schema.bucket_mode.value.lower(), buckets)
 
 
 def partition_index(version: Version, partition: NamedPartition) -> PartitionIndex:

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from app.bucket_index import Hashes, PartitionIndex, hash_index
 from app.errors import CorruptFileError, CorruptIndexError, DeadlineExceededError, StorageError
 from app.observation import FileFormat, observer
-from app.planning.version.index_source import IndexSource
+from app.planning.version.version import IndexSource
 from app.table.manifests.index_manifest import IndexEntry
 from app.types.digest import content_digest
 
@@ -43,7 +43,7 @@ def read_directories(source: IndexSource, partitions: Sequence[Entries]) -> list
         by_key,
         lambda missing: _merge(source, [by_key[key] for key in missing]),
         expected_bytes=lambda key: _DIRECTORY_BYTES * sum(entry.file.row_count for entry in by_key[key]),
-        storage=source.warehouse.name,
+        account=source.readers.loads,
     )
     return [directories[_name(source, entries)] for entries in partitions]
 

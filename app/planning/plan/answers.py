@@ -4,41 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated, Final
+
+from pydantic import WithJsonSchema
 
 from app.planning.plan.file_plan import SkipStep
 from app.planning.plan.planned_files import PlannedFiles
 from app.types import Json
 
+_COUNTS: Final = {"type": "object", "additionalProperties": {"type": "integer"}}
+
 
 @dataclass(frozen=True, slots=True)
-class PlanSummary:
-    """Totals of a plan over the files that were asked about.
-
-    Attributes:
-        files_total: kept, skipped and invisible files.
-        files_invisible: files that batch reads never see (level 0 of tables with deletion vectors or
-            first-row, postponed buckets), of partitions that the filter allows.
-        manifests_total: manifests of the version.
-        manifests_skipped: those that were not read, since the filter rules all of their partitions out. Their
-            files are skipped by ``partition``. If there are any, ``files_total`` is what manifest lists
-            count, and ``rows_total`` what the snapshot states.
-        bytes_total: of partitions that the filter allows, or of all files if the request reads everything.
-        complete: every index was asked that can leave files out; otherwise the plan's budget of time was used
-            up or an index could not be read, and a later plan may leave out more.
-    """
+class Summary:
+    """Totals of a plan, over the files that were asked about."""
 
     files_total: int
+    """Kept, skipped and invisible files; where manifests were skipped, what manifest lists count."""
     files_kept: int
     files_skipped: int
     files_invisible: int
-    skipped_by: Mapping[SkipStep, int]
+    """Files that batch reads never see, of partitions that the filter allows. They count in files_total, but
+    not in files_skipped."""
+    skipped_by: Annotated[Mapping[SkipStep, int], WithJsonSchema(_COUNTS)]
+    """Skipped files by the step that decided."""
     manifests_total: int
     manifests_skipped: int
+    """Manifests that were not read, since the filter rules all of their partitions out. Their files count as
+    skipped by partition."""
     rows_total: int
+    """Where manifests were skipped, what the snapshot states."""
     rows_selected: int
     bytes_total: int
+    """Of partitions that the filter allows; of all files with totals, explain or files."""
     bytes_kept: int
     complete: bool
+    """False if budget_ms was used up before every index was asked, or an index could not be read: a later
+    plan may keep fewer files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class Plan:
     schema_id: int
     files: PlannedFiles
     skipped_files: PlannedFiles
-    summary: PlanSummary
+    summary: Summary
     warnings: tuple[str, ...]
     unknown_files: tuple[str, ...]
     timings_ms: Mapping[str, float]

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated, Any
 
-from app.file_index.answers.trace import Step
-from app.types import Json
+import pyarrow as pa
+from pydantic import Field
+
+from app.file_index.answers.trace import Outcome, Step
+from app.types.described import ALWAYS_THERE
 from app.types.roaring import Positions
 
 
@@ -45,36 +49,40 @@ class KeepReason(StrEnum):
     """Rows of this file merge with rows of others at read time, so its values alone decide nothing."""
 
 
+Text = Annotated[str, pa.string()]
+MaybeText = Annotated[str | None, pa.string()]
+Flag = Annotated[bool, pa.bool_()]
+Int32 = Annotated[int, pa.int32()]
+Int64 = Annotated[int, pa.int64()]
+MaybeInt64 = Annotated[int | None, pa.int64()]
+"""Members of files with their types in Arrow; one without depends on the table."""
+
+
 @dataclass(frozen=True, slots=True)
-class Deletion:
-    """Where a data file's deletion vector lies; offset and length as the index manifest states them.
+class DeletionFile:
+    """Where a data file's deletion vector lies."""
 
-    Attributes:
-        path: relative to the warehouse unless URIs were asked for; of an external file as metadata has it.
-        cardinality: deleted rows; None where the manifest does not tell and nobody had to read it.
-    """
-
-    path: str
-    offset: int
-    length: int
-    cardinality: int | None
+    path: Text
+    """In the form of a data file's path."""
+    offset: Int64
+    length: Int64
+    cardinality: MaybeInt64
+    """Deleted rows; null where the manifest does not tell and nobody had to read the vector."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainStep:
-    """One thing that was tried for one file.
+    """One thing that was tried for one file."""
 
-    Attributes:
-        outcome: ``skip``, ``keep``, ``rows`` or ``unknown``.
-        rows: how many rows were left, where that is known.
-    """
+    __pydantic_config__ = ALWAYS_THERE
 
-    step: str
-    outcome: str
-    column: str | None = None
-    index: str | None = None
-    predicate: str | None = None
-    rows: int | None = None
+    step: Annotated[Text, Field(examples=["file_index"])]
+    outcome: Annotated[Outcome, pa.string()]
+    column: MaybeText = None
+    index: Annotated[MaybeText, Field(examples=["bloom-filter"])] = None
+    predicate: Annotated[MaybeText, Field(examples=["score > 60"])] = None
+    rows: MaybeInt64 = None
+    """How many rows were left, where that is known."""
 
     @classmethod
     def of(cls, traced: Step) -> ExplainStep:
@@ -82,41 +90,50 @@ class ExplainStep:
         return cls("file_index", traced.outcome, traced.column, traced.index, traced.predicate, traced.rows)
 
 
-@dataclass(frozen=True, slots=True)
-class FilePlan:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFacts:
+    """What a plan tells of every data file, kept or skipped, in this order."""
+
+    # Pydantic reads the texts below members of their own class only, not of its base.
+    path: Annotated[
+        Text,
+        Field(
+            description="Relative to the warehouse; with `uris` an absolute URI, which is not "
+            "percent-encoded. Of an external file the URI that the table's metadata has."
+        ),
+    ]
+    file_name: Text
+    format: Annotated[Text, Field(examples=["parquet"])]
+    file_size: Int64
+    row_count: Int64
+    schema_id: Int64
+    level: Int32
+    partition: Annotated[Mapping[str, Any], Field(description="Typed values by partition column.")]
+    bucket: Int32
+    total_buckets: Int32
+    min_sequence_number: Int64
+    max_sequence_number: Int64
+    first_row_id: Annotated[MaybeInt64, Field(description="Null in a table that does not track rows.")]
+    raw_convertible: Annotated[
+        Flag, Field(description="Rows can be read straight from the file, without merging.")
+    ]
+    merge_group: Annotated[MaybeInt64, Field(description="Files of one number must be read together.")]
+    residual: Annotated[Flag, Field(description="False: every selected row is proven to satisfy the filter.")]
+    deletion: DeletionFile | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilePlan(FileFacts):
     """One data file of a plan, kept or skipped.
 
     Attributes:
-        path: relative to the warehouse unless URIs were asked for; of an external file as metadata has it.
-        partition: typed JSON by column name.
-        first_row_id: id of its first row; None where the table does not track rows.
-        raw_convertible: rows can be read straight from the file, without merging.
-        merge_group: files of one number are read together and merged; None where nothing merges.
         selected_rows: live rows left by filter, top-n and limit; for a merging file its row count.
         selection: their positions; None means every row of the file (or that no positions were asked for,
             or that the file merges).
-        residual: False only when every selected row is proven to satisfy the filter.
         reason: a KeepReason for a kept file, the SkipStep for a skipped one.
     """
 
-    path: str
-    file_name: str
-    format: str
-    file_size: int
-    row_count: int
-    schema_id: int
-    level: int
-    partition: Mapping[str, Json]
-    bucket: int
-    total_buckets: int
-    min_sequence_number: int
-    max_sequence_number: int
-    first_row_id: int | None
-    raw_convertible: bool
-    merge_group: int | None
     selected_rows: int
     selection: Positions | None
-    residual: bool
-    deletion: Deletion | None
     reason: KeepReason | SkipStep
     explain: tuple[ExplainStep, ...] | None = None

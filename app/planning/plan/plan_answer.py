@@ -9,14 +9,14 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.observation import observer
-from app.planning.plan.answers import Plan, PlanSummary
+from app.observation import PlanObserved, observer
+from app.planning.plan.answers import Plan, Summary
 from app.planning.plan.file_plan import SkipStep
 from app.planning.plan.planned_files import PlannedFiles
 from app.planning.plan.state import SKIPS, PlanState
 from app.planning.request.requests import PlanRequest, SelectionForm
+from app.planning.version.descriptions import describe_schema
 from app.planning.version.files import FileColumns
-from app.planning.version.schemas import describe_schema
 from app.planning.version.version import Version
 from app.types import Json
 
@@ -109,13 +109,15 @@ def report_plan(plan: Plan) -> None:
     if rest:
         skipped[SkipStep.FILE_INDEX, "other"] = rest
     observer().planned(
-        files=summary.files_total,
-        kept=summary.files_kept,
-        rows=summary.rows_selected,
-        skipped=skipped | by_index,
-        warnings=len(plan.warnings),
-        is_complete=not plan.ran_out_of_time,
-        fits_caches=plan.fits_caches,
+        PlanObserved(
+            files=summary.files_total,
+            files_kept=summary.files_kept,
+            rows=summary.rows_selected,
+            skipped=skipped | by_index,
+            warnings=len(plan.warnings),
+            is_complete=not plan.ran_out_of_time,
+            fits_caches=plan.fits_caches,
+        )
     )
 
 
@@ -210,14 +212,14 @@ def _summary(
     invisible: int,
     *,
     is_complete: bool,
-) -> PlanSummary:
+) -> Summary:
     files_skipped = sum(skipped.values())
     read, needed = len(version.manifest_files()), version.needed
     manifests = read if needed is None else len(needed.are_needed)
     skipped_by: dict[SkipStep, int] = {}
     for (step, _), files in skipped.items():
         skipped_by[step] = skipped_by.get(step, 0) + files
-    return PlanSummary(
+    return Summary(
         files_total=len(kept) + files_skipped + invisible,
         files_kept=len(kept),
         files_skipped=files_skipped,

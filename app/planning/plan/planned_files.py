@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from app.planning.deletions.vectors import load_vectors
-from app.planning.plan.file_plan import Deletion, ExplainStep, FilePlan
+from app.planning.deletions import load_vectors
+from app.planning.plan.file_plan import DeletionFile, ExplainStep, FilePlan
 from app.planning.plan.state import PlanState, decision
-from app.planning.version.partitions import Partitions
 from app.planning.version.version import Version
 from app.storage import check_deadline
 from app.table.paths import TablePaths
+from app.table.schema.partition import Partitions
 from app.types import Json
 from app.types.roaring import Positions
 
@@ -71,7 +71,7 @@ class PlannedFiles(Sequence[FilePlan]):
     decisions: NDArray[np.int8]
     merge_groups: NDArray[np.int32]
     selections: Mapping[int, Positions]
-    deletions: Mapping[int, Deletion]
+    deletions: Mapping[int, DeletionFile]
     deleted: Mapping[int, Positions]
     steps: Sequence[tuple[ExplainStep, ...]] | None
 
@@ -243,7 +243,7 @@ def _units(files: NDArray[np.int64], merge_groups: NDArray[np.int32]) -> NDArray
     return units
 
 
-def _deletions(version: Version, files: NDArray[np.int64], root: str) -> dict[int, Deletion]:
+def _deletions(version: Version, files: NDArray[np.int64], root: str) -> dict[int, DeletionFile]:
     numbers = version.vector_numbers(files)
     found = {}
     for at in np.flatnonzero(numbers >= 0).tolist():
@@ -251,7 +251,7 @@ def _deletions(version: Version, files: NDArray[np.int64], root: str) -> dict[in
         path = version.source.paths.index_file(entry)
         if entry.file.external_path is None:
             path = root + path
-        found[at] = Deletion(path, place.offset, place.length, place.cardinality)
+        found[at] = DeletionFile(path, place.offset, place.length, place.cardinality)
     return found
 
 

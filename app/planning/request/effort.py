@@ -1,4 +1,4 @@
-"""How much work a plan may put into long lists of values, so that it ends in time.
+"""How long a plan may wait for index files (:class:`Budget`), and how much it may ask of them (`Effort`).
 
 A list of 100,000 values asked of the indexes of 100,000 files is ten thousand million questions. So questions
 are counted before they are asked, values times files; a file that a bloom filter has to keep is asked no
@@ -10,13 +10,16 @@ replica.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, assert_never
+from typing import Final, Self, assert_never
 
 from app.file_index.answers.allowance import SHORT_LIST
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Unknown, leaves
 from app.predicates.simplify import conjunction, disjunction
+from app.storage import remaining_seconds
 
 FILE_QUESTIONS: Final = 200_000_000
 """Of the indexes of many files at once, whether they have a value: some seconds of one core."""
@@ -31,7 +34,10 @@ _QUESTIONS_OF_TEST: Final = 1_000
 
 @dataclass(slots=True)
 class Effort:
-    """What one plan has left.
+    """What one plan has left; the :class:`app.file_index.answers.allowance.Allowance` of its stacks.
+
+    The files of a manifest are asked together where their indexes are at hand, and in portions where they
+    have to be read. What is merged for all of them is counted once either way.
 
     Attributes:
         file_questions: see :data:`FILE_QUESTIONS`.
@@ -40,6 +46,7 @@ class Effort:
 
     file_questions: int = FILE_QUESTIONS
     row_questions: int = ROW_QUESTIONS
+    _manifest: int = 0
     _taken: dict[Hashable, bool] = field(default_factory=dict)
     _unasked_files: int = 0
     _unasked_rows: int = 0
@@ -59,21 +66,23 @@ class Effort:
 
     def take_once(self, what: Hashable, questions: int) -> bool:
         """See :class:`app.file_index.answers.allowance.Allowance`."""
-        if what not in self._taken:
-            self._taken[what] = self.take(questions)
-        return self._taken[what]
+        key = self._manifest, what
+        if key not in self._taken:
+            self._taken[key] = self.take(questions)
+        return self._taken[key]
 
     def of_files(
         self, predicate: BoundPredicate, manifest: int, files: int, *, with_bloom_filters: bool
     ) -> BoundPredicate:
-        """The filter that a stack of so many files of a manifest is asked: the same, or one that is weaker.
+        """The filter that a stack of so many files of a manifest is asked next: the same, or a weaker one.
 
         Only filters of many parts are; long lists are counted when they are asked (:meth:`take`).
         """
+        self._manifest = manifest
         _, values, without = self._split(predicate)
         # Bloom filters are probed file by file, other indexes have their values merged.
         if without is not _MANY_PARTS or (
-            self.take_once((manifest, id(predicate)), values * _QUESTIONS_OF_TEST)
+            self.take_once(id(predicate), values * _QUESTIONS_OF_TEST)
             and self.take(values * files if with_bloom_filters else 0)
         ):
             return predicate
@@ -122,34 +131,6 @@ class Effort:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestEffort:
-    """What may be asked of the files of one manifest.
-
-    The files of a manifest are asked together where their indexes are at hand, and in portions where they
-    have to be read. What is merged for all of them is counted once either way.
-
-    Attributes:
-        effort: of the plan.
-        manifest: its number.
-    """
-
-    effort: Effort
-    manifest: int
-
-    def take(self, questions: int) -> bool:
-        """See :class:`app.file_index.answers.allowance.Allowance`."""
-        return self.effort.take(questions)
-
-    def give_back(self, questions: int) -> None:
-        """See :class:`app.file_index.answers.allowance.Allowance`."""
-        self.effort.give_back(questions)
-
-    def take_once(self, what: Hashable, questions: int) -> bool:
-        """See :class:`app.file_index.answers.allowance.Allowance`."""
-        return self.effort.take_once((self.manifest, what), questions)
-
-
 def _tests(predicate: BoundPredicate) -> Iterator[BoundLeaf]:
     return (leaf for leaf in leaves(predicate) if isinstance(leaf, BoundLeaf))
 
@@ -167,3 +148,44 @@ def _without_lists(predicate: BoundPredicate) -> BoundPredicate:
             return predicate
         case _:
             assert_never(predicate)
+
+
+_SHARE_OF_DEADLINE: Final = 2 / 3
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The time in which a plan may begin to read index files.
+
+    What was loaded by then, by this plan or by an earlier one, is asked; the other files are kept.
+
+    Attributes:
+        ends: when it is used up, on the monotonic clock; None for a plan that waits for all of them.
+    """
+
+    ends: float | None = None
+
+    @classmethod
+    def begin(cls, milliseconds: int | None) -> Self:
+        """A budget that begins now; None for one without an end.
+
+        It leaves a third of what the request has until its deadline to whatever else the answer takes: a
+        request that waited for a thread, or for its version, has less time left than its budget says.
+        """
+        if milliseconds is None:
+            return cls(None)
+        remaining = remaining_seconds()
+        until = math.inf if remaining is None else remaining * _SHARE_OF_DEADLINE
+        return cls(time.monotonic() + min(milliseconds / 1000, until))
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing more is to be read."""
+        return self.ends is not None and time.monotonic() >= self.ends
+
+
+UNBOUNDED: Final = Budget()
+"""For a plan that somebody waits for, whatever it takes."""
+
+YIELDING: Final = Budget(math.inf)
+"""For a plan that nobody waits for: it reads in small parts, so that others come in between."""

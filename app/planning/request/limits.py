@@ -26,7 +26,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class CacheBytes:
-    """Capacity in bytes of each cache of decoded objects, or its share of the room that some caches share.
+    """Capacity in bytes of each cache of decoded objects, or its share of the room that all of them have.
 
     Attributes:
         metadata: snapshots, schemas and manifest lists.
@@ -35,7 +35,7 @@ class CacheBytes:
         deletion_vectors: roaring bitmaps of deleted positions.
         hash_indexes: key hashes of dynamic buckets.
         plans: recent plans, so that the further pages of one are not planned again.
-        sharing: names of the caches that share their room, so that one may hold what others leave empty.
+        is_shared: whether one cache may hold what others leave empty.
     """
 
     metadata: int = 64 * _MIB
@@ -44,12 +44,12 @@ class CacheBytes:
     deletion_vectors: int = 256 * _MIB
     hash_indexes: int = 256 * _MIB
     plans: int = 64 * _MIB
-    sharing: frozenset[str] = frozenset()
+    is_shared: bool = False
 
     @property
     def by_name(self) -> dict[str, int]:
         """Of each cache."""
-        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "sharing"}
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "is_shared"}
 
     @property
     def total(self) -> int:

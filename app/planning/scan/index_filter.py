@@ -29,7 +29,7 @@ from app.file_index.stacked.evaluation import decide_files
 from app.observation import FileFormat, observer
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
-from app.planning.request.effort import Effort, ManifestEffort
+from app.planning.request.effort import Effort
 from app.planning.scan.schema_evolution import in_file_schema
 from app.planning.side_files.file_indexes import FileIndexes, Stacked
 from app.planning.version.version import Version
@@ -172,9 +172,8 @@ class IndexFilter:
             )
             if state.steps is not None:
                 self._explain(state, some, stacked, affordable)
-            allowance = ManifestEffort(self.effort, stacked.manifest)
             found = decide_files(
-                affordable, stacked.index, stacked.places, row_counts[some], allowance=allowance
+                affordable, stacked.index, stacked.places, row_counts[some], allowance=self.effort
             )
             state.keep(some[found.answered], KeepReason.MATCHED)
             if affordable is not predicate:

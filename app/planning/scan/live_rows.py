@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from pyroaring import BitMap, BitMap64
 
 from app.deletion_vectors import DeletionVector
-from app.planning.deletions.vectors import load_vectors
+from app.planning.deletions import load_vectors
 from app.planning.plan.file_plan import ExplainStep, SkipStep
 from app.planning.plan.state import PlanState
-from app.planning.version.vector_places import UNKNOWN_CARDINALITY
+from app.planning.version.contents import UNKNOWN_CARDINALITY
 from app.planning.version.version import Version
 from app.storage import check_deadline
 from app.types.roaring import Positions

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import CorruptMetadataError
-from app.planning.version.needed_manifests import NeededManifests
+from app.planning.version.manifests import NeededManifests
 from app.planning.version.version import Version
 from app.predicates.column_bounds import ColumnBounds
 from app.predicates.model import BoundLeaf, BoundPredicate, leaves

@@ -1,20 +1,40 @@
 """The first step of a plan: what the filter becomes inside of each partition.
 
+Every file of a partition has the same values in the partition columns, so the leaves on those columns are
+decided for the partition; what remains is the filter on the other columns. This is partition pruning (the
+filter became false), and more: ``(dt = 'a' AND x = 1) OR (dt = 'b' AND x = 2)`` is ``x = 1`` inside
+``dt = 'a'``, which statistics, buckets and indexes can then use.
+
 The values of a partition are bounds of its rows with both ends equal, so that one evaluation decides a test
 of a partition column for all partitions at once. Partitions where the same tests hold have the same filter.
+Filters nest deeply; ``map`` walks them with one Python frame a level, where a comprehension would take two.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.planning.plan.file_plan import SkipStep
 from app.planning.plan.state import PlanState
-from app.planning.scan.partition_filters import specialise
 from app.planning.version.version import Version
 from app.predicates.column_bounds import ColumnBounds
-from app.predicates.model import ALWAYS_FALSE, BoundLeaf, leaves
+from app.predicates.model import (
+    ALWAYS_FALSE,
+    ALWAYS_TRUE,
+    BoundAnd,
+    BoundLeaf,
+    BoundOr,
+    BoundPredicate,
+    Constant,
+    Unknown,
+    leaves,
+)
+from app.predicates.simplify import conjunction, disjunction
 from app.predicates.verdicts import Verdict, leaf_verdicts
 from app.types import DataField
 from app.types.binary_row.columns import RowColumns
@@ -67,3 +87,42 @@ def _bounds(rows: RowColumns, position: int, field: DataField) -> ColumnBounds:
         row_count=np.ones(len(known), np.int64),
         may_hold_nan=np.zeros(len(known), np.bool_),
     )
+
+
+def specialise(predicate: BoundPredicate, decided: Mapping[int, bool]) -> BoundPredicate:
+    """The filter with the leaves on partition columns decided.
+
+    Args:
+        predicate: the filter, bound to the planning schema.
+        decided: whether a leaf holds in the partition, by the ``id`` of the leaf: equal leaves may stand in
+            a filter more than once, and comparing long lists of literals costs more than deciding twice.
+    """
+    match predicate:
+        case BoundLeaf():
+            holds = decided.get(id(predicate))
+            return predicate if holds is None else ALWAYS_TRUE if holds else ALWAYS_FALSE
+        case BoundAnd(children):
+            return conjunction(list(map(partial(specialise, decided=decided), children)))
+        case BoundOr(children):
+            return disjunction(list(map(partial(specialise, decided=decided), children)))
+        case Constant() | Unknown():
+            return predicate
+        case _:
+            assert_never(predicate)
+
+
+def only_on(predicate: BoundPredicate, field_ids: frozenset[int]) -> BoundPredicate:
+    """A weaker filter that reads the given columns only: what satisfies the filter satisfies it."""
+    match predicate:
+        case BoundLeaf(field=field):
+            return predicate if field.id in field_ids else ALWAYS_TRUE
+        case BoundAnd(children):
+            return conjunction(list(map(partial(only_on, field_ids=field_ids), children)))
+        case BoundOr(children):
+            return disjunction(list(map(partial(only_on, field_ids=field_ids), children)))
+        case Constant():
+            return predicate
+        case Unknown():
+            return ALWAYS_TRUE
+        case _:
+            assert_never(predicate)

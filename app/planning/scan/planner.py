@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from app.options.table_options import MergeEngine
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
-from app.planning.request.budget import UNBOUNDED, Budget
-from app.planning.request.effort import Effort
+from app.planning.request.effort import UNBOUNDED, Budget, Effort
 from app.planning.request.requests import PlanRequest, SelectionForm
 from app.planning.scan.bucket_pruning import BucketPruning
 from app.planning.scan.data_evolution import judge_groups, keep_deleted_together
@@ -31,8 +30,7 @@ from app.planning.scan.first_rows import enough_for_limit, keep_first_rows
 from app.planning.scan.index_filter import IndexFilter
 from app.planning.scan.live_rows import LiveRows
 from app.planning.scan.merge_units import MergeUnits, units_of_version
-from app.planning.scan.partition_filters import only_on
-from app.planning.scan.partition_pruning import prune_partitions
+from app.planning.scan.partition_pruning import only_on, prune_partitions
 from app.planning.scan.value_filter import ValueFilter
 from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.version.version import Version

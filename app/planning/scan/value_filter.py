@@ -6,7 +6,7 @@ on to their indexes (:mod:`app.planning.scan.index_filter`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from app.file_index.answers.trace import Outcome
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
 from app.planning.version.file_bounds import FileBounds
@@ -29,7 +30,11 @@ Bounds = Callable[[DataField, NDArray[np.int64]], ColumnBounds | None]
 
 _FILES_AT_ONCE: Final = 1 << 16
 """The bounds of so many files fit into the caches of a processor."""
-_OUTCOMES: Final = {Verdict.NONE: "skip", Verdict.SOME: "unknown", Verdict.ALL: "keep"}
+_OUTCOMES: Final[Mapping[Verdict, Outcome]] = {
+    Verdict.NONE: "skip",
+    Verdict.SOME: "unknown",
+    Verdict.ALL: "keep",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,17 +23,15 @@ from app.file_index.container import FileIndex
 from app.file_index.index_choice import WantedIndexes
 from app.file_index.index_kinds import KINDS
 from app.file_index.stacked.index import StackedIndex
-from app.planning.request.budget import UNBOUNDED, Budget
+from app.planning.request.effort import UNBOUNDED, Budget
 from app.planning.side_files.fetch import FRONT_BYTES, Ahead, fetch_ahead
 from app.planning.side_files.indexes import SideIndexes
 from app.planning.side_files.kept_segments import KeptSegments
 from app.planning.side_files.segments import Passing
 from app.planning.version.file_bounds import FileBounds
-from app.planning.version.passing_manifests import PassingManifests
 from app.planning.version.version import Version
 from app.storage import check_deadline, wait_for
-from app.table.manifests.derived import Derived
-from app.table.manifests.manifest import Manifest
+from app.table.manifests.manifest import Derived, Manifest
 from app.types.bytes_column import BytesColumn
 
 _FILES_AT_ONCE: Final = 512
@@ -142,7 +140,7 @@ class Portions:
             ("ahead", source.warehouse.name, *paths),
             lambda: Passing(fetch_ahead(source.warehouse, paths)),
             expected_bytes=FRONT_BYTES * len(paths),
-            storage=source.warehouse.name,
+            account=source.readers.loads,
         )
         return found.item
 
@@ -277,13 +275,13 @@ class FileIndexes:
             found.append(
                 f"indexes embedded in {len(self._apart)} manifests are read again for each plan that asks "
                 f"them: the version's manifests ({size} bytes) are too large to be kept beside those of "
-                "other tables, unless PAIMON_INDEX_CACHE_MANIFESTS_BYTES gets more memory"
+                "other tables, unless PAIMON_INDEX_MEMORY_BYTES is raised"
             )
         if self._held > self._capacity:
             found.append(
                 f"the index files that this filter asks take {self._held} bytes of memory, and the cache for "
                 f"them has {self._capacity}: some are read again for each plan, unless "
-                "PAIMON_INDEX_CACHE_FILE_INDEXES_BYTES gets more memory"
+                "PAIMON_INDEX_MEMORY_BYTES is raised"
             )
         return found
 
@@ -348,7 +346,7 @@ def open_declared(version: Version) -> None:
         CorruptMetadataError: the statistics of one of the manifests are damaged.
     """
     files, bounds = version.files(), FileBounds(version)
-    if isinstance(files.manifests, PassingManifests):
+    if not files.manifests.in_memory:
         # Nothing of them would stay.
         return
     for declared in version.schema.options.file_indexes:

@@ -41,7 +41,7 @@ from app.planning.side_files.segments import (
     body_bytes,
     files_of_bodies,
 )
-from app.planning.version.index_source import IndexSource
+from app.planning.version.version import IndexSource
 from app.storage import ByteCache, check_deadline
 from app.table.manifests.manifest import Manifest
 from app.types.array_memory import own_bytes
@@ -274,7 +274,7 @@ class SideIndexes:
     ) -> Fetched:
         """Fetches what requests that are under way at the same time lack alike, once for all of them."""
         fetched: Passing[Fetched] = cache.get_or_load(
-            key, lambda: Passing(fetch()), expected_bytes=expected, storage=self.source.warehouse.name
+            key, lambda: Passing(fetch()), expected_bytes=expected, account=self.source.readers.loads
         )
         return fetched.item
 

@@ -15,7 +15,7 @@ from app.file_index.stacked.heads import Heads
 from app.file_index.stacked.index import StackedIndex
 from app.planning.side_files.segments import BodySegment, HeadSegment
 from app.storage.kept_arrays import KeptArrays
-from app.table.manifests.kept_values import keep_value, kept_value
+from app.table.manifests.disk_form import load_value, store_value
 
 _NEW_SHARE: Final = 4
 """A segment is written anew when it has more new files than one for so many that are kept."""
@@ -50,7 +50,7 @@ class KeptSegments:
         if place is None or not _is_worth_keeping(segment):
             return segment
         heads = {"buffers": segment.heads.buffers, "sizes": segment.heads.sizes}
-        keep_value(place, heads)
+        store_value(place, heads)
         return replace(segment, kept=segment.known)
 
     def body(self, first: int, size: int, wanted: WantedIndexes, heads: Heads) -> BodySegment:
@@ -77,12 +77,12 @@ class KeptSegments:
         if place is None or not _is_worth_keeping(segment):
             return segment
         columns = {_payloads_name(*key): column for key, column in payloads.items()}
-        keep_value(place, {"fetched": segment.fetched, **columns})
+        store_value(place, {"fetched": segment.fetched, **columns})
         return replace(segment, kept=segment.known)
 
     def _open(self, name: str) -> Any:  # noqa: ANN401 - what was kept
         place = self.place_of(name)
-        return None if place is None else kept_value(place)
+        return None if place is None else load_value(place)
 
 
 def _is_worth_keeping(segment: HeadSegment | BodySegment) -> bool:

@@ -1,89 +1,92 @@
-"""Which files a version of a table has, and where that is remembered.
-
-They are kept on the disk as well, for the processes that start later. One entry for each table and branch
-holds the files of a version that was planned. What another version has more than that, as after a commit, is
-added as :class:`LiveFiles` does it, so that the entry need not be written anew with each commit.
-"""
+"""Which files a version of a table has, where their deletion vectors and hash indexes lie, and its cache."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, Self
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from app.planning.version.files import FileColumns, Files
-from app.planning.version.live_files import LiveFiles
-from app.planning.version.needed_manifests import NeededManifests
-from app.planning.version.passing_manifests import PassingManifests
-from app.planning.version.vector_places import VectorPlaces
+from app.planning.version.manifests import Manifests, NeededManifests
+from app.planning.version.version_files import (
+    FORM,
+    LEAST_FILES,
+    VersionFiles,
+    open_version_files,
+    store_version_files,
+)
 from app.storage import ByteCache
-from app.storage.kept_arrays import KeptArrays
 from app.table.manifests.index_manifest import IndexEntry
-from app.table.manifests.kept_values import keep_value, kept_value
 from app.table.manifests.live_files import live_rows
-from app.table.manifests.manifest import Manifest
 from app.table.paths import POSTPONED_BUCKET
 from app.table.resolution import ResolvedSnapshot
 from app.table.schema.schema import TableSchema
 from app.table.table import Table
+from app.types.array_memory import own_bytes
 from app.types.bytes_column import BytesColumn
-from app.types.index_files import HASH
+from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange
 
-FORM: Final = "live files 1"
-"""What the entry is called among all that is made of a table."""
+UNKNOWN_CARDINALITY: Final = -1
 
-LEAST_FILES: Final = 10_000
-"""Fewer are put together from their manifests in as little time."""
-_NEW_SHARE: Final = 8
-"""An entry is written anew when more than one file in so many is missing in it."""
+_NONE: Final = -1
+_MEMORY_PER_PLACE: Final = 400
 
 
-def open_live_files(place: KeptArrays) -> LiveFiles | None:
-    """The files of the version that was kept, if there is one; their columns are mapped."""
-    found = kept_value(place)
-    if found is None:
-        return None
-    starts, some = found["starts"], found["some"]
-    ends = np.cumsum(np.diff(starts)[some])[:-1]
-    pieces = iter(np.split(found["rows"], ends))
-    columns = FileColumns(
-        rows=tuple(next(pieces) if chosen else None for chosen in some.tolist()),
-        starts=starts,
-        partitions=found["partitions"],
-        **found["columns"],
-    )
-    names = (name.decode(errors="surrogatepass") for name in found["names"])
-    keys = tuple(zip(names, found["sizes"].tolist(), strict=True))
-    return LiveFiles(keys, columns, found["removing"].tolist(), kept=len(columns))
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorPlaces:
+    """The deletion vectors of some files.
 
-
-def keep_live_files(place: KeptArrays, live: LiveFiles) -> LiveFiles:
-    """Keeps the files of a version if many of them are not kept yet.
-
-    Returns:
-        The same files, which know how many of them are kept.
+    Attributes:
+        places: index file and range of each vector.
+        cardinalities: int64, shape (vectors,): deleted rows, -1 where the index manifest does not tell.
+        numbers: int32, shape (files,): each file's vector, -1 for none.
     """
-    columns = live.columns
-    missing = len(columns) - live.kept
-    if len(columns) < LEAST_FILES or missing * _NEW_SHARE <= len(columns):
-        return live
-    some = [rows for rows in columns.rows if rows is not None]
-    value = {
-        "names": tuple(name.encode(errors="surrogatepass") for name, _ in live.keys),
-        "sizes": np.array([size for _, size in live.keys], np.int64),
-        "removing": np.array(live.removing, np.int64),
-        "starts": columns.starts,
-        "some": np.array([rows is not None for rows in columns.rows], np.bool_),
-        "rows": np.concatenate([np.zeros(0, np.int64), *some]),
-        "partitions": columns.partitions,
-        "columns": columns.arrays,
-    }
-    keep_value(place, value)
-    return replace(live, kept=len(columns))
+
+    places: tuple[tuple[IndexEntry, DeletionRange], ...]
+    cardinalities: NDArray[np.int64]
+    numbers: NDArray[np.int32]
+
+    @classmethod
+    def find(cls, entries: Sequence[IndexEntry], files: Files) -> Self:
+        """The vectors in some index files that belong to ``files``; of two for one the later one holds."""
+        places = tuple(
+            (entry, place)
+            for entry in entries
+            if entry.file.index_type == DELETION_VECTORS
+            for place in entry.file.ranges
+        )
+        cardinalities = [
+            UNKNOWN_CARDINALITY if place.cardinality is None else place.cardinality for _, place in places
+        ]
+        # One number that stands for all of them takes no memory.
+        numbers = np.broadcast_to(np.int32(_NONE), len(files))
+        if places:
+            numbers = numbers.copy()
+            names = pa.array([place.data_file.encode() for _, place in places], pa.large_binary())
+            named = np.flatnonzero(pc.is_in(files.names(files.all()), value_set=names))
+            by_file = {
+                (entry.partition, entry.bucket, place.data_file): number
+                for number, (entry, place) in enumerate(places)
+            }
+            numbers[named] = [
+                by_file.get((*files.path(file), files.name(file)), _NONE) for file in named.tolist()
+            ]
+        return cls(places, np.array(cardinalities, np.int64), numbers)
+
+    def deleted_rows(self, numbers: NDArray[np.int32]) -> NDArray[np.int64]:
+        """How many rows vectors delete, shape (n,): 0 for no vector, -1 where nobody counted."""
+        return np.append(self.cardinalities, 0)[numbers]
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the object takes."""
+        return own_bytes(self.numbers) + _MEMORY_PER_PLACE * len(self.places)
 
 
 _MEMORY_PER_INDEX_FILE = 300
@@ -114,7 +117,7 @@ class VersionContents:
     def read(
         cls,
         live: FileColumns,
-        manifests: Sequence[Manifest],
+        manifests: Manifests,
         index_entries: Sequence[IndexEntry],
         schema: TableSchema,
     ) -> VersionContents:
@@ -139,9 +142,7 @@ class VersionContents:
             None if sees_all else live.select(~visible),
             VectorPlaces.find(index_entries, Files(columns, manifests)),
             dict(hash_indexes),
-            manifests.decoded_bytes
-            if isinstance(manifests, PassingManifests)
-            else sum(manifest.decoded_bytes for manifest in manifests),
+            manifests.decoded_bytes,
         )
 
     @property
@@ -184,7 +185,7 @@ class ContentsCache:
         told = (
             f"the version's manifests take {contents.decoded_bytes} bytes of memory, and the cache for them "
             f"has {capacity}: most of them are read again for each plan, unless "
-            "PAIMON_INDEX_CACHE_MANIFESTS_BYTES gets more memory, or PAIMON_INDEX_DISK_CACHE a directory"
+            "PAIMON_INDEX_MEMORY_BYTES is raised, or PAIMON_INDEX_DISK_CACHE a directory"
         )
         return [told]
 
@@ -202,7 +203,7 @@ class ContentsCache:
         self,
         table: Table,
         resolved: ResolvedSnapshot,
-        manifests: Sequence[Manifest],
+        manifests: Manifests,
         needed: NeededManifests | None = None,
     ) -> VersionContents:
         """The contents of a version, or what some of its manifests tell of them.
@@ -221,16 +222,16 @@ class ContentsCache:
         def read() -> VersionContents:
             keys = table.contents.manifest_files(resolved)
             newest = ("files", self.warehouse, resolved.directory)
-            is_large = isinstance(manifests, PassingManifests) or sum(map(len, manifests)) >= LEAST_FILES
+            is_large = not manifests.in_memory or sum(map(len, manifests)) >= LEAST_FILES
             place = table.contents.place_of_versions(resolved, FORM) if is_large else None
-            known: LiveFiles | None = self.cache.get(newest)
+            known: VersionFiles | None = self.cache.get(newest)
             if known is None and place is not None:
-                known = open_live_files(place)
+                known = open_version_files(place)
             if needed is None:
                 # Mostly the version before is known, and this one has some files more.
-                known = LiveFiles.of(keys, manifests, known)
+                known = VersionFiles.of(keys, manifests, known)
                 if place is not None:
-                    known = keep_live_files(place, known)
+                    known = store_version_files(place, known)
                 self.cache.put(newest, known)
                 columns = known.columns
             elif known is not None and not known.removing and known.is_of(keys):

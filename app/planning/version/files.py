@@ -12,7 +12,7 @@ are given room to grow: what follows is written behind the end, where nobody has
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import compress
 from typing import Any, Final, NamedTuple, Self
@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from app.planning.version.passing_manifests import PassingManifests
+from app.planning.version.manifests import Manifests
 from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_entry import ManifestEntry
 from app.types.array_memory import own_bytes
@@ -85,7 +85,7 @@ _DTYPES: Final[dict[str, type[np.integer]]] = {
     "file_sizes": np.int64,
     "delete_row_counts": np.int64,
 }
-"""Of the columns of files."""
+"""The dtype of each column of FileColumns."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -254,7 +254,7 @@ class Files:
     """The files of a version, with the manifests that describe them."""
 
     columns: FileColumns
-    manifests: Sequence[Manifest]
+    manifests: Manifests
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -270,10 +270,7 @@ class Files:
             The manifest's number, the part of ``files`` that lies in it, and these files' rows in it.
         """
         cuts = np.searchsorted(files, self.columns.starts)
-        asked: Iterable[int] = _filled(cuts)
-        if isinstance(self.manifests, PassingManifests):
-            asked = self.manifests.ahead(asked)
-        for number in asked:
+        for number in self.manifests.ahead(_filled(cuts)):
             part = slice(int(cuts[number]), int(cuts[number + 1]))
             rows, places = self.columns.rows[number], files[part] - self.columns.starts[number]
             yield number, part, places if rows is None else rows[places]
@@ -284,9 +281,6 @@ class Files:
 
     def portions(self, files: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
         """Ascending ``files`` cut up into those whose manifests can be held at the same time."""
-        if not isinstance(self.manifests, PassingManifests):
-            yield files
-            return
         cuts = np.searchsorted(files, self.columns.starts)
         for portion in self.manifests.portions(_filled(cuts)):
             yield files[cuts[portion[0]] : cuts[portion[-1] + 1]]

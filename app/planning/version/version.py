@@ -6,27 +6,82 @@ version as far as these tell: its files are those of these manifests, and count 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.errors import (
+    DeadlineExceededError,
+    FileMissingError,
+    OverloadedError,
+    RequestError,
+    SnapshotExpiredError,
+)
 from app.observation import Phase, during
 from app.options.refused import check_options
 from app.planning.version.contents import ContentsCache, VersionContents
 from app.planning.version.files import Files
-from app.planning.version.index_source import IndexSource
-from app.planning.version.needed_manifests import NeededManifests
-from app.planning.version.partitions import Partitions
-from app.planning.version.passing_manifests import PassingManifests, hold_or_pass
+from app.planning.version.manifests import Manifests, NeededManifests, read_manifests
 from app.predicates.binding.names import Relation
-from app.table.manifests.manifest import Manifest
+from app.storage import ByteCache, Readers, Warehouse
+from app.storage.mapped_files import Look
 from app.table.manifests.manifest_list import ManifestFile
+from app.table.paths import TablePaths
 from app.table.resolution import ResolvedSnapshot
+from app.table.schema.partition import Partitions
 from app.table.schema.schema import TableSchema
 from app.table.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class IndexCaches:
+    """Decoded index files by kind, shared by all tables.
+
+    Attributes:
+        file_indexes: ``.index`` files: heads, payloads that filters asked, and small files as a whole.
+        deletion_vectors: by file and offset.
+        hash_indexes: directories of partitions.
+    """
+
+    file_indexes: ByteCache[Any]
+    deletion_vectors: ByteCache[Any]
+    hash_indexes: ByteCache[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSource:
+    """Where the index files of one version of one table lie, and who reads them.
+
+    Attributes:
+        warehouse: where they lie.
+        readers: threads that read files side by side.
+        paths: tells where each lies.
+        caches: what was loaded before.
+    """
+
+    warehouse: Warehouse
+    readers: Readers
+    paths: TablePaths
+    caches: IndexCaches
+
+
+class Loaded(NamedTuple):
+    """What was read of a version.
+
+    Attributes:
+        manifest_files: the manifests that are looked at, as their lists name them.
+        manifests: the same, decoded.
+        contents: which files they give the version.
+    """
+
+    manifest_files: tuple[ManifestFile, ...]
+    manifests: Manifests
+    contents: VersionContents
 
 
 @dataclass(slots=True)
@@ -40,6 +95,7 @@ class Version:
         contents_cache: remembers which files it has.
         resolving_ms: how long it took to find out which version is meant.
         needed: which of its manifests are looked at; None for all of them.
+        loaded: None until something of it is needed.
         partitions: values of its partitions.
     """
 
@@ -49,93 +105,69 @@ class Version:
     contents_cache: ContentsCache
     resolving_ms: float = 0.0
     needed: NeededManifests | None = None
+    loaded: Loaded | None = None
     partitions: Partitions = field(init=False)
     _schemas: dict[int, TableSchema] = field(init=False, default_factory=dict)
-    _manifest_files: tuple[ManifestFile, ...] | None = field(init=False, default=None)
-    _manifests: Sequence[Manifest] | None = field(init=False, default=None)
-    _contents: VersionContents | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.partitions = Partitions(self.schema)
 
-    def part(self, file: ManifestFile, manifest: Manifest, contents: VersionContents) -> Version:
-        """The version as if it had one manifest alone, which is decoded already.
-
-        Args:
-            file: as the version's lists name the manifest.
-            manifest: what is in it, with the indexes embedded in it.
-            contents: which of its files the version has.
-        """
-        part = Version(self.table, self.resolved, self.source, self.contents_cache)
-        part._manifest_files, part._manifests, part._contents = (file,), (manifest,), contents
-        return part
-
     def with_manifests(self, needed: NeededManifests) -> Version:
         """The version as far as some of its manifests tell."""
-        return replace(self, needed=needed)
+        return replace(self, needed=needed, loaded=None)
 
-    def load(self) -> None:
-        """Reads the version's manifests, and finds out which files it has; what is known is not read again.
+    def load(self) -> Loaded:
+        """The version's manifests and files, read at the first call; they stay for the request.
 
-        Raises:
-            SnapshotExpiredError: the version went away.
-            CorruptMetadataError: one of its manifests is damaged.
-        """
-        self.contents()
-
-    def manifests(self) -> Sequence[Manifest]:
-        """The manifests that are looked at, read at the first call; they stay for the request.
-
-        Those of a table that is too large for the cache lack the indexes embedded in them, and if that is
-        still too much, some are held at a time.
+        Manifests of a table that is too large for the cache lack the indexes embedded in them, and if that is
+        still too much, only some of them are in memory at a time.
 
         Raises:
             SnapshotExpiredError: the version went away.
-            CorruptMetadataError: one of its manifests is damaged.
+            CorruptMetadataError: one of its manifests, or its index manifest, is damaged.
+            UnsupportedFormatError: batch reads of the table see other rows.
         """
-        if self._manifests is None:
-            self._manifests = hold_or_pass(
-                self.manifest_files(),
-                partial(self.table.contents.manifests, self.resolved, whole=False),
-                partial(self.table.contents.manifests, self.resolved, whole=False, keep=False),
-                self.contents_cache.cache.capacity,
-                self.contents_cache.decoded_bytes(self.resolved, self.needed),
-            )
-        return self._manifests
+        if self.loaded is None:
+            check_options(self.schema.options.values, self.table.name)
+            with during(Phase.LOAD):
+                files, read = self.manifest_files(), self.table.contents.manifests
+                manifests = read_manifests(
+                    files,
+                    partial(read, self.resolved, whole=False),
+                    partial(read, self.resolved, whole=False, cached=False),
+                    self.contents_cache.cache.capacity,
+                    self.contents_cache.decoded_bytes(self.resolved, self.needed),
+                )
+                contents = self.contents_cache.read(self.table, self.resolved, manifests, self.needed)
+                self.loaded = Loaded(files, manifests, contents)
+        return self.loaded
 
     def manifest_files(self) -> tuple[ManifestFile, ...]:
-        """The manifests that are looked at, as their lists name them, read at the first call.
+        """The manifests that are looked at, as their lists name them; nothing else is read.
 
         Raises:
             SnapshotExpiredError: the version went away.
         """
-        if self._manifest_files is None:
-            files = self.table.contents.manifest_files(self.resolved)
-            self._manifest_files = files if self.needed is None else self.needed.of(files)
-        return self._manifest_files
+        if self.loaded is not None:
+            return self.loaded.manifest_files
+        files = self.table.contents.manifest_files(self.resolved)
+        return files if self.needed is None else self.needed.of(files)
+
+    def manifests(self) -> Manifests:
+        """The manifests that are looked at; errors as of :meth:`load`."""
+        return self.load().manifests
+
+    def contents(self) -> VersionContents:
+        """Which files the version has; errors as of :meth:`load`."""
+        return self.load().contents
 
     def keep_derived(self) -> None:
         """Has the cache weigh manifests anew of which more is known than before."""
-        if isinstance(self._manifests, PassingManifests):
+        if self.loaded is None or not self.loaded.manifests.in_memory:
             return
-        for at, manifest in enumerate(self._manifests or ()):
+        for file, manifest in zip(self.loaded.manifest_files, self.loaded.manifests, strict=True):
             if manifest.derived.has_grown():
-                self.table.contents.keep(self.manifest_files()[at], manifest)
-
-    def contents(self) -> VersionContents:
-        """Which files the version has, read at the first call.
-
-        Raises:
-            SnapshotExpiredError: the version went away.
-            CorruptMetadataError: one of its manifests is damaged.
-            UnsupportedFormatError: batch reads of the table see other rows.
-        """
-        if self._contents is None:
-            check_options(self.schema.options.values, self.table.name)
-            with during(Phase.LOAD):
-                manifests = self.manifests()
-                self._contents = self.contents_cache.read(self.table, self.resolved, manifests, self.needed)
-        return self._contents
+                self.table.contents.keep(file, manifest)
 
     def files(self) -> Files:
         """The data files that a batch read of the version sees."""
@@ -184,3 +216,68 @@ class Version:
         if not self.schema.options.deletion_vectors:
             return np.full(len(files), -1, np.int32)
         return self.contents().vectors.numbers[files]
+
+
+@contextmanager
+def second_look(version: Version) -> Iterator[None]:
+    """Looks again where the block finds a file of ``version`` missing.
+
+    Raises:
+        SnapshotExpiredError: the version went away.
+        FileMissingError: it is there, without the file.
+    """
+    try:
+        yield
+    except SnapshotExpiredError as error:
+        version.table.forget_newest(version.resolved)
+        path = error.path
+        if path is None or not version.table.lacks(version.resolved, path):
+            raise
+        name = f"tag {version.resolved.tag!r}" if version.resolved.tag else f"snapshot {version.snapshot_id}"
+        raise FileMissingError(
+            f"{path} is not there, though {name} needs it: bring it back, or roll the table back to a "
+            f"version that is whole",
+            path=path,
+        ) from error
+
+
+Found = TypeVar("Found")
+
+_ATTEMPTS: Final = 3
+"""With the disk cache; one more follows without it."""
+
+
+def sound_answer(version: Version, work: Callable[[Version], Found], forget: Callable[[], None]) -> Found:
+    """What ``work`` finds of a version; found again where mapped files turn out to be damaged.
+
+    Damage may end in an answer, or in any exception.
+
+    Args:
+        version: what is asked about.
+        work: is given the version, without what it has read before.
+        forget: empties all caches, since nobody knows what in them is of damaged files.
+
+    Raises:
+        Exception: of ``work``, where no damage explains it.
+    """
+    storage, directory = version.source.warehouse, version.table.directory
+    for _ in range(_ATTEMPTS):
+        lost = storage.lost_arrays(directory, Look.NONE)
+        if storage.lost_arrays(directory, Look.LENGTHS) == lost:
+            try:
+                with second_look(version):
+                    found = work(version)
+            except (RequestError, OverloadedError, DeadlineExceededError):
+                raise
+            except Exception:
+                if storage.lost_arrays(directory, Look.ALL) == lost:
+                    raise
+            else:
+                # Others may have found out meanwhile.
+                if storage.lost_arrays(directory, Look.SOME) == lost:
+                    return found
+        forget()
+        version = replace(version, loaded=None)
+    storage.give_up_disk()
+    with second_look(version):
+        return work(version)

@@ -21,26 +21,60 @@ Blocks are expanded here, with a bound (:mod:`app.table.records.codecs`), and de
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from app.errors import CorruptMetadataError
-from app.table.avro.apart import ColumnApart, LiftedValues
 from app.table.avro.blocks import Block, decode_blocks
 from app.table.avro.schema import BRANCH, ReadingSchema, reading_schema
 from app.table.records.codecs import expand
 from app.table.records.columns import RecordColumns, memory_of
-from app.table.records.cursor import VarintCursor
 from app.table.records.expansion import MAX_EXPANSION, Allowance, allowed_bytes
 from app.table.records.expected import RecordOf
-from app.types.bytes_column import BytesColumn
 from app.types.roaring import Buffer
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+_MAX_LONG_BYTES = 10
+
+
+class VarintCursor:
+    """A position in a file; every step is checked against what is left."""
+
+    def __init__(self, data: memoryview) -> None:
+        self.data = data
+        self.at = 0
+
+    @property
+    def left(self) -> int:
+        """Bytes from here to the end."""
+        return len(self.data) - self.at
+
+    def take(self, length: int, what: str) -> memoryview:
+        """The next ``length`` bytes, not copied."""
+        if not 0 <= length <= self.left:
+            raise CorruptMetadataError(
+                f"expected {what} of {length} bytes, found {self.left} to the end", offset=self.at
+            )
+        taken = self.data[self.at : self.at + length]
+        self.at += length
+        return taken
+
+    def long(self) -> int:
+        """The number that stands here."""
+        value = 0
+        for position in range(min(_MAX_LONG_BYTES, self.left)):
+            byte = self.data[self.at + position]
+            value |= (byte & 0x7F) << (7 * position)
+            if byte < 0x80:  # noqa: PLR2004 - the continuation bit
+                self.at += position + 1
+                return (value >> 1) ^ -(value & 1)
+        raise CorruptMetadataError("expected a number of at most ten bytes", offset=self.at)
+
 
 MAGIC = b"Obj\x01"
 MAX_BLOCK_BYTES = 64 << 20
@@ -48,9 +82,6 @@ MAX_BLOCK_BYTES = 64 << 20
 
 _SMALL_BLOCK_BYTES = 16 << 20
 """Nor to more than this, unless it is as large in the file as blocks are that expand so far."""
-
-_DECODED_BLOCK_BYTES = 1 << 20
-"""As before, of what passes through the decoder: the record without a large index."""
 
 _SMALL_FILE_BYTES = 64 << 20
 """All blocks of a small file together."""
@@ -77,34 +108,6 @@ def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
     allowance = Allowance(len(data))
     file = _open(data, expected, allowance)
     return _decode(file.blocks, file.schema, allowance)
-
-
-def read_columns_apart(
-    data: Buffer, expected: RecordOf, column: ColumnApart
-) -> tuple[RecordColumns, BytesColumn]:
-    """As :func:`read_columns`, but one column of large values apart; records are without it."""
-    try:
-        return _read_lifted(data, expected, column)
-    except CorruptMetadataError as error:
-        # What the first attempt holds need not be held beside the second.
-        traceback.clear_frames(error.__traceback__)
-    # Something was taken for a value that is none; or the file is damaged, and now tells where.
-    return column.take_out(read_columns(data, expected))
-
-
-def _read_lifted(data: Buffer, expected: RecordOf, column: ColumnApart) -> tuple[RecordColumns, BytesColumn]:
-    """The same, where everything that looks like a value of the column is one."""
-    allowance = Allowance(len(data))
-    file = _open(data, expected, allowance)
-    lifted = LiftedValues(column.prefix, capacity=len(data))
-
-    def lighten(block: Block) -> Block:
-        lighter = lifted.lighten(block)
-        allowance.take(max(0, len(block.expanded) - len(lighter.expanded)), "embedded indexes", block.offset)
-        return lighter
-
-    records, decoded = column.take_out(_decode(map(lighten, _ahead(file.blocks)), file.schema, allowance))
-    return records, lifted.put_back(decoded)
 
 
 class EncodedFile(NamedTuple):
@@ -150,10 +153,6 @@ def _decode(blocks: Iterable[Block], schema: ReadingSchema, allowance: Allowance
         pieces.append(piece)
 
     for block in blocks:
-        if len(block.expanded) > max(_DECODED_BLOCK_BYTES, MAX_EXPANSION * block.stored_bytes):
-            raise CorruptMetadataError(
-                f"a block of {block.stored_bytes} bytes expands to {len(block.expanded)}", offset=block.offset
-            )
         together.append(block)
         held_bytes += len(block.expanded)
         if held_bytes >= _DECODED_TOGETHER_BYTES:
@@ -180,18 +179,6 @@ def _decode_piece(blocks: Sequence[Block], schema: ReadingSchema) -> pa.StructAr
                 offset=blocks[block].offset,
             )
     return records
-
-
-def _ahead(blocks: Iterator[Block]) -> Iterator[Block]:
-    """The same blocks, some of them expanded before the first of them is looked at."""
-    waiting, held_bytes = [], 0
-    for block in blocks:
-        waiting.append(block)
-        held_bytes += len(block.expanded)
-        if held_bytes >= _DECODED_TOGETHER_BYTES:
-            yield from waiting
-            waiting, held_bytes = [], 0
-    yield from waiting
 
 
 def _read_blocks(cursor: VarintCursor, codec: str, sync: bytes, allowance: Allowance) -> Iterator[Block]:

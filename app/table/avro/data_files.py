@@ -18,10 +18,9 @@ import pyarrow as pa
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
 from app.table.avro.blocks import Block, decode_blocks
-from app.table.avro.container import MAX_BLOCK_BYTES, SYNC_BYTES, check_magic, read_header
+from app.table.avro.container import MAX_BLOCK_BYTES, SYNC_BYTES, VarintCursor, check_magic, read_header
 from app.table.avro.schema import MAX_DEPTH, PRIMITIVES, read_schema
 from app.table.records.codecs import expand
-from app.table.records.cursor import VarintCursor
 
 _DECODED_TOGETHER_BYTES: Final = 4 << 20
 

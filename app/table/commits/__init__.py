@@ -4,8 +4,7 @@
 the way.
 """
 
-from app.table.commits.changes import Changes, CommitKind
+from app.table.commits.changes import Changes, CommitKind, Expectations
 from app.table.commits.committer import Committer
-from app.table.commits.expectations import Expectations
 
 __all__ = ["Changes", "CommitKind", "Committer", "Expectations"]

@@ -7,19 +7,24 @@ A commit is made of what somebody read some time ago. It fits the latest snapsho
   removes, so a file never comes back as what it was;
 * a partition keeps its number of buckets, unless the commit overwrites;
 * every index file that it removes is there, and where it adds one that takes the place of another (see
-  :mod:`app.table.manifests.index_manifest_changes`), it removes just that one;
+  :mod:`app.table.manifests.index_manifest`), it removes just that one;
 * every deletion vector that it adds is about a data file that is there;
-* what else it was worked out from is still so (:mod:`app.table.commits.expectations`).
+* what else it was worked out from is still so (below).
 
 The engine asks the same, but for index files of tables with buckets: it takes the place of whatever is there,
 since it relies on one writer for each bucket.
+
+New rows of a bucket are numbered from the highest sequence number of its files on: rows that another commit
+has added meanwhile would win over them, or tie with them. New keys of a dynamic-bucket table get their
+buckets from the hash indexes of their partition: another commit may have put the same keys into other
+buckets.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeAlias
 
@@ -29,13 +34,76 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from app.errors import CommitConflictError
-from app.table.commits.expectations import Expectations
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.live_files import live_rows
 from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.table.schema.schema import BucketMode
 from app.types.index_files import DELETION_VECTORS, HASH
+
+Bucket: TypeAlias = "tuple[bytes, int]"
+"""Serialized row of a partition, and number of a bucket of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expectations:
+    """What must still be so.
+
+    Attributes:
+        sequences: the highest sequence number of each bucket that gets rows; -1 where there were none.
+        hash_indexes: names of the hash indexes of each partition that gets keys.
+    """
+
+    sequences: Mapping[Bucket, int] = field(default_factory=dict)
+    hash_indexes: Mapping[bytes, frozenset[str]] = field(default_factory=dict)
+
+    def check(self, manifests: Sequence[Manifest], index_entries: Collection[IndexEntry]) -> None:
+        """Checks a snapshot.
+
+        Args:
+            manifests: of the snapshot.
+            index_entries: its index files.
+
+        Raises:
+            CommitConflictError: another commit has changed what counts.
+        """
+        if self.sequences:
+            now = highest_sequences(manifests)
+            for (partition, bucket), expected in self.sequences.items():
+                found = now.get((partition, bucket), -1)
+                if found > expected:
+                    raise CommitConflictError(
+                        f"bucket {bucket} of a partition has rows up to sequence number {found} now: another "
+                        f"commit has added some"
+                    )
+        names = hash_index_names(index_entries)
+        for partition, listed in self.hash_indexes.items():
+            if names.get(partition, frozenset()) != listed:
+                raise CommitConflictError("another commit has changed the hash indexes of a partition")
+
+
+def highest_sequences(manifests: Sequence[Manifest]) -> dict[Bucket, int]:
+    """The highest sequence number of each bucket that has files."""
+    found: dict[Bucket, int] = {}
+    for manifest, rows in zip(manifests, live_rows(manifests), strict=True):
+        pairs = np.stack([manifest.partition_codes[rows], manifest.buckets[rows]], axis=1)
+        distinct, places = np.unique(pairs, axis=0, return_inverse=True)
+        highest = np.full(len(distinct), -1, np.int64)
+        np.maximum.at(highest, places.reshape(-1), manifest.max_sequence_numbers[rows])
+        for (code, bucket), number in zip(distinct.tolist(), highest.tolist(), strict=True):
+            key = (manifest.partitions[code], bucket)
+            found[key] = max(number, found.get(key, -1))
+    return found
+
+
+def hash_index_names(index_entries: Collection[IndexEntry]) -> dict[bytes, frozenset[str]]:
+    """Names of the hash indexes of each partition that has some."""
+    found: dict[bytes, set[str]] = {}
+    for entry in index_entries:
+        if entry.file.index_type == HASH:
+            found.setdefault(entry.partition, set()).add(entry.file.file_name)
+    return {partition: frozenset(names) for partition, names in found.items()}
+
 
 Identity: TypeAlias = "tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str | None]"
 """What tells a file from all others: partition, bucket, level, name, extra files, index, external path."""

@@ -48,12 +48,11 @@ from app.table.commits.manifest_writing import (
     write_manifest,
 )
 from app.table.commits.merging import merge_manifests
-from app.table.manifests.index_manifest import IndexManifest
-from app.table.manifests.index_manifest_changes import combine
+from app.table.decoding import SNAPSHOT_BYTES, read_small
+from app.table.manifests.index_manifest import IndexManifest, combine
 from app.table.manifests.manifest import Manifest
 from app.table.resolution import ResolvedSnapshot
 from app.table.schema.schema import TableSchema
-from app.table.small_files import SNAPSHOT_BYTES, read_small
 from app.table.table import Table
 from app.types.digest import content_digest
 

@@ -1,6 +1,6 @@
 """Writes manifests and manifest lists as the engine does.
 
-Their fields stand in :mod:`app.table.manifests.manifest_record` and :mod:`app.table.manifests.manifest_list`.
+Their fields stand in :mod:`app.table.manifests.manifest_entry` and :mod:`app.table.manifests.manifest_list`.
 
 Within a commit removals come before additions: a file whose metadata changes is removed and added under one
 name, and the engine's expiration of snapshots deletes what an entry removes unless a later one adds it.
@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from app.options.manifests import ManifestOptions
 from app.table.avro.writing import write_avro
 from app.table.manifests.manifest import Manifest
-from app.table.manifests.manifest_entry import DataFileMeta, FileKind, ManifestEntry
+from app.table.manifests.manifest_entry import FILE_RECORD, RECORD, DataFileMeta, FileKind, ManifestEntry
 from app.table.manifests.manifest_list import RECORD as RECORD_OF_LIST
-from app.table.manifests.manifest_record import FILE_RECORD, RECORD
 from app.table.manifests.record_files import read_columns
 from app.table.manifests.row_statistics import RowStatistics
 from app.table.records.columns import OptionalIntegers

@@ -7,7 +7,7 @@ are among them; a DELETE whose ADD is elsewhere stays.
 A *full* merge follows once manifests that are small, or remove files, take much together: whatever is said of
 removed files goes away, wherever it stands. Manifests that are large and all of whose files are there stay.
 
-Entries are copied as they are encoded (:mod:`app.table.avro.copying`), so none is changed. Readers must find
+Entries are copied as they are encoded (:mod:`app.table.avro.writing`), so none is changed. Readers must find
 the same files before and after; where they would not, since manifests say something twice, nothing is merged.
 Merging is never the reason why a commit fails: what cannot be merged stays as it is.
 """
@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from app.errors import CorruptMetadataError
 from app.options.manifests import ManifestOptions
 from app.table.avro.container import MAGIC
-from app.table.avro.copying import CopiedFrom, copy_records
+from app.table.avro.writing import CopiedFrom, copy_records
 from app.table.manifests.live_files import live_rows, removes_files, rows_left
 from app.table.manifests.manifest import Manifest
-from app.table.manifests.manifest_record import RECORD
+from app.table.manifests.manifest_entry import RECORD
 
 _log = logging.getLogger("paimon_index.commits")
 

@@ -16,25 +16,43 @@ _GLOBAL_INDEX                                  nullable record: ``_ROW_RANGE_STA
                                                both included, ``_INDEX_FIELD_ID``, ``_EXTRA_FIELD_IDS``,
                                                ``_INDEX_META`` of a global index
 =============================================  ===================================================
+
+A commit writes the index manifest anew. What an entry stands for decides what becomes of it when another one
+comes:
+
+=====================================  =====================  =============================================
+entry                                  known by               a new one
+=====================================  =====================  =============================================
+hash index                             partition and bucket   replaces the previous one
+deletion vectors of a bucket           partition and bucket   replaces the previous one
+deletion vectors of an append table    file name              is added; its name must be new, and none of
+without buckets                                               its data files may have a vector already
+global index                           file name              is added
+=====================================  =====================  =============================================
+
+Removals are made before additions. Only the removal of an unknown file of deletion vectors of a table without
+buckets is an error; others have had their effect already. (Global indexes of rows that overlap are not
+looked for: nothing here makes any.)
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from app.errors import CorruptMetadataError
+from app.errors import CommitConflictError, CorruptMetadataError
 from app.table.avro.writing import write_avro
 from app.table.manifests.manifest_entry import FileKind
 from app.table.manifests.record_files import check_version, read_columns
 from app.table.records.columns import RecordColumns
 from app.table.records.expected import ArrayOf, Nullable, RecordOf
-from app.types.index_files import DELETION_VECTORS, DeletionRange, GlobalIndex, IndexFileMeta
+from app.table.schema.schema import BucketMode
+from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange, GlobalIndex, IndexFileMeta
 from app.types.roaring import Buffer
 
 _VERSION = 1
@@ -218,3 +236,81 @@ def _ranges(records: RecordColumns, file_names: Sequence[str]) -> list[tuple[Del
     columns = (ranges.objects("f0"), offsets.tolist(), lengths.tolist(), cardinalities.tolist())
     found = list(map(DeletionRange, *columns))
     return [tuple(found[start:end]) for start, end in itertools.pairwise(starts.tolist())]
+
+
+Key: TypeAlias = tuple[str, str] | tuple[str, bytes, int]
+
+
+def combine(previous: IndexManifest, changes: Sequence[IndexEntry], mode: BucketMode) -> IndexManifest:
+    """The index manifest after a commit.
+
+    Args:
+        previous: that of the latest snapshot; one without entries if it has none.
+        changes: additions and removals.
+        mode: of the table.
+
+    Returns:
+        What is left of the previous entries, in their order, then the additions in theirs.
+
+    Raises:
+        CommitConflictError: the changes were made for other entries than the previous ones: a table without
+            buckets lacks a file that they remove, or has one of their files or vectors already.
+        CorruptMetadataError: the previous entries are not all additions.
+    """
+    for entry in previous.entries:
+        if entry.kind is not FileKind.ADD:
+            raise CorruptMetadataError(f"index file {entry.file.file_name!r} is stored as removed")
+    entries = {_key(entry, mode): entry for entry in previous.entries}
+    for entry in changes:
+        if entry.kind is FileKind.DELETE:
+            _remove(entries, entry, mode)
+    owners = {
+        each.data_file: entry.file.file_name
+        for entry in entries.values()
+        if _stands_alone(entry, mode)
+        for each in entry.file.ranges
+    }
+    for entry in changes:
+        if entry.kind is FileKind.ADD:
+            if _stands_alone(entry, mode):
+                _claim(entries, owners, entry, mode)
+            # What is replaced gives up its place.
+            entries.pop(_key(entry, mode), None)
+            entries[_key(entry, mode)] = entry
+    return IndexManifest(tuple(entries.values()))
+
+
+def _stands_alone(entry: IndexEntry, mode: BucketMode) -> bool:
+    """Whether the entry has deletion vectors of a table without buckets."""
+    return entry.file.index_type == DELETION_VECTORS and mode is BucketMode.BUCKET_UNAWARE
+
+
+def _key(entry: IndexEntry, mode: BucketMode) -> Key:
+    index_type = entry.file.index_type
+    if index_type == HASH or (index_type == DELETION_VECTORS and mode is not BucketMode.BUCKET_UNAWARE):
+        return index_type, entry.partition, entry.bucket
+    return index_type, entry.file.file_name
+
+
+def _remove(entries: dict[Key, IndexEntry], entry: IndexEntry, mode: BucketMode) -> None:
+    removed = entries.pop(_key(entry, mode), None)
+    if removed is None and _stands_alone(entry, mode):
+        raise CommitConflictError(
+            f"index file {entry.file.file_name!r} cannot be removed: the latest snapshot is without it"
+        )
+
+
+def _claim(
+    entries: Mapping[Key, IndexEntry], owners: dict[str, str], entry: IndexEntry, mode: BucketMode
+) -> None:
+    """Makes the entry the owner of its data files' vectors, if its name and they are without one."""
+    name = entry.file.file_name
+    if _key(entry, mode) in entries:
+        raise CommitConflictError(f"index file {name!r} cannot be added: there is one of that name")
+    for each in entry.file.ranges:
+        if each.data_file in owners:
+            raise CommitConflictError(
+                f"index file {name!r} cannot be added: data file {each.data_file!r} has its deletion vector "
+                f"in {owners[each.data_file]!r}"
+            )
+        owners[each.data_file] = name

@@ -1,6 +1,6 @@
 """Manifests: files with one record per data file that a commit added or removed.
 
-Their fields stand in :mod:`app.table.manifests.manifest_record`.
+Their fields stand in :mod:`app.table.manifests.manifest_entry`.
 
 In ORC manifests, statistics of files without ``_DELETE_ROW_COUNT`` may be those of another file: writers
 until 0.5 mixed them up when they merged manifests, and later ones copied what they found. These say
@@ -13,10 +13,10 @@ as an object (:mod:`app.table.manifests.manifest_entry`).
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import repeat
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,21 +24,60 @@ from numpy.typing import NDArray
 from xxhash import xxh3_128_digest
 
 from app.errors import CorruptMetadataError
-from app.table.manifests.derived import Derived
 from app.table.manifests.manifest_entry import (
+    EMBEDDED,
     FILE_INDEX_SUFFIX,
+    RECORD,
+    VERSION,
     DataFileMeta,
     FileKind,
     FileSource,
     ManifestEntry,
 )
-from app.table.manifests.manifest_record import EMBEDDED, RECORD, VERSION
-from app.table.manifests.record_files import check_version, is_orc, read_columns_apart
+from app.table.manifests.record_files import check_version, is_orc, read_columns
 from app.table.manifests.row_statistics import StatisticsColumns
 from app.table.records.columns import NameLists, OptionalIntegers, RecordColumns
 from app.types.array_memory import own_bytes
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
 from app.types.roaring import Buffer
+
+Made = TypeVar("Made")
+
+
+class Derived:
+    """Immutable things by key. Threads may share it: what two make at the same time is equal, one stays."""
+
+    __slots__ = ("_made", "_weighed")
+
+    def __init__(self) -> None:
+        self._made: dict[Hashable, tuple[Any, int]] = {}
+        self._weighed = 0
+
+    def get_or_make(self, key: Hashable, make: Callable[[], Made], weigh: Callable[[Made], int]) -> Made:
+        """What ``make`` made when somebody first asked for ``key``.
+
+        Args:
+            key: what it is known by.
+            make: called where nobody asked before.
+            weigh: bytes of memory that it takes beside what it was made of.
+        """
+        found = self._made.get(key)
+        if found is None:
+            made = make()
+            found = self._made.setdefault(key, (made, weigh(made)))
+        item: Made = found[0]
+        return item
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory of all that was made."""
+        return sum(weight for _, weight in list(self._made.values()))
+
+    def has_grown(self) -> bool:
+        """Whether something was made since this was last asked."""
+        before, self._weighed = self._weighed, len(self._made)
+        return self._weighed > before
+
 
 _UNKNOWN_SOURCE = -1
 _ARITY_BYTES = 4
@@ -121,7 +160,7 @@ class Manifest:
             CorruptMetadataError: the bytes are no manifest.
             UnsupportedFormatError: it is of another version or format.
         """
-        entries, embedded_indexes = read_columns_apart(data, RECORD, EMBEDDED)
+        entries, embedded_indexes = read_columns(data, RECORD).take_out(*EMBEDDED)
         files = entries.records("_FILE")
         _check(entries, files)
         partition_codes, partitions = entries.coded_bytes("_PARTITION")
@@ -272,7 +311,7 @@ class EmbeddedIndexes:
     @classmethod
     def read(cls, data: Buffer) -> Self:
         """Reads them from a manifest; errors as of :meth:`Manifest.read`."""
-        _, column = read_columns_apart(data, RECORD, EMBEDDED)
+        _, column = read_columns(data, RECORD).take_out(*EMBEDDED)
         return cls(column)
 
     @property

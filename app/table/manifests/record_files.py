@@ -21,11 +21,9 @@ import numpy as np
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
 from app.table.avro import container as avro
-from app.table.avro.apart import ColumnApart
 from app.table.columnar.records import KINDS, read_columnar
 from app.table.records.columns import RecordColumns
 from app.table.records.expected import RecordOf
-from app.types.bytes_column import BytesColumn
 from app.types.roaring import Buffer
 
 _MAGIC_BYTES: Final = 4
@@ -44,16 +42,6 @@ def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
     """
     kind = _columnar_kind(data)
     return avro.read_columns(data, expected) if kind is None else read_columnar(kind, data, expected)
-
-
-def read_columns_apart(
-    data: Buffer, expected: RecordOf, column: ColumnApart
-) -> tuple[RecordColumns, BytesColumn]:
-    """As :func:`read_columns`, but one column of large values apart; records are without it."""
-    kind = _columnar_kind(data)
-    if kind is None:
-        return avro.read_columns_apart(data, expected, column)
-    return column.take_out(read_columnar(kind, data, expected))
 
 
 def _columnar_kind(data: Buffer) -> str | None:

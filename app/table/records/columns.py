@@ -133,6 +133,15 @@ class RecordColumns:
         """A column of records."""
         return RecordColumns([piece.field(name) for piece in self.pieces])
 
+    def take_out(self, *path: str) -> tuple[RecordColumns, BytesColumn]:
+        """The records without a column of nullable byte strings, and the column; they share no memory.
+
+        Args:
+            path: names of the fields that lead to it.
+        """
+        pieces, columns = zip(*(_take_out(piece, path) for piece in self.pieces), strict=True)
+        return RecordColumns(pieces), BytesColumn.concat(columns)
+
     def _has(self, name: str) -> bool:
         found: int = self.pieces[0].type.get_field_index(name)
         return found >= 0
@@ -142,6 +151,19 @@ class RecordColumns:
             return pa.nulls(len(self), absent)
         columns = [piece.field(name) for piece in self.pieces]
         return columns[0] if len(columns) == 1 else pa.concat_arrays(columns)
+
+
+def _take_out(records: pa.StructArray, path: Sequence[str]) -> tuple[pa.StructArray, BytesColumn]:
+    name, *rest = path
+    if records.type.get_field_index(name) < 0:
+        return records, BytesColumn.from_arrow(pa.nulls(len(records), pa.binary()))
+    fields = {each.name: records.field(each.name) for each in records.type}
+    taken = fields.pop(name)
+    if rest:
+        fields[name], column = _take_out(taken, rest)
+    else:
+        column = BytesColumn.from_arrow(taken)
+    return pa.StructArray.from_arrays(list(fields.values()), names=list(fields)), column
 
 
 def memory_of(records: pa.StructArray) -> int:

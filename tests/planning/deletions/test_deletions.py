@@ -13,7 +13,7 @@ from pyroaring import BitMap
 
 from app.deletion_vectors import EncodedVector, write_file
 from app.errors import CorruptIndexError, FileMissingError, FilterError
-from app.planning.deletions.deletions import DeletionsAnswer
+from app.planning.deletions import DeletionsAnswer
 from app.planning.plan.answers import Plan
 from app.planning.request.requests import DeletionsRequest, SelectionForm, SnapshotSelector
 from app.planning.service import IndexService

@@ -13,9 +13,9 @@ from pyroaring import BitMap
 
 from app.deletion_vectors import EncodedVector, write_file
 from app.errors import CorruptIndexError, FileMissingError, SnapshotExpiredError
-from app.planning.deletions.vectors import VectorPlace, load_vectors
+from app.planning.deletions import VectorPlace, load_vectors
 from app.planning.request.requests import DeletionsRequest, SelectionForm, SnapshotSelector
-from app.planning.version.index_source import IndexSource
+from app.planning.version.version import IndexSource
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind
 from app.types.index_files import DeletionRange

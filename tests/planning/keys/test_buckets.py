@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from app.errors import CorruptIndexError, FileMissingError, FilterError
-from app.planning.keys.answers import LookupAnswer
+from app.planning.keys.answers import BucketLookup
 from app.planning.request.requests import AssignRequest, BucketsRequest, LookupRequest
 from app.planning.service import IndexService
 from tests.golden_tables import expected
@@ -32,7 +32,7 @@ def _partition_text(each: Mapping[str, Any]) -> str:
     return str(each["partition"])
 
 
-def lookup(service: IndexService, table: str, **asked: Any) -> LookupAnswer:
+def lookup(service: IndexService, table: str, **asked: Any) -> BucketLookup:
     return service.lookup(golden_ref(table), LookupRequest(**asked))
 
 

@@ -12,7 +12,7 @@ from app.bucket_index import PartitionIndex, hash_index
 from app.errors import CorruptIndexError, CorruptMetadataError, FileMissingError
 from app.planning.keys.directory import read_directories, read_usable
 from app.planning.request.requests import LookupRequest, SnapshotSelector
-from app.planning.version.index_source import IndexSource
+from app.planning.version.version import IndexSource
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind
 from app.types.index_files import HASH, IndexFileMeta

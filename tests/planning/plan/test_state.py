@@ -13,6 +13,7 @@ from app.file_index.answers.result import Rows
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState, decision
 from app.planning.version.files import FileColumns, Files
+from app.planning.version.manifests import Manifests
 from app.predicates.model import ALWAYS_FALSE, ALWAYS_TRUE, Unknown
 from tests.table.entries import entry, manifest
 
@@ -24,7 +25,7 @@ CHANGES = st.lists(st.tuples(SOME, st.sampled_from([*SkipStep, *KeepReason])), m
 
 def start(*, explain: bool = False) -> PlanState:
     manifests = (manifest([entry(file_name=str(at), row_count=10 + at) for at in range(COUNT)]),)
-    files = Files(FileColumns.of(manifests, [np.arange(COUNT)]), manifests)
+    files = Files(FileColumns.of(manifests, [np.arange(COUNT)]), Manifests.of(manifests))
     return PlanState.start(files, numbers(ASKED), ALWAYS_TRUE, explain=explain)
 
 

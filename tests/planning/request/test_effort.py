@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -18,12 +19,13 @@ from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, KINDS, RANGE_B
 from app.file_index.stacked.evaluation import FileDecisions, decide_files
 from app.file_index.stacked.index import StackedIndex
 from app.planning.plan.file_plan import KeepReason
-from app.planning.request.effort import FILE_QUESTIONS, ROW_QUESTIONS, Effort
+from app.planning.request.effort import FILE_QUESTIONS, ROW_QUESTIONS, Budget, Effort
 from app.planning.request.requests import SelectionForm
 from app.planning.service import IndexService
 from app.planning.side_files import file_indexes
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Operator, Unknown
 from app.predicates.verdicts import matches
+from app.storage import time_limit
 from app.types import DataField, parse_type
 from app.types.bytes_column import BytesColumn
 from tests.examples import examples
@@ -272,3 +274,22 @@ def test_a_plan_that_reads_index_files_in_portions_asks_as_much_as_one_that_has_
 
     assert names_of(cold.files) == names_of(warm.files) == []
     assert cold.warnings == warm.warnings == ()
+
+
+def test_a_budget_ends_before_the_deadline_of_its_request() -> None:
+    with time_limit(30):
+        begun = time.monotonic()
+        long, short = Budget.begin(60_000), Budget.begin(1_000)
+    ended = time.monotonic()
+
+    assert long.ends is not None
+    assert short.ends is not None
+    assert long.ends <= ended + 30 * 2 / 3
+    assert begun + 1 <= short.ends <= ended + 1
+
+
+def test_without_a_deadline_a_budget_is_what_it_says() -> None:
+    begun = time.monotonic()
+
+    assert (Budget.begin(60_000).ends or 0) >= begun + 60
+    assert Budget.begin(None).ends is None

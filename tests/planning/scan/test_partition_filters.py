@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.planning.scan.partition_filters import only_on, specialise
+from app.planning.scan.partition_pruning import only_on, specialise
 from app.predicates.model import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,

@@ -12,8 +12,7 @@ from hypothesis import given
 
 from app.planning.plan.file_plan import SkipStep
 from app.planning.plan.state import PlanState, decision
-from app.planning.scan.partition_filters import specialise
-from app.planning.scan.partition_pruning import prune_partitions
+from app.planning.scan.partition_pruning import prune_partitions, specialise
 from app.planning.version.version import Version
 from app.predicates.model import ALWAYS_FALSE, BoundLeaf, BoundPredicate, Operator, leaves
 from app.predicates.verdicts import matches

@@ -240,6 +240,6 @@ def test_a_plan_says_that_its_index_files_do_not_fit_into_the_cache(beside: Besi
     assert not few.warnings
     assert again.warnings == many.warnings
     assert f"the cache for them has {capacity}" in many.warnings[0]
-    assert "PAIMON_INDEX_CACHE_FILE_INDEXES_BYTES" in many.warnings[0]
+    assert "PAIMON_INDEX_MEMORY_BYTES" in many.warnings[0]
     # It is remembered for its further pages.
     assert again is many

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.planning.version.files import FileColumns, Files
-from app.planning.version.passing_manifests import PassingManifests
+from app.planning.version.manifests import Manifests
 from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_entry import ManifestEntry
 from app.table.manifests.manifest_list import ManifestFile
@@ -57,18 +57,19 @@ def versions(draw: st.DrawFn) -> tuple[list[Placed], Files]:
     manifests = tuple(map(manifest, listed))
     rows = [np.array(each, np.int64) for each in left]
     return plain, Files(
-        FileColumns.of(manifests, rows), draw(st.sampled_from([manifests, passing(manifests)]))
+        FileColumns.of(manifests, rows),
+        draw(st.sampled_from([Manifests.of(manifests), one_at_a_time(manifests)])),
     )
 
 
-def passing(manifests: Sequence[Manifest]) -> PassingManifests:
-    """The manifests, of which one is held at a time."""
+def one_at_a_time(manifests: Sequence[Manifest]) -> Manifests:
+    """The manifests, of which one is in memory at a time."""
     files = [(str(number), 1) for number in range(len(manifests))]
 
     def read(some: Sequence[ManifestFile]) -> list[Manifest]:
         return [manifests[int(name)] for name, _ in some]
 
-    return PassingManifests(files, read, sum(each.decoded_bytes for each in manifests), 1)
+    return Manifests(files, read, sum(each.decoded_bytes for each in manifests), 1)
 
 
 @st.composite

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.planning.version.contents import UNKNOWN_CARDINALITY, VectorPlaces
 from app.planning.version.files import FileColumns, Files
-from app.planning.version.vector_places import UNKNOWN_CARDINALITY, VectorPlaces
+from app.planning.version.manifests import Manifests
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.types.index_files import DELETION_VECTORS, DeletionRange, IndexFileMeta
@@ -42,7 +43,9 @@ def index_files(draw: st.DrawFn) -> IndexEntry:
 
 def files_of(*manifests: Sequence[ManifestEntry]) -> Files:
     parsed = tuple(map(manifest, manifests))
-    return Files(FileColumns.of(parsed, [np.arange(len(entries)) for entries in manifests]), parsed)
+    return Files(
+        FileColumns.of(parsed, [np.arange(len(entries)) for entries in manifests]), Manifests.of(parsed)
+    )
 
 
 FILES = st.lists(

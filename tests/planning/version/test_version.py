@@ -17,6 +17,7 @@ from app.planning.request.limits import CacheBytes, Limits
 from app.planning.service import IndexService
 from app.planning.version.contents import VersionContents
 from app.planning.version.files import FileColumns
+from app.planning.version.manifests import Manifests
 from app.storage import Warehouse
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.live_files import live_rows
@@ -70,7 +71,7 @@ def test_a_version_has_the_files_that_batch_reads_see(
     listed = [file for entries in manifests for file in entries]
 
     read = [manifest(entries) for entries in manifests]
-    contents = VersionContents.read(FileColumns.of(read, live_rows(read)), read, [], kept)
+    contents = VersionContents.read(FileColumns.of(read, live_rows(read)), Manifests.of(read), [], kept)
 
     visible = [is_visible(file, kept) for file in listed]
     assert len(contents.columns) == sum(visible)
@@ -95,7 +96,9 @@ def test_index_files_are_told_apart_by_what_they_are() -> None:
     ]
 
     read = [manifest([entry(partition=b"p"), entry(partition=b"q")])]
-    contents = VersionContents.read(FileColumns.of(read, live_rows(read)), read, entries, schema())
+    contents = VersionContents.read(
+        FileColumns.of(read, live_rows(read)), Manifests.of(read), entries, schema()
+    )
 
     assert {row: [each.file.file_name for each in found] for row, found in contents.hash_indexes.items()} == {
         b"p": ["h1", "h3"],

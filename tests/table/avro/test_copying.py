@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
-from app.table.avro.copying import CopiedFrom, copy_records
+from app.table.avro.writing import CopiedFrom, copy_records
 from app.table.records.expected import Nullable, RecordOf
 
 EXPECTED = RecordOf({"name": "string", "size": "long", "tag": Nullable("bytes")})

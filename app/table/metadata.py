@@ -1,0 +1,286 @@
+"""What the versions of a table consist of: manifest lists, manifests, index manifests, each decoded once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final, Generic, TypeAlias, TypeVar
+
+from app.errors import CorruptMetadataError, FileMissingError, SnapshotExpiredError, UnsupportedFormatError
+from app.storage import ByteCache
+from app.storage.kept_arrays import KeptArrays
+from app.storage.memory import give_memory_back
+from app.table.decoding import decode, report_undecodable
+from app.table.manifests.disk_form import made_once, open_manifest, store_manifest
+from app.table.manifests.index_manifest import IndexEntry, IndexManifest
+from app.table.manifests.manifest import EmbeddedIndexes, Manifest
+from app.table.manifests.manifest_list import ManifestFile, ManifestList
+from app.table.records.expansion import asking
+from app.table.resolution import ResolvedSnapshot
+from app.table.storage import TableReader
+from app.types.roaring import Buffer
+
+Parsed = TypeVar("Parsed")
+Made = TypeVar("Made")
+
+_LARGE_BYTES: Final = 8 << 20
+
+_SMALL_BYTES: Final = 1 << 20
+_QUICK_SECONDS: Final = 0.005
+"""Small files of this machine take less, so that threads would wait for each other more than for the disk."""
+
+_EXPANSION: Final = 2
+"""Manifests that are large since they embed indexes take so many times their bytes once they are decoded."""
+
+MetadataFile: TypeAlias = "tuple[str, int | None]"
+"""Name of a file in the table's manifest directory, and its bytes where they are recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class _DiskForm(Generic[Parsed]):
+    """How files of one kind lie decoded on a disk.
+
+    Attributes:
+        name: of the form.
+        store: writes what was decoded.
+        open: gives what was written, if it is there; its second argument decodes the original.
+    """
+
+    name: str
+    store: Callable[[KeptArrays, Parsed], None]
+    open: Callable[[KeptArrays, Callable[[], Parsed]], Parsed | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Decoding(Generic[Parsed]):
+    """What is made of the bytes of a file.
+
+    Attributes:
+        parse: makes it.
+        part: tells it from what else is made of the same file.
+        disk_form: how it lies on a disk; None if it does not.
+    """
+
+    parse: Callable[[Buffer], Parsed]
+    part: str = ""
+    disk_form: _DiskForm[Parsed] | None = None
+
+
+_DISK_FORM: Final = _DiskForm("manifest 1", store_manifest, open_manifest)
+_LIST: Final = _Decoding(ManifestList.read)
+_WHOLE: Final = _Decoding(Manifest.read, "", _DISK_FORM)
+_WITHOUT_EMBEDDED: Final = _Decoding(Manifest.read_without_embedded, "without embedded indexes", _DISK_FORM)
+_EMBEDDED: Final = _Decoding(EmbeddedIndexes.read, "embedded indexes")
+_INDEX_MANIFEST: Final = _Decoding(IndexManifest.read)
+
+
+class TableMetadata:
+    """Reads and caches the metadata of one table.
+
+    Every method may raise, besides what it says, SnapshotExpiredError (a file is not there any more) and
+    CorruptMetadataError (it is damaged, or has not as many bytes as are recorded).
+
+    Args:
+        reader: storage and caches.
+        directory: of the table, relative to the warehouse, without a slash at the end.
+        what: its name in messages.
+    """
+
+    def __init__(self, reader: TableReader, directory: str, what: str) -> None:
+        self._reader = reader
+        self._storage = reader.storage
+        self._directory = directory
+        self._what = what
+
+    def manifest_files(self, resolved: ResolvedSnapshot) -> tuple[ManifestFile, ...]:
+        """The manifests of a version: what it had before its commit, then what that changed."""
+        return tuple(chain.from_iterable(each.manifests for each in self.manifest_lists(resolved)))
+
+    def manifest_lists(self, resolved: ResolvedSnapshot) -> Sequence[ManifestList]:
+        """The lists of the manifests of a version, in the order of :meth:`manifest_files`."""
+        snapshot = resolved.snapshot
+        if snapshot is None:
+            return ()
+        files = (
+            (snapshot.base_manifest_list, snapshot.base_manifest_list_size),
+            (snapshot.delta_manifest_list, snapshot.delta_manifest_list_size),
+        )
+        return self._get_all(self._reader.metadata, files, _LIST)
+
+    def keeps_indexes_apart(self, resolved: ResolvedSnapshot) -> bool:
+        """Whether manifests of a version may be too large for the cache with the indexes embedded in them."""
+        capacity = self._reader.manifests.capacity
+        size = sum(size or 0 for _, size in self.manifest_files(resolved))
+        if _EXPANSION * size <= self._storage.arrays_capacity:
+            # They are mapped, and take next to no memory.
+            return False
+        # They take more memory than bytes on disk, and what is nearly too large is evicted by others.
+        return 2 * size > capacity > 0
+
+    def manifests(
+        self,
+        resolved: ResolvedSnapshot,
+        files: Sequence[ManifestFile] | None = None,
+        *,
+        whole: bool = True,
+        cached: bool = True,
+    ) -> tuple[Manifest, ...]:
+        """Decoded manifests of a version, in their order.
+
+        Args:
+            resolved: the version.
+            files: which of :meth:`manifest_files`; None for all.
+            whole: with the indexes embedded in them, even where :meth:`keeps_indexes_apart`.
+            cached: whether the cache is asked for them, and gets them.
+
+        Raises:
+            UnsupportedFormatError: the table's files count equal rows.
+        """
+        files = self.manifest_files(resolved) if files is None else files
+        decoding = _WHOLE if whole or not self.keeps_indexes_apart(resolved) else _WITHOUT_EMBEDDED
+        manifests = tuple(self._get_all(self._reader.manifests if cached else None, files, decoding))
+        # Releases that know no write mode take the option as it is, and write files without keys.
+        if resolved.schema.counts_rows and any(each.has_keys for each in manifests):
+            raise UnsupportedFormatError(
+                f"{self._what} has no primary key and was written under write-mode=change-log (value_count): "
+                f"its files count equal rows, which only releases 0.4 and 0.5 read: copy it into a new table "
+                f"with one of these"
+            )
+        return manifests
+
+    def manifest(self, file: ManifestFile, *, whole: bool = True) -> Manifest:
+        """One manifest, with the indexes embedded in it or without."""
+        return self._get(self._reader.manifests, file, _WHOLE if whole else _WITHOUT_EMBEDDED)
+
+    def embedded_indexes(self, file: ManifestFile) -> EmbeddedIndexes:
+        """The indexes embedded in one manifest."""
+        return self._get_all(self._reader.manifests, (file,), _EMBEDDED)[0]
+
+    def keep(self, file: ManifestFile, manifest: Manifest) -> None:
+        """Weighs a manifest anew, of which more is known than when it was loaded."""
+        decoding = _WHOLE if manifest.embedded_digests is None else _WITHOUT_EMBEDDED
+        self._reader.manifests.put(self._key(file, decoding), manifest)
+
+    def made_of(self, file: ManifestFile, what: str, make: Callable[[], Made]) -> Made:
+        """What ``make`` makes of a manifest alone, from the disk if it was made before.
+
+        Args:
+            file: the manifest.
+            what: tells it from all else that is made of the manifest.
+            make: makes it.
+        """
+        return made_once(self.place_of_manifest(file, what), make)
+
+    def place_of_manifest(self, file: MetadataFile, what: str) -> KeptArrays | None:
+        """Where the disk keeps what was made of a manifest alone; None without a disk.
+
+        Args:
+            file: the manifest.
+            what: tells it from all else that is made of the manifest.
+        """
+        name, size = file
+        return self._storage.arrays_of(self._path(name), size, what, self._directory)
+
+    def place_of_versions(self, resolved: ResolvedSnapshot, what: str) -> KeptArrays | None:
+        """Where the disk keeps what was made of versions of the table, one for all; None without a disk.
+
+        Args:
+            resolved: a version; those of another branch have another place.
+            what: tells it from all else that is made of versions.
+        """
+        return self._storage.arrays_of(resolved.directory, None, what, self._directory)
+
+    def index_entries(self, resolved: ResolvedSnapshot) -> tuple[IndexEntry, ...]:
+        """The hash indexes, deletion vector files and other index files of a version."""
+        if resolved.snapshot is None or resolved.snapshot.index_manifest is None:
+            return ()
+        return self._get(
+            self._reader.manifests, (resolved.snapshot.index_manifest, None), _INDEX_MANIFEST
+        ).entries
+
+    def _key(self, file: MetadataFile, decoding: _Decoding[Any]) -> Hashable:
+        """What tells a decoded file from all others in a cache."""
+        name, size = file
+        return self._storage.name, self._directory, name, size, decoding.part
+
+    def _place(self, file: MetadataFile, decoding: _Decoding[Any]) -> KeptArrays | None:
+        form = decoding.disk_form
+        return None if form is None else self.place_of_manifest(file, f"{form.name} {decoding.part}")
+
+    def _path(self, name: str) -> str:
+        return f"{self._directory}/manifest/{name}"
+
+    def _get(self, cache: ByteCache[Any] | None, file: MetadataFile, decoding: _Decoding[Parsed]) -> Parsed:
+        """A file that is written once under a name of its own, decoded; ``cache`` is None for no cache."""
+        if cache is None:
+            return self._load(file, decoding)
+        parsed: Parsed = cache.get_or_load(self._key(file, decoding), lambda: self._load(file, decoding))
+        return parsed
+
+    def _load(self, file: MetadataFile, decoding: _Decoding[Parsed]) -> Parsed:
+        form, place = decoding.disk_form, self._place(file, decoding)
+        if form is None or place is None:
+            return self._read(file, decoding.parse, is_kept=True)
+
+        def read() -> Parsed:
+            return self._read(file, decoding.parse, is_kept=False)
+
+        found = form.open(place, read)
+        if found is None:
+            decoded = read()
+            form.store(place, decoded)
+            # What is mapped takes less memory than what was decoded.
+            found = form.open(place, read)
+            return decoded if found is None else found
+        return found
+
+    def _read(self, file: MetadataFile, parse: Callable[[Buffer], Parsed], *, is_kept: bool) -> Parsed:
+        name, size = file
+        path = self._path(name)
+        try:
+            # Its writer named it after a random UUID, so that it is no other file's name even where the
+            # table was dropped and made anew.
+            with (
+                self._storage.reading(path, size, is_kept=is_kept) as data,
+                self._reader.readers.decoding() as claim,
+                asking(claim.grow_to),
+            ):
+                decoded, length = decode(path, data, parse), len(data)
+        except FileMissingError as error:
+            raise SnapshotExpiredError(f"{path} is gone: its snapshot has expired", path=path) from error
+        # Avro cut between two blocks is Avro as well, with fewer records: only the size tells.
+        if size is not None and length != size:
+            report_undecodable(path)
+            found = "more" if length > size else length
+            raise CorruptMetadataError(f"expected a file of {size} bytes, found {found}", path=path)
+        return decoded
+
+    def _get_all(
+        self, cache: ByteCache[Any] | None, files: Sequence[MetadataFile], decoding: _Decoding[Parsed]
+    ) -> list[Parsed]:
+        """Several files at once; what is cached already keeps no thread busy."""
+        keys = [self._key(file, decoding) for file in files]
+        found: dict[Any, Parsed] = {} if cache is None else cache.get_many(keys)
+        if len(found) == len(keys):
+            return [found[key] for key in keys]
+        for file, key in zip(files, keys, strict=True):
+            place = None if key in found else self._place(file, decoding)
+            if place is not None and place.is_kept:
+                # What is mapped is there before threads have handed over to each other.
+                found[key] = self._get(cache, file, decoding)
+        missing = [file for file, key in zip(files, keys, strict=True) if key not in found]
+        total = sum(size or 0 for _, size in missing)
+        is_quick = self._storage.is_local and total <= _SMALL_BYTES
+        readers = self._reader.readers
+        read = iter(
+            readers.map(
+                lambda file: self._get(cache, file, decoding),
+                missing,
+                size_of=lambda file: file[1] or 0,
+                alone_seconds=_QUICK_SECONDS if is_quick else 0,
+            )
+        )
+        if total > _LARGE_BYTES:
+            readers.later(give_memory_back)
+        return [found[key] if key in found else next(read) for key in keys]

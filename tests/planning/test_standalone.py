@@ -1,0 +1,225 @@
+"""Index files without a table: golden ones are answered as by the library, damaged ones one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.errors import (
+    CorruptIndexError,
+    FileMissingError,
+    FilterError,
+    PathNotAllowedError,
+    RequestError,
+)
+from app.file_index.answers.result import SKIP, Rows
+from app.file_index.evaluation import evaluate
+from app.planning.request.requests import EvaluateRequest, IndexFileRef, SortKey, TopN
+from app.planning.service import IndexService
+from app.planning.standalone import EvaluatedFile
+from tests import golden_file_index, golden_unit
+from tests.golden_cases import together
+from tests.golden_file_index import GoldenIndex
+from tests.golden_tables import GoldenWarehouse
+
+_CHECKS = 4
+"""Checks per file: the library's answers are held against the engine's elsewhere."""
+
+
+def schema_of(golden: GoldenIndex) -> tuple[tuple[str, str], ...]:
+    return tuple((column["name"], column["type"]) for column in golden.document["columns"])
+
+
+def ask(
+    service: IndexService, golden: GoldenIndex, *files: IndexFileRef, **asked: Any
+) -> list[EvaluatedFile]:
+    return list(service.evaluate("golden", EvaluateRequest(schema_of(golden), files, **asked)).files)
+
+
+def whole(golden: GoldenIndex) -> IndexFileRef:
+    return IndexFileRef(content=golden.content, name="whole")
+
+
+@together("kind", "name", golden_file_index.by_kind())
+def test_a_file_is_answered_as_by_the_library(service: IndexService, name: str) -> None:
+    golden = golden_file_index.load(name)
+    for check in golden.document["checks"][:_CHECKS]:
+        written = golden_file_index.expand(check["predicate"])
+        direct = evaluate(golden.bind(check["predicate"]), golden.read(), row_count=golden.row_count)
+
+        (answer,) = ask(service, golden, whole(golden), filter=written, row_count=golden.row_count)
+
+        assert answer.error is None
+        assert answer.skip == (direct is SKIP)
+        assert answer.selection == (direct.positions if isinstance(direct, Rows) else None)
+
+
+def test_without_a_row_count_no_match_is_lost(service: IndexService) -> None:
+    golden = golden_file_index.load("bitmap2-int")
+    for check in golden.document["checks"]:
+        known, unknown = (
+            ask(service, golden, whole(golden), filter=check["predicate"], row_count=rows)[0]
+            for rows in (golden.row_count, None)
+        )
+
+        if not known.skip:
+            assert not unknown.skip
+        if known.selection is not None and unknown.selection is not None:
+            assert set(known.selection) <= set(unknown.selection)
+
+
+def test_damage_is_told_of_the_damaged_file_alone(service: IndexService) -> None:
+    golden = golden_file_index.load("bitmap2-int")
+    predicate = golden.document["checks"][0]["predicate"]
+    for damage in golden_unit.document("file-index", "damaged")["damaged"]:
+        broken = IndexFileRef(content=bytes.fromhex(damage["hex"]), name="broken")
+        equal = damage["checks"][0]
+        request = EvaluateRequest(
+            (("c", "INT"),), (whole(golden), broken, whole(golden)), filter=predicate, explain=True
+        )
+
+        first, middle, last = service.evaluate("golden", request).files
+
+        assert first == last
+        assert first.error is None
+        if damage["name"] == "unknown_index":  # a later release may know more kinds
+            assert (middle.error, middle.skip, middle.selection) == (None, False, None)
+        elif "error" in equal["expect"]:
+            assert isinstance(middle.error, CorruptIndexError), damage["name"]
+            assert "broken" in str(middle.error)
+            assert not middle.skip
+            assert middle.selection is None
+        else:
+            assert middle.error is None, damage["name"]
+
+
+def test_top_n_keeps_the_first_rows(service: IndexService) -> None:
+    golden = golden_file_index.load("range-int")
+    (column,) = golden.columns
+    order = TopN((SortKey(column, descending=True, nulls_first=False),), 3)
+
+    (answer,) = ask(service, golden, whole(golden), top_n=order, row_count=golden.row_count)
+
+    values: Any = golden.columns[column]
+    largest = sorted((value for value in values if value is not None), reverse=True)[:3]
+    assert answer.selection is not None
+    assert sorted((values[at] for at in answer.selection), reverse=True) == largest
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"filter": "nowhere = 1"}, FilterError),
+        ({"filter": "c ="}, FilterError),
+        ({"top_n": TopN((), 3)}, FilterError),
+        ({"top_n": TopN((SortKey("nowhere"),), 3)}, FilterError),
+        ({"schema": (("c", "INT INT"),)}, RequestError),
+    ],
+)
+def test_a_request_that_fits_no_file_is_refused_as_a_whole(
+    service: IndexService, changes: dict[str, Any], error: type[Exception]
+) -> None:
+    golden = golden_file_index.load("bitmap2-int")
+    request: dict[str, Any] = {"schema": (("c", "INT"),), "files": (whole(golden),)} | changes
+
+    with pytest.raises(error):
+        service.evaluate("golden", EvaluateRequest(**request))
+
+
+def test_a_path_leads_into_the_warehouse(service: IndexService, golden: GoldenWarehouse) -> None:
+    side_file = min(golden.table("append_sidecar").glob("bucket-0/*.index"))
+    path = str(side_file.relative_to(golden.root))
+    by_path = IndexFileRef(path=path)
+    by_content = IndexFileRef(content=side_file.read_bytes(), name=path)
+    request = EvaluateRequest((("grade", "INT"),), (by_path, by_content), filter="grade = 2667")
+
+    first, second = service.evaluate("golden", request).files
+
+    assert first == second
+    assert first.error is None
+    assert service.inspect("golden", by_path, None, {}) == service.inspect("golden", by_content, None, {})
+
+
+@pytest.mark.parametrize(
+    "path", ["../outside.index", "golden.db/../../outside.index", "/etc/passwd", "file:///etc/passwd"]
+)
+def test_a_path_out_of_the_warehouse_is_refused(service: IndexService, path: str) -> None:
+    golden = golden_file_index.load("bitmap2-int")
+
+    outside, inside = ask(service, golden, IndexFileRef(path=path), whole(golden), filter="c = 1")
+
+    assert isinstance(outside.error, PathNotAllowedError)
+    assert not outside.skip
+    assert inside.error is None
+    with pytest.raises(PathNotAllowedError):
+        service.inspect("golden", IndexFileRef(path=path), None, {})
+
+
+def test_a_path_that_leads_nowhere_is_told_of_that_file(service: IndexService) -> None:
+    golden = golden_file_index.load("bitmap2-int")
+
+    (answer,) = ask(service, golden, IndexFileRef(path="golden.db/t/bucket-0/nowhere.index"), filter="c = 1")
+
+    assert isinstance(answer.error, FileMissingError)
+    assert not answer.skip
+
+
+@together("kind", "name", golden_file_index.by_kind())
+def test_inspect_lists_every_index_of_a_file(service: IndexService, name: str) -> None:
+    golden = golden_file_index.load(name)
+
+    for types in ({}, dict(schema_of(golden))):
+        described: Any = service.inspect("golden", whole(golden), None, types)
+
+        listed = {
+            column["name"]: {index["type"] for index in column["indexes"]} for column in described["columns"]
+        }
+        assert described["kind"] == "file_index"
+        assert described["size"] == len(golden.content)
+        assert listed == {
+            column: {index["name"] for index in indexes}
+            for column, indexes in golden.document["indexes"].items()
+        }
+        assert not any("error" in index for column in described["columns"] for index in column["indexes"])
+
+
+def test_inspect_lists_every_deletion_vector(service: IndexService) -> None:
+    for name in golden_unit.documents("deletion-vectors"):
+        for file in golden_unit.document("deletion-vectors", name).get("files", ()):
+            content = golden_unit.files("deletion-vectors")[file["index_file_meta"]["file_name"]]
+
+            described: Any = service.inspect("golden", IndexFileRef(content=content), None, {})
+
+            assert described["kind"] == "deletion_vectors"
+            assert [(each["offset"], each["cardinality"]) for each in described["vectors"]] == [
+                (each["offset"], each["cardinality"]) for each in file["vectors"]
+            ]
+
+
+def test_inspect_lists_hashes_in_stored_order(service: IndexService) -> None:
+    for file in golden_unit.document("hash-index", "files")["files"]:
+        content = golden_unit.files("hash-index")[file["file"]]
+
+        described: Any = service.inspect("golden", IndexFileRef(content=content), "hash", {})
+
+        assert described["hashes"] == file["hashes"]
+        assert described["row_count"] == len(file["hashes"])
+
+
+@pytest.mark.parametrize("kind", ["file_index", "deletion_vectors"])
+def test_inspect_refuses_damaged_content_by_its_name(service: IndexService, kind: str) -> None:
+    content = {
+        "file_index": golden_file_index.load("bitmap2-int").content[:30],
+        "deletion_vectors": golden_unit.files("deletion-vectors")["boundaries-32-0"][:-3],
+    }[kind]
+
+    with pytest.raises(CorruptIndexError, match="cut"):
+        service.inspect("golden", IndexFileRef(content=content, name="cut"), kind, {})
+
+
+def test_inspect_does_not_guess_what_bytes_without_a_sign_are(service: IndexService) -> None:
+    with pytest.raises(RequestError):
+        service.inspect("golden", IndexFileRef(content=b"\x00" * 7), None, {})
+    with pytest.raises(RequestError):
+        service.inspect("golden", IndexFileRef(), None, {})

@@ -1,0 +1,105 @@
+"""The files of a version are the same, whatever version was looked at before."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.planning.version.manifests import Manifests
+from app.planning.version.version_files import VersionFiles
+from app.table.manifests.manifest_entry import FileKind
+from app.types import parse_type
+from app.types.binary_row.row import serialize_row
+from tests.table.entries import entry, manifest
+
+ENTRIES = st.builds(
+    entry,
+    kind=st.sampled_from([FileKind.ADD, FileKind.ADD, FileKind.ADD, FileKind.DELETE]),
+    partition=st.sampled_from([serialize_row([number], [parse_type("INT")]) for number in range(3)]),
+    bucket=st.integers(0, 2),
+    file_name=st.sampled_from(["a", "b", "c", "d"]),
+    row_count=st.integers(0, 100),
+)
+
+
+def columns(files: VersionFiles) -> dict[str, Any]:
+    """Everything that the columns hold, in a form that can be compared."""
+    found: dict[str, Any] = {}
+    for each in fields(files.columns):
+        value = getattr(files.columns, each.name)
+        found[each.name] = value.tolist() if isinstance(value, np.ndarray) else value
+    found["rows"] = [None if rows is None else rows.tolist() for rows in files.columns.rows]
+    # Partitions may be numbered otherwise, and arrays lie elsewhere.
+    del found["growing"]
+    codes, partitions = files.columns.partition_codes, found.pop("partitions")
+    return found | {"partition_codes": [partitions[code] for code in codes.tolist()]}
+
+
+@given(st.lists(st.lists(ENTRIES, max_size=4), max_size=6), st.data())
+def test_files_do_not_depend_on_the_version_before(entries: list[list[object]], data: st.DataObject) -> None:
+    manifests = [manifest(each) for each in entries]  # type: ignore[arg-type] # built above
+    keys = [("manifest", number) for number in range(len(manifests))]
+    some = data.draw(st.lists(st.sampled_from(keys), unique=True) if keys else st.just([]))
+    other_keys = data.draw(st.sampled_from([some, keys[: len(some)], keys[: len(some)] + some]))
+    other = VersionFiles.of(other_keys, Manifests.of([manifests[number] for _, number in other_keys]))
+
+    found, expected = (
+        VersionFiles.of(keys, Manifests.of(manifests), other),
+        VersionFiles.of(keys, Manifests.of(manifests)),
+    )
+
+    assert columns(found) == columns(expected)
+    assert found.removing == expected.removing
+
+
+def test_only_what_was_added_is_looked_at() -> None:
+    first, second = manifest([entry(file_name="a"), entry(file_name="b")]), manifest([entry(file_name="c")])
+    before = VersionFiles.of([("first", 1)], Manifests.of([first]))
+    before = replace(before, columns=before.columns.select(np.array([False, True])))
+
+    after = VersionFiles.of([("first", 1), ("second", 1)], Manifests.of([first, second]), before)
+
+    assert after.columns.rows[0] is before.columns.rows[0]
+    assert len(after.columns) == 2
+
+
+@given(
+    st.lists(st.lists(ENTRIES, max_size=3), min_size=1, max_size=5),
+    st.lists(st.tuples(st.integers(0, 20), st.integers(0, 4), st.integers(0, 2)), max_size=15),
+)
+def test_versions_that_grow_from_one_another_keep_what_they_had(
+    entries: list[list[object]], commits: list[tuple[int, int, int]]
+) -> None:
+    """Also where several follow the same one, as after a rollback, or drop what it had last."""
+    manifests = [manifest(each) for each in entries]  # type: ignore[arg-type] # built above
+    versions = [VersionFiles.of([], Manifests.of([]))]
+    for before, added, dropped in commits:
+        other = versions[before % len(versions)]
+        kept = other.keys[: max(0, len(other.keys) - dropped)]
+        keys = [*kept, (f"manifest of {len(versions)}", added % len(manifests))]
+        versions.append(VersionFiles.of(keys, Manifests.of([manifests[number] for _, number in keys]), other))
+
+    for version in versions:
+        expected = VersionFiles.of(
+            version.keys, Manifests.of([manifests[number] for _, number in version.keys])
+        )
+        assert columns(version) == columns(expected)
+
+
+def test_versions_that_follow_one_another_share_their_memory() -> None:
+    manifests = [manifest([entry(file_name=f"{number}-{at}") for at in range(9)]) for number in range(5)]
+    versions: list[VersionFiles | None] = [None]
+    for count in range(1, 6):
+        keys = [("manifest", number) for number in range(count)]
+        versions.append(VersionFiles.of(keys, Manifests.of(manifests[:count]), versions[-1]))
+
+    _, _, _, third, fourth, fifth = versions
+    assert third is not None
+    assert fourth is not None
+    assert fifth is not None
+    assert np.shares_memory(fourth.columns.row_counts, fifth.columns.row_counts)
+    assert [len(each.columns) for each in (third, fourth, fifth)] == [27, 36, 45]

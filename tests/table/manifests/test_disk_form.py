@@ -1,0 +1,158 @@
+"""A manifest that is mapped is the manifest that was decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from app.predicates.column_bounds import ColumnBounds
+from app.storage import DiskTier
+from app.storage.disk_entry import Piece
+from app.storage.kept_arrays import KeptArrays
+from app.table.manifests.disk_form import made_once, open_manifest, store_manifest
+from app.table.manifests.manifest import Manifest
+from app.types.value_arrays import Values
+from tests import golden_tables
+from tests.golden_tables import GoldenWarehouse
+
+
+def place(directory: Path, form: str = "manifest") -> KeptArrays:
+    tier = DiskTier(directory, 1 << 30)
+    return KeptArrays(tier, Piece("w file:///w/", "db.db/t/manifest/manifest-1", 1, 0, None), form, "w")
+
+
+def manifests(golden: GoldenWarehouse) -> Iterator[Path]:
+    for table in golden_tables.tables():
+        found = (golden.table(table) / "manifest").glob("manifest-*")
+        yield from sorted(path for path in found if "-list-" not in path.name)
+
+
+def plain(value: object) -> Any:
+    """What a column holds, in a form that can be compared."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.tolist()
+    if is_dataclass(value) and not isinstance(value, type):
+        return [plain(getattr(value, each.name)) for each in fields(value)]
+    return value.to_pylist() if isinstance(value, pa.Array) else value
+
+
+def columns(manifest: Manifest) -> dict[str, Any]:
+    return {
+        each.name: plain(getattr(manifest, each.name))
+        for each in fields(manifest)
+        if each.name not in ("decoded_bytes", "derived")
+    }
+
+
+def no_original() -> Manifest:
+    raise AssertionError("the original is not asked for")
+
+
+def test_every_column_comes_back(tmp_path: Path, golden: GoldenWarehouse) -> None:
+    for number, path in enumerate(manifests(golden)):
+        where = place(tmp_path, f"manifest {number}")
+        for manifest in (Manifest.read(path.read_bytes()), Manifest.read_without_embedded(path.read_bytes())):
+            store_manifest(where, manifest)
+
+            found = open_manifest(where, no_original)
+
+            assert found is not None
+            assert columns(found) == columns(manifest)
+            assert [found.entry(row) for row in range(len(found.kinds))] == [
+                manifest.entry(row) for row in range(len(manifest.kinds))
+            ]
+
+
+@pytest.fixture
+def manifest(golden: GoldenWarehouse) -> Manifest:
+    return Manifest.read(next(manifests(golden)).read_bytes())
+
+
+def test_what_nobody_asks_for_takes_no_memory(tmp_path: Path, manifest: Manifest) -> None:
+    store_manifest(place(tmp_path), manifest)
+
+    found = open_manifest(place(tmp_path), no_original)
+
+    assert found is not None
+    before = found.nbytes
+    assert before < manifest.nbytes
+    assert found.value_statistics.min_values[0] == manifest.value_statistics.min_values[0]
+    assert found.nbytes == before
+    found.derived.get_or_make("made of it", lambda: b"", lambda _: 1000)
+    assert found.nbytes == before + 1000
+
+
+def test_nothing_is_found_where_nothing_was_kept(tmp_path: Path, manifest: Manifest) -> None:
+    store_manifest(place(tmp_path), manifest)
+
+    assert open_manifest(place(tmp_path, "another form"), no_original) is None
+
+
+def test_damaged_columns_are_taken_from_the_original(tmp_path: Path, manifest: Manifest) -> None:
+    """Wherever the file is damaged; what was damaged is gone then."""
+    store_manifest(place(tmp_path), manifest)
+    [file] = (path for path in tmp_path.rglob("*") if path.is_file())
+    written = file.read_bytes()
+    asked: list[Manifest] = []
+
+    def original() -> Manifest:
+        asked.append(manifest)
+        return manifest
+
+    for start, stop in pairwise(range(0, len(written), 1 + len(written) // 50)):
+        damaged = written[:start] + bytes(byte ^ 1 for byte in written[start:stop]) + written[stop:]
+        # Mapped files are never written to, but replaced.
+        file.unlink(missing_ok=True)
+        file.write_bytes(damaged)
+        where = place(tmp_path)
+
+        found = open_manifest(where, original)
+
+        if found is not None:
+            assert columns(found) == columns(manifest)
+        assert where.tier.statistics().corrupt > 0
+        assert not file.exists()
+    assert len(asked) > 10
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.arange(3),
+        np.array([1.5, 2.5, 3.5]),
+        np.zeros(3, np.bool_),
+        pa.array([b"a", None, b"\xff"], pa.large_binary()),
+    ],
+)
+def test_bounds_are_made_once(tmp_path: Path, values: Values) -> None:
+    flags, counts = np.array([True, False, True]), np.array([1, 2, 3])
+    bounds = ColumnBounds(values, values, flags, flags, counts, counts, flags)
+    made = []
+
+    def make() -> ColumnBounds:
+        made.append(1)
+        return bounds
+
+    found = [made_once(place(tmp_path), make) for _ in range(3)]
+
+    assert [plain(each) for each in found] == [plain(bounds)] * 3
+    assert len(made) == 1
+
+
+def test_integers_beyond_64_bits_are_made_each_time(tmp_path: Path) -> None:
+    made = []
+
+    def make() -> Any:
+        made.append(1)
+        return np.array([1 << 70], object)
+
+    assert [made_once(place(tmp_path), make).tolist() for _ in range(2)] == [[1 << 70]] * 2
+    assert len(made) == 2
+    assert made_once(None, make).tolist() == [1 << 70]
