@@ -35,6 +35,7 @@ def together(
             [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in (*names, group)]
         )
         case.__name__, case.__doc__, case.__module__ = check.__name__, check.__doc__, check.__module__
-        return pytest.mark.parametrize(group, [name for name in members if members[name]])(case)
+        cases: Callable[..., None] = pytest.mark.parametrize(group, [*members])(case)
+        return cases
 
     return decorate

@@ -10,31 +10,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pydantic import TypeAdapter
 from pyroaring import BitMap
 
-from app.api import discovery_documents, documents, plan_documents
+from app.api import documents
+from app.planning.keys import answers
 from tests import golden_tables
 from tests.api.conftest import Serve
 from tests.golden_tables import GoldenWarehouse
 
 if TYPE_CHECKING:
     import httpx
-    from pydantic import BaseModel
 
 TABLES = "/v1/main/databases/golden/tables"
 
 
-def get(client: httpx.Client, path: str, shape: type[BaseModel], **query: object) -> Any:
+def get(client: httpx.Client, path: str, shape: type, **query: object) -> Any:
     response = client.get(path, params={name: str(value) for name, value in query.items()})
     assert response.status_code == 200, response.text
-    shape.model_validate(response.json(), strict=True)
+    TypeAdapter(shape).validate_json(response.content, strict=True)
     return response.json()
 
 
-def post(client: httpx.Client, path: str, shape: type[BaseModel], body: object) -> Any:
+def post(client: httpx.Client, path: str, shape: type, body: object) -> Any:
     response = client.post(path, json=body)
     assert response.status_code == 200, response.text
-    shape.model_validate(response.json(), strict=True)
+    TypeAdapter(shape).validate_json(response.content, strict=True)
     return response.json()
 
 
@@ -57,7 +58,7 @@ def positions(runs: list[Any]) -> list[int]:
 
 
 def test_config_tells_warehouses_and_limits(client: httpx.Client, golden: GoldenWarehouse) -> None:
-    answer = get(client, "/v1/config", discovery_documents.Configuration)
+    answer = get(client, "/v1/config", documents.Configuration)
 
     assert answer["service"] == "paimon-index"
     assert answer["warehouses"] == ["main"]
@@ -67,8 +68,8 @@ def test_config_tells_warehouses_and_limits(client: httpx.Client, golden: Golden
 
 
 def test_databases_and_tables_are_listed(client: httpx.Client) -> None:
-    assert get(client, "/v1/main/databases", discovery_documents.DatabaseList) == {"databases": ["golden"]}
-    tables = get(client, TABLES, discovery_documents.TableList)["tables"]
+    assert get(client, "/v1/main/databases", documents.DatabaseList) == {"databases": ["golden"]}
+    tables = get(client, TABLES, documents.TableList)["tables"]
     assert tables == sorted(golden_tables.tables())
 
 
@@ -76,7 +77,7 @@ def test_databases_and_tables_are_listed(client: httpx.Client) -> None:
 def test_every_table_is_described(client: httpx.Client, name: str) -> None:
     expected = golden_tables.expected(name)
 
-    answer = get(client, f"{TABLES}/{name}", discovery_documents.TableDescription)
+    answer = get(client, f"{TABLES}/{name}", documents.TableDescription)
 
     assert [field["name"] for field in answer["fields"]] == [
         field["name"] for field in expected["schema"]["fields"]
@@ -90,9 +91,9 @@ def test_every_table_is_described(client: httpx.Client, name: str) -> None:
 def test_snapshots_tags_and_branches_are_listed(client: httpx.Client, name: str) -> None:
     expected = golden_tables.expected(name)
 
-    snapshots = get(client, f"{TABLES}/{name}/snapshots", discovery_documents.SnapshotList)["snapshots"]
-    tags = get(client, f"{TABLES}/{name}/tags", discovery_documents.TagList)["tags"]
-    branches = get(client, f"{TABLES}/{name}/branches", discovery_documents.BranchList)["branches"]
+    snapshots = get(client, f"{TABLES}/{name}/snapshots", documents.SnapshotList)["snapshots"]
+    tags = get(client, f"{TABLES}/{name}/tags", documents.TagList)["tags"]
+    branches = get(client, f"{TABLES}/{name}/branches", documents.BranchList)["branches"]
 
     assert [found["id"] for found in snapshots] == [known["id"] for known in expected["snapshots"]]
     assert {found["name"]: found["snapshot"]["id"] for found in tags} == expected["tags"]
@@ -102,15 +103,15 @@ def test_snapshots_tags_and_branches_are_listed(client: httpx.Client, name: str)
 def test_index_files_of_one_type_and_version(client: httpx.Client) -> None:
     path = f"{TABLES}/append_dv32/index-files"
 
-    first = get(client, path, discovery_documents.IndexFileList, snapshot_id=1)
-    hashes = get(client, path, discovery_documents.IndexFileList, type="HASH")
+    first = get(client, path, documents.IndexFileList, snapshot_id=1)
+    hashes = get(client, path, documents.IndexFileList, type="HASH")
 
     assert (first["snapshot_id"], first["index_files"]) == (1, [])
     assert hashes["index_files"] == []
 
 
 def test_what_answers_says_where_it_is_described(client: httpx.Client) -> None:
-    answer = get(client, "/", discovery_documents.About)
+    answer = get(client, "/", documents.About)
 
     assert answer["service"] == "paimon-index"
     assert [client.get(answer[place]).status_code for place in ("docs", "openapi")] == [200, 200]
@@ -118,7 +119,7 @@ def test_what_answers_says_where_it_is_described(client: httpx.Client) -> None:
 
 @pytest.mark.parametrize("table", ["row_tracking", "data_evolution", "append_sidecar"])
 def test_a_plan_tells_ids_of_first_rows(client: httpx.Client, table: str) -> None:
-    answer = post(client, f"{TABLES}/{table}/plan", plan_documents.PlanAnswer, {})
+    answer = post(client, f"{TABLES}/{table}/plan", documents.PlanAnswer, {})
 
     assert {file["file_name"]: file["first_row_id"] for file in answer["files"]} == {
         file["file"]: file["first_row_id"] for file in files_of(table)
@@ -128,9 +129,9 @@ def test_a_plan_tells_ids_of_first_rows(client: httpx.Client, table: str) -> Non
 @pytest.mark.parametrize("table", ["append_partitioned", "append_dv32", "external_data", "index_external"])
 def test_a_plan_tells_files_by_uris(client: httpx.Client, golden: GoldenWarehouse, table: str) -> None:
     path = f"{TABLES}/{table}/plan"
-    relative = post(client, path, plan_documents.PlanAnswer, {"explain": True, "filter": "TRUE"})
+    relative = post(client, path, documents.PlanAnswer, {"explain": True, "filter": "TRUE"})
 
-    found = post(client, path, plan_documents.PlanAnswer, {"explain": True, "filter": "TRUE", "uris": True})
+    found = post(client, path, documents.PlanAnswer, {"explain": True, "filter": "TRUE", "uris": True})
 
     def uri(place: str) -> str:
         return place if place.startswith("file:") else f"file://{golden.root}/{place}"
@@ -146,8 +147,8 @@ def test_a_plan_tells_files_by_uris(client: httpx.Client, golden: GoldenWarehous
 @pytest.mark.parametrize("public", ["hdfs://nameservice/a b", "hdfs://nameservice/a b/"])
 def test_uris_are_those_that_readers_know(serve: Serve, public: str) -> None:
     with serve(public_urls={"main": public}) as started:
-        relative = post(started, f"{TABLES}/append_dv32/plan", plan_documents.PlanAnswer, {})
-        found = post(started, f"{TABLES}/append_dv32/plan", plan_documents.PlanAnswer, {"uris": True})
+        relative = post(started, f"{TABLES}/append_dv32/plan", documents.PlanAnswer, {})
+        found = post(started, f"{TABLES}/append_dv32/plan", documents.PlanAnswer, {"uris": True})
 
     for file, plain in zip(found["files"], relative["files"], strict=True):
         assert file["path"] == f"hdfs://nameservice/a b/{plain['path']}"
@@ -164,7 +165,7 @@ def test_a_plan_tells_deleted_rows_as_deletions_does(client: httpx.Client, table
     asked = {"selection": "none", "deletions": form}
     known = client.post(f"{TABLES}/{table}/deletions", json={"encoding": form}).json()["deletions"]
 
-    found = post(client, f"{TABLES}/{table}/plan", plan_documents.PlanAnswer, asked)
+    found = post(client, f"{TABLES}/{table}/plan", documents.PlanAnswer, asked)
 
     told = {
         file["file_name"]: (file["deleted_rows"], file["deleted_format"])
@@ -182,10 +183,8 @@ def test_a_plan_tells_deleted_rows_as_deletions_does(client: httpx.Client, table
 
 @pytest.mark.parametrize("table", ["evolve_append", "append_dv32", "empty"])
 def test_a_plan_tells_the_schemas_of_its_files(client: httpx.Client, table: str) -> None:
-    found = post(client, f"{TABLES}/{table}/plan", plan_documents.PlanAnswer, {"schemas": True})
-    first = post(
-        client, f"{TABLES}/{table}/plan", plan_documents.PlanAnswer, {"schemas": True, "page_size": 1}
-    )
+    found = post(client, f"{TABLES}/{table}/plan", documents.PlanAnswer, {"schemas": True})
+    first = post(client, f"{TABLES}/{table}/plan", documents.PlanAnswer, {"schemas": True, "page_size": 1})
 
     numbers = {found["schema_id"], *(file["schema_id"] for file in found["files"])}
     assert [schema["id"] for schema in found["schemas"]] == sorted(numbers)
@@ -193,13 +192,13 @@ def test_a_plan_tells_the_schemas_of_its_files(client: httpx.Client, table: str)
         client.get(f"{TABLES}/{table}/schemas/{number}").json() for number in sorted(numbers)
     ]
     assert first["schemas"] == found["schemas"]
-    assert ("schemas" in post(client, f"{TABLES}/{table}/plan", plan_documents.PlanAnswer, {})) is False
+    assert ("schemas" in post(client, f"{TABLES}/{table}/plan", documents.PlanAnswer, {})) is False
 
 
 def test_a_plan_selects_rows(client: httpx.Client) -> None:
     body = {"filter": "rank_no = 4956", "selection": "positions"}
 
-    answer = post(client, f"{TABLES}/append_sidecar/plan", plan_documents.PlanAnswer, body)
+    answer = post(client, f"{TABLES}/append_sidecar/plan", documents.PlanAnswer, body)
 
     (file,) = answer["files"]
     assert file["file_name"] == "data-59c0f0da-4dbd-4b78-8ab7-35e61872058d-0.parquet"
@@ -226,7 +225,7 @@ def test_columns_of_a_plan_may_be_qualified(client: httpx.Client, alias: str | N
     }
 
     path = f"{TABLES}/append_sidecar/plan"
-    answers = [post(client, path, plan_documents.PlanAnswer, body) for body in (plain, qualified)]
+    answers = [post(client, path, documents.PlanAnswer, body) for body in (plain, qualified)]
 
     assert answers[0]["files"] == answers[1]["files"]
     assert len(answers[0]["files"]) == 1
@@ -235,7 +234,7 @@ def test_columns_of_a_plan_may_be_qualified(client: httpx.Client, alias: str | N
 def test_columns_of_a_branch_may_be_qualified_by_its_name(client: httpx.Client) -> None:
     body = {"filter": "`versions$branch_dev`.session_no = 5", "branch": "dev"}
 
-    post(client, f"{TABLES}/versions/plan", plan_documents.PlanAnswer, body)
+    post(client, f"{TABLES}/versions/plan", documents.PlanAnswer, body)
     elsewhere = client.post(f"{TABLES}/versions/plan", json=body | {"branch": "fresh"})
 
     assert elsewhere.status_code == 422
@@ -245,7 +244,7 @@ def test_columns_of_a_branch_may_be_qualified_by_its_name(client: httpx.Client) 
 def test_a_plan_selects_the_same_rows_in_every_form(client: httpx.Client) -> None:
     def select(form: str) -> dict[str, Any]:
         body = {"filter": "fee = 58.43", "selection": form}
-        answer = post(client, f"{TABLES}/append_sidecar/plan", plan_documents.PlanAnswer, body)
+        answer = post(client, f"{TABLES}/append_sidecar/plan", documents.PlanAnswer, body)
         return {file["file_name"]: file for file in answer["files"]}
 
     listed, ranges, bitmaps, counts, nothing = map(select, ("positions", "ranges", "bitmap", "count", "none"))
@@ -264,7 +263,7 @@ def test_a_plan_selects_the_same_rows_in_every_form(client: httpx.Client) -> Non
 def test_an_explained_plan_tells_what_decided_for_every_file(client: httpx.Client) -> None:
     body = {"filter": "rank_no = 4956", "explain": True}
 
-    answer = post(client, f"{TABLES}/append_sidecar/plan", plan_documents.PlanAnswer, body)
+    answer = post(client, f"{TABLES}/append_sidecar/plan", documents.PlanAnswer, body)
 
     assert len(answer["files"]) + len(answer["skipped_files"]) == answer["summary"]["files_total"]
     assert all(file["explain"] for file in answer["files"] + answer["skipped_files"])
@@ -272,7 +271,7 @@ def test_an_explained_plan_tells_what_decided_for_every_file(client: httpx.Clien
 
 
 def test_an_explained_plan_that_skips_nothing_says_so(client: httpx.Client) -> None:
-    answer = post(client, f"{TABLES}/append_sidecar/plan", plan_documents.PlanAnswer, {"explain": True})
+    answer = post(client, f"{TABLES}/append_sidecar/plan", documents.PlanAnswer, {"explain": True})
 
     assert answer["skipped_files"] == []
 
@@ -281,7 +280,7 @@ def test_a_plan_decides_only_the_named_files(client: httpx.Client) -> None:
     name = files_of("append_sidecar")[0]["file"]
     body = {"files": [name, "data-unknown.parquet"]}
 
-    answer = post(client, f"{TABLES}/append_sidecar/plan", plan_documents.PlanAnswer, body)
+    answer = post(client, f"{TABLES}/append_sidecar/plan", documents.PlanAnswer, body)
 
     assert [file["file_name"] for file in answer["files"]] == [name]
     assert answer["unknown_files"] == ["data-unknown.parquet"]
@@ -289,7 +288,7 @@ def test_a_plan_decides_only_the_named_files(client: httpx.Client) -> None:
 
 
 def test_a_plan_of_an_empty_table_is_empty(client: httpx.Client) -> None:
-    answer = post(client, f"{TABLES}/empty/plan", plan_documents.PlanAnswer, {})
+    answer = post(client, f"{TABLES}/empty/plan", documents.PlanAnswer, {})
 
     assert (answer["snapshot_id"], answer["files"]) == (None, [])
 
@@ -299,7 +298,7 @@ def test_nulls_are_as_good_as_absent_members(client: httpx.Client) -> None:
         ("filter", "snapshot_id", "selection", "explain", "files", "top_n", "limit", "page_token", "branch")
     )
 
-    answer = post(client, f"{TABLES}/append_sidecar/plan", plan_documents.PlanAnswer, body)
+    answer = post(client, f"{TABLES}/append_sidecar/plan", documents.PlanAnswer, body)
 
     assert len(answer["files"]) == 10
 
@@ -349,13 +348,13 @@ def test_buckets_of_keys_and_of_hashes_in_request_order(client: httpx.Client) ->
     by_keys = post(
         client,
         path,
-        documents.BucketLookup,
+        answers.BucketLookup,
         {"partition": partition, "keys": [key["key"] for key in known]},
     )
     by_hashes = post(
         client,
         path,
-        documents.BucketLookup,
+        answers.BucketLookup,
         {"partition": partition, "hashes": [key["hash"] for key in known]},
     )
 
@@ -366,7 +365,7 @@ def test_buckets_of_keys_and_of_hashes_in_request_order(client: httpx.Client) ->
 def test_a_new_key_has_no_bucket(client: httpx.Client) -> None:
     body = {"partition": {"dte": "2024-01-01"}, "keys": [{"uid": 5}]}
 
-    answer = post(client, f"{TABLES}/dyn_bucket/buckets/lookup", documents.BucketLookup, body)
+    answer = post(client, f"{TABLES}/dyn_bucket/buckets/lookup", answers.BucketLookup, body)
 
     assert answer["buckets"][0]["bucket"] is None
 
@@ -374,8 +373,8 @@ def test_a_new_key_has_no_bucket(client: httpx.Client) -> None:
 def test_buckets_are_listed_with_their_index(client: httpx.Client) -> None:
     known = golden_tables.expected("dyn_bucket")["dynamic_bucket"]["buckets"]
 
-    everything = get(client, f"{TABLES}/dyn_bucket/buckets", documents.BucketList)
-    one = get(client, f"{TABLES}/dyn_bucket/buckets", documents.BucketList, partition='{"dte": "2024-01-02"}')
+    everything = get(client, f"{TABLES}/dyn_bucket/buckets", answers.BucketList)
+    one = get(client, f"{TABLES}/dyn_bucket/buckets", answers.BucketList, partition='{"dte": "2024-01-02"}')
 
     assert sorted(
         (bucket["partition"]["dte"], bucket["bucket"], bucket["index_rows"])
@@ -398,7 +397,7 @@ def test_a_pruned_snapshot_is_an_archive_of_metadata_files(client: httpx.Client)
 
     answer, files = pruned_snapshot(client, body)
 
-    plan = post(client, f"{TABLES}/append_dv32/plan", plan_documents.PlanAnswer, body)
+    plan = post(client, f"{TABLES}/append_dv32/plan", documents.PlanAnswer, body)
     document = answer["document"]
     assert answer["files_named"] == len(plan["files"]) < plan["summary"]["files_total"]
     assert answer["snapshot_id"] == document["id"] == plan["snapshot_id"]
@@ -422,7 +421,7 @@ def test_new_keys_are_assigned_as_the_engine_does(client: httpx.Client) -> None:
     new = [key for key in settings["new_keys"] if key["partition"] == {"dte": "2024-01-01"}]
     body = {"partition": {"dte": "2024-01-01"}, "keys": [key["key"] for key in new]}
 
-    answer = post(client, f"{TABLES}/dyn_bucket/buckets/assign", documents.AssignmentAnswer, body)
+    answer = post(client, f"{TABLES}/dyn_bucket/buckets/assign", answers.AssignmentAnswer, body)
 
     assert [found["bucket"] for found in answer["buckets"]] == [key["bucket"] for key in new]
     assert {found["strategy"] for found in answer["buckets"]} <= {"existing", "non_full", "new", "random"}
@@ -466,15 +465,15 @@ def test_an_index_file_is_inspected(client: httpx.Client, golden: GoldenWarehous
     )
 
     assert response.status_code == 200, response.text
-    discovery_documents.Inspection.model_validate(response.json(), strict=True)
+    documents.Inspection.model_validate(response.json(), strict=True)
     assert "rank_no" in response.text
 
 
 def test_health_and_caches(client: httpx.Client) -> None:
-    assert get(client, "/health/live", discovery_documents.Health) == {"status": "live"}
-    assert get(client, "/health/ready", discovery_documents.Health) == {"status": "ready"}
+    assert get(client, "/health/live", documents.Health) == {"status": "live"}
+    assert get(client, "/health/ready", documents.Health) == {"status": "ready"}
     client.post(f"{TABLES}/append_sidecar/plan", json={})
-    filled = get(client, "/v1/cache", discovery_documents.CacheStatistics)
+    filled = get(client, "/v1/cache", documents.CacheStatistics)
     assert any(cache["entries"] for cache in filled.values())
 
     emptied = client.post("/v1/cache/clear").json()
@@ -484,10 +483,10 @@ def test_health_and_caches(client: httpx.Client) -> None:
 
 def test_the_disk_cache_is_told_of_where_there_is_one(serve: Serve, tmp_path: Path) -> None:
     with serve() as client:
-        assert "disk" not in get(client, "/v1/cache", discovery_documents.CacheStatistics)
+        assert "disk" not in get(client, "/v1/cache", documents.CacheStatistics)
     with serve(disk_cache=str(tmp_path), disk_cache_bytes=1 << 20) as client:
         client.post(f"{TABLES}/append_sidecar/plan", json={})
-        filled = get(client, "/v1/cache", discovery_documents.CacheStatistics)["disk"]
+        filled = get(client, "/v1/cache", documents.CacheStatistics)["disk"]
         assert filled["capacity"] == 1 << 20
         assert filled["entries"] == filled["misses"] > 0
 
