@@ -199,11 +199,11 @@ def test_slices_are_read_from_where_they_start() -> None:
 @pytest.mark.parametrize(
     ("type_text", "array", "message"),
     [
-        ("INT", pa.array(["a"]), "column 'm[k]': expected array of type INT, found Arrow's string"),
+        ("INT", pa.array(["a"]), "column 'm[k]': expected values of type INT, found Arrow's string"),
         ("STRING", pa.array([b"a"]), "type STRING, found Arrow's binary"),
         ("DOUBLE", pa.array([1.5], pa.float32()), "type DOUBLE, found Arrow's float"),
         ("DECIMAL(9, 2)", pa.array([Decimal("1.5")], pa.decimal128(9, 1)), r"Arrow's decimal128\(9, 1\)"),
-        ("ARRAY<INT>", pa.array([[1]]), "no index holds array of type ARRAY<INT>"),
+        ("ARRAY<INT>", pa.array([[1]]), "no index holds values of type ARRAY<INT>"),
         (
             "TINYINT",
             pa.array([1, None, 128]),
