@@ -60,5 +60,5 @@ def _open(name: str, url: str, **how: Any) -> Warehouse:  # noqa: ANN401 - as Wa
     try:
         return Warehouse(name, url, **how)
     except (PaimonIndexError, ValueError, ImportError, OSError) as error:
-        told = _USER_INFO.sub("://...@", str(error))
-        raise SettingsError(f"warehouse {name!r} cannot be opened: {told}") from error
+        reason = _USER_INFO.sub("://...@", str(error))
+        raise SettingsError(f"warehouse {name!r} cannot be opened: {reason}") from error

@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -34,27 +34,17 @@ _MIB = 1 << 20
 _LIMITS = Limits()
 
 _OF_MEMORY = "is a share of PAIMON_INDEX_MEMORY_BYTES"
-_FIXED = "is fixed"
 REMOVED: Final[Mapping[str, str]] = {
-    **dict.fromkeys(
-        (
-            "bodies_bytes",
-            "read_bytes",
-            "cache_bytes",
-            "cache_metadata_bytes",
-            "cache_manifests_bytes",
-            "cache_file_indexes_bytes",
-            "cache_deletion_vectors_bytes",
-            "cache_hash_indexes_bytes",
-            "cache_plans_bytes",
-        ),
-        _OF_MEMORY,
-    ),
-    **dict.fromkeys(
-        ("filter_depth", "page_bytes", "positions", "read_threads", "stall_seconds", "store_calls"), _FIXED
-    ),
-    "body_seconds": "is PAIMON_INDEX_DEADLINE_SECONDS",
-    "requests": "follows from the limit of open files (ulimit -Hn)",
+    name: fate
+    for names, fate in (
+        ("bodies_bytes read_bytes cache_bytes cache_metadata_bytes cache_manifests_bytes", _OF_MEMORY),
+        ("cache_file_indexes_bytes cache_deletion_vectors_bytes cache_hash_indexes_bytes", _OF_MEMORY),
+        ("cache_plans_bytes", _OF_MEMORY),
+        ("filter_depth page_bytes positions read_threads stall_seconds store_calls", "is fixed"),
+        ("body_seconds", "is PAIMON_INDEX_DEADLINE_SECONDS"),
+        ("requests", "follows from the limit of open files (ulimit -Hn)"),
+    )
+    for name in names.split()
 }
 """What became of settings that earlier releases had."""
 
@@ -136,13 +126,7 @@ class Settings(BaseSettings):
     @field_validator("warehouses", "public_urls", mode="before")
     @classmethod
     def _read_urls(cls, value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        try:
-            found = json.loads(value)
-        except ValueError as error:
-            raise ValueError(f'expected a JSON object such as {{"main": "file:///data"}}: {error}') from error
-        return found
+        return _json(value, 'a JSON object such as {"main": "file:///data"}')
 
     @field_validator("warehouses")
     @classmethod
@@ -199,11 +183,7 @@ class Settings(BaseSettings):
             return value
         if not value.lstrip().startswith("["):
             return tuple(item.strip() for item in value.split(",") if item.strip())
-        try:
-            found = json.loads(value)
-        except ValueError as error:
-            raise ValueError(f"expected a JSON list or a comma-separated list: {error}") from error
-        return tuple(found)
+        return tuple(_json(value, "a JSON list or a comma-separated list"))
 
     @field_validator("tokens_file")
     @classmethod
@@ -247,6 +227,13 @@ class Settings(BaseSettings):
             return self.budget_ms
         # The rest is for what else the answer takes, before its deadline.
         return int(self.deadline_seconds * 1000 * _SHARE_OF_DEADLINE)
+
+
+def _json(value: Any, expected: str) -> Any:  # noqa: ANN401 - whatever was given, and what it stands for
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError as error:
+        raise ValueError(f"expected {expected}: {error}") from error
 
 
 def _table_ref(name: str, warehouses: Iterable[str]) -> TableRef:

@@ -29,7 +29,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -195,29 +195,3 @@ class Bulkhead:
     def _leave(self, answer: asyncio.Future[Any]) -> None:
         self._waiting.pop(answer, None)
         self._answered_for.discard(answer)
-
-
-class Bulkheads:
-    """One for each warehouse, and one for what reads from none.
-
-    Args:
-        warehouses: their names.
-        threads: of each.
-        concurrency: requests of each that are worked on at once, or wait for a thread.
-
-    Attributes:
-        common: for what reads from no warehouse.
-    """
-
-    def __init__(self, warehouses: Iterable[str], threads: int, concurrency: int) -> None:
-        self.common = Bulkhead("paimon-index", threads, concurrency)
-        self._own = {name: Bulkhead(f"paimon-index-{name}", threads, concurrency) for name in warehouses}
-
-    def of(self, warehouse: str | None) -> Bulkhead:
-        """That of a warehouse; the common one if there is no such warehouse."""
-        return self.common if warehouse is None else self._own.get(warehouse, self.common)
-
-    def close(self) -> None:
-        """Ends the threads; work that was not begun is dropped."""
-        for each in (self.common, *self._own.values()):
-            each.close()

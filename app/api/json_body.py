@@ -21,6 +21,8 @@ _SMALL_BYTES = 1 << 16
 """Bodies of so few bytes are received whatever others hold; the number of requests bounds them."""
 
 _MEMORY_PER_BYTE = 8
+_LEAST_SECONDS = 1.0
+"""That a body has to arrive, however short the deadline."""
 
 
 class JsonBody(Generic[BodyType]):
@@ -39,12 +41,13 @@ class JsonBody(Generic[BodyType]):
         """
         runtime: Runtime = request.app.state.runtime
         settings = runtime.settings
+        seconds = max(settings.deadline_seconds, _LEAST_SECONDS)
         with runtime.bodies.claim() as claim:
             try:
-                async with asyncio.timeout(settings.deadline_seconds):
+                async with asyncio.timeout(seconds):
                     content = await _receive(request, settings.body_bytes, claim)
             except TimeoutError as error:
-                detail = f"the body did not arrive within {settings.deadline_seconds:g} s"
+                detail = f"the body did not arrive within {seconds:g} s"
                 raise ProblemError(problem_of_status(408, detail, headers=_CLOSE)) from error
             except MemoryShortError as error:
                 problem = problem_of(error)

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Self, TypeVar
 
@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive
 
-from app.api.admission import Bulkhead, Bulkheads
+from app.api.admission import Bulkhead
 from app.api.strict_json import write_json
 from app.errors import DeadlineExceededError
 from app.memory_budget import MemoryBudget
@@ -42,7 +42,7 @@ class Runtime:
         service: answers the questions.
         watch: keeps the tables warm that the operator named.
         budget: the memory of this process.
-        bulkheads: have the threads that do the blocking work.
+        bulkheads: have the threads that do the blocking work, by warehouse; None is for what reads from none.
         bulkhead: that of the request; the common one outside of requests.
         bodies: the account of bodies that are being received.
         receive: tells when the caller of the request goes away; None outside of requests.
@@ -53,7 +53,7 @@ class Runtime:
     service: IndexService
     watch: Watch
     budget: MemoryBudget
-    bulkheads: Bulkheads
+    bulkheads: Mapping[str | None, Bulkhead]
     bulkhead: Bulkhead
     bodies: Account
     receive: Receive | None = None
@@ -75,9 +75,12 @@ class Runtime:
             _log.handle(event_record(_log.name, logging.INFO, "memory of this process in bytes", members))
         watch = Watch(service, settings.watched_tables, settings.watch_seconds, observer=observer)
         watch.start()
-        bulkheads = Bulkheads(service.warehouses, settings.threads, settings.concurrency)
+        bulkheads = {
+            name: Bulkhead(f"paimon-index-{name or ''}", settings.threads, settings.concurrency)
+            for name in (None, *service.warehouses)
+        }
         bodies = LEDGER.account("bodies", budget.bodies, waits=False)
-        return cls(settings, service, watch, budget, bulkheads, bulkheads.common, bodies)
+        return cls(settings, service, watch, budget, bulkheads, bulkheads[None], bodies)
 
     async def run(self, work: Callable[[], T], *, is_begun: bool = False) -> T:
         """The result of blocking ``work``, done in a thread before the deadline.
@@ -135,7 +138,8 @@ class Runtime:
     def close(self) -> None:
         """Ends the watch and the threads; work that was not begun is dropped."""
         self.watch.stop()
-        self.bulkheads.close()
+        for bulkhead in self.bulkheads.values():
+            bulkhead.close()
 
     async def _while_awaited(self, under_way: asyncio.Future[T]) -> T:
         # Who has to wait may have gone already, and must not take a thread from somebody who has not.
@@ -163,7 +167,7 @@ async def _runtime(request: Request) -> Runtime:
     runtime: Runtime = request.app.state.runtime
     return replace(
         runtime,
-        bulkhead=runtime.bulkheads.of(request.path_params.get("warehouse")),
+        bulkhead=runtime.bulkheads.get(request.path_params.get("warehouse"), runtime.bulkhead),
         receive=request.receive,
         observer=request.scope["state"].get("observer", NOBODY),
     )

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
+from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit
 from tempfile import TemporaryFile
 from typing import Annotated, Final
 
@@ -130,11 +131,6 @@ def _check_clock(_: Settings) -> Iterator[Finding]:
 
 
 def _check_system(_: Settings) -> Iterator[Finding]:
-    try:
-        # Not everywhere.
-        from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit  # noqa: PLC0415
-    except ImportError:
-        return
     # The service raises its own limit to the hard one.
     files = getrlimit(RLIMIT_NOFILE)[1]
     is_bounded = files != RLIM_INFINITY

@@ -126,10 +126,10 @@ class OpenConnections:
         self._silent[connection] = None
         address = connection.client[0] if connection.client else ""
         # Connections without an address are those of a local socket.
-        beside = self._silent_of.setdefault(address, {})
-        beside[connection] = None
-        if address and len(beside) > max(1, self.limit // _SILENT_SHARE):
-            self._close(next(iter(beside)))
+        of_address = self._silent_of.setdefault(address, {})
+        of_address[connection] = None
+        if address and len(of_address) > max(1, self.limit // _SILENT_SHARE):
+            self._close(next(iter(of_address)))
         if len(self._all) > self.limit:
             # The newest of those who are silent is this one, which has had no time to speak.
             eldest = next(iter(self._silent))
@@ -158,9 +158,9 @@ class OpenConnections:
         if connection in self._silent:
             del self._silent[connection]
             address = connection.client[0] if connection.client else ""
-            beside = self._silent_of[address]
-            del beside[connection]
-            if not beside:
+            of_address = self._silent_of[address]
+            del of_address[connection]
+            if not of_address:
                 del self._silent_of[address]
 
 
@@ -194,7 +194,7 @@ class UntakenAnswers:
         self._waiting: dict[PunctualProtocol, tuple[float, asyncio.TimerHandle]] = {}
 
     @property
-    def held(self) -> int:
+    def unsent_bytes(self) -> int:
         """Bytes of all answers that wait."""
         return sum(each.transport.get_write_buffer_size() for each in list(self._waiting))
 
@@ -203,7 +203,7 @@ class UntakenAnswers:
         loop, size = connection.loop, connection.transport.get_write_buffer_size()
         timer = loop.call_later(self.seconds, self._look, connection, size)
         self._waiting[connection] = loop.time(), timer
-        while self._waiting and self.held > self.limit:
+        while self._waiting and self.unsent_bytes > self.limit:
             oldest, (since, _) = next(iter(self._waiting.items()))
             if loop.time() - since < _PATIENCE_SECONDS:
                 return
@@ -333,10 +333,10 @@ class PunctualProtocol(H11Protocol):
         if not _TELLS_STATE or self._socket is None or not is_guarded:
             return False
         try:
-            told = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
+            tcp_info = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
         except OSError:
             return False
-        state, unread = _TCP_INFO.unpack(told)
+        state, unread = _TCP_INFO.unpack(tcp_info)
         if state in _ENDED_STATES:
             self.transport.abort()
             return True

@@ -109,10 +109,10 @@ class AdmittingCache(Generic[Item]):
 
         An object whose key is kept already takes the place of the one before it.
         """
-        held = self._main.pop(key, None)
+        previous = self._main.pop(key, None)
         self._window.pop(key, None)
         left = self.capacity - weighed.weight
-        if held is not None and weighed.weight <= self._main_bytes:
+        if previous is not None and weighed.weight <= self._main_bytes:
             self._let_grow(key, weighed)
             return
         if left >= 0:

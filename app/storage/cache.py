@@ -84,7 +84,7 @@ class ByteCache(Generic[Item]):
             room.add(name, self)
         self._weigh = weigh
         self._lock = threading.Lock()
-        self._kept: AdmittingCache[Item] = AdmittingCache(capacity_bytes)
+        self._objects: AdmittingCache[Item] = AdmittingCache(capacity_bytes)
         self._under_way: dict[Hashable, _Flight[Item]] = {}
         self._claimed = 0
         LEDGER.add(self)
@@ -100,7 +100,7 @@ class ByteCache(Generic[Item]):
         """The objects that are kept of those asked for, all of one moment."""
         distinct = dict.fromkeys(keys)
         with self._lock:
-            found = {key: kept.item for key, kept in self._kept.get_many(distinct).items()}
+            found = {key: weighed.item for key, weighed in self._objects.get_many(distinct).items()}
             self._hits += len(found)
             self._misses += len(distinct) - len(found)
         observer().cache_asked(self.name, len(found), len(distinct) - len(found))
@@ -113,7 +113,7 @@ class ByteCache(Generic[Item]):
         """
         weighed = Weighed(item, self._weigh(item))
         with self._lock:
-            self._kept.keep(key, weighed)
+            self._objects.keep(key, weighed)
         self._settle()
 
     def get_or_load(
@@ -181,39 +181,39 @@ class ByteCache(Generic[Item]):
     def clear(self) -> None:
         """Forgets every object; loads under way end, but are not kept. The counters run on."""
         with self._lock:
-            self._kept.clear()
+            self._objects.clear()
             self._under_way.clear()
 
     @property
     def capacity(self) -> int:
         """Weight of all objects together, at most."""
-        return self._kept.capacity
+        return self._objects.capacity
 
     @property
     def weight(self) -> int:
         """Bytes of all objects that are kept."""
         with self._lock:
-            return self._kept.weight
+            return self._objects.weight
 
     def shrink(self, weight: int) -> None:
         """Drops objects until the rest weighs no more than ``weight``, since others need the memory."""
         with self._lock:
-            self._kept.shrink(weight)
+            self._objects.shrink(weight)
 
     def statistics(self) -> CacheStatistics:
         """The counters, all of one moment."""
-        capacity = self._kept.capacity if self._shared is None else self._shared.reach(self.name)
+        capacity = self._objects.capacity if self._shared is None else self._shared.reach(self.name)
         with self._lock:
             return CacheStatistics(
                 name=self.name,
-                entries=len(self._kept),
-                bytes=self._kept.weight,
+                entries=len(self._objects),
+                bytes=self._objects.weight,
                 in_flight=self._claimed,
                 capacity=capacity,
                 hits=self._hits,
                 misses=self._misses,
-                evictions=self._kept.evictions,
-                rejected=self._kept.rejected,
+                evictions=self._objects.evictions,
+                rejected=self._objects.rejected,
                 waits=self._waits,
             )
 
@@ -229,9 +229,9 @@ class ByteCache(Generic[Item]):
         batches: list[_Batch[Key, Item]] = []
         already = len(found)
         for key, expected in wanted.items():
-            kept = self._kept.get(key)
-            if kept is not None:
-                found[key] = kept.item
+            weighed = self._objects.get(key)
+            if weighed is not None:
+                found[key] = weighed.item
             elif key in self._under_way:
                 others[key] = self._under_way[key]
             else:
@@ -284,7 +284,7 @@ class ByteCache(Generic[Item]):
                     # Where a load fails, what came before the failure is whole nevertheless.
                     for key in self._land(batch):
                         if key in loaded:
-                            self._kept.keep(key, loaded[key])
+                            self._objects.keep(key, loaded[key])
                 self._settle()
         return {key: weighed.item for key, weighed in loaded.items()}
 

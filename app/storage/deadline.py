@@ -19,8 +19,8 @@ from app.storage.slots import waiting
 
 Result = TypeVar("Result")
 
-# A thread can wait for one thing only, so whoever waits looks this often whether its caller went away.
-_GLANCE_SECONDS = 0.1
+GLANCE_SECONDS = 0.1
+"""A thread can wait for one thing only, so whoever waits looks this often at its deadline and its caller."""
 
 _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 _cancellation: ContextVar[Cancellation | None] = ContextVar("cancellation", default=None)
@@ -78,14 +78,6 @@ def check_deadline() -> None:
         raise DeadlineExceededError("the time given to this request is used up")
 
 
-def glance_seconds() -> float | None:
-    """How long a wait may last before :func:`check_deadline` is due; ``None`` for as long as it takes."""
-    remaining = remaining_seconds()
-    if _cancellation.get() is None:
-        return remaining
-    return _GLANCE_SECONDS if remaining is None else min(remaining, _GLANCE_SECONDS)
-
-
 def pause(seconds: float) -> None:
     """Sleeps, though not after the caller went away."""
     cancellation = _cancellation.get()
@@ -108,5 +100,5 @@ def wait_for(future: Future[Result]) -> Result:
     with waiting():
         while not future.done():
             check_deadline()
-            wait([future], glance_seconds())
+            wait([future], GLANCE_SECONDS)
     return future.result()

@@ -47,7 +47,7 @@ from contextlib import contextmanager, suppress
 from typing import Final, Protocol
 
 from app.errors import MemoryShortError
-from app.storage.deadline import check_deadline, remaining_seconds
+from app.storage.deadline import GLANCE_SECONDS, check_deadline, remaining_seconds
 from app.storage.memory import give_memory_back, resident_bytes
 from app.storage.slots import waiting
 
@@ -58,7 +58,6 @@ DEFAULT_BYTES: Final = 256 << 20
 """Of an account, where nobody has divided the memory."""
 
 _SHARE_OF_DEADLINE: Final = 2 / 3
-_GLANCE_SECONDS: Final = 0.1
 _LARGE_BYTES: Final = 8 << 20
 """Smaller claims do not take a process over its limit before somebody looks at it again."""
 
@@ -175,7 +174,7 @@ class Ledger:
         """The error of a claim that is refused, which is counted."""
         self.refusals += 1
         return MemoryShortError(
-            f"memory is short: {what} needs {size} bytes beside the {used} in use, of {limit}; "
+            f"memory is short: {size} bytes for {what} do not fit beside the {used} in use, of {limit}; "
             "ask again in a moment"
         )
 
@@ -289,7 +288,7 @@ class Account:
                     left = until - time.monotonic()
                     if left <= 0:
                         raise self._refusal(size)
-                    self._changed.wait(min(left, _GLANCE_SECONDS))
+                    self._changed.wait(min(left, GLANCE_SECONDS))
             finally:
                 del self._waiting[claim]
                 self._changed.notify_all()

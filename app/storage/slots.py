@@ -17,11 +17,11 @@ from contextlib import contextmanager
 from typing import Final
 
 
-class _Held(threading.local):
+class _Thread(threading.local):
     slots: Slots | None = None
 
 
-_held = _Held()
+_thread = _Thread()
 
 
 class Slots:
@@ -49,7 +49,7 @@ class Slots:
 
         A thread that has a slot keeps it.
         """
-        if _held.slots is not None:
+        if _thread.slots is not None:
             yield
             return
         self._take(self._resuming if is_begun else self._beginning)
@@ -64,7 +64,7 @@ class Slots:
 
     def give_back(self) -> None:
         """Frees the slot of this thread."""
-        _held.slots = None
+        _thread.slots = None
         with self._lock:
             if self._resuming:
                 self._resuming.popleft().release()
@@ -82,7 +82,7 @@ class Slots:
                 turn.acquire()
                 line.append(turn)
         turn.acquire()
-        _held.slots = self
+        _thread.slots = self
 
 
 @contextmanager
@@ -91,7 +91,7 @@ def waiting() -> Iterator[None]:
 
     Whoever enters it holds no lock that those who compute may wait for.
     """
-    slots = _held.slots
+    slots = _thread.slots
     if slots is None:
         yield
         return

@@ -15,7 +15,7 @@ from app.options.dynamic_buckets import UNBOUNDED, AssignerOptions, DynamicBucke
 from app.options.manifests import ManifestOptions
 from app.options.map_keys import split_map_key
 from app.options.memory_size import memory_size
-from app.options.refused import REFUSED, check_options
+from app.options.table_options import REFUSED, check_options
 from app.planning.service import IndexService
 from app.types import DataField, parse_type
 from tests.planning.copied_tables import open_service

@@ -123,9 +123,9 @@ def test_an_answer_that_nobody_takes_is_broken_off(flood: tuple[str, int]) -> No
     with socket.create_connection(flood, timeout=20) as connection:
         connection.sendall(REQUEST)
         connection.recv(1)
-        while not UNTAKEN_ANSWERS.held:
+        while not UNTAKEN_ANSWERS.unsent_bytes:
             pass
-        while UNTAKEN_ANSWERS.held:
+        while UNTAKEN_ANSWERS.unsent_bytes:
             pass
         assert len(received(connection)) < Flood.SIZE
 
@@ -139,7 +139,7 @@ def test_an_answer_that_is_taken_arrives_however_large(flood: tuple[str, int]) -
             size += len(connection.recv(1 << 20))
 
     # The caller may have the last bytes before the event loop looks at its buffer again.
-    while UNTAKEN_ANSWERS.held:
+    while UNTAKEN_ANSWERS.unsent_bytes:
         pass
 
 

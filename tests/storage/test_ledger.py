@@ -40,7 +40,10 @@ def test_the_eldest_goes_over_the_limit_and_others_are_refused_when_their_time_i
     with memory.claim() as eldest, memory.claim() as other:
         other.grow_to(50)
         eldest.grow_to(200)
-        with time_limit(0.05), pytest.raises(MemoryShortError, match=r"51 bytes beside the 250 .* of 100"):
+        with (
+            time_limit(0.05),
+            pytest.raises(MemoryShortError, match=r"51 bytes for work do not fit beside the 250 .* of 100"),
+        ):
             other.grow_to(101)
 
     assert memory.claimed == 0
@@ -198,7 +201,7 @@ def test_what_does_not_fit_beside_others_is_refused() -> None:
     reads = process.ledger.account("reads", LIMIT)
     with (
         reads.claim() as claim,
-        pytest.raises(MemoryShortError, match=f"reads needs {100 * MIB} bytes beside"),
+        pytest.raises(MemoryShortError, match=f"{100 * MIB} bytes for reads do not fit"),
     ):
         claim.grow_to(100 * MIB)
 
