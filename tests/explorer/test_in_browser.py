@@ -176,7 +176,7 @@ def test_the_parser_speaks_at_the_place_that_it_means(page: Page) -> None:
     page.type("#filter", "fee = = 58.43")
     page.until("return document.querySelector('#message.bad')")
 
-    assert "expected an expression, found '='" in page.text("#message")
+    assert "expected a value, found '='" in page.text("#message")
     assert "character 7" in page.text("#message")
     assert page.run("return document.querySelector('#marks mark').textContent") == "="
     # The mark lies where the text field shows the character.
