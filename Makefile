@@ -9,9 +9,13 @@ TOOLS := .tools
 HELM_VERSION := v4.3.1
 HELM := $(CURDIR)/$(TOOLS)/helm-$(HELM_VERSION)
 
-.PHONY: env dist test lint openapi check-openapi demo bench bench-spark soak fuzz jvm image-check wheels-check image image-base chart-check clean
+.DEFAULT_GOAL := help
+.PHONY: help env dist test lint openapi check-openapi demo bench bench-spark soak fuzz jvm image-check wheels-check image image-base chart-check clean
 
-env: $(STAMP)
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+env: $(STAMP) ## the environment in .venv
 
 $(STAMP): $(SERVICE_STAMP) client/pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' -e client
@@ -26,10 +30,10 @@ $(SERVICE_STAMP): pyproject.toml constraints.txt
 	@$(BIN)/python -c 'import app.main'
 	@touch $@
 
-test: env
+test: env ## everything that needs nothing else; one test: see CONTRIBUTING.md
 	$(BIN)/python -m pytest -n auto -m "not shared and not engine and not jvm and not helm and not long"
 
-lint: env
+lint: env ## ruff, mypy, import-linter, hadolint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -37,29 +41,29 @@ lint: env
 	$(BIN)/lint-imports
 	$(BIN)/hadolint Dockerfile
 
-openapi: env
+openapi: env ## writes openapi.yaml
 	$(BIN)/paimon-index openapi > openapi.yaml
 
-check-openapi: env
+check-openapi: env ## whether openapi.yaml is current
 	$(BIN)/paimon-index openapi | diff -u openapi.yaml - || (echo 'openapi.yaml is not current: run make openapi'; exit 1)
 
 # make demo ONCE=1 stops after the answers; JSON=1 shows them as they are; PORT=8080 takes that port instead of a free one.
 # SQL=1 CONNECTOR=JAR asks the same SQL in a real Spark without the service and with it: the jar is that of the engine's
 # connector for Spark 4.0.
 # Needs Java 17 and Maven; pyspark (400 MB) is installed into a cache directory of the user.
-demo: $(SERVICE_STAMP)
+demo: $(SERVICE_STAMP) ## a running service with sample tables
 	@$(if $(SQL),mvn -q -B -f jvm/pom.xml package -DskipTests)
 	@$(BIN)/python demo/demo.py $(if $(ONCE),--once) $(if $(JSON),--json) $(if $(PORT),--port $(PORT)) $(if $(SQL),--sql '$(CONNECTOR)')
 
 # The engine's catalog: built, tested on its own, and then over the golden tables beside the engine. Needs Java and Maven;
 # where the connector is beside the checkout, plain SQL runs in a real Spark too. Every golden query of it takes long:
 # pytest -m "jvm and long".
-jvm: env
+jvm: env ## builds the engine's catalog, and tests it (Java, Maven)
 	mvn -q -B -f jvm/pom.xml package
 	$(BIN)/python -m pytest -m "jvm and not long$(if $(wildcard ../shared),, and not shared)"
 
 # What a release has, in dist/: the wheels of service and client, and the jar of the engine's catalog.
-dist: env
+dist: env ## what a release has, in dist/ (Maven)
 	rm -rf dist jvm/target
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist . ./client
 	mvn -q -B -f jvm/pom.xml package -DskipTests
@@ -67,34 +71,34 @@ dist: env
 
 # make bench FILES="1000" measures tables of that many files; ENGINE=DIR also the Java engine.
 # The planner that it is compared with may be missing, so failing to install it fails nothing.
-bench: env
+bench: env ## measures; see docs/benchmarks.md
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(BIN)/python -m benchmarks $(if $(FILES),--files $(FILES)) $(if $(ENGINE),--engine $(ENGINE))
 
 # make bench-spark FILES=650 CONNECTOR=JAR reads a table of that many files in Spark; the jar is that of the engine's
 # connector for Spark 4.0, which is left out without it. STORE=JARS reads it from an object store, with the jars of
 # hadoop-aws. Needs Java 17; takes about 15 minutes.
-bench-spark: env
+bench-spark: env ## measures reading in Spark (Java 17)
 	$(BIN)/python -m benchmarks.spark --out $(if $(FILES),--files $(FILES)) $(if $(ROWS),--rows $(ROWS)) $(if $(CONNECTOR),--connector $(CONNECTOR)) $(if $(STORE),--store $(STORE))
 
 # make image-check EXTRAS=s3,gcs INTERPRETER=python3.13 installs what the image would have, checks it, and starts
 # the service from it.
-image-check: env
+image-check: env ## installs what the image would have, and starts it
 	$(BIN)/python container/check.py $(if $(EXTRAS),--extras "$(EXTRAS)") $(if $(INTERPRETER),--python $(INTERPRETER))
 
 # Installs the built wheels as a newcomer would, and runs the examples of their pages.
-wheels-check: env
+wheels-check: env ## installs the built wheels, and runs the examples of their pages
 	$(BIN)/python container/wheels.py
 
 # make image BASE_IMAGE=... EXTRAS=s3,gcs builds the image with podman and starts the service from it.
-image: env
+image: env ## builds the image, and starts the service from it (podman)
 	container/image.sh
 
-image-base:
+image-base: ## base images from Debian's packages (as the superuser)
 	container/base.sh
 
 # The chart, rendered with several values and checked against Kubernetes' schemas. Helm is built with Go.
-chart-check: env $(HELM)
+chart-check: env $(HELM) ## renders the chart, and checks the objects (Go)
 	for values in helm/paimon-index/ci/*.yaml; do $(HELM) lint --strict --quiet helm/paimon-index --values $$values || exit 1; done
 	HELM=$(HELM) $(BIN)/python -m pytest -m helm tests/helm
 
@@ -103,13 +107,13 @@ $(HELM):
 	mv $(TOOLS)/helm $@
 
 # Property tests with very many examples; takes hours. TESTS=tests/file_index runs those of one part.
-fuzz: env
+fuzz: env ## property tests at length; takes hours
 	$(BIN)/python -m pytest -n auto -m "hypothesis and not shared and not engine" --hypothesis-profile=fuzz $(TESTS)
 
 # Callers of every kind over storage that fails now and then; about 5 minutes on two cores. SOAK="tables" instead
 # lets 2,000 tables pass through a server under a memory limit.
-soak: env
+soak: env ## callers of every kind over failing storage, 5 minutes
 	$(BIN)/python -m benchmarks.soak $(or $(SOAK),callers)
 
-clean:
+clean: ## removes what was made
 	rm -rf $(VENV) $(TOOLS) build dist jvm/target

@@ -24,15 +24,16 @@ settings.load_profile("quick")
 
 
 _SHARED: Final = {
-    ("tests", "jobs"): "spark",
+    ("tests", "jobs"): "jobs",
+    ("tests", "jvm"): "jvm",
     ("tests", "spark"): "spark",
     ("tests", "explorer"): "browser",
 }
-"""What tests of these directories share, so that one worker takes them all."""
+"""What tests of these directories share, a Spark or a browser, so that one worker takes them all."""
 
 
 class _OneWorkerForOne(LoadScopeScheduling):  # type: ignore[misc] # xdist is not typed
-    """Any worker takes any test, but tests of Spark go to one, which starts it once; so for the browser."""
+    """Any worker takes any test, but those that share something go to one, which starts it once."""
 
     def _split_scope(self, nodeid: str) -> str:
         top, room, *_ = (*PurePosixPath(nodeid.partition("::")[0]).parts, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -62,6 +63,15 @@ class GoldenIndex:
 def names() -> tuple[str, ...]:
     """Names of all golden files."""
     return tuple(name for name in golden_unit.documents(_KIND) if name not in _OTHER_DOCUMENTS)
+
+
+def by_kind(left_out: str = "") -> dict[str, list[str]]:
+    """The same by the first word of the name."""
+    found: dict[str, list[str]] = {}
+    for name in names():
+        if name != left_out:
+            found.setdefault(re.split("[-_]", name)[0], []).append(name)
+    return found
 
 
 @cache

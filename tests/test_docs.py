@@ -82,12 +82,43 @@ def test_every_command_is_described_with_its_own_options(command: str) -> None:
     assert f"| `paimon-index {command}` |" in page
 
 
-@pytest.mark.parametrize("page", ["architecture.md", "glossary.md", "reliability.md"])
-def test_every_path_that_is_named_exists(page: str) -> None:
-    named = re.findall(r"`((?:app|benchmarks|docs|helm|tests)/[\w/.-]+)`", (DOCS / page).read_text())
+def test_every_path_that_is_named_exists() -> None:
+    pages = [*DOCS.rglob("*.md"), DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md"]
+    path = r"`((?:app|benchmarks|client|docs|helm|tests)/[\w/.-]+)`"
+    named = {(page.name, each) for page in pages for each in re.findall(path, page.read_text())}
 
-    assert len(named) > 5
-    assert [path for path in named if not (DOCS.parent / path).exists()] == []
+    assert len(named) > 100
+    assert [each for each in named if not (DOCS.parent / each[1]).exists()] == []
+
+
+def test_every_link_between_pages_leads_to_a_page_and_a_heading() -> None:
+    pages = [each for each in DOCS.parent.rglob("*.md") if not {".venv", "golden"} & set(each.parts)]
+    anchors = {
+        page.resolve(): {
+            re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+            for heading in re.findall(r"^#+ (.*)", page.read_text(), re.MULTILINE)
+        }
+        for page in pages
+    }
+    links = {
+        (page, target, anchor)
+        for page in pages
+        for target, anchor in re.findall(r"\]\(([^):#]*)#?([^)]*)\)", page.read_text())
+        if not anchor.startswith("//") and ":" not in target + anchor
+    }
+
+    assert len(links) > 100
+    for page, target, anchor in links:
+        found = (page.parent / target).resolve() if target else page.resolve()
+        assert found.exists(), (page, target)
+        assert not anchor or anchor in anchors[found], (page, target, anchor)
+
+
+def test_every_decision_is_in_their_index() -> None:
+    directory = DOCS / "decisions"
+    index = (directory / "README.md").read_text()
+
+    assert [page.name for page in directory.glob("*.md") if f"({page.name})" not in index] == ["README.md"]
 
 
 def test_no_text_installs_a_package_that_no_registry_has() -> None:
@@ -122,6 +153,17 @@ def test_no_text_installs_a_package_that_no_registry_has() -> None:
     }
 
     assert found == set()
+
+
+def test_every_dependency_has_its_reason() -> None:
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    of_users = [*project["dependencies"], *chain(*(each for name, each in extras.items() if name != "dev"))]
+    table = (DOCS.parent / "CONTRIBUTING.md").read_text().partition("## Dependencies")[2]
+
+    names = {re.split(r"[\[<>=; ]", each)[0] for each in of_users}
+
+    assert {name for name in names if not re.search(rf"\| .*\b{name}\b.* \|", table)} == set()
 
 
 @pytest.mark.parametrize("project", [".", "client"])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import binascii
 from typing import Annotated, Any, Literal, Self
 
-import pybase64
 from pydantic import Field, model_validator
 
 from app.api.bodies import (
@@ -46,7 +46,7 @@ class IndexFileBody(Body):
         if self.content is None:
             return IndexFileRef(self.path, None, self.name)
         try:
-            return IndexFileRef(None, pybase64.b64decode(self.content, validate=True), self.name)
+            return IndexFileRef(None, base64.b64decode(self.content, validate=True), self.name)
         except (binascii.Error, ValueError) as error:
             raise RequestError(f"content is not base64: {error}") from error
 

@@ -7,12 +7,12 @@ are found by set algebra, and lists of positions have a limit.
 
 from __future__ import annotations
 
+import base64
 import struct
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-import pybase64
 from numpy.typing import NDArray
 from pyroaring import BitMap, BitMap64
 
@@ -55,7 +55,7 @@ def in_form(positions: Positions, form: SelectionForm, limit: int) -> bytes | Ar
 def encode_positions(positions: Positions, form: SelectionForm, limit: int) -> str | Array | None:
     """The same for JSON: a bitmap in base64."""
     found = in_form(positions, form, limit)
-    return pybase64.b64encode_as_string(found) if isinstance(found, bytes) else found
+    return base64.b64encode(found).decode() if isinstance(found, bytes) else found
 
 
 def sized_for(positions: Positions, row_count: int) -> Positions:

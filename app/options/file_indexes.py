@@ -15,7 +15,7 @@ new files have, not what a given one has.
 
 The engine cuts an option's name at every dot and silently ignores what does not fall into three parts, so a
 column or key with a dot has no options. Stored options are taken as they stand; of options that are given for
-writing, everything that would have no effect is an error (``docs/decisions/index-options.md``).
+writing, everything that would have no effect is an error (``docs/decisions/indexes.md``).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ leaves the window, and once it is full only in exchange for objects that are ask
 over more than fits runs through the window and leaves the main part as it is.
 
 This is W-TinyLFU (Einziger, Friedman, Manes: "TinyLFU: A Highly Efficient Cache Admission Policy") with exact
-counts instead of a sketch; docs/decisions/scan-resistant-caches.md says why it is written here.
+counts instead of a sketch; docs/decisions/memory.md says why it is written here.
 """
 
 from __future__ import annotations

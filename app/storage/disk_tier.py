@@ -20,8 +20,8 @@ from pathlib import Path
 from stat import S_ISDIR
 from typing import NamedTuple
 
-from app.storage.array_file import MODE, ArrayFile, DamagedArraysError, opened
 from app.described import DESCRIBED
+from app.storage.array_file import MODE, ArrayFile, DamagedArraysError, opened
 from app.storage.disk_entry import Piece, entry_head, entry_name, read_entry
 from app.storage.mapped_files import Look, MappedFiles
 

@@ -101,24 +101,6 @@ def test_snapshots_tags_and_branches_are_listed(client: httpx.Client, name: str)
     assert sorted(found["name"] for found in branches) == sorted(expected["branches"])
 
 
-@pytest.mark.parametrize("name", golden_tables.tables())
-def test_index_files_are_listed(client: httpx.Client, name: str) -> None:
-    expected = next(
-        version
-        for version in golden_tables.expected(name)["versions"]
-        if set(version["at"].values()) == {None}
-    )
-
-    found = get(client, f"{TABLES}/{name}/index-files", documents.IndexFileList)["index_files"]
-
-    known = [
-        (entry["file_name"], entry["file_size"], entry["row_count"]) for entry in expected["index_entries"]
-    ]
-    assert sorted((entry["file_name"], entry["file_size"], entry["row_count"]) for entry in found) == sorted(
-        known
-    )
-
-
 def test_index_files_of_one_type_and_version(client: httpx.Client) -> None:
     path = f"{TABLES}/append_dv32/index-files"
 

@@ -1,18 +1,26 @@
 """What is the same for every request: ids, compression, connections."""
 
-from __future__ import annotations
-
+import asyncio
 import gzip
+import json
+import math
 import re
-from typing import TYPE_CHECKING
+from decimal import Decimal
+from typing import Any
 
+import httpx
+import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.types import Message, Receive, Scope, Send
 
-from app.api.compression import CODINGS, preferred_coding
+from app.api.compression import CODINGS, Compression, preferred_coding
+from app.api.strict_json import read_json, write_json
 from app.api.versioned import is_known
-
-if TYPE_CHECKING:
-    import httpx
+from app.errors import RequestError
+from app.planning.request.requests import TableRef
 
 PLAN = "/v1/main/databases/golden/tables/append_sidecar/plan"
 
@@ -93,3 +101,172 @@ def test_small_answers_are_not(client: httpx.Client) -> None:
 )
 def test_which_tags_are_known(header: str, known: bool) -> None:  # noqa: FBT001 - an expected value
     assert is_known('"abc"', [header]) is known
+
+
+PIECES = [b"a", b"", b"b" * 10, b"c" * 100_000, b""]
+
+
+async def answer(_scope: Scope, _receive: Receive, send: Send) -> None:
+    headers = [(b"etag", b'"tag"')]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    for at, piece in enumerate(PIECES):
+        await send({"type": "http.response.body", "body": piece, "more_body": at < len(PIECES) - 1})
+
+
+def ask(coding: str) -> list[Message]:
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    scope = {"type": "http", "headers": [(b"accept-encoding", coding.encode())]}
+    asyncio.run(Compression(answer)(scope, receive, send))
+    return sent
+
+
+@pytest.mark.parametrize("coding", list(CODINGS))
+def test_small_pieces_arrive_with_the_rest(coding: str) -> None:
+    start, *bodies = ask(coding)
+
+    content = b"".join(message["body"] for message in bodies)
+    headers: dict[bytes, Any] = dict(start["headers"])
+    whole = decompressed(coding, content)
+    assert whole == b"".join(PIECES)
+    assert headers[b"etag"] == f'"tag-{coding}"'.encode()
+    assert headers[b"content-encoding"] == coding.encode()
+
+
+def decompressed(coding: str, content: bytes) -> bytes:
+    whole: bytes = pa.input_stream(pa.py_buffer(content), compression=coding).read()
+    return whole
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "kept"),
+    [
+        ("GET", "/health/live", None, "no-store"),
+        ("GET", "/v1/config", None, "no-store"),
+        ("GET", "/nowhere", None, "no-store"),
+        ("POST", PLAN, b"{", "no-store"),
+        ("POST", PLAN, b"{}", "private, no-cache"),
+        ("GET", "/docs", None, "no-store"),
+        ("GET", "/docs/swagger-ui.css", None, "private, max-age=3600"),
+    ],
+)
+def test_every_answer_has_them(
+    client: httpx.Client, method: str, path: str, body: bytes | None, kept: str
+) -> None:
+    headers = client.request(method, path, content=body).headers
+
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["content-security-policy"].startswith("default-src 'none'; ")
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["cross-origin-resource-policy"] == "same-origin"
+    assert headers.get_list("cache-control") == [kept]
+
+
+def test_so_have_streams_and_what_did_not_change(client: httpx.Client) -> None:
+    stream = client.post(PLAN, json={}, headers={"Accept": "application/x-ndjson"})
+    known = client.post(PLAN, json={}, headers={"If-None-Match": "*"})
+
+    assert known.status_code == 304
+    assert known.headers["cache-control"] == stream.headers["cache-control"] == "private, no-cache"
+
+
+def test_the_documentation_loads_nothing_from_other_hosts(client: httpx.Client) -> None:
+    page = client.get("/docs")
+    loaded = re.findall(r'(?:src|href)="([^"]*)"', page.text)
+
+    assert "http" not in page.text
+    assert {client.get(f"/{place}").status_code for place in loaded if place != "data:,"} == {200}
+    assert len(loaded) == 4
+    policy = dict(part.strip().split(" ", 1) for part in page.headers["content-security-policy"].split(";"))
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == policy["connect-src"] == "'self'"
+    assert not re.search(r"https?:|\*", page.headers["content-security-policy"])
+
+
+def test_the_documentation_shows_this_api(client: httpx.Client) -> None:
+    script = client.get("/docs/start.js").text
+
+    assert 'url: "openapi.json"' in script
+    assert "SwaggerUIBundle" in client.get("/docs/swagger-ui-bundle.js").text
+    assert client.get("/openapi.json").json()["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@given(JSON)
+def test_json_is_read_as_it_was_written(value: object) -> None:
+    assert read_json(json.dumps(value).encode()) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["12345678901234567890123456789012345678", "0.12345678901234567890123456789012345678", "1e400", "1E-400"],
+)
+def test_numbers_keep_every_digit(text: str) -> None:
+    number = read_json(text.encode())
+
+    assert isinstance(number, int | Decimal)
+    assert Decimal(number) == Decimal(text)
+
+
+@pytest.mark.parametrize("text", ["0.1", "1e3", "-0.0", "123456789.25", "1.7976931348623157e308"])
+def test_doubles_stay_doubles(text: str) -> None:
+    number = read_json(text.encode())
+
+    assert isinstance(number, float)
+    assert number == float(text)
+    assert math.copysign(1, number) == math.copysign(1, float(text))
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", "not JSON"),
+        (b"{", "not JSON"),
+        (b"{} x", "not JSON"),
+        (b"{'a': 1}", "not JSON"),
+        (b"\xff{}", "not UTF-8"),
+        (b"NaN", "NaN is no JSON number"),
+        (b"[-Infinity]", "-Infinity is no JSON number"),
+        (b'{"a": 1, "a": 2}', "'a' stands twice"),
+        (b'["\\ud800"]', "half a surrogate pair"),
+        (b'{"\\uDfff": 1}', "half a surrogate pair"),
+        (b"[" * 100_000, "nests too deeply"),
+        (b'{"a":' * 100_000, "nests too deeply"),
+        (b"1" * 5_000, "not JSON"),
+        (b"0." + b"1" * 5_000, "a number of 5002 characters"),
+        (b"1e99999999999999999999", "exponent"),
+    ],
+)
+def test_what_is_refused(body: bytes, message: str) -> None:
+    with pytest.raises(RequestError, match=message):
+        read_json(body)
+
+
+def test_a_whole_surrogate_pair_is_one_character() -> None:
+    assert read_json(b'"\\ud83d\\ude00"') == "\N{GRINNING FACE}"
+
+
+def test_arrays_are_written_as_lists() -> None:
+    assert write_json({"ranges": np.array([[1, 2], [3, 4]], np.uint64)}) == b'{"ranges":[[1,2],[3,4]]}'
+
+
+def test_names_that_are_not_unicode_are_still_written() -> None:
+    table = TableRef("w", "caf\udce9", "plain")
+
+    assert json.loads(write_json({"names": [table], "n": 1})) == {
+        "names": [{"warehouse": "w", "database": "caf?", "table": "plain"}],
+        "n": 1,
+    }

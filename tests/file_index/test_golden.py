@@ -17,6 +17,7 @@ from app.types import DataField, TypeRoot, parse_type
 from app.types.data_types import TIMESTAMP_ROOTS
 from tests import golden_file_index, golden_unit
 from tests.brute_force import matching_rows
+from tests.golden_cases import together
 from tests.golden_file_index import GoldenIndex
 
 
@@ -79,7 +80,7 @@ def _engine_selects(expected: Mapping[str, Any], row_count: int) -> BitMap | Non
     return golden_file_index.positions(expected["positions"], row_count)
 
 
-@pytest.mark.parametrize("name", golden_file_index.names())
+@together("kind", "name", golden_file_index.by_kind())
 def test_keeps_every_match_and_no_more_than_the_engine(name: str) -> None:
     golden = golden_file_index.load(name)
     index = golden.read()

@@ -13,6 +13,7 @@ from app.file_index.container import write_index
 from app.file_index.index_kinds import KINDS
 from app.types import parse_json, parse_type
 from tests import golden_file_index, golden_unit
+from tests.golden_cases import together
 from tests.key_columns import key_column
 
 _EMPTIED = "empty_entries"
@@ -28,7 +29,7 @@ _REFUSALS = {
 }
 
 
-@pytest.mark.parametrize("name", [name for name in golden_file_index.names() if name != _EMPTIED])
+@together("kind", "name", golden_file_index.by_kind(left_out=_EMPTIED))
 def test_writes_what_the_engine_wrote(name: str) -> None:
     golden = golden_file_index.load(name)
     plain = {field.name for field in golden.fields}

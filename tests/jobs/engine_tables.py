@@ -7,7 +7,7 @@ from typing import Self
 
 from app.table.paths import TablePaths
 from tests.golden_tables import DATABASE, GoldenWarehouse
-from tests.jobs.tables import table
+from tests.jobs.running_jobs import table
 from tests.spark.sessions import Spark, SparkSession
 from tests.writable_tables import copy_table, open_table
 

@@ -13,8 +13,7 @@ import pytest
 from tests.golden_tables import DATABASE
 from tests.jobs.engine_tables import EngineTable
 from tests.jobs.new_tables import buckets_of_keys
-from tests.jobs.running_jobs import Jobs
-from tests.jobs.tables import table
+from tests.jobs.running_jobs import Jobs, table
 from tests.spark.sessions import Spark
 
 pytestmark = [

@@ -1,19 +1,23 @@
 """Indexes of whole tables: what is built is what the engine built, and hides no row."""
 
-from __future__ import annotations
-
+import json
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from app.cli.spark_submit import run_job
 from app.jobs.build_index import commit_replacements
+from app.planning.request.requests import PlanRequest
 from app.table.commits import Changes, CommitKind
 from app.table.manifests.manifest_entry import FileKind
 from app.table.schema.partition import partition_json
+from tests import golden_tables
 from tests.golden_tables import GoldenWarehouse
-from tests.jobs.running_jobs import Jobs
-from tests.jobs.tables import live_names, table
+from tests.jobs.running_jobs import Jobs, job_environment, live_names, table
+from tests.planning.copied_tables import golden_ref, open_service
+from tests.spark.environment import spark_python
 from tests.writable_tables import copy_table, files_below, open_table
 
 # One Spark for all of them, where tests run side by side.
@@ -118,3 +122,91 @@ def test_files_that_others_removed_are_left_out(golden: GoldenWarehouse, tmp_pat
     assert overtaken == [entries[0]]
     assert snapshot_id == opened.snapshot()["id"]
     assert {entry.file.embedded_index for entry in opened.entries()} == {b"new"}
+
+
+# One Spark for all of them, where tests run side by side.
+
+
+def test_an_audit_names_an_index_that_hides_a_row(
+    jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path
+) -> None:
+    name = "append_dv32"
+    copy_table(golden, name, tmp_path)
+    opened = open_table(tmp_path, name)
+    one, other = opened.entries()[:2]
+    wrong = replace(one, file=replace(one.file, embedded_index=other.file.embedded_index))
+    broken = replace(other, file=replace(other.file, embedded_index=b"no index"))
+    commit_replacements(opened.committer, [(one, wrong), (other, broken)])
+
+    audited = jobs.run("audit", tmp_path, table(name), sample=20)
+
+    found = {problem["path"].rpartition("/")[2] for problem in audited["problems"]}
+    assert found == {one.file.file_name, other.file.file_name}
+    assert any(problem["lost"] for problem in audited["problems"])
+
+    jobs.run("build_index", tmp_path, table(name), rebuild=True)
+    assert jobs.run("audit", tmp_path, table(name))["problems"] == []
+
+
+@pytest.mark.long
+def test_the_command_tells_by_its_status_what_an_audit_found(
+    jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path
+) -> None:
+    del jobs  # says whether Spark can run
+    name = "append_dv32"
+    copy_table(golden, name, tmp_path)
+    opened = open_table(tmp_path, name)
+    one, other = opened.entries()[:2]
+    wrong = replace(one, file=replace(one.file, embedded_index=other.file.embedded_index))
+    commit_replacements(opened.committer, [(one, wrong)])
+    program = Path(run_job.__file__)
+
+    finished = subprocess.run(  # noqa: S603 - fixed words
+        [
+            *(str(spark_python()), str(program), "audit", table(name), "--warehouse", str(tmp_path)),
+            *("--master", "local[1]", "--sample", "5", "--json"),
+        ],
+        env=job_environment(),
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    assert finished.returncode == 1, finished.stderr
+    document = json.loads(finished.stdout.splitlines()[-1])
+    assert document["passed"] is False
+    assert f"{one.file.file_name}: " in finished.stderr
+    assert "Traceback" not in finished.stderr
+
+
+# One Spark for all of them, where tests run side by side.
+
+
+@pytest.mark.parametrize("name", ["append_partitioned", "append_dv32", "empty"])
+def test_plans_of_many_manifests_are_those_of_the_service(
+    jobs: Jobs, golden: GoldenWarehouse, tmp_path: Path, name: str
+) -> None:
+    """Also with manifests that remove what others add."""
+    copy_table(golden, name, tmp_path)
+    opened = open_table(tmp_path, name)
+    for entry in opened.entries()[::3]:
+        commit_replacements(
+            opened.committer, [(entry, replace(entry, file=replace(entry.file, embedded_index=None)))]
+        )
+    service = open_service(tmp_path)
+    filters = [
+        query["filter_sql"]
+        for query in golden_tables.expected(name)["queries"]
+        if not (query["tag"] or query["snapshot_id"] or query["topn"] or query["limit"] or query["branch"])
+    ]
+    for condition in filters[1 :: max(1, len(filters) // 2)]:
+        expected = service.plan(golden_ref(name), PlanRequest(filter=condition))
+
+        found = jobs.run("plan", tmp_path, table(name), filter=condition)
+
+        assert sorted(file["path"] for file in found["files"]) == sorted(file.path for file in expected.files)
+        assert found["files_total"] == expected.summary.files_total
+        assert found["rows_total"] == expected.summary.rows_total
+        assert found["rows_selected"] == expected.summary.rows_selected, condition
+        assert found["skipped_by"] == {str(step): n for step, n in expected.summary.skipped_by.items()}
+    service.close()

@@ -23,8 +23,7 @@ from app.table.manifests.manifest_entry import FileKind, ManifestEntry
 from app.types.index_files import index_file_names
 from tests import golden_tables
 from tests.golden_tables import DATABASE, GoldenWarehouse
-from tests.jobs.running_jobs import Jobs
-from tests.jobs.tables import deleted, table
+from tests.jobs.running_jobs import Jobs, deleted, table
 from tests.writable_tables import WritableTable, copy_table, files_below, open_table
 
 # One Spark for all of them, where tests run side by side.

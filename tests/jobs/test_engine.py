@@ -19,8 +19,7 @@ from tests import golden_tables
 from tests.acceptance.java_engine import JavaEngine
 from tests.golden_tables import GoldenWarehouse
 from tests.jobs.engine_tables import EngineTable
-from tests.jobs.running_jobs import Jobs
-from tests.jobs.tables import table
+from tests.jobs.running_jobs import Jobs, table
 from tests.spark.sessions import Spark
 from tests.writable_tables import copy_table, open_table
 

@@ -15,17 +15,18 @@ import pytest
 from app.errors import JobError
 from tests.golden_tables import GoldenWarehouse
 from tests.jobs.new_tables import make_table, merged_rows
-from tests.jobs.processes import (
+from tests.jobs.running_jobs import (
+    Jobs,
     ancestors,
     command,
     descendants,
     holders,
+    live_names,
     parent,
     seconds_computed,
+    table,
     writing_end,
 )
-from tests.jobs.running_jobs import Jobs
-from tests.jobs.tables import live_names, table
 from tests.writable_tables import copy_table, files_below, open_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]

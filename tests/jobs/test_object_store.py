@@ -12,8 +12,7 @@ from app.cli.spark_submit import run_job
 from app.storage import Warehouse
 from tests import s3_server
 from tests.golden_tables import DATABASE, GoldenWarehouse
-from tests.jobs.running_jobs import job_environment
-from tests.jobs.tables import table
+from tests.jobs.running_jobs import job_environment, table
 from tests.spark.environment import spark_python
 from tests.writable_tables import WritableTable, files_below
 

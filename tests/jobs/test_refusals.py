@@ -12,9 +12,7 @@ import pytest
 
 from app.errors import FilterError, JobError, RequestError, UnsupportedFormatError
 from tests.golden_tables import GoldenWarehouse
-from tests.jobs.processes import holders, writing_end
-from tests.jobs.running_jobs import Jobs
-from tests.jobs.tables import table
+from tests.jobs.running_jobs import Jobs, holders, table, writing_end
 from tests.writable_tables import copy_table, files_below, open_table
 
 # One Spark for all of them, where tests run side by side.

@@ -16,8 +16,7 @@ from app.planning.request.requests import PlanRequest
 from app.table.manifests.manifest_entry import FileSource
 from app.types import parse_type
 from tests.jobs.new_tables import buckets_of_keys, make_table, merged_rows, stored_rows
-from tests.jobs.running_jobs import Jobs
-from tests.jobs.tables import table
+from tests.jobs.running_jobs import Jobs, table
 from tests.planning.copied_tables import golden_ref, open_service
 from tests.writable_tables import files_below, open_table
 

@@ -14,8 +14,7 @@ from tests.acceptance.java_engine import JavaEngine
 from tests.golden_tables import DATABASE
 from tests.jobs.engine_tables import EngineTable
 from tests.jobs.new_tables import buckets_of_keys
-from tests.jobs.running_jobs import Jobs
-from tests.jobs.tables import table
+from tests.jobs.running_jobs import Jobs, table
 from tests.spark.sessions import Spark, SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.shared, pytest.mark.engine]

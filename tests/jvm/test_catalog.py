@@ -14,7 +14,7 @@ from app.settings import Settings
 from tests import golden_tables
 from tests.api.conftest import listening
 from tests.golden_tables import GoldenWarehouse
-from tests.jvm.catalog import Query, compare
+from tests.jvm.sql_sessions import Query, compare
 
 pytestmark = pytest.mark.jvm
 

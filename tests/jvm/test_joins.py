@@ -14,7 +14,7 @@ import pytest
 from app.main import create_app
 from app.settings import Settings
 from tests.api.conftest import listening
-from tests.jvm.catalog import built_jar
+from tests.jvm.sql_sessions import built_jar
 from tests.spark.environment import spark_python
 from tests.spark.sessions import CONNECTOR
 

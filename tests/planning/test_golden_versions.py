@@ -1,22 +1,66 @@
 """Tables that releases of the engine wrote are planned right: no row is lost, and none comes back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
 from app.errors import UnsupportedFormatError
 from app.planning.plan.answers import Plan
-from app.planning.request.requests import DeletionsRequest, LookupRequest, PlanRequest, SnapshotSelector
+from app.planning.request.requests import (
+    DeletionsRequest,
+    LookupRequest,
+    PlanRequest,
+    SelectionForm,
+    SnapshotSelector,
+    SortKey,
+    TableRef,
+    TopN,
+)
 from app.planning.service import IndexService
 from app.planning.version import contents, version_files
 from app.storage import DiskTier
+from tests.golden_checks import KeptFile
+from tests.golden_tables import DATABASE, expected, tables
 from tests.golden_versions import VersionTable, version_tables
 from tests.planning.copied_tables import golden_ref, open_service
+
+
+def request_of(query: Mapping[str, Any], written: str | dict[str, Any] | None) -> PlanRequest:
+    """The request that asks a golden query."""
+    top_n = None
+    if query["topn"] is not None:
+        keys = [
+            SortKey(order["column"], order["direction"] == "DESC", order["nulls"] == "FIRST")
+            for order in query["topn"]["orders"]
+        ]
+        top_n = TopN(tuple(keys), query["topn"]["limit"])
+    selector = SnapshotSelector(snapshot_id=query["snapshot_id"], tag=query["tag"], branch=query["branch"])
+    return PlanRequest(selector, written, top_n=top_n, limit=query["limit"], selection=SelectionForm.BITMAP)
+
+
+def kept_files(plan: Plan) -> dict[str, KeptFile]:
+    """A plan in the form that the checks take."""
+    return {
+        file.file_name: KeptFile(
+            file.raw_convertible,
+            file.row_count,
+            None if file.selection is None else frozenset(file.selection),
+            None
+            if file.deletion is None
+            else {
+                "path": file.deletion.path,
+                "offset": file.deletion.offset,
+                "length": file.deletion.length,
+                "cardinality": file.deletion.cardinality,
+            },
+        )
+        for file in plan.files
+    }
+
 
 Services: TypeAlias = Callable[[VersionTable], IndexService]
 
@@ -138,3 +182,33 @@ def answers(
             newest[key] = max(newest.get(key, (-1, "", 0)), (known["sequences"][at], name, at))
         alive = {(name, at) for _, name, at in newest.values() if not files[name]["removes"][at]}
     return {(name, at) for name, at in alive if at in holds.get(name, ())}
+
+
+def decisions(plan: Plan) -> dict[str, Any]:
+    """What a plan says of each file that it keeps, and how many files each step left out."""
+    files = {
+        file.file_name: (file.reason, file.selected_rows, file.selection, file.residual, file.merge_group)
+        for file in plan.files
+    }
+    return files | {"left out": plan.summary.skipped_by}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("selection", [SelectionForm.BITMAP, SelectionForm.NONE])
+@pytest.mark.parametrize("table", tables())
+def test_an_explanation_changes_no_decision(
+    service: IndexService, table: str, selection: SelectionForm
+) -> None:
+    ref = TableRef("golden", DATABASE, table)
+    differ = []
+    for query in expected(table)["queries"]:
+        for form in filter(None, (query["filter_sql"], query["predicate"])):
+            request = replace(request_of(query, form), selection=selection, totals=True)
+            plain = decisions(service.plan(ref, request))
+            explained = decisions(service.plan(ref, replace(request, explain=True)))
+            differ += [
+                f"{form}: {file}: {plain.get(file)} without, {explained.get(file)} with an explanation"
+                for file in plain | explained
+                if plain.get(file) != explained.get(file)
+            ]
+    assert not differ, "\n".join(differ)

@@ -19,7 +19,7 @@ from app.table import OrphanSearch
 from tests.golden_checks import GoldenQuery, check
 from tests.golden_tables import DATABASE, GoldenWarehouse, expected, tables
 from tests.planning.copied_tables import golden_ref, open_service
-from tests.planning.test_golden_tables import kept_files, request_of
+from tests.planning.test_golden_versions import kept_files, request_of
 
 NOW = dt.datetime.now(dt.UTC)
 DAY = dt.timedelta(days=1)

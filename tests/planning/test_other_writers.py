@@ -3,34 +3,70 @@
 Their statistics leave NaN and digits below the microsecond out.
 """
 
-from __future__ import annotations
-
 import math
+import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
+import pyarrow.orc
+import pyarrow.parquet
 import pytest
 
 from app.planning.plan.answers import Plan
 from app.planning.plan.plan_answer import PlanWarnings, answer_plan
-from app.planning.request.requests import (
-    PlanRequest,
-    SnapshotSelector,
-    SortKey,
-    TableRef,
-    TopN,
-)
+from app.planning.request.requests import PlanRequest, SnapshotSelector, SortKey, TableRef, TopN
 from app.planning.scan.planner import Planner
 from app.planning.service import IndexService
 from app.planning.version.version import Version
 from app.predicates.model import ALWAYS_TRUE, BoundLeaf, BoundPredicate, Operator
 from app.types import DataField, Value, sql_key
-from app.types.data_types import FLOATING_ROOTS, TIMESTAMP_ROOTS
+from app.types.data_types import FLOATING_ROOTS, TIMESTAMP_ROOTS, TypeRoot
 from tests.brute_force import matching_rows
-from tests.golden_other_writers import TABLES, rows_of, unpack
 from tests.planning.copied_tables import open_service
+
+TABLES: Final = (
+    ("pypaimon", "parquet_files"),
+    ("pypaimon", "orc_files"),
+    ("pypaimon", "keyed"),
+    ("rust", "parquet_files"),
+)
+
+_ARCHIVE: Final = Path(__file__).parents[1] / "golden" / "other_writers" / "warehouse.tar.xz"
+
+
+def unpack(directory: Path) -> Path:
+    """Unpacks the warehouse into ``directory``, and returns it."""
+    with tarfile.open(_ARCHIVE) as archive:
+        archive.extractall(directory, filter="data")
+    return directory / "warehouse"
+
+
+def rows_of(file: Path, fields: Sequence[DataField]) -> Mapping[str, Sequence[Value | None]]:
+    """The values in a data file by column, as predicates have them."""
+    read = pyarrow.orc.read_table if file.suffix == ".orc" else pyarrow.parquet.read_table
+    table = read(file)
+    return {field.name: _values(table.column(field.name), field) for field in fields}
+
+
+def _values(column: pa.ChunkedArray, field: DataField) -> list[Value | None]:
+    root = field.type.root
+    if root in TIMESTAMP_ROOTS:
+        zone = column.type.tz
+        column = column.cast(pa.timestamp("ns", tz=zone)).cast(pa.int64())
+    elif root is TypeRoot.DATE:
+        column = column.cast(pa.int32())
+    values: list[Any] = column.to_pylist()
+    match root:
+        case TypeRoot.DECIMAL:
+            return [None if each is None else int(each.scaleb(field.type.scale)) for each in values]
+        case TypeRoot.VARCHAR:
+            return [None if each is None else each.encode() for each in values]
+        case _:
+            return values
+
 
 _ORDERED: Final = (
     Operator.EQUAL,

@@ -19,6 +19,7 @@ from app.planning.request.requests import EvaluateRequest, IndexFileRef, SortKey
 from app.planning.service import IndexService
 from app.planning.standalone import EvaluatedFile
 from tests import golden_file_index, golden_unit
+from tests.golden_cases import together
 from tests.golden_file_index import GoldenIndex
 from tests.golden_tables import GoldenWarehouse
 
@@ -40,7 +41,7 @@ def whole(golden: GoldenIndex) -> IndexFileRef:
     return IndexFileRef(content=golden.content, name="whole")
 
 
-@pytest.mark.parametrize("name", golden_file_index.names())
+@together("kind", "name", golden_file_index.by_kind())
 def test_a_file_is_answered_as_by_the_library(service: IndexService, name: str) -> None:
     golden = golden_file_index.load(name)
     for check in golden.document["checks"][:_CHECKS]:
@@ -164,7 +165,7 @@ def test_a_path_that_leads_nowhere_is_told_of_that_file(service: IndexService) -
     assert not answer.skip
 
 
-@pytest.mark.parametrize("name", golden_file_index.names())
+@together("kind", "name", golden_file_index.by_kind())
 def test_inspect_lists_every_index_of_a_file(service: IndexService, name: str) -> None:
     golden = golden_file_index.load(name)
 

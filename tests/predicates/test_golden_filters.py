@@ -11,6 +11,7 @@ from app.predicates.model import BoundLeaf, BoundPredicate, leaves
 from app.types import DataField, TypeRoot, parse_type
 from app.types.data_types import TIMESTAMP_ROOTS
 from tests import golden_file_index, golden_tables
+from tests.golden_cases import together
 from tests.sessions import bind_json, bind_sql
 
 MICROSECONDS = 6
@@ -41,7 +42,7 @@ def test_filters_of_tables(table: str) -> None:
             assert repr(from_sql) == repr(from_json), query["filter_sql"]
 
 
-@pytest.mark.parametrize("name", golden_file_index.names())
+@together("kind", "name", golden_file_index.by_kind())
 def test_filters_of_index_files(name: str) -> None:
     golden = golden_file_index.load(name)
     for check in golden.document["checks"]:

@@ -1,7 +1,5 @@
 """A session's dates and timestamps: our rows are those that Spark's session of the same time zone reads."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -11,7 +9,8 @@ import pytest
 from app.planning.request.requests import PlanRequest, TableRef
 from app.planning.service import IndexService
 from tests.planning.copied_tables import open_service
-from tests.spark.sessions import Spark, SparkSession
+from tests.spark.served_tables import Written
+from tests.spark.sessions import Spark, SparkError, SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.shared]
 
@@ -141,3 +140,56 @@ def test_the_connector_reads_the_same_rows(times: Times, condition: str) -> None
 
     assert read <= ids
     assert not exact or read == ids
+
+
+CALLS: Final = {
+    "startswith(name, 'b')": "startswith",
+    "`StartsWith` /* ( */ (name, 'b')": "startswith",
+    "id BETWEEN 3 AND 4": "between",
+}
+
+
+def test_a_condition_that_names_a_hidden_function_skips_nothing(written: Written) -> None:
+    session, table = written.session, "main.reading.named"
+    session.sql("CREATE TABLE reading.named (id INT, name STRING) TBLPROPERTIES ('file.format'='parquet')")
+    session.sql("INSERT INTO reading.named VALUES (1, 'a'), (2, 'ab')")
+    session.sql("INSERT INTO reading.named VALUES (3, 'b'), (4, 'bc')")
+    asked = [{"where": where} for where in CALLS]
+
+    usual = session.read(written.url, table, *asked)
+    for name in ("startswith", "between", "of_mine"):
+        session.register_true(name)
+    hidden = session.read(written.url, table, *asked)
+    funnels = [
+        session.explain(written.url, table, where=where) for where in (*CALLS, "of_mine(name) AND id > 2")
+    ]
+
+    assert [len(rows) for rows in usual] == [2, 2, 2]
+    assert [len(rows) for rows in hidden] == [4, 4, 4]
+    # What the service knows nothing of keeps files, and the rest of the condition skips some.
+    skips = [any(line.startswith("statistics") for line in lines) for lines in funnels]
+    assert skips == [False, False, False, True]
+
+
+def test_each_session_has_its_time_zone(spark: Spark) -> None:
+    new_york, kolkata = spark.session("America/New_York"), spark.session("Asia/Kolkata")
+    midnight = "SELECT date_format(timestamp_seconds(1740787200), 'yyyy-MM-dd HH:mm') AS shown"
+    assert new_york.sql(midnight) == [{"shown": "2025-02-28 19:00"}]
+    assert kolkata.sql(midnight) == [{"shown": "2025-03-01 05:30"}]
+
+
+def test_tables_lie_in_the_warehouse_and_are_there_for_every_session(spark: Spark) -> None:
+    writer, reader = spark.session(), spark.session("Asia/Kolkata")
+    writer.sql("CREATE DATABASE sessions")
+    writer.sql("CREATE TABLE sessions.numbers (id INT, name STRING) TBLPROPERTIES ('file.format'='parquet')")
+    writer.sql("INSERT INTO sessions.numbers VALUES (1, 'one'), (2, NULL)")
+    assert reader.sql("SELECT * FROM sessions.numbers ORDER BY id") == [
+        {"id": 1, "name": "one"},
+        {"id": 2, "name": None},
+    ]
+    assert (spark.warehouse / "sessions.db" / "numbers" / "snapshot").is_dir()
+
+
+def test_what_spark_refuses_is_an_error_with_its_message(spark: Spark) -> None:
+    with pytest.raises(SparkError, match="nowhere"):
+        spark.session().sql("SELECT * FROM nowhere.numbers")

@@ -1,7 +1,5 @@
 """The data source ``paimon_index``: its rows are the connector's, and its errors are one sentence."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -255,3 +253,109 @@ def test_a_token_is_sent(tables: Golden, golden: GoldenWarehouse, tmp_path: Path
             tables.session().load("main.golden.versions", ({"url": url}, None))
 
     assert rows
+
+
+_NEWEST: Final = ("pyspark>=4.3", "numpy==2.4.6", "pandas==2.3.3", "pyarrow==26.0.1")
+_PROGRAM: Final = """
+import json
+
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo, InputPartition
+
+
+class TenReader(DataSourceReader):
+    def __init__(self):
+        self.wanted = []
+
+    def pushFilters(self, filters):
+        for each in filters:
+            if isinstance(each, EqualTo):
+                self.wanted.append(each.value)
+            yield each
+
+    def partitions(self):
+        return [InputPartition(number) for number in range(10) if not self.wanted or number in self.wanted]
+
+    def read(self, partition):
+        yield (partition.value,)
+
+
+class Ten(DataSource):
+    @classmethod
+    def name(cls):
+        return "ten"
+
+    def schema(self):
+        return "a int"
+
+    def reader(self, schema):
+        return TenReader()
+
+
+settings = {
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+spark = SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
+spark.dataSource.register(Ten)
+rows = spark.read.format("ten").load()
+print(json.dumps([rows.count(), rows.where("a = 3").count(), rows.count()]))
+"""
+
+
+@pytest.mark.xfail(strict=True, reason="Spark keeps filters that were pushed for later scans")
+def test_filters_of_one_query_do_not_stay_for_the_next(tmp_path: Path) -> None:
+    python = str(spark_python(_NEWEST))
+    program = tmp_path / "pushed.py"
+    program.write_text(_PROGRAM)
+    environment = os.environ | {"PYSPARK_PYTHON": python, "SPARK_LOCAL_IP": "127.0.0.1"}
+
+    done = subprocess.run(  # noqa: S603 - our own program
+        [python, str(program)], check=False, capture_output=True, text=True, cwd=tmp_path, env=environment
+    )
+    if done.returncode:
+        pytest.fail(done.stderr)
+    counts = json.loads(done.stdout.splitlines()[-1])
+
+    assert counts == [10, 1, 10]
+
+
+WHERES: Final = ("TRUE", "s.e IS NULL", "s IS NOT NULL AND s.e IS NULL", "s.e = 5", "get(list, 0).e IS NULL")
+COLUMNS: Final = (None, ["s"], ["id", "list", "m"])
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_fields_that_were_added_are_null(written: Written, file_format: str) -> None:
+    session, table = written.session, "main.reading.nested"
+    session.sql(
+        "CREATE TABLE reading.nested (id INT, s STRUCT<a: INT, b: STRING>, list ARRAY<STRUCT<a: INT>>, "
+        f"m MAP<STRING, STRUCT<a: INT>>) TBLPROPERTIES ('file.format'='{file_format}')"
+    )
+    session.sql(
+        "INSERT INTO reading.nested VALUES (1, named_struct('a', 1, 'b', 'x'), array(named_struct('a', 1), "
+        "NULL), map('k', named_struct('a', 1))), (2, NULL, NULL, NULL), "
+        "(3, named_struct('a', NULL, 'b', NULL), array(), map('k', NULL))"
+    )
+    for added in ("s.e INT AFTER a", "list.element.e STRING", "m.value.e STRUCT<f: INT>"):
+        session.sql(f"ALTER TABLE reading.nested ADD COLUMN {added}")
+    session.sql(
+        "INSERT INTO reading.nested VALUES (4, named_struct('a', 4, 'e', 5, 'b', 'y'), array(named_struct("
+        "'a', 4, 'e', 'z')), map('k', named_struct('a', 4, 'e', named_struct('f', 6))))"
+    )
+    asked = [{"where": where, "columns": columns} for where in WHERES for columns in COLUMNS]
+
+    auto, rows = (
+        session.read(written.url, table, *({**each, "reader": reader} for each in asked))
+        for reader in ("auto", "rows")
+    )
+    loaded = session.load(table, *(({"url": written.url}, where) for where in WHERES))
+
+    shown = [", ".join(columns or "*") for columns in COLUMNS]
+    read = "SELECT {} FROM reading.nested WHERE {}"
+    expected = session.exactly(*(read.format(names, where) for where in WHERES for names in shown))
+    assert auto == expected
+    assert rows == expected
+    assert loaded == expected[:: len(COLUMNS)]
+    assert [len(each) for each in loaded] == [4, 3, 2, 1, 3]

@@ -1,15 +1,18 @@
 """Buffers that large files share."""
 
-from __future__ import annotations
-
 import contextlib
+import threading
 from pathlib import Path
 
 import pytest
 
 from app.errors import FileMissingError, LimitExceededError
 from app.storage import Warehouse
+from app.storage.cache import ByteCache
+from app.storage.ledger import LEDGER
 from app.storage.memory import Scratch
+from app.storage.memory_limit import MemoryLimit
+from app.storage.slots import Slots, waiting
 
 LARGE = 5 << 20
 
@@ -66,3 +69,183 @@ def test_errors_of_large_files_are_those_of_all_files(tmp_path: Path) -> None:
         pass
     with pytest.raises(LimitExceededError), warehouse.reading("file", LARGE):
         pass
+
+
+MACHINE = 8 << 30
+V1 = "35 31 0:32 {top} /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory"
+V2 = "41 31 0:38 {top} /sys/fs/cgroup rw,relatime - cgroup2 cgroup2 rw,nsdelegate"
+
+
+class System:
+    """A root directory with the files that tell of limits."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.write("proc/meminfo", f"MemTotal:       {MACHINE >> 10} kB\nMemFree: 1 kB\n")
+
+    def write(self, path: str, content: str) -> None:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content + "\n")
+
+    def limit(self) -> MemoryLimit:
+        return MemoryLimit.detect(self.root)
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> System:
+    return System(tmp_path)
+
+
+def test_without_groups_it_is_the_machine(system: System) -> None:
+    assert system.limit() == MemoryLimit(MACHINE, "the machine's memory")
+
+
+@pytest.mark.parametrize(("soft", "found"), [("3000000", 3_000_000), ("unlimited", MACHINE)])
+def test_the_address_space_counts(system: System, soft: str, found: int) -> None:
+    system.write(
+        "proc/self/limits",
+        "Limit                     Soft Limit           Hard Limit           Units     \n"
+        "Max data size             7000                 7000                 bytes     \n"
+        f"Max address space         {soft:<20} unlimited            bytes     ",
+    )
+
+    assert system.limit().bytes == found
+
+
+@pytest.mark.parametrize(("inner", "outer"), [("1000", "max"), ("max", "1000"), ("5000", "1000")])
+def test_the_smallest_of_nested_groups_counts(system: System, inner: str, outer: str) -> None:
+    system.write("proc/self/cgroup", "0::/pod/container")
+    system.write("proc/self/mountinfo", V2.format(top="/"))
+    system.write("sys/fs/cgroup/pod/container/memory.max", inner)
+    system.write("sys/fs/cgroup/pod/memory.max", outer)
+
+    assert system.limit().bytes == 1000
+
+
+def test_a_group_that_is_slowed_down_above_a_size_counts_as_bounded_by_it(system: System) -> None:
+    system.write("proc/self/cgroup", "0::/")
+    system.write("proc/self/mountinfo", V2.format(top="/"))
+    system.write("sys/fs/cgroup/memory.max", "max")
+    system.write("sys/fs/cgroup/memory.high", "2000")
+
+    assert system.limit() == MemoryLimit(2000, "/sys/fs/cgroup/memory.high")
+
+
+def test_version_1_tells_by_controller(system: System) -> None:
+    system.write("proc/self/cgroup", "5:devices:/other\n4:cpu,memory:/slice/unit\n0::/")
+    system.write("proc/self/mountinfo", V1.format(top="/"))
+    system.write("sys/fs/cgroup/memory/slice/unit/memory.limit_in_bytes", "9223372036854771712")
+    system.write("sys/fs/cgroup/memory/slice/memory.limit_in_bytes", "3000")
+
+    assert system.limit().bytes == 3000
+
+
+def test_a_container_sees_its_own_group_at_the_mount_point(system: System) -> None:
+    system.write("proc/self/cgroup", "4:memory:/docker/abc")
+    system.write("proc/self/mountinfo", V1.format(top="/docker/abc"))
+    system.write("sys/fs/cgroup/memory/memory.limit_in_bytes", "4000")
+
+    assert system.limit().bytes == 4000
+
+
+def test_what_cannot_be_read_bounds_nothing(system: System) -> None:
+    system.write("proc/self/cgroup", "0::/../../elsewhere")
+    system.write("proc/self/mountinfo", V2.format(top="/"))
+    system.write("sys/fs/cgroup/memory.max", "no number")
+
+    assert system.limit().bytes == MACHINE
+
+
+PATIENCE_SECONDS = 20
+
+
+def test_a_slot_is_free_while_its_thread_waits() -> None:
+    slots, entered, leave = Slots(1), threading.Event(), threading.Event()
+
+    def wait_for_storage() -> None:
+        with slots.computing(), waiting():
+            entered.set()
+            assert leave.wait(PATIENCE_SECONDS)
+
+    thread = threading.Thread(target=wait_for_storage)
+    thread.start()
+    assert entered.wait(PATIENCE_SECONDS)
+    with slots.computing():
+        leave.set()
+    thread.join(PATIENCE_SECONDS)
+
+    assert not thread.is_alive()
+
+
+def test_threads_that_wait_for_room_in_a_cache_do_not_keep_the_one_that_has_it_from_ending() -> None:
+    slots = Slots(1)
+    cache: ByteCache[bytes] = ByteCache("test", 800, len)
+    account = LEDGER.account("loads", 100)
+    begun, asked = threading.Event(), threading.Event()
+    loaded = []
+
+    def load_slowly() -> bytes:
+        with waiting():
+            begun.set()
+            assert asked.wait(PATIENCE_SECONDS)
+        return bytes(100)
+
+    def load_at_once() -> bytes:
+        return bytes(100)
+
+    def ask_first() -> None:
+        with slots.computing():
+            loaded.append(cache.get_or_load("first", load_slowly, expected_bytes=100, account=account))
+
+    def ask_second() -> None:
+        with slots.computing():
+            asked.set()
+            loaded.append(cache.get_or_load("second", load_at_once, expected_bytes=100, account=account))
+
+    one, other = threading.Thread(target=ask_first), threading.Thread(target=ask_second)
+    one.start()
+    assert begun.wait(PATIENCE_SECONDS)
+    other.start()
+    for thread in (one, other):
+        thread.join(PATIENCE_SECONDS)
+
+    assert loaded == [bytes(100), bytes(100)]
+
+
+def test_a_thread_without_a_slot_lends_none() -> None:
+    with waiting():
+        pass
+
+
+def test_who_has_computed_before_goes_first_and_then_the_newest() -> None:
+    slots, begun, order = Slots(1), threading.Event(), list[str]()
+
+    def compute(name: str, *, is_begun: bool = False) -> None:
+        with slots.computing(is_begun=is_begun):
+            order.append(name)
+
+    def wait_and_go_on() -> None:
+        with slots.computing():
+            with waiting():
+                begun.set()
+                assert in_line.wait(PATIENCE_SECONDS)
+            order.append("resumed")
+
+    in_line = threading.Event()
+    threads = [threading.Thread(target=wait_and_go_on)]
+    threads[0].start()
+    assert begun.wait(PATIENCE_SECONDS)
+    with slots.computing():
+        for name in ("older", "newer"):
+            threads.append(threading.Thread(target=compute, args=(name,)))
+            threads[-1].start()
+            while slots.waiting < len(threads) - 1:
+                pass
+        in_line.set()
+        while slots.waiting < len(threads):
+            pass
+    for thread in threads:
+        thread.join(PATIENCE_SECONDS)
+
+    assert order == ["resumed", "newer", "older"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,20 +25,12 @@ from app.types.index_files import DELETION_VECTORS
 from app.types.time_units import NANOS_PER_MILLI
 from tests import golden_tables
 from tests.file_bounds import FileBounds, by_file
+from tests.golden_cases import together
 from tests.sessions import UTC
 from tests.table.entries import manifest
 
-
-def _versions() -> Iterator[Any]:
-    for name in golden_tables.tables():
-        for version in golden_tables.expected(name)["versions"]:
-            at = version["at"]
-            label = "-".join(f"{key}={value}" for key, value in at.items() if value is not None)
-            yield pytest.param(name, version, id=f"{name}-{label or 'latest'}")
-
-
 DELETION = ("path", "offset", "length", "cardinality")
-VERSIONS = tuple(_versions())
+VERSIONS = {name: golden_tables.expected(name)["versions"] for name in golden_tables.tables()}
 
 
 def row_form(values: Sequence[Value | None], fields: Sequence[DataField]) -> dict[str, Any]:
@@ -222,7 +214,7 @@ def _told(statistics: dict[str, Any]) -> dict[str, Any]:
     return {name: column for name, column in statistics.items() if not _unknown(column)}
 
 
-@pytest.mark.parametrize(("name", "version"), VERSIONS)
+@together("name", "version", VERSIONS)
 def test_files(golden_catalog: Catalog, name: str, version: dict[str, Any]) -> None:
     decoded = Version(golden_catalog, name, version["at"])
 
@@ -233,7 +225,7 @@ def test_files(golden_catalog: Catalog, name: str, version: dict[str, Any]) -> N
     assert sorted(decoded.files(), key=key) == sorted(expected, key=key)
 
 
-@pytest.mark.parametrize(("name", "version"), VERSIONS)
+@together("name", "version", VERSIONS)
 def test_index_entries(golden_catalog: Catalog, name: str, version: dict[str, Any]) -> None:
     decoded = Version(golden_catalog, name, version["at"])
     found = [decoded.index(entry) for entry in decoded.table.metadata.index_entries(decoded.resolved)]
@@ -245,7 +237,7 @@ def test_index_entries(golden_catalog: Catalog, name: str, version: dict[str, An
     assert sorted(found, key=key) == sorted(expected, key=key)
 
 
-@pytest.mark.parametrize(("name", "version"), VERSIONS)
+@together("name", "version", VERSIONS)
 def test_snapshot_and_schema(golden_catalog: Catalog, name: str, version: dict[str, Any]) -> None:
     resolved = golden_catalog.table(golden_tables.DATABASE, name).resolve(**version["at"])
     assert resolved.schema.id == version["schema_id_used"]
@@ -274,23 +266,7 @@ def test_schema_of_the_table(golden_catalog: Catalog, name: str) -> None:
     assert schema.options.deletion_vectors == expected["deletion_vectors"]
 
 
-@pytest.mark.parametrize("name", golden_tables.tables())
-def test_listings(golden_catalog: Catalog, name: str) -> None:
-    expected = golden_tables.expected(name)
-    table = golden_catalog.table(golden_tables.DATABASE, name)
-    assert [each.id for each in table.snapshots(None, None, 100).entries.values()] == [
-        each["id"] for each in expected["snapshots"]
-    ]
-    assert {tag: each.id for tag, each in table.tags(None, None, 100).entries.items()} == expected["tags"]
-    assert table.branches() == sorted(expected["branches"])
-
-
-def test_databases_and_tables(golden_catalog: Catalog) -> None:
-    assert golden_catalog.databases() == [golden_tables.DATABASE]
-    assert golden_catalog.tables(golden_tables.DATABASE) == sorted(golden_tables.tables())
-
-
-@pytest.mark.parametrize(("name", "version"), VERSIONS)
+@together("name", "version", VERSIONS)
 def test_manifest_lists_count_files_and_bound_partitions(
     golden_catalog: Catalog, name: str, version: dict[str, Any]
 ) -> None:

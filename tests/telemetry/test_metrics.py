@@ -1,18 +1,26 @@
-from __future__ import annotations
+"""Dashboard, alert rules and docs speak of the metrics that there are, and of all of them."""
 
+import asyncio
+import json
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
+import httpx
+import promql_parser
 import pytest
+import yaml
 
+from app.observation import Phase, during, observed_by
+from app.server.processes import Processes
+from app.storage.ledger import LEDGER
+from app.telemetry.middleware import Accounting
+from app.telemetry.service import Telemetry
 from tests.api.conftest import Serve
 from tests.golden_tables import GoldenWarehouse
-from tests.telemetry.scrapes import ROUTE, TABLES, Scrape
-
-if TYPE_CHECKING:
-    import httpx
+from tests.telemetry.running import ROUTE, TABLES, Scrape
 
 
 @pytest.fixture
@@ -178,3 +186,189 @@ def test_the_disk_cache_is_counted_apart(serve: Serve, tmp_path: Path) -> None:
     assert scraped.value("disk_cache_bytes") == told["bytes"] > 0
     assert scraped.value("disk_cache_misses_total") == told["misses"]
     assert scraped.value("cache_bytes", cache="disk") == 0
+
+
+START = {"type": "http.response.start", "status": 200, "headers": []}
+PIECE = {"type": "http.response.body", "body": b"piece", "more_body": True}
+END = {"type": "http.response.body", "body": b"", "more_body": False}
+
+
+def telemetry(*, token_names: bool = False) -> Telemetry:
+    return Telemetry(Processes(None), dict, concurrency=7, token_names=token_names)
+
+
+def scrape(counting: Telemetry) -> Scrape:
+    return Scrape(counting.exposition("")[0].decode())
+
+
+def ask(
+    counting: Telemetry,
+    messages: Sequence[dict[str, Any]],
+    *,
+    error: BaseException | None = None,
+    state: Mapping[str, str] | None = None,
+) -> None:
+    """One request, which is answered with some messages before an error is raised."""
+
+    async def application(scope: Any, _receive: Any, send: Any) -> None:
+        scope["state"].update(state or {})
+        for message in messages:
+            await send(message)
+        if error is not None:
+            raise error
+
+    async def nothing(*_: object) -> Any:
+        return None
+
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
+    asyncio.run(Accounting(application, counting)(scope, nothing, nothing))
+
+
+def test_an_answer_that_lacks_its_end_is_broken_off() -> None:
+    counting = telemetry()
+    ask(counting, [START, PIECE, END])
+    with pytest.raises(OSError, match="gone"):
+        ask(counting, [START, PIECE], error=OSError("gone"))
+
+    scraped = scrape(counting)
+
+    assert scraped.value("requests_total", route="unrouted", status="200") == 2
+    assert scraped.value("answers_broken_off_total", route="unrouted") == 1
+    assert scraped.total("requests_in_flight") == 0
+
+
+@pytest.mark.parametrize("error", [None, asyncio.CancelledError()])
+def test_a_request_without_an_answer_has_a_status_of_its_own(error: BaseException | None) -> None:
+    counting = telemetry()
+    if error is None:
+        ask(counting, [])
+    else:
+        with pytest.raises(asyncio.CancelledError):
+            ask(counting, [], error=error)
+
+    scraped = scrape(counting)
+
+    assert scraped.value("requests_total", route="unrouted", status="499") == 1
+    assert scraped.total("answers_broken_off_total") == 0
+
+
+def test_names_of_tokens_are_told_where_they_are_wanted() -> None:
+    named, unnamed = telemetry(token_names=True), telemetry()
+    for counting in (named, unnamed):
+        ask(counting, [START, END], state={"token_name": "etl"})
+        ask(counting, [START, END])
+
+    labels = {"route": "unrouted", "status": "200"}
+    assert scrape(named).value("requests_total", **labels | {"token": "etl"}) == 1
+    assert scrape(named).value("requests_total", **labels | {"token": ""}) == 1
+    assert scrape(unnamed).value("requests_total", **labels) == 2
+
+
+def test_each_second_counts_for_the_innermost_phase() -> None:
+    counting = telemetry()
+    account = counting.begin({"type": "http", "method": "GET", "headers": [], "state": {}})
+    with observed_by(account), during(Phase.EVALUATE):
+        with during(Phase.LOAD), during(Phase.LOAD):
+            pass
+        account.spent(Phase.QUEUE, 3.0)
+    spent = dict(account.phases)
+    counting.end(account)
+
+    assert set(spent) == {Phase.EVALUATE, Phase.LOAD, Phase.QUEUE}
+    assert spent[Phase.EVALUATE] + spent[Phase.LOAD] <= account.close()
+    assert scrape(counting).value("phase_seconds_sum", route="unrouted", phase="queue") >= 3.0
+
+
+def test_memory_is_told_with_its_limit_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LEDGER, "limit", 1 << 30)
+    limited = scrape(telemetry())
+    monkeypatch.setattr(LEDGER, "limit", 0)
+
+    assert limited.value("memory_limit_bytes") == 1 << 30
+    assert limited.value("memory_resident_bytes") > 1 << 20
+    assert not scrape(telemetry()).families["paimon_index_memory_limit_bytes"].samples
+
+
+ROOT = Path(__file__).parent.parent.parent
+CHART = ROOT / "helm" / "paimon-index"
+RULES = yaml.safe_load((CHART / "rules" / "paimon-index.yaml").read_text())
+ALERTS = {rule["alert"]: rule for group in RULES["groups"] for rule in group["rules"]}
+DASHBOARD = json.loads((CHART / "dashboards" / "paimon-index.json").read_text())
+
+_SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum"), "gauge": ("",)}
+
+
+def queries() -> Iterator[str]:
+    """Every query of the dashboard and the rules; Grafana's variables replaced by what they stand for."""
+    for panel in DASHBOARD["panels"]:
+        for target in panel.get("targets", ()):
+            yield target["expr"].replace("$__rate_interval", "5m").replace("$job", ".*")
+    for rule in ALERTS.values():
+        yield rule["expr"]
+
+
+def selected(query: str) -> dict[str, set[str]]:
+    """The labels that a query asks of each metric it names; fails if the query is none."""
+    found: dict[str, set[str]] = {}
+
+    def visit(expression: object) -> None:
+        if isinstance(expression, promql_parser.VectorSelector):
+            labels = {matcher.name for matcher in expression.matchers.matchers}
+            found.setdefault(str(expression.name), set()).update(labels)
+
+    pending: list[object] = [promql_parser.parse(query)]
+    while pending:
+        expression = pending.pop()
+        visit(expression)
+        for member in ("lhs", "rhs", "expr", "vector_selector", "args"):
+            inner = getattr(expression, member, None)
+            pending += inner if isinstance(inner, list) else [inner] if inner is not None else []
+    return found
+
+
+@pytest.fixture(scope="module")
+def series(client: httpx.Client) -> set[str]:
+    """The names of all series that a service can have."""
+    families = Scrape.of(client).families.values()
+    # The parser takes "_info" for part of a name.
+    return {family.name + suffix for family in families for suffix in _SUFFIXES[family.type]}
+
+
+@pytest.mark.parametrize("query", sorted(set(queries())))
+def test_queries_ask_for_metrics_that_there_are(query: str, series: set[str]) -> None:
+    assert set(selected(query)) <= series
+    assert selected(query)
+
+
+def test_every_metric_is_described_and_shown(client: httpx.Client, series: set[str]) -> None:
+    page = (ROOT / "docs" / "metrics.md").read_text()
+    rows = re.findall(r"^\| `(paimon_index_\w+)` \| (\w+) \|", page, re.MULTILINE)
+    families = Scrape.of(client).families.values()
+    there = {(f"{each.name}_total" if each.type == "counter" else each.name, each.type) for each in families}
+    asked = {name for query in queries() for name in selected(query)}
+
+    assert set(rows) == there
+    assert {name for name, kind in there if not asked & {name, f"{name}_bucket", f"{name}_sum"}} == set()
+    assert asked <= series
+
+
+@pytest.mark.parametrize("name", ALERTS)
+def test_every_alert_has_a_runbook(name: str) -> None:
+    page = (ROOT / "docs" / "operations-alerts.md").read_text()
+    annotations = ALERTS[name]["annotations"]
+
+    assert set(annotations) == {"summary", "description", "runbook_url"}
+    assert annotations["runbook_url"] == f"docs/operations-alerts.md#{name.lower()}"
+    section = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+    assert "\n1. " in section
+    assert ALERTS[name]["labels"]["severity"] in {"critical", "warning", "info"}
+
+
+def test_panels_do_not_overlap() -> None:
+    taken: dict[tuple[int, int], str] = {}
+    for panel in DASHBOARD["panels"]:
+        place = panel["gridPos"]
+        for x in range(place["x"], place["x"] + place["w"]):
+            for y in range(place["y"], place["y"] + place["h"]):
+                assert taken.setdefault((x, y), panel["title"]) == panel["title"]
+    assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])

@@ -9,9 +9,7 @@ import orjson
 import pytest
 
 from tests.golden_tables import GoldenWarehouse
-from tests.telemetry.collector import collecting
-from tests.telemetry.running import running
-from tests.telemetry.scrapes import ROUTE, TABLES
+from tests.telemetry.running import ROUTE, TABLES, collecting, running
 
 if TYPE_CHECKING:
     from opentelemetry.proto.trace.v1.trace_pb2 import Span

@@ -19,8 +19,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from app.server.processes import Processes
 from app.telemetry.workers import Workers, dump
 from tests.golden_tables import GoldenWarehouse
-from tests.telemetry.running import Service, running
-from tests.telemetry.scrapes import ROUTE, TABLES, Scrape
+from tests.telemetry.running import ROUTE, TABLES, Scrape, Service, running
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

@@ -14,6 +14,8 @@ mark    16 bytes, drawn at random for this one file
 An Avro array is a count, that many items, and a count of 0, so a block becomes one without being touched. If
 the records of a block fill it exactly, the end and the mark are found behind them; if they do not, no
 writer of the block can have known what would be read as the mark.
+
+Where the native module cannot be loaded, :mod:`app.table.avro.plain_blocks` takes its place.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ import numpy as np
 import pyarrow as pa
 
 from app.errors import CorruptMetadataError
+from app.table.avro.plain_blocks import decode_plainly
 from app.types.roaring import Buffer
 
 if TYPE_CHECKING:
@@ -91,10 +94,12 @@ def decode_blocks(blocks: Sequence[Block], schema: bytes) -> pa.StructArray:
 
 
 def _decode(blocks: Sequence[Block], schema: bytes) -> pa.StructArray:
+    if NATIVE is None:
+        return decode_plainly([(each.count, each.expanded) for each in blocks], schema)
     mark = secrets.token_bytes(_MARK_BYTES)
     file = _file(blocks, schema, mark)
     try:
-        source = _NATIVE([lambda: nullcontext(io.BytesIO(file))], strict=False, utf8_view=False)
+        source = NATIVE([lambda: nullcontext(io.BytesIO(file))], strict=False, utf8_view=False)
         # A batch of exactly these records ends the reading: whatever is left is not looked at.
         batches = source.batch_iter(len(blocks), None)
         batch = pa.record_batch(next(batches))
@@ -158,20 +163,23 @@ def encode_long(number: int) -> bytes:
     return bytes(encoded)
 
 
-def _load() -> type[AvroSource]:
-    """The native reader, without the package around it.
+def _load() -> type[AvroSource] | None:
+    """The native reader, without the package around it; None if it cannot be loaded.
 
-    That would import polars, which costs every process 40 MB and a tenth of a second, to no use: batches
-    come through Arrow's own interface.
+    The package would import polars, which costs every process 40 MB and a tenth of a second, to no use:
+    batches come through Arrow's own interface.
     """
     package = importlib.util.find_spec("polars_avro")
     spec = PathFinder.find_spec("_avro_rs", package.submodule_search_locations) if package else None
     if spec is None or spec.loader is None:
-        raise ImportError("expected the package polars-avro with its native module _avro_rs")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    source: type[AvroSource] = module.AvroSource
+        return None
+    try:
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        source: type[AvroSource] = module.AvroSource
+    except (ImportError, AttributeError):
+        return None
     return source
 
 
-_NATIVE: Final = _load()
+NATIVE: Final = _load()

@@ -25,6 +25,7 @@ from tests.brute_force import matching_rows
 from tests.examples import examples
 from tests.file_index.stacked.tables import INDEXED, predicates, tables
 from tests.file_index.strategies import leaves
+from tests.golden_cases import together
 from tests.planning.made_tables import payload as made_payload
 
 INT = parse_type("INT")
@@ -155,7 +156,7 @@ def test_a_damaged_head_never_skips_what_its_reader_would_find(
         assert not _lost_to_damage(leaf, rows, [damaged])
 
 
-@pytest.mark.parametrize("name", golden_file_index.names())
+@together("kind", "name", golden_file_index.by_kind())
 def test_decides_as_the_readers_of_golden_files(name: str) -> None:
     golden = golden_file_index.load(name)
     index = StackedIndex.read(BytesColumn.of([golden.content, None, golden.content]))

@@ -1,6 +1,8 @@
-from __future__ import annotations
+"""fastavro in place of the native reader: the same records of what the engine wrote, the same refusals."""
 
 import io
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import fastavro
@@ -10,10 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError
+from app.table.avro import blocks
 from app.table.avro.blocks import Block, decode_blocks
+from app.table.avro.container import MAGIC, open_encoded
+from app.table.avro.plain_blocks import decode_plainly
+from app.table.records.expected import RecordOf
 from tests.examples import examples
+from tests.golden_tables import GoldenWarehouse
 
-SCHEMA: dict[str, Any] = {
+SCHEMA_OF_BLOCKS: dict[str, Any] = {
     "type": "record",
     "name": "r",
     "fields": [
@@ -37,14 +44,14 @@ RECORDS = st.lists(
 def encoded(records: list[dict[str, Any]]) -> bytes:
     out = io.BytesIO()
     for record in records:
-        fastavro.schemaless_writer(out, SCHEMA, record)
+        fastavro.schemaless_writer(out, SCHEMA_OF_BLOCKS, record)
     return out.getvalue()
 
 
 def decoded(*blocks: tuple[int, bytes]) -> list[dict[str, Any]]:
     """The records of blocks with these counts and contents; block number i lies at offset 100 i."""
     placed = [Block(100 * at, count, content, len(content)) for at, (count, content) in enumerate(blocks)]
-    records: list[dict[str, Any]] = decode_blocks(placed, orjson.dumps(SCHEMA)).to_pylist()
+    records: list[dict[str, Any]] = decode_blocks(placed, orjson.dumps(SCHEMA_OF_BLOCKS)).to_pylist()
     return records
 
 
@@ -144,3 +151,58 @@ def test_what_is_accepted_is_what_the_bytes_say(records: list[dict[str, Any]], d
     reader = PlainReader(bytes(damaged))
     assert found == [reader.record() for _ in records]
     assert reader.at == len(damaged)
+
+
+def avro_files(*roots: Path) -> Iterator[Path]:
+    for root in roots:
+        for path in sorted(root.glob("**/manifest/*")):
+            with path.open("rb") as file:
+                if file.read(len(MAGIC)) == MAGIC:
+                    yield path
+
+
+def test_the_metadata_of_golden_tables_of_every_release_is_decoded_alike(
+    golden: GoldenWarehouse, golden_versions: Path
+) -> None:
+    compared = 0
+    for path in avro_files(golden.root, golden_versions):
+        file = open_encoded(path.read_bytes(), RecordOf({}))
+        stored = list(file.blocks)
+        if not stored:
+            continue
+        native = blocks.decode_blocks(stored, file.schema.text)
+
+        plain = decode_plainly([(each.count, each.expanded) for each in stored], file.schema.text)
+
+        assert plain.type == native.type, path
+        assert plain.equals(native), path
+        compared += 1
+    assert compared > 500
+
+
+SCHEMA = b'{"type":"record","name":"r","fields":[{"name":"name","type":"string"}]}'
+
+
+@pytest.mark.parametrize(
+    ("count", "content"),
+    [
+        (1, b"\x02aa"),
+        (2, b"\x02a"),
+        (1, b"\x04a"),
+        (1, b"\x01a"),
+        (1, b"\x02\xff"),
+        (1, b"\xff" * 12),
+        (1, b""),
+    ],
+)
+def test_records_that_do_not_fill_their_block_are_corrupt_without_the_native_reader(
+    monkeypatch: pytest.MonkeyPatch, count: int, content: bytes
+) -> None:
+    monkeypatch.setattr(blocks, "NATIVE", None)
+    good = blocks.Block(0, 1, b"\x02a", 2)
+    assert blocks.decode_blocks([good], SCHEMA).to_pylist() == [{"name": "a"}]
+
+    with pytest.raises(CorruptMetadataError) as caught:
+        blocks.decode_blocks([good, blocks.Block(100, count, content, len(content)), good], SCHEMA)
+
+    assert caught.value.offset == 100

@@ -20,10 +20,9 @@ from app.table.manifests.row_statistics import RowStatistics
 from benchmarks.avro_schemas import INDEX_MANIFEST, MANIFEST, MANIFEST_LIST
 from benchmarks.columnar_files import write_orc, write_parquet
 from tests.examples import examples
-from tests.table.avro.test_unions import AFTER_04
+from tests.table.avro.test_unions import AFTER_04, without_fields
 from tests.table.entries import avro, entry, record
 from tests.table.manifests.test_manifest import ENTRIES
-from tests.table.old_schemas import without_fields
 
 WRITERS = {"orc": write_orc, "parquet": write_parquet}
 FORMATS = pytest.mark.parametrize("written_as", sorted(WRITERS))
