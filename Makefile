@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+SERVICE_STAMP := $(VENV)/.service-installed
 
 TOOLS := .tools
 HELM_VERSION := v4.3.1
@@ -12,10 +13,18 @@ HELM := $(CURDIR)/$(TOOLS)/helm-$(HELM_VERSION)
 
 env: $(STAMP)
 
-$(STAMP): pyproject.toml constraints.txt client/pyproject.toml
-	$(PYTHON) -m venv $(VENV)
+$(STAMP): $(SERVICE_STAMP) client/pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' -e client
 	touch $@
+
+# What serves alone, which takes a minute: package by package, so that something moves.
+$(SERVICE_STAMP): pyproject.toml constraints.txt
+	@echo 'Installs the service into $(VENV):'
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --disable-pip-version-check --no-input -c constraints.txt -e . \
+	  | sed -n 's/^Collecting \([A-Za-z0-9_.-]*\).*/  \1/p'
+	@$(BIN)/python -c 'import app.main'
+	@touch $@
 
 test: env
 	$(BIN)/python -m pytest -n auto -m "not shared and not engine and not jvm and not helm and not long"
@@ -34,12 +43,13 @@ openapi: env
 check-openapi: env
 	$(BIN)/paimon-index openapi | diff -u openapi.yaml - || (echo 'openapi.yaml is not current: run make openapi'; exit 1)
 
-# make demo ONCE=1 stops after the answers; PORT=8080 takes that port instead of a free one. SQL=1 CONNECTOR=JAR asks
-# the same SQL in a real Spark without the service and with it: the jar is that of the engine's connector for Spark 4.0.
+# make demo ONCE=1 stops after the answers; JSON=1 shows them as they are; PORT=8080 takes that port instead of a free one.
+# SQL=1 CONNECTOR=JAR asks the same SQL in a real Spark without the service and with it: the jar is that of the engine's
+# connector for Spark 4.0.
 # Needs Java 17 and Maven; pyspark (400 MB) is installed into a cache directory of the user.
-demo: env
-	$(if $(SQL),mvn -q -B -f jvm/pom.xml package -DskipTests)
-	$(BIN)/python demo/demo.py $(if $(ONCE),--once) $(if $(PORT),--port $(PORT)) $(if $(SQL),--sql '$(CONNECTOR)')
+demo: $(SERVICE_STAMP)
+	@$(if $(SQL),mvn -q -B -f jvm/pom.xml package -DskipTests)
+	@$(BIN)/python demo/demo.py $(if $(ONCE),--once) $(if $(JSON),--json) $(if $(PORT),--port $(PORT)) $(if $(SQL),--sql '$(CONNECTOR)')
 
 # The engine's catalog: built, tested on its own, and then over the golden tables beside the engine. Needs Java and Maven;
 # where the connector is beside the checkout, plain SQL runs in a real Spark too. Every golden query of it takes long:

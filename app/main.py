@@ -16,7 +16,17 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from app.access import TokenFile
-from app.api import buckets, deletions, discovery, documentation, index_files, metrics, operations, planning
+from app.api import (
+    buckets,
+    deletions,
+    discovery,
+    documentation,
+    explorer,
+    index_files,
+    metrics,
+    operations,
+    planning,
+)
 from app.api.admission import MOST_REQUESTS, Admission
 from app.api.authentication import Authentication, Gate, everybody, this_machine, tokens_of
 from app.api.authorisation import authorise, open_paths
@@ -132,6 +142,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         operations,
         metrics,
         documentation,
+        explorer,
     ):
         app.include_router(module.router)
     for kind in (PaimonIndexError, ProblemError, RequestValidationError, HTTPException):

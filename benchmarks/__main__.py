@@ -21,6 +21,7 @@ from benchmarks import (
     commits,
     deletions,
     engine,
+    explorer,
     filters,
     http_plans,
     index_files,
@@ -149,6 +150,7 @@ def _suites(arguments: argparse.Namespace, engine_directory: Path | None) -> Ite
         yield from module.suites()
     if not arguments.quick:
         yield from plans.growth_suites()
+        yield from explorer.suites()
     yield from memory.suites(sizes[0] if arguments.quick else _MEMORY_FILES)
     for files in sizes:
         yield from plans.suites(files)

@@ -11,8 +11,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from app.file_index.container import write_index
 from app.file_index.index_kinds import BLOOM_FILTER, KINDS, RANGE_BITMAP, IndexKind
-from app.file_index.index_writer import write_index
 from app.file_index.keys.key_column import KeyColumn
 from app.types import DataType, parse_type
 from benchmarks.workload import Figure, Suite, Target, Unit, Workload

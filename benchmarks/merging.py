@@ -14,9 +14,9 @@ from typing import Any, Final
 from app.planning.request.requests import PlanRequest, SelectionForm
 from app.storage import ByteCache, Warehouse
 from app.storage.writing import Writing
-from app.table.catalog import Catalog
 from app.table.commits import Changes, CommitKind, Committer
 from app.table.storage import TableReader
+from app.table.table import Catalog
 from benchmarks.events import DATABASE, TABLE
 from benchmarks.services import EVENTS, NO_INDEX, open_service
 from benchmarks.synthetic import table_directory, write_table
@@ -71,7 +71,7 @@ def _commit(root: Path) -> Iterator[float]:
     reader = TableReader(warehouse, cache("metadata"), cache("manifests"), warehouse.readers)
     table = Catalog(reader).table(DATABASE, TABLE)
     committer = Committer(table, Writing(warehouse))
-    like = table.contents.manifests(table.resolve())[0].entry(0)
+    like = table.metadata.manifests(table.resolve())[0].entry(0)
     for number in range(COMMITS):
         added = replace(like, file=replace(like.file, file_name=f"data-new-{number}.parquet"))
         start = time.perf_counter()

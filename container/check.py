@@ -285,6 +285,7 @@ def check_service(started: Started) -> None:
         wrong = {name for name, value in ANSWER.items() if summary.get(name) != value}
         if wrong:
             raise CheckError(f"the plan of demo.sessions is wrong in {sorted(wrong)}: {summary}")
+        check_explorer(f"http://127.0.0.1:{port}")
         if start(started.probe).wait() != 0:
             raise CheckError("the health check fails while the service answers")
         service.terminate()
@@ -300,6 +301,18 @@ def check_service(started: Started) -> None:
     if changes(started.work, started.cache) != before:
         raise CheckError("the service wrote outside of its cache directory")
     print(f"user {user_id}: planned a table, passed the health check, wrote to the cache alone, ended with 0")
+
+
+def check_explorer(url: str) -> None:
+    """The page, and the files that it names."""
+    with urllib.request.urlopen(f"{url}/ui", timeout=60) as response:  # noqa: S310 - http
+        page = response.read().decode()
+    names = re.findall(r'(?:src|href)="(ui/[^"]+)"', page)
+    if "ui/main.js" not in names:
+        raise CheckError("/ui is not the explorer")
+    for name in names:
+        with urllib.request.urlopen(f"{url}/{name}", timeout=60) as response:  # noqa: S310 - http
+            response.read()
 
 
 def wait_until_ready(service: subprocess.Popen[bytes], url: str) -> None:

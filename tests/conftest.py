@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from hypothesis import settings
@@ -23,18 +23,26 @@ settings.register_profile("fuzz", deadline=None, max_examples=2_000)
 settings.load_profile("quick")
 
 
-class _SparkInOneWorker(LoadScopeScheduling):  # type: ignore[misc] # xdist is not typed
-    """Any worker takes any test, but tests of Spark go to one, which starts it once."""
+_SHARED: Final = {
+    ("tests", "jobs"): "spark",
+    ("tests", "spark"): "spark",
+    ("tests", "explorer"): "browser",
+}
+"""What tests of these directories share, so that one worker takes them all."""
+
+
+class _OneWorkerForOne(LoadScopeScheduling):  # type: ignore[misc] # xdist is not typed
+    """Any worker takes any test, but tests of Spark go to one, which starts it once; so for the browser."""
 
     def _split_scope(self, nodeid: str) -> str:
-        room = PurePosixPath(nodeid.partition("::")[0]).parts[:2]
-        return "spark" if room in (("tests", "jobs"), ("tests", "spark")) else nodeid
+        top, room, *_ = (*PurePosixPath(nodeid.partition("::")[0]).parts, "")
+        return _SHARED.get((top, room), nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
     """Groups of `--dist loadgroup` have no effect with this release of pytest."""
-    return _SparkInOneWorker(config, log)
+    return _OneWorkerForOne(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -11,12 +11,11 @@ import orjson
 
 from app.storage import ByteCache, Readers, Warehouse
 from app.storage.writing import Writing
-from app.table.catalog import Catalog
 from app.table.commits import Committer
 from app.table.manifests.live_files import live_rows
 from app.table.manifests.manifest_entry import ManifestEntry
 from app.table.storage import TableReader
-from app.table.table import Table
+from app.table.table import Catalog, Table
 from tests.golden_tables import DATABASE, GoldenWarehouse
 
 
@@ -42,7 +41,7 @@ class WritableTable:
 
     def entries(self) -> list[ManifestEntry]:
         """The files of the latest snapshot."""
-        manifests = self.table.contents.manifests(self.table.resolve())
+        manifests = self.table.metadata.manifests(self.table.resolve())
         return [
             manifest.entry(row)
             for manifest, rows in zip(manifests, live_rows(manifests), strict=True)

@@ -11,10 +11,11 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from app.access import Caller, Role
+from app.api.explorer import PATHS as EXPLORER_PATHS
 from app.api.paths import DATABASES, TABLE, TABLES
 from app.api.problems import ProblemError, problem_of_status
 from app.settings import Settings
-from app.table.catalog import DATABASE_SUFFIX
+from app.table.table import DATABASE_SUFFIX
 
 
 class Access(Enum):
@@ -42,6 +43,7 @@ ACCESS: Final[Mapping[str, Access]] = {
     "GET /": Access.OPEN,
     "GET /health/live": Access.OPEN,
     "GET /health/ready": Access.OPEN,
+    **{f"GET {path}": Access.OPEN for path in EXPLORER_PATHS},
     "GET /docs": Access.DOCUMENTATION,
     "GET /docs/start.js": Access.DOCUMENTATION,
     "GET /docs/swagger-ui-bundle.js": Access.DOCUMENTATION,

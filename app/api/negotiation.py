@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+from functools import partial
 
 
 class PlanFormat(StrEnum):
@@ -28,10 +30,15 @@ def qualities(header: str) -> dict[str, float]:
 
 def preferred_format(accept: str) -> PlanFormat:
     """The format to answer in; the first one for a caller who takes none of them."""
+    return max(PlanFormat, key=partial(_quality, qualities(accept)))
+
+
+def prefers_page(accept: str) -> bool:
+    """Whether a caller likes a page to read better than JSON, as browsers do."""
     liked = qualities(accept)
+    return _quality(liked, "text/html") > _quality(liked, PlanFormat.JSON)
 
-    def quality(media_type: PlanFormat) -> float:
-        ranges = (media_type, f"{media_type.partition('/')[0]}/*", "*/*")
-        return next((liked[each] for each in ranges if each in liked), 0.0)
 
-    return max(PlanFormat, key=quality)
+def _quality(liked: Mapping[str, float], media_type: str) -> float:
+    ranges = (media_type, f"{media_type.partition('/')[0]}/*", "*/*")
+    return next((liked[each] for each in ranges if each in liked), 0.0)

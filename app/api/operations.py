@@ -4,10 +4,11 @@ import asyncio
 
 from fastapi import APIRouter
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from app.api.caches import Caches
 from app.api.documents import About, CacheStatistics, Health
+from app.api.negotiation import prefers_page
 from app.api.openapi import operation
 from app.api.problems import ProblemError, problem_of_status
 from app.api.strict_json import write_json
@@ -20,6 +21,10 @@ router = APIRouter(tags=["operations"])
 async def about(request: Request) -> Response:
     """Tell what this is, and where it is described."""
     mounted = request.scope.get("root_path", "")
+    varies = {"Vary": "Accept"}
+    if prefers_page(request.headers.get("accept", "")):
+        # A person in a browser, who is led to the explorer.
+        return RedirectResponse(f"{mounted}/ui", status_code=307, headers=varies)
     answer = {
         "service": "paimon-index",
         "version": __version__,
@@ -27,7 +32,7 @@ async def about(request: Request) -> Response:
         "docs": f"{mounted}/docs",
         "openapi": f"{mounted}/openapi.json",
     }
-    return Response(write_json(answer), media_type="application/json")
+    return Response(write_json(answer), media_type="application/json", headers=varies)
 
 
 @router.get("/health/live", **operation(Health, storage=False))

@@ -1,13 +1,10 @@
 """The table's hash index: key hashes, their files, and the buckets that keys are assigned to."""
 
 from app.bucket_index.assigner import HashBucketAssigner
-from app.bucket_index.assignments import Assignment, Assignments, Strategy
 from app.bucket_index.bucket_function import BucketFunction, bucket_of, buckets_of, hashed_buckets
-from app.bucket_index.channels import assigners_of, routing_keys
-from app.bucket_index.hash_index import Hashes
-from app.bucket_index.key_batch import KeyBatch
-from app.bucket_index.key_hash import key_hash, key_hashes
-from app.bucket_index.maintainer import DynamicBucketIndexMaintainer
+from app.bucket_index.hash_index import DynamicBucketIndexMaintainer, Hashes
+from app.bucket_index.key_batch import KeyBatch, key_hash, key_hashes
+from app.bucket_index.partition_buckets import Assignment, Assignments, Strategy, assigners_of, routing_keys
 from app.bucket_index.partition_index import UNKNOWN, PartitionIndex
 from app.options.dynamic_buckets import AssignerOptions, DynamicBucketOptions
 

@@ -31,14 +31,17 @@ from typing import Final, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from app.bucket_index.assignments import NUMBERS, Assignments, Strategy
-from app.bucket_index.channels import assigners_of
 from app.bucket_index.hash_index import Hashes, Integers
 from app.bucket_index.key_batch import KeyBatch
-from app.bucket_index.known_hashes import KnownHashes
-from app.bucket_index.partition_buckets import PartitionBuckets
-from app.bucket_index.partition_index import UNKNOWN, PartitionIndex
-from app.bucket_index.placement import Placement
+from app.bucket_index.partition_buckets import (
+    NUMBERS,
+    Assignments,
+    PartitionBuckets,
+    Placement,
+    Strategy,
+    assigners_of,
+)
+from app.bucket_index.partition_index import UNKNOWN, KnownHashes, PartitionIndex
 from app.errors import FilterError
 from app.options.dynamic_buckets import AssignerOptions
 

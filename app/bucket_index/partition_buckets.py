@@ -3,21 +3,123 @@
 New keys go through the steps 2 to 4 of :mod:`app.bucket_index.assigner`. A bucket that is found full is
 never tried again, even if a compaction empties it, until the partition is loaded anew; keys that were sent
 to a bucket at random do not count.
+
+A writer has a number of channels (its parallelism), and each partition is spread over a number of assigners
+among them. Rows are routed by the hashes of their partition and of their trimmed primary key; an assigner
+creates only buckets of its own, so assigners need not talk to each other.
+
+Where the channels are no multiple of the assigners, a partition whose assigners are both the last channels
+and the first ones has two that own the same buckets. Their keys differ, so nothing is lost, but neither
+counts what the other adds: such a bucket may get up to twice the target. The engine does the same.
+
+New keys fill buckets one after the other, so their buckets are *runs*; once no bucket has room and none may
+be created, each of the keys that remain goes to a bucket of its own choice.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.bucket_index.channels import owns
-from app.bucket_index.placement import Placement, Run
+from app.bucket_index.hash_index import Hashes
+from app.bucket_index.key_batch import KeyBatch
 from app.java_orders.hash_map import iteration_order
 from app.options.dynamic_buckets import AssignerOptions
+
+
+class Strategy(StrEnum):
+    """The step that decided; see :mod:`app.bucket_index.assigner`."""
+
+    EXISTING = "existing"
+    NON_FULL = "non_full"
+    NEW = "new"
+    RANDOM = "random"
+
+
+STRATEGIES: Final = tuple(Strategy)
+"""Strategies by the number that stands for each in arrays."""
+
+NUMBERS: Final = {strategy: number for number, strategy in enumerate(STRATEGIES)}
+"""The number of each strategy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Where one key goes.
+
+    Attributes:
+        permitted: the buckets that a writer could as well have chosen, ascending; only for RANDOM.
+    """
+
+    bucket: int
+    strategy: Strategy
+    permitted: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Assignments:
+    """Where the keys of a batch go.
+
+    Attributes:
+        batch: the keys.
+        buckets: of each key, int32.
+        strategies: of each key, the number of its strategy.
+        permitted: by partition, the buckets that its RANDOM keys could choose from, ascending.
+    """
+
+    batch: KeyBatch
+    buckets: NDArray[np.int32]
+    strategies: NDArray[np.uint8]
+    permitted: Mapping[bytes, tuple[int, ...]]
+
+    def tolist(self) -> list[Assignment]:
+        """One object per key."""
+        keys = zip(self.batch.codes.tolist(), self.buckets.tolist(), self.strategies.tolist(), strict=True)
+        return [
+            Assignment(
+                bucket,
+                STRATEGIES[number],
+                self.permitted[self.batch.partitions[code]] if number == NUMBERS[Strategy.RANDOM] else None,
+            )
+            for code, bucket, number in keys
+        ]
+
+
+def routing_keys(
+    partition_hashes: Hashes, key_hashes: Hashes, channels: int, assigners: int
+) -> NDArray[np.int64]:
+    """What Spark repartitions rows by; modulo the channels it is the row's assigner.
+
+    Args:
+        partition_hashes: row hashes of the partitions, shape (rows,).
+        key_hashes: row hashes of the trimmed primary keys, shape (rows,).
+        channels: number of channels, at least 1.
+        assigners: number of assigners per partition, at least 1.
+    """
+    return _magnitudes(partition_hashes) % channels + _magnitudes(key_hashes) % assigners
+
+
+def assigners_of(
+    partition_hashes: Hashes, key_hashes: Hashes, channels: int, assigners: int
+) -> NDArray[np.int64]:
+    """The assigner, numbered from 0, that decides about each key; arguments as of :func:`routing_keys`."""
+    return routing_keys(partition_hashes, key_hashes, channels, assigners) % channels
+
+
+def owns(assigner: int, bucket: int, assigners: int) -> bool:
+    """Whether an assigner may create, and fill, a bucket."""
+    return bucket % assigners == assigner % assigners
+
+
+def _magnitudes(hashes: Hashes) -> NDArray[np.int64]:
+    """What remainders are taken of: Java's keep the sign of the hash, and their absolute value counts."""
+    return np.abs(hashes.astype(np.int64))
 
 
 @dataclass(slots=True)
@@ -82,13 +184,13 @@ class PartitionBuckets:
             if room > run.keys:
                 self.room.appendleft((run.bucket, room - run.keys))
 
-    def _fill(self, keys: int, creating: int) -> Iterator[Run]:
+    def _fill(self, keys: int, creating: int) -> Iterator[KeyRun]:
         """Fills the buckets that have room, then new ones."""
         placed = 0
         for bucket, room in self.room:
             if placed == keys:
                 return
-            yield Run(bucket, min(room, keys - placed), opens=False)
+            yield KeyRun(bucket, min(room, keys - placed), opens=False)
             placed += min(room, keys - placed)
         is_used = bool(self.used)
         for bucket in self.options.own_buckets(self.next_free):
@@ -96,5 +198,54 @@ class PartitionBuckets:
                 return
             if bucket not in self.used:
                 is_used = True
-                yield Run(bucket, min(self.options.capacity, keys - placed), opens=True)
+                yield KeyRun(bucket, min(self.options.capacity, keys - placed), opens=True)
                 placed += min(self.options.capacity, keys - placed)
+
+
+class KeyRun(NamedTuple):
+    """Keys that go to one bucket in a row.
+
+    Attributes:
+        bucket: where they go.
+        keys: how many, at least 1.
+        opens: whether the first of them creates the bucket.
+    """
+
+    bucket: int
+    keys: int
+    opens: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placement:
+    """Where some new keys go.
+
+    Attributes:
+        runs: the first of them.
+        chosen: the buckets of the others, one each.
+        permitted: the buckets that ``chosen`` was chosen from, ascending.
+    """
+
+    runs: Sequence[KeyRun]
+    chosen: NDArray[np.int16]
+    permitted: tuple[int, ...]
+
+    def __len__(self) -> int:
+        """The number of keys that have a place."""
+        return sum(run.keys for run in self.runs) + len(self.chosen)
+
+    def buckets(self) -> NDArray[np.int16]:
+        """The bucket of each key."""
+        in_runs = np.repeat([run.bucket for run in self.runs], [run.keys for run in self.runs])
+        return np.concatenate((in_runs.astype(np.int16), self.chosen))
+
+    def strategies(self) -> NDArray[np.uint8]:
+        """The number of each key's strategy."""
+        numbers = np.full(len(self), NUMBERS[Strategy.NON_FULL], np.uint8)
+        at = 0
+        for run in self.runs:
+            if run.opens:
+                numbers[at] = NUMBERS[Strategy.NEW]
+            at += run.keys
+        numbers[at:] = NUMBERS[Strategy.RANDOM]
+        return numbers

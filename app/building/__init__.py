@@ -5,13 +5,11 @@ A :class:`DataFile` is read by column (:func:`read_columns`), with the types tha
 """
 
 from app.building.advice import ColumnAdvice, advise, table_options
-from app.building.bloom_checks import BloomFindings
-from app.building.builder import BuiltEntry, BuiltIndex, build
-from app.building.column_types import ColumnTypes
-from app.building.columns import read_columns
+from app.building.builder import BuiltEntry, BuiltIndex, build, write_file
+from app.building.columns import ColumnTypes, read_columns
 from app.building.data_files import DataFile, DataFormat
-from app.building.output_file import write_file
-from app.building.verification import CheckedEntry, Problem, Verification, verify
+from app.building.row_checks import BloomFindings
+from app.building.verification import CheckedEntry, IndexProblem, Verification, verify
 
 __all__ = [
     "BloomFindings",
@@ -22,7 +20,7 @@ __all__ = [
     "ColumnTypes",
     "DataFile",
     "DataFormat",
-    "Problem",
+    "IndexProblem",
     "Verification",
     "advise",
     "build",

@@ -20,14 +20,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from app.building.column_types import ColumnTypes
-from app.building.columns import Advance, ignore_progress, read_columns
+from app.building.columns import Advance, ColumnTypes, ignore_progress, read_columns
 from app.building.data_files import DataFile
 from app.errors import IndexWriteError, RequestError
 from app.file_index.bloom_filter.bloom_filter import DEFAULT_FPP, DEFAULT_ITEMS, payload_bytes
 from app.file_index.bloom_filter.kind import BLOOM_FILTER, rounded_items
+from app.file_index.container import write_index
 from app.file_index.index_kinds import KINDS, IndexKind
-from app.file_index.index_writer import write_index
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.kind import ColumnProfile, Proposal
 from app.file_index.range_bitmap.kind import RANGE_BITMAP

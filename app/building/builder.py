@@ -1,4 +1,4 @@
-"""The index file of a data file: its columns in, a container out."""
+"""The index file of a data file: its columns in, a container out that is never there in part."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from app.building.columns import Advance, ignore_progress
 from app.errors import RequestError
-from app.file_index.container import write
-from app.file_index.index_writer import write_index
+from app.file_index.container import write, write_index
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.table_options import FileIndexOptions, IndexDefinition
 from app.java_orders.container_order import container_order
@@ -17,6 +16,14 @@ from app.options.map_keys import split_map_key
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+import contextlib
+import os
+import secrets
+from pathlib import Path
+
+from app.errors import StorageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +97,49 @@ def _payload(keys: KeyColumn, definition: IndexDefinition) -> bytes | None:
     if keys.row_count == 0 and split_map_key(definition.column)[1] is not None:
         return None
     return write_index(definition.kind, keys, definition.options)
+
+
+def write_file(path: Path, content: bytes, *, replace: bool = False) -> None:
+    """Writes a file under its final name once all of it is on the disk.
+
+    Args:
+        path: where to; its directory exists.
+        content: all of the file.
+        replace: whether a file that is there already may be replaced.
+
+    Raises:
+        RequestError: there is such a file already.
+        StorageError: it cannot be written; nothing new is left behind.
+    """
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        with draft.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        _publish(draft, path, replace=replace)
+        _sync_directory(path.parent)
+    except OSError as error:
+        raise StorageError(f"{path} cannot be written: {error.strerror or error}", path=str(path)) from error
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+
+
+def _publish(draft: Path, path: Path, *, replace: bool) -> None:
+    if replace:
+        draft.replace(path)
+        return
+    try:
+        # A link, unlike a rename, fails where the name is taken.
+        path.hardlink_to(draft)
+    except FileExistsError as error:
+        raise RequestError(f"{path} exists: choose another name, or allow to replace it") from error
+
+
+def _sync_directory(directory: Path) -> None:
+    opened = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

@@ -1,17 +1,43 @@
-"""Columns of a data file in memory: those that are to be indexed, and no others."""
+"""Columns of a data file in memory: those that are to be indexed, and no others.
+
+Their types are Paimon's, as far as the file tells them:
+
+==================================  ===================================================================
+Arrow type                          Paimon type
+==================================  ===================================================================
+bool                                BOOLEAN
+int8, int16, int32, int64           TINYINT, SMALLINT, INT, BIGINT
+float, double                       FLOAT, DOUBLE
+decimal of p digits, scale s        DECIMAL(p, s)
+string and its large and view form  STRING
+binary, its large and view form     BYTES
+fixed_size_binary of n bytes        BINARY(n)
+date32                              DATE
+time32, time64                      TIME(0), TIME(3), TIME(6), TIME(9) by its unit
+timestamp, with a zone              TIMESTAMP(0), (3), (6), (9) by its unit, WITH LOCAL TIME ZONE
+map                                 MAP of these
+dictionary                          that of its values
+==================================  ===================================================================
+
+CHAR and VARCHAR are not told from STRING, nor BINARY and VARBINARY from BYTES; their indexes are the same.
+Two formats tell less than an index needs, and guessing would make one that loses rows: ORC knows timestamps
+of one precision only, and Avro has no integers below INT. Such columns have to be declared.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import TypeAlias
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.building.data_files import DataFile
-from app.errors import CorruptFileError, IndexWriteError
+from app.building.data_files import DataFile, DataFormat
+from app.errors import CorruptFileError, IndexWriteError, RequestError
 from app.options.map_keys import map_key_name, split_map_key
+from app.types import DataType, TypeRoot, parse_type
 
 Advance: TypeAlias = "Callable[[int], None]"
 """Told of work that has been done, in whatever unit the caller counts it."""
@@ -90,3 +116,88 @@ def values_under(maps: pa.MapArray, key: str, *, column: str, first_row: int) ->
     places = np.full(len(maps), -1)
     places[rows] = entries
     return maps.items.take(pa.array(places, mask=places < 0))
+
+
+_DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+_SIMPLE: Final = (
+    (pa.types.is_boolean, "BOOLEAN"),
+    (pa.types.is_int8, "TINYINT"),
+    (pa.types.is_int16, "SMALLINT"),
+    (pa.types.is_int32, "INT"),
+    (pa.types.is_int64, "BIGINT"),
+    (pa.types.is_float32, "FLOAT"),
+    (pa.types.is_float64, "DOUBLE"),
+    (pa.types.is_date32, "DATE"),
+    (pa.types.is_string, "STRING"),
+    (pa.types.is_large_string, "STRING"),
+    (pa.types.is_string_view, "STRING"),
+    (pa.types.is_binary, "BYTES"),
+    (pa.types.is_large_binary, "BYTES"),
+    (pa.types.is_binary_view, "BYTES"),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnTypes(Mapping[str, DataType]):
+    """Types by column; what is not declared is read off the file when it is asked for.
+
+    Looking up a column whose type the file does not tell raises ``RequestError``.
+
+    Attributes:
+        file: the data file.
+        declared: types that somebody knows, of the file's or other columns.
+    """
+
+    file: DataFile
+    declared: Mapping[str, DataType]
+
+    def __getitem__(self, column: str) -> DataType:
+        at = self.file.schema.get_field_index(column)
+        if at < 0:
+            raise KeyError(column)
+        if column in self.declared:
+            return self.declared[column]
+        return _paimon_type(self.file.schema.field(at).type, column, self.file.format)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.file.schema.names)
+
+    def __len__(self) -> int:
+        return len(self.file.schema.names)
+
+
+def _paimon_type(found: pa.DataType, column: str, data_format: DataFormat) -> DataType:
+    if data_format is DataFormat.ORC and pa.types.is_timestamp(found):
+        raise _untold(column, "the precision of a timestamp", "TIMESTAMP(3)")
+    if data_format is DataFormat.AVRO and pa.types.is_int32(found):
+        raise _untold(column, "TINYINT and SMALLINT from INT", "INT")
+    if pa.types.is_dictionary(found):
+        return _paimon_type(found.value_type, column, data_format)
+    if pa.types.is_map(found):
+        key, value = (_paimon_type(part, column, data_format) for part in (found.key_type, found.item_type))
+        return DataType(TypeRoot.MAP, children=(key, value), text=f"MAP<{key}, {value}>")
+    text = _type_text(found)
+    return DataType(TypeRoot.OTHER, text=str(found)) if text is None else parse_type(text)
+
+
+def _type_text(found: pa.DataType) -> str | None:
+    for matches, text in _SIMPLE:
+        if matches(found):
+            return text
+    if pa.types.is_decimal(found):
+        return f"DECIMAL({found.precision}, {found.scale})"
+    if pa.types.is_fixed_size_binary(found):
+        return f"BINARY({found.byte_width})"
+    if pa.types.is_time(found):
+        return f"TIME({_DIGITS[found.unit]})"
+    if pa.types.is_timestamp(found):
+        zone = "" if found.tz is None else " WITH LOCAL TIME ZONE"
+        return f"TIMESTAMP({_DIGITS[found.unit]}){zone}"
+    return None
+
+
+def _untold(column: str, what: str, example: str) -> RequestError:
+    return RequestError(
+        f"column {column!r}: its file does not tell {what}: declare its type as the table has it, such as "
+        f"{column}={example}"
+    )

@@ -1,6 +1,6 @@
 """Data files of this machine: their columns, a batch of rows at a time.
 
-What a file says about types is Arrow's; :mod:`app.building.column_types` tells what Paimon calls them.
+What a file says about types is Arrow's; :mod:`app.building.columns` tells what Paimon calls them.
 """
 
 from __future__ import annotations

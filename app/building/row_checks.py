@@ -4,29 +4,95 @@ Every key is looked up as the planner looks it up. A bitmap is asked for the row
 bit slices would walk all slices for every question, so their rows are decoded once and compared with what
 the look-up of each key says. Comparisons and ranges follow from these; some of them are asked nevertheless,
 through the same code that plans ask.
+
+A bloom filter must admit every value of its column; how many others it admits is estimated.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias, assert_never
+from typing import Final, Self, TypeAlias, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 from pyroaring import BitMap
 
-from app.building.actual_values import ActualValues
 from app.file_index.answers.conditions import Condition, Points, Span
 from app.file_index.answers.result import Rows
 from app.file_index.answers.row_index import select
 from app.file_index.bitmap.bitmap import BitmapIndex
+from app.file_index.bloom_filter.bloom_filter import BloomFilter, hash_keys, places
 from app.file_index.bsi.bsi import BitSlicedIntegers
-from app.file_index.keys.keys import after
+from app.file_index.keys.arrow_keys import Keys
+from app.file_index.keys.key_column import KeyColumn
+from app.file_index.keys.keys import Key, after
 from app.file_index.range_bitmap.range_bitmap import RangeBitmap
 from app.file_index.shared.bit_slices import BitSlices
+from app.types import Json, to_json
+from app.types.bytes_column import BytesColumn
 from app.types.roaring import bitmap_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ActualValues:
+    """Rows by the key of their value.
+
+    Attributes:
+        column: the column.
+        keys: distinct, ascending; n of them.
+        ranks: int64, shape (rows,): of each row the place of its key among ``keys``, -1 where it has none.
+        grouped: uint32: the rows that have a value, by the rank of their key, then ascending.
+        starts: int64, shape (n + 1,): where the rows of each key start in ``grouped``.
+    """
+
+    column: KeyColumn
+    keys: Keys
+    ranks: NDArray[np.int64]
+    grouped: NDArray[np.uint32]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, column: KeyColumn) -> Self:
+        """Orders the rows of a column by their keys."""
+        distinct = column.distinct()
+        ranks = np.full(column.row_count, -1, np.int64)
+        ranks[column.value_rows] = distinct.codes
+        grouped = column.value_rows[np.argsort(distinct.codes, kind="stable")]
+        counts = np.bincount(distinct.codes, minlength=len(distinct.keys))
+        return cls(column, distinct.keys, ranks, grouped, np.concatenate([[0], np.cumsum(counts)]))
+
+    def key(self, rank: int) -> Key:
+        """One of the keys."""
+        if not isinstance(self.keys, BytesColumn):
+            return int(self.keys[rank])
+        view = self.keys.view(rank)
+        return b"" if view is None else bytes(view)
+
+    def rows_of(self, rank: int) -> BitMap:
+        """The rows that have one key."""
+        return bitmap_of(self.grouped[self.starts[rank] : self.starts[rank + 1]])
+
+    def rows_where(self, chosen: NDArray[np.bool_]) -> BitMap:
+        """The rows whose key is chosen, given for every key whether it is."""
+        # The last place is that of the rows without a key.
+        return bitmap_of(np.flatnonzero(np.append(chosen, False)[self.ranks]).astype(np.uint32))
+
+    def null_rows(self) -> BitMap:
+        """The rows without a value."""
+        return bitmap_of(self.column.null_rows)
+
+    def value(self, rank: int) -> Json:
+        """A value that has one of the keys."""
+        return to_json(self.column.space.value(self.key(rank)), self.column.data_type)
+
+    def shown(self, rank: int) -> str:
+        """The same for people, cut where it is long."""
+        return f"{json.dumps(self.value(rank), ensure_ascii=False):.100}"
+
 
 _ASKED_BOUNDS = 4
 _LARGEST = np.uint64(np.iinfo(np.int64).max)
@@ -86,11 +152,11 @@ def _mismatches(
                     yield from _compare(found, expected, f"= {actual.shown(rank)}")
         case RangeBitmap():
             codes = [(rank, index.code(actual.key(rank))) for rank in checked.tolist()]
-            held = np.array([(rank, code) for rank, code in codes if code is not None], np.int64)
-            yield from _wrong_numbers([_codes(index.slices)], held.reshape(-1, 2), actual, checked)
+            numbered = np.array([(rank, code) for rank, code in codes if code is not None], np.int64)
+            yield from _wrong_numbers([_codes(index.slices)], numbered.reshape(-1, 2), actual, checked)
         case BitSlicedIntegers():
-            held = np.stack([checked, np.asarray(actual.keys, np.int64)[checked]], axis=1)
-            yield from _wrong_numbers(list(_values(index)), held, actual, checked)
+            numbered = np.stack([checked, np.asarray(actual.keys, np.int64)[checked]], axis=1)
+            yield from _wrong_numbers(list(_values(index)), numbered, actual, checked)
         case _:
             assert_never(index)
     for condition, chosen, question in _conditions(actual, checked, random):
@@ -118,13 +184,13 @@ def _values(index: BitSlicedIntegers) -> Iterator[_Numbers]:
 
 
 def _wrong_numbers(
-    parts: list[_Numbers], held: NDArray[np.int64], actual: ActualValues, checked: NDArray[np.int64]
+    parts: list[_Numbers], numbered: NDArray[np.int64], actual: ActualValues, checked: NDArray[np.int64]
 ) -> Iterator[Mismatch]:
     """Rows whose number is not that of their key: the first that is left out, and one that is named wrongly.
 
     Args:
         parts: rows, each with the number that the index gives it.
-        held: the keys that the index has: shape (n, 2), the rank of each and its number.
+        numbered: the keys that the index has: shape (n, 2), the rank of each and its number.
         actual: the column.
         checked: ranks of the keys that it should have.
     """
@@ -132,7 +198,7 @@ def _wrong_numbers(
     number_of, has_number, is_checked = (
         np.zeros(len(actual.keys) + 1, kind) for kind in (np.int64, bool, bool)
     )
-    number_of[held[:, 0]], has_number[held[:, 0]], is_checked[checked] = held[:, 1], True, True
+    number_of[numbered[:, 0]], has_number[numbered[:, 0]], is_checked[checked] = numbered[:, 1], True, True
     right = np.zeros(actual.column.row_count, np.bool_)
     for rows, numbers in parts:
         own = actual.ranks[rows]
@@ -141,7 +207,7 @@ def _wrong_numbers(
     if len(lost):
         row = int(lost[0])
         yield Mismatch(row, lost=True, question=f"= {actual.shown(int(actual.ranks[row]))}")
-    by_number = held[np.argsort(held[:, 1], kind="stable")]
+    by_number = numbered[np.argsort(numbered[:, 1], kind="stable")]
     for rows, numbers in parts:
         places = np.searchsorted(by_number[:, 1], numbers)
         candidates = np.flatnonzero(places < len(by_number))
@@ -177,3 +243,85 @@ def _compare(found: BitMap, expected: BitMap, question: str) -> Iterator[Mismatc
     for wrong, lost in ((expected - found, True), (found - expected, False)):
         if wrong:
             yield Mismatch(wrong.min(), lost, question)
+
+
+_ABSENT_KEYS: Final = 50_000
+_ABSENT_BYTES: Final = 16
+_ASKED_KEYS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class BloomFindings:
+    """What a bloom filter is worth.
+
+    Attributes:
+        hash_functions: bits that each value sets.
+        size_bits: of the bit set.
+        false_positive_rate: the part of absent values that it admits, as measured; None if every value of
+            the type is present.
+        expected_rate: the same as its size and the number of distinct values let expect.
+        wasted_bytes: by how much it is larger than its hash functions need for so many distinct values.
+    """
+
+    hash_functions: int
+    size_bits: int
+    false_positive_rate: float | None
+    expected_rate: float
+    wasted_bytes: int
+
+
+def find_refused(
+    bloom: BloomFilter, actual: ActualValues, checked: NDArray[np.int64], random: np.random.Generator
+) -> Mismatch | None:
+    """The first row whose value the filter refuses; None if there is none.
+
+    Args:
+        bloom: the filter.
+        actual: the column.
+        checked: ranks of the keys to look up, ascending.
+        random: chooses keys to ask one by one, as plans do; the others are looked up together.
+    """
+    refused = checked[~_admitted(bloom, actual.keys.take(checked))]
+    asked = random.choice(checked, min(_ASKED_KEYS, len(checked)), replace=False).tolist()
+    alone = [rank for rank in asked if not bloom.may_hold(actual.key(rank))]
+    ranks = np.concatenate([refused, np.array(alone, np.int64)])
+    if not len(ranks):
+        return None
+    # The rows of a key ascend, so its first one is the smallest.
+    row = int(actual.grouped[actual.starts[ranks]].min())
+    return Mismatch(row, lost=True, question=f"= {actual.shown(int(actual.ranks[row]))}")
+
+
+def measure(bloom: BloomFilter, actual: ActualValues, random: np.random.Generator) -> BloomFindings:
+    """How many absent values a filter admits, and how many it should."""
+    size_bits, distinct = 8 * len(bloom.bits), len(actual.keys)
+    absent = _absent_keys(actual, random)
+    rate = float(_admitted(bloom, absent).mean()) if len(absent) else None
+    expected = (1 - math.exp(-bloom.hash_functions * distinct / size_bits)) ** bloom.hash_functions
+    needed_bytes = math.ceil(distinct * bloom.hash_functions / math.log(2) / 8)
+    wasted_bytes = max(0, len(bloom.bits) - max(1, needed_bytes))
+    return BloomFindings(bloom.hash_functions, size_bits, rate, expected, wasted_bytes)
+
+
+def _admitted(bloom: BloomFilter, keys: Keys) -> NDArray[np.bool_]:
+    """Which keys the filter may hold."""
+    bits = np.frombuffer(bloom.bits, np.uint8)
+    parts = [np.zeros(0, np.bool_)]
+    for hashes in hash_keys(keys, bloom.space):
+        admitted = np.ones(len(hashes), np.bool_)
+        for place in places(hashes, bloom.hash_functions, 8 * len(bits)):
+            admitted &= bits[place >> 3] >> (place & 7) & 1 != 0
+        parts.append(admitted)
+    return np.concatenate(parts)
+
+
+def _absent_keys(actual: ActualValues, random: np.random.Generator) -> Keys:
+    """Keys that no row has."""
+    if isinstance(actual.keys, BytesColumn):
+        # So many random bytes are nobody's value.
+        drawn = random.bytes(_ABSENT_KEYS * _ABSENT_BYTES)
+        starts = np.arange(_ABSENT_KEYS, dtype=np.int64) * _ABSENT_BYTES
+        return BytesColumn(np.frombuffer(drawn, np.uint8), starts, np.full(_ABSENT_KEYS, _ABSENT_BYTES))
+    span = np.iinfo(actual.keys.dtype)
+    drawn_keys = random.integers(span.min, span.max, _ABSENT_KEYS, actual.keys.dtype, endpoint=True)
+    return drawn_keys[~np.isin(drawn_keys, actual.keys)]

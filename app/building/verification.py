@@ -13,10 +13,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from app.building.actual_values import ActualValues
-from app.building.bloom_checks import BloomFindings, find_refused, measure
 from app.building.columns import Advance, ignore_progress
-from app.building.row_checks import Mismatch, find_mismatch
+from app.building.row_checks import (
+    ActualValues,
+    BloomFindings,
+    Mismatch,
+    find_mismatch,
+    find_refused,
+    measure,
+)
 from app.errors import CorruptIndexError, RequestError
 from app.file_index.answers.conditions import Points
 from app.file_index.answers.result import SKIP
@@ -30,7 +35,7 @@ _SEED: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class IndexProblem:
     """Why an index must not be used.
 
     Attributes:
@@ -65,7 +70,7 @@ class CheckedEntry:
     size_bytes: int
     distinct: int | None = None
     checked: int = 0
-    problem: Problem | None = None
+    problem: IndexProblem | None = None
     bloom: BloomFindings | None = None
 
 
@@ -123,34 +128,34 @@ def verify(
     return Verification(row_count, index.size, _unused_bytes(index, content), tuple(checked))
 
 
-def _actual_values(column_of: Callable[[str], KeyColumn], column: str) -> ActualValues | Problem:
+def _actual_values(column_of: Callable[[str], KeyColumn], column: str) -> ActualValues | IndexProblem:
     try:
         return ActualValues.of(column_of(column))
     except RequestError as error:
-        return Problem(str(error))
+        return IndexProblem(str(error))
 
 
 def _check(
-    index: FileIndex, entry: Entry, actual: ActualValues | Problem, row_count: int, sample: int | None
+    index: FileIndex, entry: Entry, actual: ActualValues | IndexProblem, row_count: int, sample: int | None
 ) -> CheckedEntry:
-    if isinstance(actual, Problem):
+    if isinstance(actual, IndexProblem):
         return CheckedEntry(entry.column, entry.kind, entry.length, problem=actual)
     random = np.random.default_rng(_SEED)
     ranks = np.arange(len(actual.keys))
     if sample is not None and sample < len(ranks):
         ranks = np.sort(random.choice(ranks, sample, replace=False))
-    found: Problem | BloomFindings | None
+    found: IndexProblem | BloomFindings | None
     try:
         found = _judge(index, entry, actual, row_count, ranks, random)
     except CorruptIndexError as error:
-        found = Problem(f"cannot be read: {error.expectation}")
+        found = IndexProblem(f"cannot be read: {error.expectation}")
     return CheckedEntry(
         entry.column,
         entry.kind,
         entry.length,
         len(actual.keys),
         len(ranks),
-        problem=found if isinstance(found, Problem) else None,
+        problem=found if isinstance(found, IndexProblem) else None,
         bloom=found if isinstance(found, BloomFindings) else None,
     )
 
@@ -162,7 +167,7 @@ def _judge(
     row_count: int,
     ranks: NDArray[np.int64],
     random: np.random.Generator,
-) -> Problem | BloomFindings | None:
+) -> IndexProblem | BloomFindings | None:
     if entry.is_empty:
         rows = actual.column.value_rows
         return (
@@ -170,7 +175,7 @@ def _judge(
         )
     kind = KINDS.get(entry.kind)
     if kind is None:
-        return Problem(f"there is no index type {entry.kind!r:.100}")
+        return IndexProblem(f"there is no index type {entry.kind!r:.100}")
     opened = index.open(entry, kind, actual.column.data_type)
     if isinstance(opened, BloomFilter):
         refused = find_refused(opened, actual, ranks, random)
@@ -179,7 +184,7 @@ def _judge(
         refused = _first_refused(kind, opened, actual, ranks)
         return None if refused is None else _problem(refused, actual)
     if opened.row_count != row_count:
-        return Problem(f"is about {opened.row_count} rows, the data file has {row_count}")
+        return IndexProblem(f"is about {opened.row_count} rows, the data file has {row_count}")
     wrong = find_mismatch(opened, actual, ranks, random)
     return None if wrong is None else _problem(wrong, actual)
 
@@ -195,12 +200,12 @@ def _first_refused(
     return Mismatch(row, lost=True, question=f"= {actual.shown(int(actual.ranks[row]))}")
 
 
-def _problem(wrong: Mismatch, actual: ActualValues) -> Problem:
+def _problem(wrong: Mismatch, actual: ActualValues) -> IndexProblem:
     rank = int(actual.ranks[wrong.row])
     value, shown = (None, "NULL") if rank < 0 else (actual.value(rank), actual.shown(rank))
     verb = "leaves out" if wrong.lost else "names"
     detail = f"{wrong.question} {verb} row {wrong.row}, whose value is {shown}"
-    return Problem(detail, wrong.row, value, wrong.lost)
+    return IndexProblem(detail, wrong.row, value, wrong.lost)
 
 
 def _unused_bytes(index: FileIndex, content: bytes) -> int:

@@ -1,10 +1,9 @@
-"""``orphans``: files that nothing refers to; removes index files and index manifests of these."""
+"""``orphans``: files that nothing refers to."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -12,20 +11,13 @@ from app.cli.options import DURATION_UNITS, Opened, TableArgument, WarehouseOpti
 from app.cli.output import print_json, print_line, print_table
 from app.planning.request.requests import SnapshotSelector
 from app.storage import Maintenance
-from app.table import Orphan, OrphanFiles, Orphans, OtherOrphanFiles, Removal
+from app.table import OrphanSearch
 
 
 def orphans(
     table: TableArgument,
     *,
     warehouse: WarehouseOption = None,
-    delete: Annotated[
-        bool,
-        typer.Option(
-            "--delete",
-            help="Delete index files and index manifests. Without this option all are only listed.",
-        ),
-    ] = False,
     older_than: Annotated[
         str,
         typer.Option(
@@ -39,99 +31,48 @@ def orphans(
     opened = Opened.warehouse_of(warehouse)
     ref = opened.table(table)
     found_in = opened.service.warehouses[ref.warehouse]
-    of_table = (
+    search = OrphanSearch(
         opened.service.resolve(ref, SnapshotSelector(max_staleness_ms=0)).table,
         Maintenance(found_in),
         found_in.readers,
     )
-    files = OrphanFiles(*of_table)
     now = dt.datetime.now(dt.UTC)
-    found = files.find(age, now)
-    others = OtherOrphanFiles(*of_table).find(age, now)
-    removal = files.remove(found) if delete else None
+    orphans = search.find(age, now)
+    size = sum(orphan.file.size for orphan in orphans.found)
     if as_json:
-        print_json(_document(table, found, others, removal, now))
-    else:
-        _print(table, found, others, removal, now)
-    if removal and removal.failures:
-        for _, error in removal.failures:
-            typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1)
-
-
-def _document(
-    table: str, found: Orphans, others: Orphans, removal: Removal | None, now: dt.datetime
-) -> dict[str, Any]:
-    return {
-        "table": table,
-        "older_than_seconds": _seconds(found.older_than),
-        "dry_run": removal is None,
-        "orphans": [
+        print_json(
             {
-                "path": orphan.file.path,
-                "kind": orphan.kind.value,
-                "bytes": orphan.file.size,
-                "age_seconds": _seconds(now - orphan.file.modified),
-                "outcome": outcome,
+                "table": table,
+                "older_than_seconds": _seconds(age),
+                "orphans": [
+                    {
+                        "path": orphan.file.path,
+                        "kind": orphan.kind.value,
+                        "bytes": orphan.file.size,
+                        "age_seconds": _seconds(now - orphan.file.modified),
+                    }
+                    for orphan in orphans.found
+                ],
+                "orphan_bytes": size,
+                "younger_files": orphans.younger,
             }
-            for orphan, outcome in _outcomes(found, others, removal)
-        ],
-        "orphan_bytes": _bytes(found.found) + _bytes(others.found),
-        "removed_files": len(removal.removed) if removal else 0,
-        "removed_bytes": _bytes(removal.removed) if removal else 0,
-        "younger_files": found.younger + others.younger,
-    }
-
-
-def _print(table: str, found: Orphans, others: Orphans, removal: Removal | None, now: dt.datetime) -> None:
-    count, younger = len(found.found) + len(others.found), found.younger + others.younger
-    if count:
+        )
+        return
+    if orphans.found:
         print_table(
-            ("path", "kind", "bytes", "age", "outcome"),
+            ("path", "kind", "bytes", "age"),
             (
-                (
-                    orphan.file.path,
-                    orphan.kind.value,
-                    orphan.file.size,
-                    _rounded(now - orphan.file.modified),
-                    outcome,
-                )
-                for orphan, outcome in _outcomes(found, others, removal)
+                (orphan.file.path, orphan.kind.value, orphan.file.size, _rounded(now - orphan.file.modified))
+                for orphan in orphans.found
             ),
         )
-    age = _rounded(found.older_than)
-    print_line(
-        f"{count} files older than {age} that nothing refers to, "
-        f"{_bytes(found.found) + _bytes(others.found)} bytes"
-    )
-    if younger:
-        print_line(f"{younger} younger files stay: a commit under way may be about to name them")
-    if removal:
-        print_line(f"removed {len(removal.removed)} files, {_bytes(removal.removed)} bytes")
-    elif found.found:
+    print_line(f"{len(orphans.found)} files older than {_rounded(age)} that nothing refers to, {size} bytes")
+    if orphans.younger:
+        print_line(f"{orphans.younger} younger files: a commit under way may be about to name them")
+    if orphans.found:
         print_line(
-            f"nothing was removed: run it again with --delete to remove the {len(found.found)} listed ones"
+            f"in Spark, CALL sys.remove_orphan_files(table => '{table}') removes what is older than a day"
         )
-    if others.found:
-        print_line(
-            f"{len(others.found)} files are left to the engine: in Spark, CALL sys.remove_orphan_files("
-            f"table => '{table}') removes what is older than a day"
-        )
-
-
-def _outcomes(found: Orphans, others: Orphans, removal: Removal | None) -> Iterator[tuple[Orphan, str]]:
-    """What became of each orphan."""
-    yield from ((orphan, "left to the engine") for orphan in others.found)
-    if removal is None:
-        yield from ((orphan, "listed") for orphan in found.found)
-        return
-    removed, failed = set(removal.removed), {orphan for orphan, _ in removal.failures}
-    for orphan in found.found:
-        yield orphan, "removed" if orphan in removed else "failed" if orphan in failed else "in use"
-
-
-def _bytes(orphans: Iterable[Orphan]) -> int:
-    return sum(orphan.file.size for orphan in orphans)
 
 
 def _seconds(age: dt.timedelta) -> int:

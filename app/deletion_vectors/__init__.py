@@ -1,10 +1,14 @@
 """Deletion vectors: which rows of a data file are deleted."""
 
 from app.deletion_vectors.deleting import (
+    EncodedVector,
     VectorChange,
+    VectorFile,
     delete_in_bucket,
     delete_without_buckets,
     files_to_read,
+    write_file,
+    write_files,
 )
 from app.deletion_vectors.file import (
     RECORD_MARGIN_BYTES,
@@ -14,7 +18,6 @@ from app.deletion_vectors.file import (
     read_vectors,
 )
 from app.deletion_vectors.positions import Positions, Rows
-from app.deletion_vectors.writer import EncodedVector, VectorFile, write_file, write_files
 from app.options.deletion_vectors import VectorOptions
 
 __all__ = [

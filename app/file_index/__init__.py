@@ -6,6 +6,6 @@ of the filter becomes a condition (:mod:`app.file_index.answers.conditions`) on 
 (:mod:`app.file_index.keys`), which each kind of index answers in its own module; answers combine as
 :mod:`app.file_index.answers.result` says.
 
-:func:`app.file_index.index_writer.write_index` writes an index of a column of keys
+:func:`app.file_index.container.write_index` writes an index of a column of keys
 (:mod:`app.file_index.keys.key_column`).
 """

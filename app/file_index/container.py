@@ -15,9 +15,10 @@ offset  type    meaning
 H               payloads, back to back
 ======  ======  ==================================================================================
 
-Names are modified UTF-8 (:mod:`app.file_index.payloads.modified_utf8`). ``start`` counts from offset 0. An
-index on a map key belongs to a column called ``map[key]``. A start of -1 with length 0 is an *empty entry*:
-no row of the file has a value of this map key. That the specification leaves out.
+Names are Java's *modified UTF-8*: a u16 counts the bytes, U+0000 is ``C0 80``, code points above U+FFFF are
+two surrogates of three bytes each, and nothing takes four bytes. ``start`` counts from offset 0. An index on
+a map key belongs to a column called ``map[key]``. A start of -1 with length 0 is an *empty entry*: no row of
+the file has a value of this map key. That the specification leaves out.
 """
 
 from __future__ import annotations
@@ -29,11 +30,66 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 from app.errors import CorruptIndexError, IndexWriteError
-from app.file_index.index_kinds import IndexKind, open_index
+from app.file_index.index_kinds import KINDS, IndexKind, open_index
+from app.file_index.keys.key_column import KeyColumn
 from app.file_index.payloads.cursor import Cursor
-from app.file_index.payloads.modified_utf8 import read_name, write_name
 from app.types import DataType
 from app.types.roaring import Buffer
+
+MAX_NAME_BYTES = 65535
+
+_LENGTH = struct.Struct(">H")
+_NUL = b"\xc0\x80"
+
+
+def read_name(cursor: Cursor, what: str) -> str:
+    """The next name.
+
+    Raises:
+        CorruptIndexError: the bytes are no modified UTF-8, or are half a surrogate pair.
+    """
+    start = cursor.position
+    stored = bytes(cursor.take(cursor.u16(f"length of the {what}"), what))
+    try:
+        return decode(stored)
+    except UnicodeError as error:
+        raise CorruptIndexError(
+            f"expected modified UTF-8 as the {what}, found {stored!r:.100}", offset=start
+        ) from error
+
+
+def write_name(name: str) -> bytes:
+    """A name with its length.
+
+    Raises:
+        ValueError: it takes more than 65535 bytes.
+    """
+    stored = encode(name)
+    if len(stored) > MAX_NAME_BYTES:
+        raise ValueError(f"a name takes at most {MAX_NAME_BYTES} bytes, not {len(stored)}")
+    return _LENGTH.pack(len(stored)) + stored
+
+
+def decode(stored: bytes) -> str:
+    """Text of modified UTF-8; raises UnicodeDecodeError where it is anything else."""
+    if b"\0" in stored:
+        raise UnicodeDecodeError(
+            "modified-utf-8", stored, stored.index(b"\0"), stored.index(b"\0") + 1, "plain NUL"
+        )
+    # surrogatepass takes the surrogates apart as UTF-8 would any code point; UTF-16 then joins the pairs.
+    # A byte C0 occurs in no UTF-8, so the replacement touches nothing else.
+    text = stored.replace(_NUL, b"\0").decode("utf-8", "surrogatepass")
+    if any(char > "\uffff" for char in text):
+        raise UnicodeDecodeError("modified-utf-8", stored, 0, len(stored), "a sequence of four bytes")
+    return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be")
+
+
+def encode(text: str) -> bytes:
+    """Modified UTF-8 of a text; raises UnicodeEncodeError for half a surrogate pair."""
+    units = text.encode("utf-16-be")
+    split = "".join(chr(high << 8 | low) for high, low in zip(units[::2], units[1::2], strict=True))
+    return split.encode("utf-8", "surrogatepass").replace(b"\0", _NUL)
+
 
 MAGIC: Final = 1493475289347502
 VERSION: Final = 1
@@ -294,3 +350,36 @@ def write(columns: Mapping[str, Sequence[tuple[str, bytes | None]]]) -> bytes:
                     column=name,
                 )
     return b"".join([*head, _COUNT.pack(0), *payloads])
+
+
+def write_index(kind: IndexKind, column: KeyColumn, options: object) -> bytes:
+    """The payload of an index, byte for byte as the engine writes it.
+
+    Args:
+        kind: the kind of index.
+        column: what it is made of.
+        options: of this kind.
+
+    Raises:
+        IndexWriteError: the kind takes no column of this type, or cannot hold one of its values, or all of
+            them.
+        TypeError: the options are of another kind.
+    """
+    if not kind.takes(column.data_type):
+        others = [other for other in KINDS.values() if other.takes(column.data_type)]
+        advice = f"use {' or '.join(others)}" if others else "no index takes it"
+        raise IndexWriteError(f"{kind} does not take type {column.data_type}: {advice}", column=column.name)
+    if not isinstance(options, kind.options_class):
+        raise TypeError(f"expected options of {kind}, found {options!r}")
+    try:
+        payload = kind.write(column, options)
+    except struct.error as error:
+        # No place within it can be named in 4 bytes; some forms notice that while they are written.
+        raise _too_long(kind, column) from error
+    if len(payload) > MAX_BYTES:
+        raise _too_long(kind, column)
+    return payload
+
+
+def _too_long(kind: IndexKind, column: KeyColumn) -> IndexWriteError:
+    return IndexWriteError(f"its {kind} index is longer than {MAX_BYTES} bytes", column=column.name)

@@ -11,12 +11,27 @@ from typing import assert_never
 
 from app.errors import CorruptIndexError
 from app.file_index.answers.conditions import Condition
-from app.file_index.answers.result import KEEP, SKIP, Result, Rows, both, either, rows
+from app.file_index.answers.result import (
+    KEEP,
+    SKIP,
+    Result,
+    Rows,
+    Step,
+    answered,
+    both,
+    either,
+    rows,
+    unanswered,
+)
 from app.file_index.answers.row_index import all_rows
-from app.file_index.answers.trace import Step, answered, unanswered
 from app.file_index.container import Entry, FileIndex, blame
-from app.file_index.index_choice import bounded_on_both_sides, condition_of, is_false_without_values
-from app.file_index.index_kinds import KINDS, cost
+from app.file_index.index_kinds import (
+    KINDS,
+    bounded_on_both_sides,
+    condition_of,
+    cost,
+    is_false_without_values,
+)
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Unknown, conjuncts
 
 

@@ -1,16 +1,23 @@
-"""The kinds of file index that are known: one line each. What a kind is: :mod:`app.file_index.kind`."""
+"""The kinds of file index that are known, one line each, and which of them a leaf asks, in which order.
+
+What a kind is: :mod:`app.file_index.kind`. Evaluation of one file (:mod:`app.file_index.evaluation`) and of
+many (:mod:`app.file_index.stacked.evaluation`) go by the same rules; so does whoever fetches no more of an
+index file than is going to be asked.
+"""
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from app.errors import CorruptIndexError
+from app.file_index.answers.conditions import Condition, condition
 from app.file_index.bitmap.kind import BITMAP
 from app.file_index.bloom_filter.kind import BLOOM_FILTER
 from app.file_index.bsi.kind import BSI
 from app.file_index.keys.keys import key_space
 from app.file_index.kind import Kind
 from app.file_index.range_bitmap.kind import RANGE_BITMAP
+from app.predicates.model import BoundLeaf, BoundPredicate, Operator, leaves
 from app.types import DataType
 from app.types.roaring import Buffer
 
@@ -42,3 +49,68 @@ def open_index(kind: IndexKind, payload: Buffer, data_type: DataType) -> Any:  #
     if space is None or not kind.takes(data_type):
         raise CorruptIndexError(f"expected no {kind} index on a column of type {data_type}, found one")
     return kind.read(payload, space)
+
+
+WantedIndexes: TypeAlias = "frozenset[tuple[str, IndexKind]]"
+"""Columns, each with a kind of index on it."""
+
+_CONDITION: Final = "condition on index keys"
+_FALSE_WITHOUT_VALUES = frozenset(
+    {
+        Operator.EQUAL,
+        Operator.LESS_THAN,
+        Operator.LESS_OR_EQUAL,
+        Operator.GREATER_THAN,
+        Operator.GREATER_OR_EQUAL,
+        Operator.IN,
+        Operator.IS_NOT_NULL,
+        Operator.STARTS_WITH,
+        Operator.ENDS_WITH,
+        Operator.CONTAINS,
+    }
+)
+"""What an empty entry decides, as in the engine. The other tests need a value too, but the engine keeps the
+file there, and an entry that should not be empty must not cost more rows here than it does there."""
+
+
+def condition_of(leaf: BoundLeaf) -> Condition | None:
+    """The leaf as a condition on keys; None if no index can tell."""
+    if _CONDITION not in leaf.derived:
+        space = key_space(leaf.field.type)
+        leaf.derived[_CONDITION] = None if space is None else condition(leaf, space)
+    found: Condition | None = leaf.derived[_CONDITION]
+    return found
+
+
+def is_false_without_values(leaf: BoundLeaf) -> bool:
+    """Whether an empty entry rules out the file: no row of it has a value to be tested."""
+    return leaf.operator in _FALSE_WITHOUT_VALUES
+
+
+def bounded_on_both_sides(parts: tuple[BoundPredicate, ...]) -> set[str]:
+    """Columns that an OR bounds from above in one part and from below in another.
+
+    This is NOT BETWEEN in its bound form, which the engine does not let an empty entry decide.
+    """
+    below, above = (
+        {part.field.name for part in parts if isinstance(part, BoundLeaf) and part.operator in operators}
+        for operators in (
+            (Operator.LESS_THAN, Operator.LESS_OR_EQUAL),
+            (Operator.GREATER_THAN, Operator.GREATER_OR_EQUAL),
+        )
+    )
+    return below & above
+
+
+def wanted_indexes(predicate: BoundPredicate) -> WantedIndexes:
+    """The indexes that evaluating a predicate may ask, where a file has them.
+
+    Args:
+        predicate: bound to the schema that the files were written with.
+    """
+    wanted = set()
+    for leaf in leaves(predicate):
+        condition = condition_of(leaf) if isinstance(leaf, BoundLeaf) else None
+        if isinstance(leaf, BoundLeaf) and condition is not None:
+            wanted |= {(leaf.field.name, kind) for kind in KINDS.values() if kind.can_answer(condition)}
+    return frozenset(wanted)

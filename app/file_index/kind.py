@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.file_index.answers import row_index
-from app.file_index.answers.allowance import Allowance
-from app.file_index.answers.conditions import Condition
+from app.file_index.answers.conditions import Condition, QuestionLimit
 from app.file_index.answers.file_answers import Answers
 from app.file_index.answers.result import Result
 from app.file_index.answers.row_index import RowIndex
@@ -72,7 +71,7 @@ class FileStack(Protocol):
     def row_counts(self) -> NDArray[np.int64] | None:
         """Rows of each file, shape (m,); None if the indexes do not tell."""
 
-    def answers(self, condition: Condition, files: NDArray[np.int64], allowance: Allowance) -> Answers:
+    def answers(self, condition: Condition, files: NDArray[np.int64], allowance: QuestionLimit) -> Answers:
         """Whether files can have rows that meet a condition, which the kind can answer.
 
         Args:

@@ -21,16 +21,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from app.building import advise, table_options
-from app.building.column_types import ColumnTypes
-from app.building.columns import Advance, ignore_progress
+from app.building.columns import Advance, ColumnTypes, ignore_progress
 from app.building.data_files import DataFile
 from app.errors import CommitConflictError, RequestError
 from app.file_index.container import write
 from app.file_index.table_options import FileIndexOptions
-from app.jobs.cleaning import FilesOfRun, WrittenFiles, remove
 from app.jobs.index_tasks import BuildTask, BuiltFile, IndexedFile, build_file, options_in_file
 from app.jobs.job_table import JobTable, Place, local_file
-from app.jobs.run import Run
+from app.jobs.run import FilesOfRun, JobRun, WrittenFiles, remove
 from app.jobs.tasks import run_tasks
 from app.planning.request.named_partition import NamedPartition
 from app.planning.version.version import Version
@@ -120,7 +118,7 @@ def build_index(  # noqa: PLR0913 - each is a choice of its own
         raise RequestError(
             f"table {table.name} has no option file-index.<type>.columns: set one, or pass options"
         )
-    run = Run(spark.sparkContext, secrets.token_hex(_TOKEN_BYTES))
+    run = JobRun(spark.sparkContext, secrets.token_hex(_TOKEN_BYTES))
     chosen = [each for each in entries if not (missing_only and has_index(each))]
     tasks: dict[int, BuildTask] = {}
     for number, entry in enumerate(chosen):
@@ -285,14 +283,14 @@ def commit_replacements(
     for _ in range(_COMMITS):
         if not left:
             return None, overtaken
-        manifests = committer.table.contents.manifests(committer.table.resolve())
+        manifests = committer.table.metadata.manifests(committer.table.resolve())
         gone = removed_identities(manifests, [old.file.file_name for old, _ in left])
         files = [replace(old, kind=FileKind.DELETE) for old, _ in left]
         files += [_unlike(new) if identity(new) in gone else new for _, new in left]
         try:
             return committer.commit(Changes(CommitKind.COMPACT, tuple(files))), overtaken
         except CommitConflictError:
-            manifests = committer.table.contents.manifests(committer.table.resolve())
+            manifests = committer.table.metadata.manifests(committer.table.resolve())
             there = live_entries(manifests, [old.file.file_name for old, _ in left])
             lost = [old for old, _ in left if identity(old) not in there]
             if not lost:

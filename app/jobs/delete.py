@@ -29,9 +29,9 @@ from app.deletion_vectors import (
     read_vectors,
 )
 from app.errors import CommitConflictError, UnsupportedFormatError
-from app.jobs.cleaning import WrittenFiles
 from app.jobs.job_table import JobTable
 from app.jobs.matching_rows import matching_rows
+from app.jobs.run import WrittenFiles
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
 from app.planning.version.version import Version
 from app.table.commits import Changes, CommitKind
@@ -222,7 +222,7 @@ class _Deletion:
         options = VectorOptions.parse(schema.options.values)
         previous = [
             entry
-            for entry in self.version.table.contents.index_entries(self.version.resolved)
+            for entry in self.version.table.metadata.index_entries(self.version.resolved)
             if entry.file.index_type == DELETION_VECTORS
             and (entry.partition, entry.bucket) == (partition, bucket)
         ]

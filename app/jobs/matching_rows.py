@@ -26,7 +26,7 @@ from app.jobs.tasks import Lean, Progress, spark_failed
 from app.planning.version.version import Version
 from app.table.manifests.manifest_entry import ManifestEntry
 from app.types import DataField
-from app.types.type_json import type_json
+from app.types.json_answers import type_json
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

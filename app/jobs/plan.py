@@ -30,7 +30,7 @@ from app.planning.plan.state import decision
 from app.planning.request.filters import filter_warnings, read_filter
 from app.planning.request.limits import CacheBytes, Limits
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
-from app.planning.scan.manifest_pruning import needed_manifests
+from app.planning.scan.partition_pruning import needed_manifests
 from app.planning.scan.planner import Planner
 from app.planning.version.contents import VersionContents
 from app.planning.version.files import FileColumns
@@ -193,10 +193,10 @@ def plan_manifest(task: PlanTask) -> PlannedManifest:
     opened = _opened(task.place, task.table)
     selector = SnapshotSelector(snapshot_id=task.snapshot_id, schema_id=task.schema_id)
     whole = opened.service.resolve(opened.ref, selector)
-    manifest = whole.table.contents.manifest(task.manifest)
-    others = [whole.table.contents.manifest(file) for file in task.removing if file != task.manifest]
+    manifest = whole.table.metadata.manifest(task.manifest)
+    others = [whole.table.metadata.manifest(file) for file in task.removing if file != task.manifest]
     rows = live_rows([*others, manifest])[-1]
-    entries, columns = whole.table.contents.index_entries(whole.resolved), FileColumns.of([manifest], [rows])
+    entries, columns = whole.table.metadata.index_entries(whole.resolved), FileColumns.of([manifest], [rows])
     manifests = Manifests.of([manifest])
     contents = VersionContents.read(columns, manifests, entries, whole.schema)
     part = replace(whole, loaded=Loaded((task.manifest,), manifests, contents))
@@ -256,7 +256,7 @@ def _tasks(
     zone: str,
 ) -> list[PlanTask]:
     """A task for each manifest of a version that the filter needs."""
-    lists = version.table.contents.manifest_lists(version.resolved)
+    lists = version.table.metadata.manifest_lists(version.resolved)
     manifests = [file for each in lists for file in each.manifests]
     removes = np.concatenate([each.deleted > 0 for each in lists])
     are_needed = np.ones(len(manifests), np.bool_) if needed is None else needed.are_needed

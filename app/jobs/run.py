@@ -2,6 +2,9 @@
 
 A task that is killed, with its worker or with its executor, tells nothing. Spark goes on stopping tasks for
 some seconds after it has told that a job failed, and these may still write.
+
+What a job that fails has written is removed, also by tasks that told nothing: the names of all files that the
+tasks of one run write have its token in them, so listings of the directories show them.
 """
 
 from __future__ import annotations
@@ -16,6 +19,13 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.status import SparkJobInfo, SparkStageInfo, StatusTracker
 
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Self
+
+from app.errors import PaimonIndexError, StorageError, UncertainCommitError
+from app.storage.writing import Writing
+
 _log = logging.getLogger("paimon_index.jobs")
 
 _POLL_SECONDS: Final = 0.1
@@ -26,7 +36,7 @@ _SUCCEEDED: Final = "SUCCEEDED"
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class JobRun:
     """One run of a job.
 
     Attributes:
@@ -81,3 +91,81 @@ class Run:
             stage = tracker.getStageInfo(number)
             if stage is not None:
                 yield stage
+
+
+_LISTINGS: Final = 5
+_PAUSE_SECONDS: Final = 1.0
+"""Between two listings: a Python worker may outlive its task until it writes to Spark again."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilesOfRun:
+    """Paths of what the tasks of a run have written, looked for each time that they are iterated over.
+
+    That begins by waiting for the end of the tasks. Where some were killed, directories are listed again
+    until there is nothing new.
+
+    Attributes:
+        run: the run.
+        listed: gives the paths of all files in the directories that the run may write to.
+        named: names of files that a snapshot names, which are left out.
+    """
+
+    run: JobRun
+    listed: Callable[[], Iterable[str]]
+    named: Collection[str] = frozenset()
+
+    def __iter__(self) -> Iterator[str]:
+        is_complete = self.run.settle()
+        for listing in range(1 if is_complete else _LISTINGS):
+            if listing:
+                time.sleep(_PAUSE_SECONDS)
+            try:
+                found = [path for path in self.listed() if self._is_of_run(path)]
+            except PaimonIndexError as error:
+                _log.warning("files named %s may stay, which nothing refers to: %s", self.run.token, error)
+                return
+            if listing and not found:
+                return
+            yield from found
+
+    def _is_of_run(self, path: str) -> bool:
+        name = path.rpartition("/")[2]
+        return self.run.token in name and name not in self.named
+
+
+@dataclass(slots=True)
+class WrittenFiles:
+    """Files that are removed if a block raises; those that were not written yet are passed over.
+
+    They stay where a snapshot may name them: if nobody knows whether it was made, and if the process is
+    stopped, or fails for a reason that nobody has thought of, while it is made.
+
+    Attributes:
+        writing: of the warehouse.
+        paths: under names that only this run uses; more may come while the block lasts.
+        is_committing: set by the block when it begins to make the snapshot.
+    """
+
+    writing: Writing
+    paths: Iterable[str]
+    is_committing: bool = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None or issubclass(kind, UncertainCommitError):
+            return
+        if self.is_committing and not issubclass(kind, PaimonIndexError):
+            return
+        remove(self.writing, self.paths)
+
+
+def remove(writing: Writing, paths: Iterable[str]) -> None:
+    """Removes files that nothing refers to; those that cannot be removed are logged."""
+    for path in paths:
+        try:
+            writing.delete(path)
+        except StorageError as error:
+            _log.warning("%s stays, which nothing refers to: %s", path, error)

@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING, Final
 
 from app.building.columns import Advance, ignore_progress
 from app.errors import CommitConflictError
-from app.jobs.cleaning import FilesOfRun, WrittenFiles, remove
 from app.jobs.job_table import JobTable
-from app.jobs.rows.attempt import Attempt
+from app.jobs.rows.attempt import WriteAttempt
 from app.jobs.rows.incoming import fitted, read_rows
 from app.jobs.rows.target import Target
 from app.jobs.rows.writing import WrittenBucket
-from app.jobs.run import Run
+from app.jobs.run import FilesOfRun, JobRun, WrittenFiles, remove
 from app.storage import Maintenance
 from app.table.schema.schema import BucketMode
 
@@ -102,8 +101,8 @@ def upsert(
     for attempt in range(1, _ATTEMPTS + 1):
         version = table.latest()
         target = Target.of(table, version, has_kinds=row_kind_column is not None)
-        made = Attempt(target, version, parallelism or _parallelism(spark))
-        run = Run(spark.sparkContext, target.run)
+        made = WriteAttempt(target, version, parallelism or _parallelism(spark))
+        run = JobRun(spark.sparkContext, target.run)
         files = FilesOfRun(run, partial(Maintenance(table.place.open()).walk, target.directory))
         try:
             with WrittenFiles(table.writing, files) as cleaned:
@@ -161,7 +160,7 @@ def _parallelism(spark: SparkSession) -> int:
     return max(int(spark.sparkContext.defaultParallelism), partitions)
 
 
-def _report(made: Attempt, snapshot_id: int | None, written: Sequence[WrittenBucket]) -> UpsertReport:
+def _report(made: WriteAttempt, snapshot_id: int | None, written: Sequence[WrittenBucket]) -> UpsertReport:
     there, target = made.states(), made.target
     files = [file for each in written for file in each.files]
     buckets = {(each.partition, each.bucket) for each in written}

@@ -117,7 +117,7 @@ class DynamicBucketOptions:
         """All assigners of a writer, one for each channel.
 
         A partition uses as many of them as it has initial buckets; rows find theirs through
-        :mod:`app.bucket_index.channels`.
+        :mod:`app.bucket_index.partition_buckets`.
 
         Args:
             parallelism: of the writer, at least 1; counts where the table does not say.

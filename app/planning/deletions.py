@@ -93,7 +93,7 @@ def _named(
     some = _inside(version, hidden, hidden.named(names), partition)
     if len(some):
         honoured = version.schema.options.deletion_vectors
-        entries = version.table.contents.index_entries(version.resolved) if honoured else ()
+        entries = version.table.metadata.index_entries(version.resolved) if honoured else ()
         places = VectorPlaces.find(entries, hidden)
         yield _Vectors(hidden, places, places.numbers), some
 

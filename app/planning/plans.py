@@ -18,7 +18,7 @@ from app.planning.request.effort import YIELDING, Budget
 from app.planning.request.filters import filter_warnings, read_filter
 from app.planning.request.limits import Limits
 from app.planning.request.requests import PlanRequest, SnapshotSelector
-from app.planning.scan.manifest_pruning import needed_manifests
+from app.planning.scan.partition_pruning import needed_manifests
 from app.planning.scan.planner import Planner
 from app.planning.version.version import Version, sound_answer
 from app.storage import ByteCache, Cancellation, cancellable, time_limit

@@ -48,10 +48,9 @@ from app.planning.version.version import IndexCaches, IndexSource, Version, soun
 from app.storage import ByteCache, DiskTier, Warehouse, check_listable
 from app.storage.ledger import CacheRoom
 from app.storage.memory import give_memory_back
-from app.table.catalog import Catalog
 from app.table.references import MOST_READS
 from app.table.storage import TableReader
-from app.table.table import Table
+from app.table.table import Catalog, Table
 from app.types import Json
 from app.types.session_zone import SessionZone, session_zone
 
@@ -365,9 +364,9 @@ class IndexService:
 
 def _warm(version: Version) -> None:
     """As of :meth:`IndexService.warm`."""
-    whole = not version.table.contents.keeps_indexes_apart(version.resolved)
+    whole = not version.table.metadata.keeps_indexes_apart(version.resolved)
     for file in version.manifest_files():
-        version.table.contents.manifest(file, whole=whole)
+        version.table.metadata.manifest(file, whole=whole)
     # Short by now: a request for the same version, which would wait for it, has nothing left to read.
     version.load()
     open_declared(version)

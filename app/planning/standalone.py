@@ -29,8 +29,7 @@ from app.errors import (
     StorageError,
     UnsupportedFormatError,
 )
-from app.file_index.answers.result import SKIP, Result, Rows
-from app.file_index.answers.trace import Step
+from app.file_index.answers.result import SKIP, Result, Rows, Step
 from app.file_index.container import MAGIC, FileIndex
 from app.file_index.evaluation import evaluate
 from app.file_index.inspect import inspect

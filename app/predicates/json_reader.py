@@ -123,23 +123,7 @@ def _compound(function: str, children: tuple[Predicate, ...]) -> Predicate:
         case "OR":
             return Or(children)
         case _:
-            return Unknown(f"{shorten(function)} of {len(children)} predicates", tuple(_columns_of(children)))
-
-
-def _columns_of(predicates: Sequence[Predicate]) -> Iterator[Column]:
-    pending = list(predicates)
-    while pending:
-        match pending.pop():
-            case Leaf(column=column):
-                yield column
-            case Unknown(columns=columns):
-                yield from columns
-            case And(children) | Or(children):
-                pending.extend(children)
-            case Not(child):
-                pending.append(child)
-            case _:
-                pass
+            return Unknown(f"{shorten(function)} of {len(children)} predicates")
 
 
 def _leaf(written: Mapping[object, object], count: LiteralCount) -> Predicate:

@@ -131,13 +131,13 @@ class Unknown:
 
     Attributes:
         text: the part as the caller wrote it.
-        field_ids: ids of the columns it reads, as far as they are known.
+        position: 0-based character in the filter's text where a part begins that was not understood.
         lacks_time_zone: it would be decided if the time zone of the caller's session were known.
         casts: it compares text with a number, so that Spark casts every value of the column.
     """
 
     text: str
-    field_ids: frozenset[int] = frozenset()
+    position: int | None = None
     lacks_time_zone: bool = False
     casts: bool = False
 
@@ -212,17 +212,3 @@ def leaves(predicate: BoundPredicate) -> Iterator[BoundLeaf | Constant | Unknown
                 pending.extend(reversed(children))
             case leaf:
                 yield leaf
-
-
-def field_ids(predicate: BoundPredicate) -> frozenset[int]:
-    """Ids of every field that the predicate reads."""
-    ids: set[int] = set()
-    for leaf in leaves(predicate):
-        match leaf:
-            case BoundLeaf(field=field):
-                ids.add(field.id)
-            case Unknown(field_ids=known):
-                ids |= known
-            case Constant():
-                pass
-    return frozenset(ids)

@@ -138,15 +138,17 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A valid part that nothing here can decide.
+    """A part that nothing here can decide.
 
     Attributes:
         text: the part as written.
-        columns: the columns it reads, as far as they are known.
+        columns: those that it is known to read, which have to be there.
+        position: 0-based character in the filter's text, if it has one.
     """
 
     text: str
     columns: tuple[Column, ...] = ()
+    position: int | None = None
 
 
 Predicate: TypeAlias = Leaf | Flag | And | Or | Not | Constant | Unknown

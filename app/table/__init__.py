@@ -4,24 +4,20 @@ Decoders take bytes (``TableSchema.read``, ``Snapshot.read``, ``ManifestList.rea
 ``IndexManifest.read``); only :class:`Table`, :class:`Catalog` and what they are made of read files.
 """
 
-from app.table.catalog import Catalog
-from app.table.orphans import Orphan, OrphanFiles, OrphanKind, Orphans, Removal
-from app.table.other_orphans import OtherOrphanFiles
+from app.table.orphans import Orphan, OrphanKind, Orphans, OrphanSearch
 from app.table.resolution import ResolvedSnapshot
 from app.table.schema.schema import BucketMode, TableSchema
 from app.table.snapshot import Snapshot
 from app.table.storage import TableReader
-from app.table.table import Table
+from app.table.table import Catalog, Table
 
 __all__ = [
     "BucketMode",
     "Catalog",
     "Orphan",
-    "OrphanFiles",
     "OrphanKind",
+    "OrphanSearch",
     "Orphans",
-    "OtherOrphanFiles",
-    "Removal",
     "ResolvedSnapshot",
     "Snapshot",
     "Table",

@@ -10,13 +10,17 @@ hint                     a number
 =======================  ===============================================================================
 
 Whoever may write one table could otherwise take all memory of a server with a file that costs nothing.
+
+JSON objects of snapshots and schemas are read member by member with the type that each must have.
 """
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
-from typing import Final, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Self, TypeVar
+
+import orjson
 
 from app.errors import CorruptMetadataError, PaimonIndexError, UnsupportedFormatError
 from app.observation import FileFormat, observer
@@ -87,3 +91,97 @@ def read_small(storage: SmallFiles, path: str, most_bytes: int) -> bytes:
             path=path,
         )
     return content
+
+
+_INT64 = 1 << 63
+
+
+class JsonObject:
+    """One JSON object; unknown members do not matter, a member that is null counts as absent.
+
+    Every method raises :class:`CorruptMetadataError` for a member of another type, and for an absent one
+    unless a default is given.
+    """
+
+    def __init__(self, members: Mapping[str, Any], what: str) -> None:
+        self._members = members
+        self._what = what
+
+    @classmethod
+    def read(cls, data: bytes, what: str) -> Self:
+        """Reads a document; ``what`` names it in messages.
+
+        Raises:
+            CorruptMetadataError: the bytes are not one JSON object.
+        """
+        try:
+            members = orjson.loads(data)
+        except (orjson.JSONDecodeError, RecursionError) as error:
+            raise CorruptMetadataError(f"expected {what} to be JSON: {error}") from error
+        return cls.of(members, what)
+
+    @classmethod
+    def of(cls, members: object, what: str) -> Self:
+        """An object that stands inside of a document.
+
+        Raises:
+            CorruptMetadataError: it is something else.
+        """
+        if not isinstance(members, dict):
+            raise CorruptMetadataError(f"expected {what} to be a JSON object, found {members!r:.50}")
+        return cls(members, what)
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        """A 64-bit integer."""
+        value: int = self._typed(name, int, default)
+        if not -_INT64 <= value < _INT64:
+            raise CorruptMetadataError(f"{self._what}: {name!r} does not fit 64 bits")
+        return value
+
+    def optional_integer(self, name: str) -> int | None:
+        """A 64-bit integer, if there is one."""
+        return None if self._members.get(name) is None else self.integer(name)
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """A string."""
+        value: str = self._typed(name, str, default)
+        return value
+
+    def optional_text(self, name: str) -> str | None:
+        """A string, if there is one."""
+        return None if self._members.get(name) is None else self.text(name)
+
+    def objects(self, name: str) -> list[JsonObject]:
+        """A list of objects."""
+        items = self._typed(name, list, None)
+        return [JsonObject.of(item, f"{self._what}, {name}[{at}]") for at, item in enumerate(items)]
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """A list of strings; an absent one is empty."""
+        items = self._typed(name, list, [])
+        if not all(isinstance(item, str) for item in items):
+            raise CorruptMetadataError(f"{self._what}: {name!r} must hold strings, found {items!r:.100}")
+        return tuple(items)
+
+    def text_map(self, name: str) -> dict[str, str]:
+        """A map of strings; an absent one is empty."""
+        items = self._typed(name, dict, {})
+        if not all(isinstance(item, str) for item in items.values()):
+            raise CorruptMetadataError(f"{self._what}: {name!r} must hold strings, found {items!r:.100}")
+        return dict(items)
+
+    def member(self, name: str) -> object:
+        """Whatever stands there, None if nothing."""
+        return self._members.get(name)
+
+    def _typed(self, name: str, kind: type[Any], default: object) -> Any:  # noqa: ANN401 - the callers narrow it
+        value = self._members.get(name)
+        if value is None:
+            value = default
+        if not isinstance(value, kind) or isinstance(value, bool):
+            found = "nothing" if value is None else f"{value!r:.100}"
+            raise CorruptMetadataError(f"{self._what}: {name!r} must be {_NAMES[kind]}, found {found}")
+        return value
+
+
+_NAMES: dict[type[Any], str] = {int: "an integer", str: "a string", list: "a list", dict: "an object"}

@@ -1,39 +1,62 @@
-"""Index files and index manifests that no version of a table names, and their removal.
+"""Files of a table that no version of it names, and that the engine's ``remove_orphan_files`` removes.
 
 ::
 
-    <table>/manifest/index-manifest-<uuid>-<n>
-    <table>/index/index-<uuid>-<n>, or in bucket directories under index-file-in-data-file-dir
-    .<one of these names>[.<anything>].tmp beside them, left by a writer that was stopped
+    <table>/[<data-file.path-directory>/][<partition>/]bucket-<n>/*   data files, changelog files, their
+    indexes <table>/manifest/*, index/*, statistics/* <table>/[branch/branch-<name>/]{snapshot,changelog}/*
+    but for versions and hints
 
-A commit under way has written index files, and perhaps its index manifest, before any snapshot names them.
-They cannot be told from orphans but by their age.
+What names files, of the table and of its branches, whose files lie with the table's own:
 
-Files of all other kinds are told by :mod:`app.table.other_orphans`, and left to the engine.
+=============================  ==============================================================================
+``snapshot/snapshot-<id>``     for as long as the snapshot is there
+``tag/tag-<name>``             for as long as the tag is there; a name with slashes makes directories
+``changelog/changelog-<id>``   though expiration of its snapshot took away what readers of changes do not need
+=============================  ==============================================================================
 
-Not removed: files in external directories, which tables may share; global indexes, which have other names;
-and ``.index`` side files, which come and go with their data files.
+Names suffice, wherever the files lie: writers make them of random UUIDs. A commit under way has written files
+before any snapshot names them. They cannot be told from orphans but by their age. Files in external
+directories, which tables may share, are not looked for.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Self
+from typing import Final, TypeVar
 
-from app.errors import FileMissingError, PaimonIndexError, RequestError
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from app.errors import CorruptMetadataError, FileMissingError, SnapshotExpiredError
 from app.storage import Maintenance, Readers, StoredFile
-from app.table.directories import Directories
-from app.table.named_files import NamedFiles
+from app.table.decoding import SCHEMA_BYTES, SNAPSHOT_BYTES, decode, read_small
+from app.table.manifests.index_manifest import IndexManifest
+from app.table.manifests.manifest import Manifest
+from app.table.manifests.manifest_list import ManifestList
+from app.table.references import References
+from app.table.schema.partition import escape
+from app.table.schema.schema import TableSchema
+from app.table.snapshot import Snapshot
 from app.table.table import Table
 
-MINIMUM_AGE: Final = dt.timedelta(hours=1)
-"""Nothing younger is ever removed: more than clocks differ, or a commit takes at least."""
+Parsed = TypeVar("Parsed")
 
-_NUMBERED_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-\d+"
+# In this order: a version moves from its snapshot to a tag, and with the tag into a branch. Listed the other
+# way round, one could be missed that moves meanwhile.
+_VERSION_DIRECTORIES: Final = ("snapshot", "changelog", "tag", "branch")
+_REFERENCE: Final = re.compile(
+    r"(?:branch/branch-.+/)?(?:snapshot/snapshot-\d+|tag/tag-.+|(?P<changelog>changelog/changelog-\d+))",
+    re.DOTALL,
+)
+_VERSION: Final = re.compile(r"(?:snapshot|changelog)-.*|LATEST|EARLIEST", re.DOTALL)
+_TEMPORARY: Final = re.compile(r"\..+\.tmp", re.DOTALL)
+_BUCKET: Final = re.compile(r"bucket-(?:\d+|postpone)")
+_INDEX_FILE: Final = re.compile(r"index-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-\d+")
+_ATTEMPTS: Final = 10
 
 
 class OrphanKind(StrEnum):
@@ -47,14 +70,6 @@ class OrphanKind(StrEnum):
     MANIFEST_LIST = "manifest list"
     STATISTICS = "statistics"
     OTHER_FILE = "other file"
-
-
-# In the order of removal: first what names other files, so that at no moment a file names one that is gone.
-_NAMES: Final[Mapping[OrphanKind, re.Pattern[str]]] = {
-    OrphanKind.INDEX_MANIFEST: re.compile(rf"index-manifest-{_NUMBERED_UUID}"),
-    OrphanKind.INDEX_FILE: re.compile(rf"index-{_NUMBERED_UUID}"),
-    OrphanKind.TEMPORARY_FILE: re.compile(rf"\.index-(?:manifest-)?{_NUMBERED_UUID}(?:\..+)?\.tmp"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,43 +94,21 @@ class Orphans:
     found: tuple[Orphan, ...]
     younger: int
 
-    @classmethod
-    def among(
-        cls, candidates: Sequence[Orphan], named: Container[str], older_than: dt.timedelta, now: dt.datetime
-    ) -> Self:
-        """Those of some files that no version names."""
-        unnamed = [each for each in candidates if each.file.name not in named]
-        old = [each for each in unnamed if now - each.file.modified >= older_than]
-        return cls(older_than, tuple(sorted(old, key=lambda each: each.file.path)), len(unnamed) - len(old))
 
-
-@dataclass(frozen=True, slots=True)
-class Removal:
-    """What came of the orphans of a search; those in neither list turned out to be in use.
-
-    Attributes:
-        removed: those that are gone.
-        failures: those that are still there, with the reason.
-    """
-
-    removed: tuple[Orphan, ...]
-    failures: tuple[tuple[Orphan, PaimonIndexError], ...]
-
-
-class OrphanFiles:
-    """Finds and removes the orphans of one table.
+class OrphanSearch:
+    """Finds the orphans of one table.
 
     Args:
         table: the table.
         maintenance: of the table's warehouse.
-        readers: list, read and delete side by side.
+        readers: list and read side by side.
     """
 
     def __init__(self, table: Table, maintenance: Maintenance, readers: Readers) -> None:
         self._table = table
+        self._directory = table.directory
         self._maintenance = maintenance
         self._readers = readers
-        self._named = NamedFiles(maintenance, readers, table.directory)
 
     def find(self, older_than: dt.timedelta, now: dt.datetime) -> Orphans:
         """Files that no version names.
@@ -126,54 +119,216 @@ class OrphanFiles:
 
         Raises:
             NotFoundError: there is no such table.
-            PaimonIndexError: something cannot be read that could name files, as in :meth:`NamedFiles.read`.
+            CorruptMetadataError: something that could name files cannot be decoded, or is gone though a
+                version needs it.
+            UnsupportedFormatError: likewise, of a newer format.
+            SnapshotExpiredError: versions went away faster than they could be read.
+            StorageError: something cannot be read.
         """
         # Listed first: what a commit writes and names after that is not among the candidates, and what it
         # names before the versions are read is in use.
         candidates = self._candidates()
-        return Orphans.among(candidates, self._named.read(), older_than, now)
-
-    def remove(self, orphans: Orphans) -> Removal:
-        """Removes what :meth:`find` has found, except for what a version has come to name since.
-
-        Raises:
-            RequestError: younger files than :data:`MINIMUM_AGE` were asked for; nothing is removed.
-            PaimonIndexError: as :meth:`find`; nothing is removed.
-        """
-        if orphans.older_than < MINIMUM_AGE:
-            raise RequestError(
-                "files that were written within the last hour may belong to a commit under way and are never "
-                "removed: ask for at least 1h"
-            )
-        named = self._named.read()
-        doomed = [each for each in orphans.found if each.file.name not in named]
-        outcomes: dict[Orphan, PaimonIndexError | None] = {}
-        for kind in _NAMES:
-            of_kind = [each for each in doomed if each.kind is kind]
-            outcomes |= zip(of_kind, self._readers.map(self._delete, of_kind), strict=True)
-        return Removal(
-            tuple(each for each in doomed if outcomes[each] is None),
-            tuple((each, error) for each in doomed if (error := outcomes[each]) is not None),
+        names = {each.file.name.encode() for each in candidates}
+        named = self._names_in_use(pa.array(names, pa.large_binary()))
+        unnamed = [each for each in candidates if each.file.name not in named]
+        old = [each for each in unnamed if now - each.file.modified >= older_than]
+        return Orphans(
+            older_than, tuple(sorted(old, key=lambda each: each.file.path)), len(unnamed) - len(old)
         )
 
-    def _delete(self, orphan: Orphan) -> PaimonIndexError | None:
-        try:
-            self._maintenance.delete(orphan.file.path)
-        except FileMissingError:
-            # Somebody else has removed it, or an attempt that was believed to have failed.
-            return None
-        except PaimonIndexError as error:
-            return error
-        return None
-
     def _candidates(self) -> list[Orphan]:
-        """Every index manifest, index file and temporary file there is."""
-        directories = Directories(self._table, self._maintenance, self._readers).of_index_files()
+        """Every file that a version may name."""
+        branches = self._maintenance.contents(f"{self._directory}/branch").directories
+        of_versions = {
+            f"{directory}/{name}": OrphanKind.OTHER_FILE
+            for directory in (self._directory, *branches)
+            for name in ("snapshot", "changelog")
+        }
+        kinds = {f"{self._directory}/{name}": OrphanKind.OTHER_FILE for name in ("manifest", "index")}
+        kinds[f"{self._directory}/statistics"] = OrphanKind.STATISTICS
+        kinds |= dict.fromkeys(self._buckets(), OrphanKind.DATA_FILE) | of_versions
+        contents = self._readers.map(self._maintenance.contents, kinds)
+        return [
+            Orphan(_kind_of(file, kind), file)
+            for (directory, kind), each in zip(kinds.items(), contents, strict=True)
+            for file in each.files
+            if not (directory in of_versions and _VERSION.fullmatch(file.name))
+        ]
+
+    def _buckets(self) -> list[str]:
+        """The directories of all buckets, as any schema lays them out."""
+        found: list[str] = []
+        for data_directory, partition_keys in {
+            (schema.options.data_directory, schema.partition_keys) for schema in self._schemas()
+        }:
+            level = ["/".join(filter(None, (self._directory, data_directory)))]
+            for key in partition_keys:
+                prefix = f"{escape(key)}="
+                level = [path for path in self._below(level) if _last(path).startswith(prefix)]
+            found += [path for path in self._below(level) if _BUCKET.fullmatch(_last(path))]
+        return found
+
+    def _below(self, directories: Iterable[str]) -> list[str]:
         contents = self._readers.map(self._maintenance.contents, directories)
-        files = (file for each in contents for file in each.files)
-        return [Orphan(kind, file) for file in files if (kind := index_kind(file.name)) is not None]
+        return [path for each in contents for path in each.directories]
+
+    def _schemas(self) -> list[TableSchema]:
+        warehouse = self._maintenance.warehouse
+        references = References(
+            warehouse, self._directory, f"table {self._table.database}.{self._table.name}"
+        )
+        paths = map(references.schema_path, references.schema_ids())
+        return self._readers.map(
+            lambda path: decode(path, read_small(warehouse, path, SCHEMA_BYTES), TableSchema.read), paths
+        )
+
+    def _names_in_use(self, candidates: pa.Array) -> set[str]:
+        for _ in range(_ATTEMPTS):
+            versions = self._versions()
+            try:
+                return self._named_by(versions, candidates)
+            except FileMissingError as error:
+                if self._versions() == versions:
+                    raise CorruptMetadataError(
+                        "is gone, though a snapshot, tag or branch needs it; what is in use cannot be told",
+                        path=error.path,
+                    ) from error
+        raise self._restless()
+
+    def _named_by(self, versions: Mapping[str, Snapshot], candidates: pa.Array) -> set[str]:
+        """Metadata files of some versions, and those of the candidates that manifests name."""
+        lists: dict[str, bool] = {}
+        index_manifests: dict[str, bool] = {}
+        named: set[str] = set()
+        for path, version in versions.items():
+            # Of changelogs, expiration takes away what readers of changes do not need.
+            may_miss = self._is_changelog(path)
+            of_version = (
+                version.base_manifest_list,
+                version.delta_manifest_list,
+                version.changelog_manifest_list,
+            )
+            for found, name in [
+                *((lists, name) for name in of_version),
+                (index_manifests, version.index_manifest),
+            ]:
+                if name is not None:
+                    found[name] = found.get(name, True) and may_miss
+            named.update(filter(None, (version.statistics,)))
+        manifests: dict[str, bool] = {}
+        for may_miss, listed in zip(lists.values(), self._read_all(lists, _manifest_names), strict=True):
+            for name in listed:
+                manifests[name] = manifests.get(name, True) and may_miss
+        named.update(lists, index_manifests, manifests)
+
+        def data_files(content: bytes) -> list[str]:
+            manifest = Manifest.read_without_embedded(content)
+            names = (manifest.file_names.to_arrow(), manifest.extra_files.to_arrow())
+            return [
+                name.decode()
+                for each in names
+                for name in each.filter(pc.is_in(each, value_set=candidates)).to_pylist()
+            ]
+
+        for read, names in ((_index_file_names, index_manifests), (data_files, manifests)):
+            named.update(*self._read_all(names, read))
+        return named
+
+    def _read_all(self, names: Mapping[str, bool], parse: Callable[[bytes], list[str]]) -> list[list[str]]:
+        """What files beside the manifests name; nothing for those that are gone and may be."""
+
+        def read(item: tuple[str, bool]) -> list[str]:
+            name, may_miss = item
+            path = f"{self._directory}/manifest/{name}"
+            try:
+                content = self._maintenance.warehouse.read(path)
+            except FileMissingError:
+                if may_miss:
+                    return []
+                raise
+            with self._readers.core():
+                return decode(path, content, parse)
+
+        return self._readers.map(read, names.items())
+
+    def _versions(self) -> Mapping[str, Snapshot]:
+        """Every version by its path; some that went away meanwhile may be among them."""
+        read: dict[str, Snapshot] = {}
+        for _ in range(_ATTEMPTS):
+            new = [path for path in self._version_paths() if path not in read]
+            found = dict(zip(new, self._readers.map(self._read_version, new), strict=True))
+            read |= {path: snapshot for path, snapshot in found.items() if snapshot is not None}
+            # What is gone may live on under a name that was not there yet when its directory was listed.
+            if None not in found.values():
+                return read
+        raise self._restless()
+
+    def _version_paths(self) -> list[str]:
+        found = [
+            path
+            for directory in _VERSION_DIRECTORIES
+            for path in self._maintenance.walk(f"{self._directory}/{directory}")
+        ]
+        versions = [
+            path
+            for path in found
+            if _REFERENCE.fullmatch(path, len(self._directory) + 1) and not _TEMPORARY.fullmatch(_last(path))
+        ]
+        with_versions = {path.rpartition("/")[0] for path in versions}
+        for path in found:
+            directory, _, name = path.rpartition("/")
+            if name == "LATEST" and directory.endswith("/snapshot") and directory not in with_versions:
+                raise CorruptMetadataError(
+                    "names a snapshot, but there is none in its directory; what is in use cannot be told",
+                    path=path,
+                )
+        return versions
+
+    def _read_version(self, path: str) -> Snapshot | None:
+        """A snapshot, tag or changelog; None if it is not there any more."""
+        try:
+            content = read_small(self._maintenance.warehouse, path, SNAPSHOT_BYTES)
+            return decode(path, content, Snapshot.read)
+        except FileMissingError:
+            return None
+
+    def _is_changelog(self, path: str) -> bool:
+        found = _REFERENCE.fullmatch(path, len(self._directory) + 1)
+        return found is not None and found["changelog"] is not None
+
+    def _restless(self) -> SnapshotExpiredError:
+        return SnapshotExpiredError(
+            f"snapshots below {self._directory} went away faster than they could be read: ask again later"
+        )
 
 
-def index_kind(name: str) -> OrphanKind | None:
-    """What a file of this name was made as, if it is of a kind that is removed here."""
-    return next((kind for kind, pattern in _NAMES.items() if pattern.fullmatch(name)), None)
+def _manifest_names(content: bytes) -> list[str]:
+    return [name for name, _ in ManifestList.read(content).manifests]
+
+
+def _index_file_names(content: bytes) -> list[str]:
+    files = [entry.file for entry in IndexManifest.read(content).entries]
+    return [file.file_name for file in files] + [
+        _last(file.external_path) for file in files if file.external_path
+    ]
+
+
+def _last(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _kind_of(file: StoredFile, kind: OrphanKind) -> OrphanKind:
+    """What a file was made as, in a directory of mostly one kind."""
+    if _TEMPORARY.fullmatch(file.name):
+        return OrphanKind.TEMPORARY_FILE
+    if _INDEX_FILE.fullmatch(file.name):
+        return OrphanKind.INDEX_FILE
+    if "/manifest/" in file.path:
+        for start, found in (
+            ("index-manifest-", OrphanKind.INDEX_MANIFEST),
+            ("manifest-list-", OrphanKind.MANIFEST_LIST),
+            ("manifest-", OrphanKind.MANIFEST),
+        ):
+            if file.name.startswith(start):
+                return found
+    return OrphanKind.OTHER_FILE if file.name.startswith(".") else kind

@@ -38,7 +38,7 @@ Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Generic[Key, Found]):
+class ListingPart(Generic[Key, Found]):
     """Some entries of a listing.
 
     Attributes:
@@ -57,7 +57,7 @@ class Part(Generic[Key, Found]):
         count: int,
         read: Callable[[Key], Found | None],
         readers: Readers,
-    ) -> Part[Key, Found]:
+    ) -> ListingPart[Key, Found]:
         """The part that begins behind a key.
 
         Args:
@@ -68,9 +68,9 @@ class Part(Generic[Key, Found]):
             readers: read side by side.
         """
         start = 0 if after is None else bisect_right(keys, after)
-        some = keys[start : start + min(count, MOST_READS)]
-        found = zip(some, readers.map(read, some), strict=True)
-        last = some[-1] if start + len(some) < len(keys) else None
+        chosen = keys[start : start + min(count, MOST_READS)]
+        found = zip(chosen, readers.map(read, chosen), strict=True)
+        last = chosen[-1] if start + len(chosen) < len(keys) else None
         return cls({key: entry for key, entry in found if entry is not None}, last)
 
 
@@ -202,7 +202,9 @@ class References:
         except FileMissingError as error:
             raise NotFoundError(f"{self._what} has no snapshot {snapshot_id}: {self._range()}") from error
 
-    def existing_snapshots(self, readers: Readers, after: int | None, count: int) -> Part[int, Snapshot]:
+    def existing_snapshots(
+        self, readers: Readers, after: int | None, count: int
+    ) -> ListingPart[int, Snapshot]:
         """A part of the snapshots, oldest first, without those that expire while they are read.
 
         Args:
@@ -210,7 +212,7 @@ class References:
             after: the number that the part begins behind; None for the first part.
             count: most snapshots of it.
         """
-        return Part.read(self.snapshot_ids(), after, count, self._existing_snapshot, readers)
+        return ListingPart.read(self.snapshot_ids(), after, count, self._existing_snapshot, readers)
 
     def at_time(self, millis: int, readers: Readers, count: int) -> Snapshot:
         """The newest snapshot that was committed at ``millis`` or before; tags do not count.
@@ -229,8 +231,8 @@ class References:
         low, high = 0, len(ids)
         while low < high:
             # Commit times grow with numbers, so some of them tell between which two it is.
-            some = min(count, high - low)
-            places = [low + (2 * each + 1) * (high - low) // (2 * some) for each in range(some)]
+            probes = min(count, high - low)
+            places = [low + (2 * each + 1) * (high - low) // (2 * probes) for each in range(probes)]
             read = readers.map(self._existing_snapshot, [ids[place] for place in places])
             # The oldest expire first.
             behind = bisect_right(
@@ -238,7 +240,7 @@ class References:
             )
             if behind:
                 found, low = read[behind - 1], places[behind - 1] + 1
-            if behind < some:
+            if behind < probes:
                 high = places[behind]
         if found is not None:
             return found
@@ -261,7 +263,7 @@ class References:
         except FileMissingError as error:
             raise missing from error
 
-    def tags(self, readers: Readers, after: str | None, count: int) -> Part[str, Snapshot]:
+    def tags(self, readers: Readers, after: str | None, count: int) -> ListingPart[str, Snapshot]:
         """A part of the tags by name, as a listing sees them: those with a slash in their name are not seen.
 
         Args:
@@ -277,7 +279,7 @@ class References:
                 # Deleted since it was listed, or the directory of a tag with a slash.
                 return None
 
-        return Part.read(sorted(self._names("tag", "tag-")), after, count, read, readers)
+        return ListingPart.read(sorted(self._names("tag", "tag-")), after, count, read, readers)
 
     def branches(self) -> list[str]:
         """Names of the branches, without the main one."""

@@ -27,7 +27,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from app.table.schema.json_object import JsonObject
+from app.table.decoding import JsonObject
 from app.types.digest import content_digest
 
 

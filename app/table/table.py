@@ -1,15 +1,20 @@
-"""One table: which versions it has, and which of them a caller means."""
+"""The tables of a warehouse: which there are, which versions each has, and which of them a caller means.
+
+::
+
+    <warehouse>/<database>.db/<table>/schema/schema-0
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from app.errors import NotFoundError, RequestError, SnapshotExpiredError
+from app.errors import NotFoundError, PathNotAllowedError, RequestError, SnapshotExpiredError
 from app.storage import wait_for
 from app.table.metadata import TableMetadata
 from app.table.paths import TablePaths
-from app.table.references import Part, References
+from app.table.references import ListingPart, References
 from app.table.resolution import ResolvedSnapshot, Versions, Wanted, read_schema
 from app.table.schema.schema import TableSchema
 from app.table.snapshot import Snapshot
@@ -37,7 +42,7 @@ class Table:
         self.directory = directory
         self._reader = reader
         self._storage = reader.storage
-        self.contents = TableMetadata(reader, directory, self._what)
+        self.metadata = TableMetadata(reader, directory, self._what)
 
     def resolve(
         self,
@@ -74,7 +79,7 @@ class Table:
         """Has the next request look for the latest version, since this one has gone away."""
         self._versions(resolved.branch).forget_newest(resolved)
 
-    def snapshots(self, branch: str | None, after: int | None, count: int) -> Part[int, Snapshot]:
+    def snapshots(self, branch: str | None, after: int | None, count: int) -> ListingPart[int, Snapshot]:
         """A part of the snapshots that are there, oldest first.
 
         Args:
@@ -88,7 +93,7 @@ class Table:
         with self._existing(branch) as references:
             return references.existing_snapshots(self._reader.readers, after, count)
 
-    def tags(self, branch: str | None, after: str | None, count: int) -> Part[str, Snapshot]:
+    def tags(self, branch: str | None, after: str | None, count: int) -> ListingPart[str, Snapshot]:
         """A part of the tags by name.
 
         Args:
@@ -208,3 +213,61 @@ class Table:
 def is_name(text: str) -> bool:
     """Whether a caller's text can be the name of a database, table or branch: one printable path segment."""
     return text not in ("", ".", "..") and "/" not in text and text.isprintable()
+
+
+DATABASE_SUFFIX = ".db"
+
+
+class Catalog:
+    """Finds tables by name.
+
+    Args:
+        reader: the warehouse, and the caches of what is read from it.
+    """
+
+    def __init__(self, reader: TableReader) -> None:
+        self._reader = reader
+
+    def databases(self) -> list[str]:
+        """Names of the databases, sorted."""
+        names = self._reader.storage.list_names("")
+        return [name.removesuffix(DATABASE_SUFFIX) for name in names if name.endswith(DATABASE_SUFFIX)]
+
+    def tables(self, database: str) -> list[str]:
+        """Names of a database's tables, sorted: the directories that have a schema.
+
+        Raises:
+            NotFoundError: there is no such database.
+        """
+        directory = self._directory(database)
+        storage = self._reader.storage
+        names = storage.list_names(directory)
+        if not names and not storage.exists(directory):
+            raise NotFoundError(f"there is no database {database!r}")
+
+        def has_schema(name: str) -> bool:
+            try:
+                # A listing takes one call of an object store, to ask whether a directory exists two.
+                return bool(storage.list_names(f"{directory}/{name}/schema"))
+            except PathNotAllowedError:
+                # A link that leads out of the warehouse is no table of it, and hides none of the others.
+                return False
+
+        have_schema = self._reader.readers.map(has_schema, names)
+        return [name for name, is_table in zip(names, have_schema, strict=True) if is_table]
+
+    def table(self, database: str, name: str) -> Table:
+        """A table, which need not exist: nothing is read before something is asked of it.
+
+        Raises:
+            NotFoundError: no table can have such a name.
+        """
+        directory = self._directory(database)
+        if not is_name(name):
+            raise NotFoundError(f"there is no table {database}.{name}")
+        return Table(self._reader, database, name, f"{directory}/{name}")
+
+    def _directory(self, database: str) -> str:
+        if not is_name(database):
+            raise NotFoundError(f"there is no database {database!r}")
+        return f"{database}{DATABASE_SUFFIX}"

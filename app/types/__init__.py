@@ -1,9 +1,8 @@
 """Paimon's data types, the values they hold, and the order those stand in."""
 
 from app.types.data_types import DataField, DataType, TypeRoot, parse_type
-from app.types.json_answers import Json, to_json
+from app.types.json_answers import Json, to_json, type_json
 from app.types.json_values import parse_json
-from app.types.type_json import type_json
 from app.types.values import Value, sql_key
 
 __all__ = [

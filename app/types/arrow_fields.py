@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from app.types.binary_row.matrix import FieldValues, write_rows
+from app.types.binary_row.rows import FieldValues, write_rows
 from app.types.data_types import (
     BINARY_ROOTS,
     FLOATING_ROOTS,

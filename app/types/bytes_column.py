@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from app.errors import CorruptFileError
+from app.mapped_bytes import MappedBytes
 
 NULL_LENGTH: Final = -1
 
@@ -249,3 +250,16 @@ class GrowingBytes:
     def packed(self) -> NDArray[np.uint8]:
         """The same to keep: a copy where much of the buffer is empty, which takes memory nevertheless."""
         return self.data if 4 * self._size >= 3 * len(self._data) else self.data.copy()
+
+
+def own_bytes(array: NDArray[Any]) -> int:
+    """Bytes of memory that an array takes; one item's where all are the same, and none if it is mapped.
+
+    The system gives and takes the memory of mapped files, and processes share it.
+    """
+    if not any(array.strides):
+        return min(array.itemsize, array.nbytes)
+    holder: object = array
+    while isinstance(holder, np.ndarray) and not isinstance(holder, MappedBytes):
+        holder = holder.base
+    return 0 if isinstance(holder, MappedBytes) else array.nbytes

@@ -1,6 +1,13 @@
 """Values written as JSON: the one form that answers use, which is the first that the HTTP contract names.
 
 Years beyond 0 to 9999 have a sign: ``+12345-01-01``, ``-0001-01-01``.
+
+Types are written as schema files have them, simple ones as text, nested ones as JSON objects::
+
+    "DECIMAL(9, 2) NOT NULL"
+    {"type": "ARRAY", "element": T}, {"type": "MULTISET", "element": T}
+    {"type": "MAP NOT NULL", "key": T, "value": T}
+    {"type": "ROW", "fields": [{"id": 4, "name": "city", "type": T, "description": "..."}]}
 """
 
 from __future__ import annotations
@@ -11,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from app.types.civil_time import clock_text, date_text
-from app.types.data_types import DataType, TypeRoot
+from app.types.data_types import DataField, DataType, TypeRoot
 from app.types.time_units import NANOS_PER_DAY, NANOS_PER_MILLI
 from app.types.values import Value, to_float32
 
@@ -67,3 +74,25 @@ def _shortest_float32(number: float) -> float:
 def _timestamp(nanos: int, zone: str) -> str:
     days, clock = divmod(nanos, NANOS_PER_DAY)
     return f"{date_text(days)}T{clock_text(clock)}{zone}"
+
+
+def type_json(data_type: DataType) -> Json:
+    """A type in this form; one that has no inner types, or does not tell them, is text."""
+    name = data_type.root.value + ("" if data_type.nullable else " NOT NULL")
+    match data_type.root:
+        case TypeRoot.ARRAY | TypeRoot.MULTISET:
+            return {"type": name, "element": type_json(data_type.children[0])}
+        case TypeRoot.MAP:
+            key, value = data_type.children
+            return {"type": name, "key": type_json(key), "value": type_json(value)}
+        case TypeRoot.ROW if data_type.fields:
+            return {"type": name, "fields": [_field_json(field) for field in data_type.fields]}
+        case _:
+            return str(data_type)
+
+
+def _field_json(field: DataField) -> Json:
+    written: dict[str, Json] = {"id": field.id, "name": field.name, "type": type_json(field.type)}
+    if field.description is not None:
+        written["description"] = field.description
+    return written

@@ -13,10 +13,9 @@ from pyroaring import BitMap
 
 from app.file_index import container
 from app.file_index.answers.result import SKIP
-from app.file_index.container import FileIndex
+from app.file_index.container import FileIndex, write_index
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, KINDS, RANGE_BITMAP, IndexKind
-from app.file_index.index_writer import write_index
 from app.predicates.model import BoundLeaf, Operator
 from app.types import DataField, DataType, TypeRoot, Value, sql_key, to_json
 from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, INTEGER_BITS, STRING_ROOTS, TIMESTAMP_ROOTS

@@ -14,6 +14,7 @@ import pytest
 from fastapi.routing import APIRoute
 
 from app.api.authorisation import ACCESS, Access
+from app.api.explorer import PATHS as EXPLORER
 from app.main import create_app
 from app.settings import Settings
 from tests import tokens
@@ -60,6 +61,7 @@ ENDPOINTS: tuple[tuple[str, str, Any, tuple[int, ...]], ...] = (
     ("GET", "/", None, OPEN),
     ("GET", "/health/live", None, OPEN),
     ("GET", "/health/ready", None, OPEN),
+    *(("GET", path, None, OPEN) for path in EXPLORER),
     ("GET", "/docs", None, OPEN),
     ("GET", "/docs/start.js", None, OPEN),
     ("GET", "/docs/swagger-ui-bundle.js", None, OPEN),
@@ -310,4 +312,5 @@ def test_neither_answers_nor_logs_tell_a_secret(
 def test_what_needs_no_caller_is_little() -> None:
     is_open = {route for route, access in ACCESS.items() if access is Access.OPEN}
 
-    assert is_open == {"GET /", "GET /health/live", "GET /health/ready"}
+    page = {f"GET {path}" for path in EXPLORER}
+    assert is_open == {"GET /", "GET /health/live", "GET /health/ready"} | page

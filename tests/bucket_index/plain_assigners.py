@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from app.bucket_index.assignments import Assignment, Strategy
+from app.bucket_index import Assignment, Strategy
 from app.java_orders.hash_map import iteration_order
 from app.options.dynamic_buckets import AssignerOptions
 

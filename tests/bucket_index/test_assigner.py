@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.bucket_index import PartitionIndex, hash_index, key_hash
-from app.bucket_index.assigner import HashBucketAssigner
-from app.bucket_index.assignments import Strategy
-from app.bucket_index.channels import assigners_of, owns, routing_keys
+from app.bucket_index import HashBucketAssigner, PartitionIndex, Strategy, hash_index, key_hash
 from app.bucket_index.key_batch import KeyBatch
+from app.bucket_index.partition_buckets import assigners_of, owns, routing_keys
 from app.errors import FilterError
 from app.options.dynamic_buckets import AssignerOptions
 from app.types import parse_json, parse_type

@@ -11,11 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.bucket_index import PartitionIndex, hash_index
-from app.bucket_index.assigner import HashBucketAssigner
-from app.bucket_index.assignments import Assignment, Strategy
-from app.bucket_index.channels import assigners_of
+from app.bucket_index import Assignment, HashBucketAssigner, PartitionIndex, Strategy, hash_index
 from app.bucket_index.key_batch import KeyBatch
+from app.bucket_index.partition_buckets import assigners_of
 from app.errors import FilterError, RequestError
 from app.options.dynamic_buckets import AssignerOptions
 from app.types import parse_type

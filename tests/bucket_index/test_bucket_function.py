@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from app.bucket_index import BucketFunction, bucket_of, buckets_of, hashed_buckets, key_hash, key_hashes
 from app.errors import FilterError
 from app.types import parse_json, parse_type
-from app.types.binary_row.matrix import FieldValues, fields_of
+from app.types.binary_row.rows import FieldValues, fields_of
 from tests import golden_unit
 
 KEYS = golden_unit.document("hash-index", "keys")["keys"]

@@ -12,12 +12,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.bucket_index import PartitionIndex, hash_index
-from app.bucket_index.assigner import HashBucketAssigner
-from app.bucket_index.assignments import Strategy
-from app.bucket_index.channels import assigners_of
+from app.bucket_index import HashBucketAssigner, PartitionIndex, Strategy, hash_index
+from app.bucket_index.hash_index import DynamicBucketIndexMaintainer
 from app.bucket_index.key_batch import KeyBatch
-from app.bucket_index.maintainer import DynamicBucketIndexMaintainer
+from app.bucket_index.partition_buckets import assigners_of
 from app.options.dynamic_buckets import DynamicBucketOptions
 from app.table.manifests.index_manifest import IndexManifest
 from app.types import parse_type

@@ -11,8 +11,7 @@ import pytest
 
 from app.building.advice import ColumnAdvice, advise, table_options
 from app.building.builder import build
-from app.building.column_types import ColumnTypes
-from app.building.columns import read_columns
+from app.building.columns import ColumnTypes, read_columns
 from app.building.data_files import DataFile, DataFormat
 from app.file_index.bloom_filter.kind import BloomFilterOptions
 from app.file_index.container import FileIndex

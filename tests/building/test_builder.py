@@ -9,11 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from app.building.builder import BuiltEntry, BuiltIndex, build
-from app.building.column_types import ColumnTypes
-from app.building.columns import read_columns
+from app.building.builder import BuiltEntry, BuiltIndex, build, write_file
+from app.building.columns import ColumnTypes, read_columns
 from app.building.data_files import DataFile, DataFormat
-from app.errors import IndexWriteError, RequestError
+from app.errors import IndexWriteError, RequestError, StorageError
 from app.file_index.container import FileIndex
 from app.file_index.table_options import FileIndexOptions
 from app.types import DataField, TypeRoot, parse_json
@@ -108,3 +107,43 @@ def test_a_value_that_an_index_cannot_hold_names_its_row(tmp_path: Path) -> None
 
     with pytest.raises(IndexWriteError, match="column 'n', row 1"):
         _build(file, {"file-index.bsi.columns": "n"})
+
+
+def test_writes_a_file_and_nothing_else(tmp_path: Path) -> None:
+    write_file(tmp_path / "data.index", b"content")
+
+    assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("data.index", b"content")]
+
+
+def test_keeps_a_file_that_is_there_already(tmp_path: Path) -> None:
+    target = tmp_path / "data.index"
+    target.write_bytes(b"old")
+
+    with pytest.raises(RequestError, match=r"data\.index exists"):
+        write_file(target, b"new")
+
+    assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"old"]
+
+
+def test_replaces_a_file_if_allowed_to(tmp_path: Path) -> None:
+    target = tmp_path / "data.index"
+    target.write_bytes(b"old")
+
+    write_file(target, b"new", replace=True)
+
+    assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"new"]
+
+
+def test_targets_that_cannot_be_written_leave_nothing(tmp_path: Path) -> None:
+    directory = tmp_path / "directory"
+    directory.mkdir()
+
+    with pytest.raises(
+        StorageError, match=r"nowhere/data\.index cannot be written: No such file or directory"
+    ):
+        write_file(tmp_path / "nowhere" / "data.index", b"content")
+    with pytest.raises(StorageError, match="directory cannot be written"):
+        write_file(directory, b"content", replace=True)
+
+    assert list(tmp_path.iterdir()) == [directory]
+    assert list(directory.iterdir()) == []

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.building.builder import build
-from app.building.column_types import ColumnTypes
-from app.building.columns import read_columns
+from app.building.columns import ColumnTypes, read_columns
 from app.building.data_files import DataFile
 from app.building.verification import verify
 from app.file_index.keys.key_column import KeyColumn

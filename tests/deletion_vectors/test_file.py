@@ -16,8 +16,8 @@ from app.deletion_vectors import (
     read_vectors,
     vector32,
     vector64,
-    writer,
 )
+from app.deletion_vectors.deleting import write_file as write_file_of
 from app.deletion_vectors.file import write_record
 from app.errors import CorruptIndexError, UnsupportedFormatError
 from app.types.index_files import DeletionRange
@@ -35,7 +35,7 @@ DATA = NARROW.map(lambda positions: vector32.write(BitMap(positions))) | WIDE.ma
 
 def write_file(datas: list[bytes]) -> tuple[bytes, tuple[DeletionRange, ...]]:
     vectors = [EncodedVector(f"data-{at}", data, 0) for at, data in enumerate(datas)]
-    file = writer.write_file(vectors, "index-1")
+    file = write_file_of(vectors, "index-1")
     return file.content, file.meta.ranges
 
 

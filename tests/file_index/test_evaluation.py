@@ -9,8 +9,7 @@ import pytest
 from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.result import KEEP, SKIP, Result, Rows
-from app.file_index.answers.trace import Step
+from app.file_index.answers.result import KEEP, SKIP, Result, Rows, Step
 from app.file_index.bitmap import bitmap
 from app.file_index.bloom_filter import bloom_filter
 from app.file_index.bsi import bsi

@@ -9,8 +9,8 @@ import pytest
 
 from app.errors import RequestError
 from app.file_index import container
+from app.file_index.container import write_index
 from app.file_index.index_kinds import KINDS
-from app.file_index.index_writer import write_index
 from app.types import parse_json, parse_type
 from tests import golden_file_index, golden_unit
 from tests.key_columns import key_column

@@ -15,20 +15,17 @@ from numpy.typing import NDArray
 
 from app.building.advice import advise, table_options
 from app.building.builder import build
-from app.building.column_types import ColumnTypes
-from app.building.columns import read_columns
+from app.building.columns import ColumnTypes, read_columns
 from app.building.data_files import DataFile, DataFormat
 from app.building.verification import verify
 from app.errors import CorruptIndexError
 from app.file_index import container
-from app.file_index.answers.allowance import Allowance
-from app.file_index.answers.conditions import Condition, Points
+from app.file_index.answers.conditions import Condition, Points, QuestionLimit
 from app.file_index.answers.file_answers import Answer, Answers, where
 from app.file_index.answers.result import KEEP, SKIP, Result
-from app.file_index.container import FileIndex
+from app.file_index.container import FileIndex, write_index
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import KINDS
-from app.file_index.index_writer import write_index
 from app.file_index.inspect import inspect
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import KeySpace
@@ -121,7 +118,7 @@ class RemaindersOfFiles:
     @property
     def row_counts(self) -> None: ...
 
-    def answers(self, condition: Condition, files: NDArray[np.int64], _: Allowance) -> Answers:
+    def answers(self, condition: Condition, files: NDArray[np.int64], _: QuestionLimit) -> Answers:
         kept = [
             index is not None and self.kind.select(index, condition) is KEEP
             for index in map(self.indexes.__getitem__, files)

@@ -40,7 +40,7 @@ class EngineTable:
         """Data files and index files that the latest snapshot names, and that are not there."""
         resolved = self.opened.table.resolve()
         paths = TablePaths(self.opened.table.directory, resolved.schema)
-        named = [paths.index_file(entry) for entry in self.opened.table.contents.index_entries(resolved)]
+        named = [paths.index_file(entry) for entry in self.opened.table.metadata.index_entries(resolved)]
         for entry in self.opened.entries():
             path = paths.data_file(entry)
             named += [path, *(f"{path.rpartition('/')[0]}/{name}" for name in entry.file.extra_files)]

@@ -119,7 +119,7 @@ def test_nothing_is_lost(jobs: Jobs, others: Jobs, connector: Spark) -> None:
     assert sum(count for _, count in built) + last["built"] == len(entries)
     assert {(entry.partition, entry.bucket) for entry in entries} == {
         (entry.partition, entry.bucket)
-        for entry in found.opened.table.contents.index_entries(found.opened.table.resolve())
+        for entry in found.opened.table.metadata.index_entries(found.opened.table.resolve())
     }
     assert others.run("audit", root, found.name)["problems"] == []
 

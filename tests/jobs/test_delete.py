@@ -113,7 +113,7 @@ def delete_first_row(opened: WritableTable, entry: ManifestEntry) -> None:
     paths = opened.table.paths(resolved)
     previous = [
         each
-        for each in opened.table.contents.index_entries(resolved)
+        for each in opened.table.metadata.index_entries(resolved)
         if (each.partition, each.bucket) == (entry.partition, entry.bucket)
     ]
     contents = {each.file.file_name: opened.warehouse.read(paths.index_file(each)) for each in previous}

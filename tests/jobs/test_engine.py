@@ -143,7 +143,7 @@ def test_the_engine_goes_on_with_manifests_that_we_merged(
     jobs: Jobs, connector: Spark, golden: GoldenWarehouse
 ) -> None:
     found = EngineTable.copy(connector, golden, "append_partitioned")
-    contents = found.opened.table.contents
+    contents = found.opened.table.metadata
     like, rows, files = found.opened.entries()[0], found.rows(), len(found.opened.entries())
     digest = f"SELECT sum(crc32(to_json(struct(*)))) AS digest FROM {found.name}"  # noqa: S608
 

@@ -53,7 +53,7 @@ def hashes_by_bucket(root: Path, name: str) -> dict[tuple[bytes, int], set[int]]
     resolved = opened.table.resolve()
     paths = opened.table.paths(resolved)
     found = {}
-    for entry in opened.table.contents.index_entries(resolved):
+    for entry in opened.table.metadata.index_entries(resolved):
         hashes = hash_index.read_whole(opened.warehouse.read(paths.index_file(entry)), entry.file).tolist()
         assert len(set(hashes)) == len(hashes)
         found[entry.partition, entry.bucket] = set(hashes)

@@ -78,7 +78,7 @@ def predicates(
     """Filters of a few leaves, joined by AND and OR."""
     constants: list[BoundPredicate] = [ALWAYS_TRUE, ALWAYS_FALSE]
     if with_unknown:
-        constants.append(Unknown("f(name)", frozenset({NAME.id})))
+        constants.append(Unknown("f(name)"))
     simple = leaves(fields) | leaves(fields) | leaves(fields) | st.sampled_from(constants)
 
     def joined(children: st.SearchStrategy[BoundPredicate]) -> st.SearchStrategy[BoundPredicate]:

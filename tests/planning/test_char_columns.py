@@ -19,8 +19,8 @@ from app.planning.plan.file_plan import FilePlan
 from app.planning.request.requests import DeletionsRequest, LookupRequest, SelectionForm, SortKey, TopN
 from app.table.manifests.manifest_entry import ManifestEntry
 from app.types import DataField, parse_type
-from app.types.binary_row.matrix import fields_of
 from app.types.binary_row.row import serialize_row
+from app.types.binary_row.rows import fields_of
 from tests.char_meaning import LETTERS, CharTest, char_tests, texts
 from tests.examples import examples
 from tests.planning.copied_tables import open_service

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from hypothesis import given
+from hypothesis import strategies as st
 
 from app.predicates.binding.binding import bind
 from app.predicates.json_reader import read_json_filter
@@ -13,6 +14,35 @@ from app.predicates.sql.reader import read_sql
 from app.predicates.verdicts import matches
 from tests.examples import examples
 from tests.filters import FIELDS, Filter, Joined, Row, Test, filters, rows
+
+UNREAD = (
+    "({0}) = TRUE",
+    "({0}) NOT BETWEEN FALSE AND FALSE",
+    "TRUE IN (({0}) OR FALSE)",
+    "CASE WHEN {0} THEN TRUE WHEN NOT ({0}) THEN FALSE END",
+    "CASE WHEN {0} THEN TRUE WHEN NOT {0} OR FALSE THEN FALSE END = TRUE",
+)
+"""What means the same as a test, but cannot be read."""
+
+
+def partly_unread(written: Filter, data: st.DataObject) -> str:
+    """The SQL form of a filter, without needless parentheses, some of its tests as what cannot be read."""
+    if isinstance(written, Test):
+        return data.draw(st.sampled_from(("{0}", "{0}", "NOT NOT {0}", *UNREAD))).format(written.sql())
+    parts = [partly_unread(child, data) for child in written.children]
+    return f" {written.function} ".join(
+        f"({part})" if isinstance(child, Joined) or data.draw(st.booleans()) else part
+        for child, part in zip(written.children, parts, strict=True)
+    )
+
+
+@examples(300)
+@given(filters(), rows(), st.data())
+def test_no_row_is_left_out_for_what_is_not_read(written: Filter, row: Row, data: st.DataObject) -> None:
+    condition = partly_unread(written, data)
+
+    for text, truth in ((condition, True), (f"NOT ({condition})", False)):
+        assert matches(bind(read_sql(text), FIELDS), row) in (None, written.truth(row) is truth)
 
 
 @given(filters())

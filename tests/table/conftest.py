@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from app.storage import ByteCache, Readers, Warehouse
-from app.table.catalog import Catalog
 from app.table.storage import Storage, TableReader
-from app.table.table import Table
+from app.table.table import Catalog, Table
 from tests.golden_tables import DATABASE, GoldenWarehouse
 from tests.memory_storage import MemoryStorage
 from tests.table.versioned_table import NAME

@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 from uuid import UUID, uuid4
 
 from app.storage import Maintenance, Warehouse
-from app.table import Catalog, Orphan, OrphanFiles, TableReader
+from app.table import Catalog, Orphan, OrphanSearch, TableReader
+from app.table.commits.manifest_writing import ListedManifests
 from app.table.manifests.index_manifest import IndexEntry, IndexManifest
 from app.table.manifests.manifest_entry import FileKind
 from app.table.storage import Storage
@@ -24,6 +25,7 @@ ReaderOf: TypeAlias = Callable[[Storage], TableReader]
 NOW = dt.datetime(2025, 6, 1, 12, 0, tzinfo=dt.UTC)
 DAY = dt.timedelta(days=1)
 OLD = dt.timedelta(days=30)
+MANIFEST_LISTS = ("manifest-list-1", "manifest-list-2")
 
 
 @dataclass
@@ -48,6 +50,8 @@ class IndexTable:
         """A table without versions."""
         table = cls(root, root / "db.db" / "t")
         table.alter(0, partition_keys, options)
+        for name in MANIFEST_LISTS:
+            table.write(f"manifest/{name}", ListedManifests().write("null"))
         return table
 
     def alter(
@@ -98,8 +102,8 @@ class IndexTable:
             "version": 3,
             "id": 1,
             "schemaId": 0,
-            "baseManifestList": "manifest-list-1",
-            "deltaManifestList": "manifest-list-2",
+            "baseManifestList": MANIFEST_LISTS[0],
+            "deltaManifestList": MANIFEST_LISTS[1],
             "commitKind": "APPEND",
             "timeMillis": 1,
         }
@@ -116,23 +120,24 @@ class IndexTable:
         files = self.directory.rglob("*index-*")
         return {str(file.relative_to(self.directory)) for file in files if file.is_file()}
 
-    def orphans(self, reader_of: ReaderOf) -> OrphanFiles:
-        """What finds and removes the table's orphans."""
+    def orphans(self, reader_of: ReaderOf) -> OrphanSearch:
+        """What finds the table's orphans."""
         return orphans_of(Warehouse("w", str(self.root)), reader_of)
 
     def _fresh(self) -> UUID:
         return UUID(int=next(self._numbers))
 
 
-def orphans_of(warehouse: Warehouse, reader_of: ReaderOf) -> OrphanFiles:
-    """What finds and removes the orphans of ``db.t``."""
+def orphans_of(warehouse: Warehouse, reader_of: ReaderOf) -> OrphanSearch:
+    """What finds the orphans of ``db.t``."""
     reader = reader_of(warehouse)
-    return OrphanFiles(Catalog(reader).table("db", "t"), Maintenance(warehouse), reader.readers)
+    return OrphanSearch(Catalog(reader).table("db", "t"), Maintenance(warehouse), reader.readers)
 
 
 def paths_of(orphans: Iterable[Orphan]) -> list[str]:
-    """Paths below the table."""
-    return [orphan.file.path.removeprefix("db.db/t/") for orphan in orphans]
+    """Paths below the table, without the manifest lists that every version names."""
+    paths = (orphan.file.path.removeprefix("db.db/t/") for orphan in orphans)
+    return [path for path in paths if path.rpartition("/")[2] not in MANIFEST_LISTS]
 
 
 def find(table: IndexTable, reader_of: ReaderOf) -> list[str]:

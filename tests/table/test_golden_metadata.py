@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.table.catalog import Catalog
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.live_files import live_rows
 from app.table.manifests.manifest_entry import ManifestEntry
@@ -18,7 +17,7 @@ from app.table.resolution import ResolvedSnapshot
 from app.table.schema.partition import partition_path, partition_values
 from app.table.schema.schema import TableSchema
 from app.table.statistics.statistics import partition_bounds, value_bounds
-from app.table.table import Table
+from app.table.table import Catalog, Table
 from app.types import DataField, Value, parse_json, to_json
 from app.types.binary_row.row import read_row
 from app.types.data_types import FLOATING_ROOTS, TIMESTAMP_ROOTS
@@ -71,7 +70,7 @@ class Version:
 
     def files(self) -> list[dict[str, Any]]:
         deletions = self.deletions() if self.resolved.schema.options.deletion_vectors else {}
-        manifests = self.table.contents.manifests(self.resolved)
+        manifests = self.table.metadata.manifests(self.resolved)
         return [
             self.file(manifest.entry(row), deletions)
             for manifest, rows in zip(manifests, live_rows(manifests), strict=True)
@@ -178,7 +177,7 @@ class Version:
                     strict=True,
                 )
             )
-            for entry in self.table.contents.index_entries(self.resolved)
+            for entry in self.table.metadata.index_entries(self.resolved)
             for each in entry.file.ranges
         }
 
@@ -237,7 +236,7 @@ def test_files(golden_catalog: Catalog, name: str, version: dict[str, Any]) -> N
 @pytest.mark.parametrize(("name", "version"), VERSIONS)
 def test_index_entries(golden_catalog: Catalog, name: str, version: dict[str, Any]) -> None:
     decoded = Version(golden_catalog, name, version["at"])
-    found = [decoded.index(entry) for entry in decoded.table.contents.index_entries(decoded.resolved)]
+    found = [decoded.index(entry) for entry in decoded.table.metadata.index_entries(decoded.resolved)]
 
     def key(described: dict[str, Any]) -> str:
         return str(described["path"])
@@ -297,8 +296,8 @@ def test_manifest_lists_count_files_and_bound_partitions(
 ) -> None:
     """What plans rely on that leave manifests of other partitions unread."""
     decoded = Version(golden_catalog, name, version["at"])
-    lists = decoded.table.contents.manifest_lists(decoded.resolved)
-    manifests = decoded.table.contents.manifests(decoded.resolved)
+    lists = decoded.table.metadata.manifest_lists(decoded.resolved)
+    manifests = decoded.table.metadata.manifests(decoded.resolved)
 
     counted = sum(int(each.added.sum() - each.deleted.sum()) for each in lists)
     assert counted == sum(map(len, live_rows(manifests)))

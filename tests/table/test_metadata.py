@@ -22,19 +22,19 @@ from tests.table.versioned_table import DIRECTORY, metadata_reads
 def test_what_is_written_once_is_read_once(table: Table, storage: MemoryStorage) -> None:
     for _ in range(3):
         resolved = table.resolve()
-        assert table.contents.manifests(resolved)
-        assert table.contents.index_entries(resolved)
+        assert table.metadata.manifests(resolved)
+        assert table.metadata.index_entries(resolved)
     assert len(metadata_reads(storage)) == len(set(metadata_reads(storage)))
 
 
 def test_a_new_version_decodes_only_what_it_added(table: Table, storage: MemoryStorage) -> None:
     older, newer = (table.resolve(snapshot_id=number) for number in (7, 8))
-    table.contents.manifests(older)
-    seen = {name for name, _ in table.contents.manifest_files(older)}
-    added = [name for name, _ in table.contents.manifest_files(newer) if name not in seen]
+    table.metadata.manifests(older)
+    seen = {name for name, _ in table.metadata.manifest_files(older)}
+    added = [name for name, _ in table.metadata.manifest_files(newer) if name not in seen]
     storage.reads.clear()
-    manifests = table.contents.manifests(newer)
-    assert len(manifests) == len(table.contents.manifest_files(newer)) > len(added) > 0
+    manifests = table.metadata.manifests(newer)
+    assert len(manifests) == len(table.metadata.manifest_files(newer)) > len(added) > 0
     assert [path.rpartition("/")[2] for path in metadata_reads(storage)] == added
 
 
@@ -45,7 +45,7 @@ def test_files_that_expire_while_they_are_read(table: Table, storage: MemoryStor
         if path.startswith(f"{DIRECTORY}/manifest/{kind}"):
             del storage.files[path]
     with pytest.raises(SnapshotExpiredError, match=kind):
-        _ = table.contents.manifests(resolved), table.contents.index_entries(resolved)
+        _ = table.metadata.manifests(resolved), table.metadata.index_entries(resolved)
 
 
 @pytest.mark.parametrize(
@@ -61,11 +61,11 @@ def test_files_that_expire_while_they_are_read(table: Table, storage: MemoryStor
 def test_errors_name_the_file(
     table: Table, storage: MemoryStorage, content: bytes, error: type[PaimonIndexError]
 ) -> None:
-    ((name, _), *_) = table.contents.manifest_files(table.resolve())
+    ((name, _), *_) = table.metadata.manifest_files(table.resolve())
     path = f"{DIRECTORY}/manifest/{name}"
     storage.files[path] = content
     with pytest.raises(error, match=path):
-        table.contents.manifests(table.resolve())
+        table.metadata.manifests(table.resolve())
 
 
 @examples(300, suppress_health_check=[HealthCheck.function_scoped_fixture])

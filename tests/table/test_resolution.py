@@ -12,9 +12,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from app.errors import FileMissingError, PaimonIndexError
-from app.table.catalog import Catalog
 from app.table.storage import Storage, TableReader
-from app.table.table import Table
+from app.table.table import Catalog, Table
 from tests.examples import examples
 from tests.memory_storage import MemoryStorage
 from tests.table.test_references import snapshot_file

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.table.catalog import Catalog
-from app.table.table import Table
+from app.table.table import Catalog, Table
 from tests.table.test_resolution import ReaderOf, Store
 
 HOUR = 3_600_000

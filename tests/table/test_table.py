@@ -10,11 +10,10 @@ from app.errors import (
     RequestError,
     SnapshotExpiredError,
 )
-from app.table.catalog import Catalog
 from app.table.manifests.live_files import live_rows
 from app.table.resolution import ResolvedSnapshot
 from app.table.storage import Storage, TableReader
-from app.table.table import Table
+from app.table.table import Catalog, Table
 from tests.golden_tables import DATABASE
 from tests.memory_storage import MemoryStorage
 from tests.table.versioned_table import DIRECTORY, NAME
@@ -23,7 +22,7 @@ TableOf = Callable[[MemoryStorage], Table]
 
 
 def live_files(table: Table, resolved: ResolvedSnapshot) -> list[str]:
-    manifests = table.contents.manifests(resolved)
+    manifests = table.metadata.manifests(resolved)
     return [
         manifest.file_name(row)
         for manifest, rows in zip(manifests, live_rows(manifests), strict=True)

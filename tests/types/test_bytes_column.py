@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -7,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptFileError
-from app.types.bytes_column import BytesColumn, GrowingBytes
+from app.mapped_bytes import MappedBytes
+from app.types.bytes_column import BytesColumn, GrowingBytes, own_bytes
 
 strings = st.lists(st.none() | st.binary(max_size=12), max_size=20)
 
@@ -128,3 +131,25 @@ def test_arrow_reads_nothing_behind_the_buffer(starts: list[int], lengths: list[
 
     with pytest.raises((CorruptFileError, IndexError)):
         column.to_arrow()
+
+
+def test_arrays_take_their_items() -> None:
+    assert own_bytes(np.arange(10)) == own_bytes(np.arange(20)[::2]) == 80
+    assert own_bytes(np.zeros(0)) == 0
+
+
+def test_arrays_of_one_number_take_one_item() -> None:
+    assert own_bytes(np.broadcast_to(np.int32(7), 1000)) == 4
+    nulls = BytesColumn.nulls(1000)
+    assert list(nulls) == [None] * 1000
+    assert own_bytes(nulls.starts) + own_bytes(nulls.lengths) == 16
+
+
+def test_mapped_arrays_take_none(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(bytes(80))
+    with file.open("rb") as opened:
+        array = np.ndarray((10,), "<i8", MappedBytes.map(opened.fileno()), 0)
+
+    assert own_bytes(array) == own_bytes(array[2:][::2]) == 0
+    assert own_bytes(array.copy()) == 80

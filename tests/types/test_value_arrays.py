@@ -17,6 +17,7 @@ from app.types.value_arrays import (
     count_below,
     count_up_to,
     equal,
+    group_rows,
     less,
     memory_bytes,
     placeholders,
@@ -127,3 +128,18 @@ def test_placeholders_join_with_values(written: str) -> None:
 
     assert len(joined) == 3
     assert joined.tolist()[2] == some
+
+
+CODES = st.integers(-1, 1) | st.sampled_from([-(2**63), 2**63 - 1])
+
+
+@given(st.lists(st.tuples(CODES, CODES, st.just(7)), max_size=12))
+def test_groups(rows: list[tuple[int, int, int]]) -> None:
+    codes = np.array(rows, np.int64).reshape(len(rows), 3)
+
+    groups = [group.tolist() for group in group_rows(*codes.T)]
+
+    assert sorted(row for group in groups for row in group) == list(range(len(rows)))
+    assert all(group == sorted(group) for group in groups)
+    assert all(len({rows[row] for row in group}) == 1 for group in groups)
+    assert len(groups) == len(set(rows))

@@ -43,9 +43,9 @@ def everywhere(answer: np.int8, count: int) -> Answers:
     return np.full(count, answer, np.int8)
 
 
-def where(held: NDArray[np.bool_], answer: np.int8) -> Answers:
-    """``answer`` where ``held`` is true, and SKIP elsewhere."""
-    return np.where(held, answer, Answer.SKIP)
+def where(holds: NDArray[np.bool_], answer: np.int8) -> Answers:
+    """``answer`` where ``holds`` is true, and SKIP elsewhere."""
+    return np.where(holds, answer, Answer.SKIP)
 
 
 def both(left: Answers, right: Answers) -> Answers:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, TypeAlias, final
+from typing import Final, Literal, TypeAlias, final
 
 from pyroaring import BitMap
 
@@ -74,3 +74,39 @@ def either(left: Result, right: Result) -> Result:
     if isinstance(left, Rows) and isinstance(right, Rows):
         return Rows(left.positions | right.positions, left.exact and right.exact)
     return KEEP
+
+
+Outcome: TypeAlias = Literal["skip", "keep", "rows", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One question to one index.
+
+    Attributes:
+        column: the column or map key; None for a part of the filter that names none.
+        index: kind of the index; None where the column has none that could be asked.
+        predicate: the part of the filter that was asked.
+        outcome: ``rows`` where positions came back, ``unknown`` where there was nothing to ask.
+        rows: how many positions, where there are any.
+    """
+
+    column: str | None
+    index: str | None
+    predicate: str
+    outcome: Outcome
+    rows: int | None = None
+
+
+def answered(column: str, index: str, predicate: str, result: Result) -> Step:
+    """The step of an index that gave ``result``."""
+    if isinstance(result, Rows):
+        return Step(column, index, predicate, "rows", len(result.positions))
+    if result is SKIP:
+        return Step(column, index, predicate, "skip", 0)
+    return Step(column, index, predicate, "keep")
+
+
+def unanswered(column: str | None, predicate: str) -> Step:
+    """The step of a part of the filter that no index can be asked about."""
+    return Step(column, None, predicate, "unknown")

@@ -1,17 +1,20 @@
 """What bitmap, range-bitmap and bsi have in common: they know the rows of each key.
 
-Each of them offers the four sets of :class:`RowIndex`; how a condition is put together from these is the same
-for all and stands here.
+Each of them offers the four sets of :class:`RowIndex`, and its stack, with an answer for each file instead of
+a set of rows, those of :class:`RowStack`. How a condition is put together from these is the same for all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, assert_never
+from typing import Final, Protocol, assert_never
 
+import numpy as np
+from numpy.typing import NDArray
 from pyroaring import BitMap
 
-from app.file_index.answers.conditions import Condition, NullTest, Points, Span
+from app.file_index.answers.conditions import SHORT_LIST, Condition, NullTest, Points, QuestionLimit, Span
+from app.file_index.answers.file_answers import Answer, Answers, everywhere
 from app.file_index.answers.result import Result, rows
 from app.file_index.keys.keys import Key
 
@@ -57,3 +60,68 @@ def select(index: RowIndex, condition: Condition) -> Result:
 def all_rows(row_count: int) -> BitMap:
     """Every position of a file."""
     return BitMap(range(row_count))
+
+
+_QUESTIONS_OF_LOOKUP: Final = 1_000
+"""A look-up in the merged keys of all files takes as long as so many probes of bloom filters."""
+
+
+class RowStack(Protocol):
+    """Answers about m files, shape (m,): SKIP, DOUBT or ROWS. Some are shared: nobody may change them."""
+
+    @property
+    def row_counts(self) -> NDArray[np.int64]:
+        """Rows of each file, shape (m,)."""
+
+    @property
+    def broken(self) -> NDArray[np.bool_]:
+        """Which indexes cannot be read, shape (m,); what is said of these files means nothing."""
+
+    def null_rows(self) -> Answers:
+        """Whether rows have no value."""
+
+    def value_rows(self) -> Answers:
+        """Whether rows have a value."""
+
+    def rows_with(self, keys: Sequence[Key]) -> Answers:
+        """Whether rows have one of ``keys``, which ascend."""
+
+    def rows_without(self, keys: Sequence[Key]) -> Answers:
+        """Whether rows have a value, but none of ``keys``, which ascend."""
+
+    def rows_between(self, start: Key | None, stop: Key | None) -> Answers:
+        """Whether rows have a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
+
+
+class AnsweringRows:
+    """Makes a :class:`RowStack` a :class:`app.file_index.kind.FileStack`: it answers any condition."""
+
+    __slots__ = ()
+
+    def answers(
+        self: RowStack, condition: Condition, files: NDArray[np.int64], allowance: QuestionLimit
+    ) -> Answers:
+        """Whether ``files`` can have rows that meet a condition, in the order of ``files``."""
+        keys = len(condition.keys) if isinstance(condition, Points) else 0
+        if keys > SHORT_LIST and not allowance.take_once(
+            (type(self), condition), keys * _QUESTIONS_OF_LOOKUP
+        ):
+            return everywhere(Answer.UNASKED, len(files))
+        return answer_of(self, condition)[files]
+
+
+def answer_of(stack: RowStack, condition: Condition) -> Answers:
+    """Whether rows of each file meet the condition."""
+    match condition:
+        case NullTest(null=True):
+            return stack.null_rows()
+        case NullTest():
+            return stack.value_rows()
+        case Points(keys, negated=True):
+            return stack.rows_without(keys)
+        case Points(keys):
+            return stack.rows_with(keys)
+        case Span(start, stop):
+            return stack.rows_between(start, stop)
+        case _:
+            assert_never(condition)

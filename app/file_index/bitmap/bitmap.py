@@ -71,8 +71,7 @@ from app.file_index.keys.arrow_keys import Keys
 from app.file_index.keys.key_column import DistinctKeys, KeyColumn
 from app.file_index.keys.key_records import key_records
 from app.file_index.keys.keys import FloatingKeys, Key, KeySpace
-from app.file_index.payloads.cursor import Cursor
-from app.file_index.payloads.parts import join_parts
+from app.file_index.payloads.cursor import Cursor, join_parts
 from app.java_orders.hash_map import iteration_order
 from app.types import TypeRoot
 from app.types.bytes_column import BytesColumn

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError
 from app.file_index.answers.file_answers import Answer, Answers, where
-from app.file_index.answers.row_stack import AnsweringRows
+from app.file_index.answers.row_index import AnsweringRows
 from app.file_index.bitmap import entries as bitmap_entries
 from app.file_index.bitmap.bitmap import VERSION_1, VERSION_2
 from app.file_index.bitmap.entries import OFFSET, OFFSET_AND_LENGTH
@@ -170,12 +170,12 @@ def _blocked_keys(
     inside = cursors.sound[of_block] & (offsets >= 0) & (offsets < sizes[of_block])
     starts = areas[of_block]
     blocks = Cursors(data, np.where(inside, starts + offsets, 0), starts + sizes[of_block], inside)
-    held = blocks.count(each_bytes=OFFSET_AND_LENGTH.size)
-    blocks.expect(held > 0)
+    entry_counts = blocks.count(each_bytes=OFFSET_AND_LENGTH.size)
+    blocks.expect(entry_counts > 0)
     # Blocks that overlap could hold more entries, and more bytes of keys, than there is room for.
-    fits = np.bincount(of_block, held, len(counts)) == counts
+    fits = np.bincount(of_block, entry_counts, len(counts)) == counts
     blocks.expect(fits[of_block])
-    stored = measure_records(blocks, space, held, OFFSET_AND_LENGTH.size)
+    stored = measure_records(blocks, space, entry_counts, OFFSET_AND_LENGTH.size)
     fits &= np.bincount(of_block, blocks.at - starts - offsets, len(counts)) <= sizes
     cursors.expect(fits & (np.bincount(of_block, ~blocks.sound, len(counts)) == 0))
     return stored.of(of_block).only(cursors.sound)

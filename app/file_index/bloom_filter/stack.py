@@ -18,11 +18,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.file_index.answers.allowance import SHORT_LIST, UNLIMITED, Allowance
-from app.file_index.answers.conditions import Condition, Points
+from app.file_index.answers.conditions import SHORT_LIST, UNLIMITED, Condition, Points, QuestionLimit
 from app.file_index.answers.file_answers import Answer, Answers, everywhere
-from app.file_index.bloom_filter.bloom_filter import MAX_HASH_FUNCTIONS, spots
-from app.file_index.bloom_filter.fast_hash import hash_key, hash_keys
+from app.file_index.bloom_filter.bloom_filter import MAX_HASH_FUNCTIONS, hash_key, hash_keys, spots
 from app.file_index.keys.arrow_keys import Keys
 from app.file_index.keys.keys import Key, KeySpace
 from app.file_index.payloads.cursors import Cursors
@@ -88,10 +86,10 @@ class BloomStack:
 
     @property
     def row_counts(self) -> None:
-        """Bloom filters do not tell."""
+        """None: a bloom filter does not know the row count."""
 
     def answers(
-        self, condition: Condition, files: NDArray[np.int64], allowance: Allowance = UNLIMITED
+        self, condition: Condition, files: NDArray[np.int64], allowance: QuestionLimit = UNLIMITED
     ) -> Answers:
         """As :meth:`app.file_index.kind.FileStack.answers`."""
         if not isinstance(condition, Points):
@@ -124,7 +122,7 @@ class BloomStack:
         return hashes
 
     def _find_many(
-        self, hashes: NDArray[np.uint64], files: NDArray[np.int64], answers: Answers, allowance: Allowance
+        self, hashes: NDArray[np.uint64], files: NDArray[np.int64], answers: Answers, allowance: QuestionLimit
     ) -> None:
         """Notes which of the files may hold one of many hashes; a file that does is asked no further.
 
@@ -144,11 +142,11 @@ class BloomStack:
         hit = np.zeros(len(files), bool)
         together = max(1, _PAIRS_AT_ONCE // len(hashes))
         for start in range(0, len(files), together):
-            some = files[start : start + together]
+            portion = files[start : start + together]
             if places is None:
-                of_file = self._hits(hashes, some)
+                of_file = self._hits(hashes, portion)
             else:
-                of_file = places.hits(self.data, self.starts.take(some))
+                of_file = places.hits(self.data, self.starts.take(portion))
             hit[start + of_file] = True
         return hit
 
@@ -203,7 +201,7 @@ class _Search:
     stack: BloomStack
     portions: Sequence[NDArray[np.uint64]]
     answers: Answers
-    allowance: Allowance
+    allowance: QuestionLimit
     _places: dict[int, _Places | None] = field(default_factory=dict)
 
     def without(self, number: int, files: NDArray[np.int64]) -> NDArray[np.int64]:

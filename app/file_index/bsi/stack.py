@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.file_index.answers.file_answers import Answer, Answers, either, everywhere, where
-from app.file_index.answers.row_stack import AnsweringRows
+from app.file_index.answers.row_index import AnsweringRows
 from app.file_index.bsi.bsi import LARGEST_ABSOLUTE, VERSION
 from app.file_index.keys.keys import Key
 from app.file_index.payloads.cursors import Cursors
 from app.file_index.payloads.roaring_sizes import skip_bitmaps
-from app.file_index.shared.bit_slices import MAX_SLICES
-from app.file_index.shared.null_rows import null_rows
+from app.file_index.shared.bit_slices import MAX_SLICES, null_rows
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
 
 
@@ -140,10 +139,10 @@ class BsiStack(AnsweringRows):
 
 def _by_sign(keys: Sequence[Key]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The keys >= 0, and the absolute values of the others, both ascending; none that no index can hold."""
-    held = [int(key) for key in keys if abs(int(key)) <= LARGEST_ABSOLUTE]
+    representable = [int(key) for key in keys if abs(int(key)) <= LARGEST_ABSOLUTE]
     return (
-        np.array([key for key in held if key >= 0], np.int64),
-        np.array([-key for key in reversed(held) if key < 0], np.int64),
+        np.array([key for key in representable if key >= 0], np.int64),
+        np.array([-key for key in reversed(representable) if key < 0], np.int64),
     )
 
 

@@ -1,11 +1,22 @@
-"""Reading a payload front to back without ever reading beyond its end."""
+"""Reading a payload front to back without ever reading beyond its end, and putting one together."""
 
 from __future__ import annotations
 
 import struct
+from collections import deque
+from io import BytesIO
 
 from app.errors import CorruptIndexError
 from app.types.roaring import Buffer
+
+
+def join_parts(parts: deque[Buffer]) -> bytes:
+    """The parts one behind the other; they go from the queue while the payload grows."""
+    payload = BytesIO()
+    while parts:
+        payload.write(parts.popleft())
+    return payload.getvalue()
+
 
 _I8 = struct.Struct(">b")
 _U16 = struct.Struct(">H")

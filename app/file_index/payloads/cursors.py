@@ -90,9 +90,9 @@ class Cursors:
         self.expect((self.remaining >= sizes) & (np.asarray(sizes) >= 0))
         self.at = np.where(self.sound, self.at + sizes, self.at)
 
-    def expect(self, held: NDArray[np.bool_]) -> None:
-        """Strings for which ``held`` is false are not sound."""
-        self.sound = self.sound & held
+    def expect(self, holds: NDArray[np.bool_]) -> None:
+        """Strings for which ``holds`` is false are not sound."""
+        self.sound = self.sound & holds
 
     def _next(self, form: str) -> NDArray[np.int64]:
         width = np.dtype(form).itemsize

@@ -69,10 +69,10 @@ class OrderedKeys:
 
     def differ(self, ends: NDArray[np.signedinteger]) -> NDArray[np.bool_]:
         """Which files do not have these keys as their first and last one, shape (2, m); shape (m,)."""
-        wrong, some = np.zeros(len(self.distinct), bool), np.flatnonzero(self.distinct)
-        behind = np.cumsum(self.distinct)[some]
-        for keys, places in zip(ends, (behind - self.distinct[some], behind - 1), strict=True):
-            wrong[some] |= self.values[places] != keys[some]
+        wrong, filled = np.zeros(len(self.distinct), bool), np.flatnonzero(self.distinct)
+        behind = np.cumsum(self.distinct)[filled]
+        for keys, places in zip(ends, (behind - self.distinct[filled], behind - 1), strict=True):
+            wrong[filled] |= self.values[places] != keys[filled]
         return wrong
 
     def having(self, keys: Sequence[Key]) -> NDArray[np.bool_]:
@@ -124,7 +124,7 @@ class OrderedKeys:
         return low
 
 
-class Dictionary:
+class MergedKeys:
     """Keys of many files, merged once they are asked about again.
 
     Threads may share one: what two of them merge at the same time is equal.

@@ -35,8 +35,7 @@ from app.file_index.answers.row_index import all_rows
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.key_records import stored_keys
 from app.file_index.keys.keys import Key, KeySpace
-from app.file_index.payloads.cursor import Cursor
-from app.file_index.payloads.parts import join_parts
+from app.file_index.payloads.cursor import Cursor, join_parts
 from app.file_index.range_bitmap import bit_slice_index, dictionary
 from app.file_index.range_bitmap.dictionary import Dictionary
 from app.file_index.shared.bit_slices import MAX_SLICES, BitSlices

@@ -1,6 +1,10 @@
 """The range-bitmaps of one column of many files: which files have which value.
 
 The dictionaries say it; the bit slices, which tell the rows, are not looked at.
+
+All chunks of all files are read side by side. Beyond what a look-up in one dictionary checks, the codes have
+to go on without a gap up to the number of distinct values, and chunks and keys may not overlap so far that
+together they hold more bytes than there are.
 """
 
 from __future__ import annotations
@@ -8,21 +12,207 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.file_index.answers.file_answers import Answer, Answers, where
-from app.file_index.answers.row_stack import AnsweringRows
-from app.file_index.keys.keys import Key, KeySpace
-from app.file_index.payloads.cursors import Cursors
-from app.file_index.range_bitmap import bit_slice_index, dictionaries, range_bitmap
-from app.file_index.range_bitmap.ordered_keys import Dictionary, OrderedKeys
-from app.file_index.shared.bit_slices import MAX_SLICES
-from app.file_index.shared.directory import Directory
-from app.file_index.shared.null_rows import null_rows
+from app.file_index.answers.row_index import AnsweringRows
+from app.file_index.keys.keys import FloatingKeys, Key, KeySpace
+from app.file_index.payloads.cursors import Cursors, integers, runs_of
+from app.file_index.range_bitmap import bit_slice_index, range_bitmap
+from app.file_index.range_bitmap.dictionary import HEAD_LENGTH, OFFSET, VERSION
+from app.file_index.range_bitmap.ordered_keys import MergedKeys, OrderedKeys
+from app.file_index.shared.bit_slices import MAX_SLICES, null_rows
+from app.file_index.shared.directory import Directory, StoredKeys, as_keys
 from app.types.bytes_column import NULL_LENGTH, BytesColumn
+
+_LENGTH_BYTES: Final = 4
+
+
+def read_keys(cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64]) -> StoredKeys:
+    """Every key of every dictionary, of a type whose keys differ in length.
+
+    Args:
+        cursors: at the dictionaries, and ending with them; broken ones are no longer sound.
+        space: how keys are stored.
+        cardinalities: number of keys of each dictionary.
+
+    Returns:
+        The keys of sound dictionaries, in the order in which they are stored.
+    """
+    sizes = cursors.remaining
+    chunks = _read_chunks(cursors, space, cardinalities)
+    further_at = _further_keys(cursors.data, chunks)
+    stored = _interleave(chunks.first_at, further_at, chunks.further, chunks.sound).of(chunks.owners)
+    return _within(stored, cursors, sizes)
+
+
+def read_values(
+    cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64], width: int
+) -> OrderedKeys:
+    """As :func:`read_keys`, of a type whose keys are integers of ``width`` bytes."""
+    chunks = _read_chunks(cursors, space, cardinalities)
+    rows, data = np.flatnonzero(chunks.sound), cursors.data
+    pieces = [data[:0]]
+    for first, start, further in zip(
+        chunks.first_at[rows].tolist(),
+        chunks.starts[rows].tolist(),
+        chunks.further[rows].tolist(),
+        strict=True,
+    ):
+        # A chunk holds thousands of keys as a rule, which lie one behind the other but for the first.
+        pieces += data[first : first + width], data[start : start + further * width]
+    values = _values(np.concatenate(pieces).view(f">i{width}"), space)
+    keys = np.where(chunks.sound, chunks.further + 1, 0)
+    distinct = np.bincount(chunks.owners, keys, len(cardinalities)).astype(np.int64)
+    return OrderedKeys(values.astype(f"i{width}"), distinct)
+
+
+def values_at(
+    cursors: Cursors, space: KeySpace, places: NDArray[np.int64], width: int
+) -> NDArray[np.signedinteger]:
+    """Keys of ``width`` bytes at some places; they mean nothing where cursors are not sound."""
+    inside = np.where(cursors.sound, places, 0)
+    return _values(integers(cursors.data, inside.ravel(), f">i{width}").reshape(places.shape), space)
+
+
+def _values(stored: NDArray[np.signedinteger], space: KeySpace) -> NDArray[np.signedinteger]:
+    return as_keys(stored.astype(np.int64), space) if isinstance(space, FloatingKeys) else stored
+
+
+def have_ends(stored: StoredKeys, cursors: Cursors, ends: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of m dictionaries, of a type whose keys differ in length, have the keys at some places as ends.
+
+    Args:
+        stored: the keys of sound dictionaries.
+        cursors: of the dictionaries.
+        ends: int64, shape (2, m): where the smallest and the largest key are stored once more.
+    """
+    owners, first = np.unique(stored.owners, return_index=True)
+    same = np.ones(len(cursors.at), bool)
+    for other, at in zip(ends, (first, np.append(first, len(stored.owners))[1:] - 1), strict=True):
+        starts, others = stored.places[at], other[owners]
+        lengths = integers(cursors.data, starts, ">i") + _LENGTH_BYTES
+        alike = integers(cursors.data, others, ">i") + _LENGTH_BYTES == lengths
+        of_key, places = runs_of(starts, np.where(alike, lengths, 0), 1)
+        shifted = places + (others - starts)[of_key]
+        alike[of_key[cursors.data[places] != cursors.data[shifted]]] = False
+        same[owners[~alike]] = False
+    return same
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Chunks:
+    """Chunks of dictionaries, shape (chunks,); those of a dictionary stand together, in their order.
+
+    Attributes:
+        owners: int64: the dictionary of each.
+        first_at: int64: where its first key is stored.
+        further: int64: how many more there are.
+        starts: int64: where these are stored, behind their offsets if they have some.
+        sound: bool: whether there is nothing wrong with its dictionary; numbers mean nothing elsewhere.
+    """
+
+    owners: NDArray[np.int64]
+    first_at: NDArray[np.int64]
+    further: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    sound: NDArray[np.bool_]
+
+
+def _read_chunks(cursors: Cursors, space: KeySpace, cardinalities: NDArray[np.int64]) -> _Chunks:
+    """The chunks of dictionaries; leaves ``cursors`` at the keys areas."""
+    head_lengths, versions = cursors.i32(), cursors.i8()
+    chunk_counts = cursors.count(each_bytes=OFFSET.size)
+    offsets_lengths, heads_lengths = cursors.i32(), cursors.count(each_bytes=1)
+    cursors.expect((head_lengths == HEAD_LENGTH) & (versions == VERSION))
+    cursors.expect(offsets_lengths == chunk_counts * OFFSET.size)
+    cursors.expect((chunk_counts == 0) == (cardinalities == 0))
+    offsets_at = cursors.at
+    cursors.skip(offsets_lengths)
+    heads_at = cursors.at
+    cursors.skip(heads_lengths)
+    owners, places = runs_of(offsets_at, np.where(cursors.sound, chunk_counts, 0), OFFSET.size)
+    offsets = integers(cursors.data, places, OFFSET.format)
+    inside = (offsets >= 0) & (offsets < heads_lengths[owners])
+    at = np.where(inside, heads_at[owners] + offsets, 0)
+    heads = Cursors(cursors.data, at, cursors.ends[owners], inside)
+    return _checked(heads, owners, cursors, space, cardinalities)
+
+
+def _checked(
+    chunks: Cursors,
+    owners: NDArray[np.int64],
+    cursors: Cursors,
+    space: KeySpace,
+    cardinalities: NDArray[np.int64],
+) -> _Chunks:
+    """Reads the heads of chunks; ``cursors`` are at the keys areas of their dictionaries."""
+    chunks.expect(chunks.i8() == VERSION)
+    first_at = chunks.at
+    skip_keys(chunks, space)
+    codes, offsets, further = chunks.i32(), chunks.i32(), chunks.count()
+    first_lengths, second_lengths = chunks.i32(), chunks.i32()
+    if space.width is None:
+        lengths = first_lengths + second_lengths
+        chunks.expect((first_lengths == OFFSET.size * further) & (second_lengths >= 0))
+    else:
+        lengths = first_lengths
+        chunks.expect((first_lengths == space.width * further) & (second_lengths == space.width))
+    chunks.expect((offsets >= 0) & (offsets + lengths <= cursors.remaining[owners]))
+    keys = np.where(chunks.sound, further + 1, 0)
+    before = np.cumsum(keys) - keys
+    firsts = np.searchsorted(owners, np.arange(len(cardinalities)))
+    chunks.expect(codes == before - np.append(before, 0)[firsts][owners])
+    counted = np.bincount(owners, keys, len(cardinalities)) == cardinalities
+    stored_bytes = np.bincount(owners, lengths, len(cardinalities)) <= cursors.remaining
+    whole = np.bincount(owners, ~chunks.sound, len(cardinalities)) == 0
+    cursors.expect(counted & stored_bytes & whole)
+    chunks.expect(cursors.sound[owners])
+    return _Chunks(
+        owners, first_at, np.where(chunks.sound, further, 0), cursors.at[owners] + offsets, chunks.sound
+    )
+
+
+def _further_keys(data: NDArray[np.uint8], chunks: _Chunks) -> NDArray[np.int64]:
+    """Places of all keys but the first one of each chunk, where their offsets stand in front of them."""
+    of_key, places = runs_of(chunks.starts, chunks.further, OFFSET.size)
+    return (chunks.starts + chunks.further * OFFSET.size)[of_key] + integers(data, places, OFFSET.format)
+
+
+def _interleave(
+    first_at: NDArray[np.int64],
+    further_at: NDArray[np.int64],
+    further: NDArray[np.int64],
+    sound: NDArray[np.bool_],
+) -> StoredKeys:
+    """The first key of each sound chunk, and its further keys behind it."""
+    counts = np.where(sound, further + 1, 0)
+    owners = np.repeat(np.arange(len(counts)), counts)
+    places = np.empty(len(owners), np.int64)
+    is_first = np.zeros(len(owners), bool)
+    is_first[(np.cumsum(counts) - counts)[sound]] = True
+    places[is_first], places[~is_first] = first_at[sound], further_at
+    return StoredKeys(owners, places)
+
+
+def _within(stored: StoredKeys, cursors: Cursors, sizes: NDArray[np.int64]) -> StoredKeys:
+    """The keys of dictionaries that hold all of their keys in ``sizes`` bytes; others are not sound."""
+    count = len(cursors.at)
+    inside = (stored.places >= 0) & (stored.places < cursors.ends[stored.owners])
+    at = np.where(inside, stored.places, 0)
+    keys = Cursors(cursors.data, at, cursors.ends[stored.owners], inside)
+    lengths = keys.count(each_bytes=1)
+    cursors.expect(np.bincount(stored.owners, ~keys.sound, count) == 0)
+    cursors.expect(np.bincount(stored.owners, lengths, count) <= sizes)
+    return stored.only(cursors.sound)
+
+
+def skip_keys(cursors: Cursors, space: KeySpace) -> None:
+    """Moves the cursors behind the key that comes next."""
+    cursors.skip(cursors.count(each_bytes=1) if space.width is None else space.width)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +226,7 @@ class RangeBitmapStack(AnsweringRows):
         broken: bool, shape (m,): which indexes cannot be read; what is said of these files means nothing.
     """
 
-    dictionary: Dictionary
+    dictionary: MergedKeys
     row_counts: NDArray[np.int64]
     existing: BytesColumn
     broken: NDArray[np.bool_]
@@ -55,7 +245,7 @@ class RangeBitmapStack(AnsweringRows):
         bounds = np.zeros((2, len(payloads)), np.int64)
         for ends in bounds:
             ends[valued] = bounded.at
-            dictionaries.skip_keys(bounded, space)
+            skip_keys(bounded, space)
         cursors.put(valued, bounded)
         lengths = cursors.count(each_bytes=1)
         cursors.expect(cursors.at == heads_at + head_lengths)
@@ -63,17 +253,17 @@ class RangeBitmapStack(AnsweringRows):
         inner = Cursors(payloads.data, cursors.at, ends, cursors.sound)
         keys: OrderedKeys | Directory
         if space.width is None:
-            stored = dictionaries.read_keys(inner, space, cardinalities)
-            inner.expect(dictionaries.have_ends(stored, cursors, bounds))
+            stored = read_keys(inner, space, cardinalities)
+            inner.expect(have_ends(stored, cursors, bounds))
             keys, wrong = Directory.build(payloads.data, stored, space, np.ones(len(payloads), bool))
         else:
-            keys = dictionaries.read_values(inner, space, cardinalities, space.width)
-            wrong = keys.unordered() | keys.differ(dictionaries.values_at(inner, space, bounds, space.width))
+            keys = read_values(inner, space, cardinalities, space.width)
+            wrong = keys.unordered() | keys.differ(values_at(inner, space, bounds, space.width))
         cursors.skip(lengths)
         cursors.expect(inner.sound)
         existing = _existing_rows(cursors, cardinalities)
         broken = ~payloads.is_null & (~cursors.sound | wrong)
-        return cls(Dictionary(keys), row_counts, existing, broken)
+        return cls(MergedKeys(keys), row_counts, existing, broken)
 
     @property
     def nbytes(self) -> int:

@@ -70,8 +70,8 @@ class _Integers:
     def places(self, keys: Sequence[Key]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where each key that can be stored begins, and where what is larger does."""
         bounds = np.iinfo(self.values.dtype)
-        held = [int(key) for key in keys if bounds.min <= int(key) <= bounds.max]
-        wanted = np.array(held, self.values.dtype)
+        representable = [int(key) for key in keys if bounds.min <= int(key) <= bounds.max]
+        wanted = np.array(representable, self.values.dtype)
         return np.searchsorted(self.values, wanted), np.searchsorted(self.values, wanted, "right")
 
     @property
@@ -223,9 +223,9 @@ class Directory:
         while start < len(counts):
             before = int(ends[start - 1]) if start else 0
             stop = max(start + 1, int(np.searchsorted(ends, before + _SCANNED_AT_ONCE, "right")))
-            some = counts[start:stop]
-            inside = np.arange(int(some.sum())) - np.repeat(np.cumsum(some) - some, some)
-            yield self.files[np.repeat(firsts[start:stop], some) + inside]
+            portion = counts[start:stop]
+            inside = np.arange(int(portion.sum())) - np.repeat(np.cumsum(portion) - portion, portion)
+            yield self.files[np.repeat(firsts[start:stop], portion) + inside]
             start = stop
 
     def _scan(self, first: int, behind: int, found: NDArray[np.bool_], around: NDArray[np.bool_]) -> None:

@@ -10,18 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeGuard, assert_never
+from typing import TypeGuard, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.allowance import UNLIMITED, Allowance
-from app.file_index.answers.conditions import Condition
+from app.file_index.answers.conditions import UNLIMITED, Condition, QuestionLimit
 from app.file_index.answers.file_answers import Answer, Answers, both, either, everywhere, where
 from app.file_index.container import blamed
-from app.file_index.index_choice import bounded_on_both_sides, condition_of, is_false_without_values
-from app.file_index.index_kinds import KINDS, IndexKind, cost
+from app.file_index.index_kinds import (
+    KINDS,
+    IndexKind,
+    bounded_on_both_sides,
+    condition_of,
+    cost,
+    is_false_without_values,
+)
 from app.file_index.stacked.index import OpenedStack, StackedIndex
 from app.predicates.model import (
     BoundAnd,
@@ -92,20 +97,6 @@ class FileDecisions:
             yield kind, skip & (by == code)
 
 
-class DecisionTrace(Protocol):
-    """Is told what was asked."""
-
-    def __call__(
-        self,
-        part: BoundLeaf | Unknown,
-        column: str | None,
-        kind: str | None,
-        files: NDArray[np.int64],
-        answers: Answers,
-    ) -> None:
-        """Takes note of the answers of one kind of index about ``files``; no kind: there was none to ask."""
-
-
 UNKNOWN_ROW_COUNT = -1
 
 
@@ -114,8 +105,7 @@ def decide_files(
     index: StackedIndex,
     files: NDArray[np.int64],
     row_counts: NDArray[np.int64],
-    trace: DecisionTrace | None = None,
-    allowance: Allowance = UNLIMITED,
+    allowance: QuestionLimit = UNLIMITED,
 ) -> FileDecisions:
     """Decides which files can have rows that satisfy a predicate.
 
@@ -124,12 +114,11 @@ def decide_files(
         index: the files' indexes.
         files: shape (k,): positions of the files in question, each once.
         row_counts: shape (k,): rows of these files, with which every index must agree; -1 if not known.
-        trace: if given, is told every question asked.
         allowance: is asked for the work that long lists of values take.
     """
     failed, answered, unasked = np.zeros((3, len(files)), bool)
     evaluation = _Evaluation(
-        index, files, row_counts, trace, allowance, failed, answered, unasked, errors={}, said=[]
+        index, files, row_counts, allowance, failed, answered, unasked, errors={}, said=[]
     )
     if index.heads.broken:
         broken = np.isin(files, np.fromiter(index.heads.broken, np.int64))
@@ -157,8 +146,7 @@ class _Evaluation:
     index: StackedIndex
     files: NDArray[np.int64]
     row_counts: NDArray[np.int64]
-    trace: DecisionTrace | None
-    allowance: Allowance
+    allowance: QuestionLimit
     failed: NDArray[np.bool_]
     answered: NDArray[np.bool_]
     unasked: NDArray[np.bool_]
@@ -176,7 +164,6 @@ class _Evaluation:
             case Constant():
                 return everywhere(Answer.SKIP, len(at))
             case Unknown():
-                self._note(predicate, None, None, at, everywhere(Answer.KEEP, len(at)))
                 return everywhere(Answer.KEEP, len(at))
             case _:
                 assert_never(predicate)
@@ -219,15 +206,13 @@ class _Evaluation:
         answered, left = np.zeros(len(at), bool), np.arange(len(at))
         kinds = sorted(self.index.heads.kinds(column), key=cost)
         for number, kind in enumerate(kinds, start=1):
-            told, found = self._ask(leaf, kind, condition, _some(at, left))
-            places = _some(left, told)
+            answering, found = self._ask(leaf, kind, condition, _some(at, left))
+            places = _some(left, answering)
             # Where nothing was said before, every file is still kept.
             answers[places] = found if number == 1 else both(answers.take(places), found)
             answered[places] = True
-            answered_at = _some(at, places)
             if len(places):
-                self.said.append((kind, answered_at, found))
-            self._note(leaf, column, kind, answered_at, found)
+                self.said.append((kind, _some(at, places), found))
             if number == len(kinds):
                 break
             known = KINDS.get(kind)
@@ -235,14 +220,11 @@ class _Evaluation:
             if known is not None and condition is not None and known.settles(condition):
                 settled |= found != Answer.KEEP
             goes_on = ~self.failed[at[left]]
-            goes_on[told[settled]] = False
+            goes_on[answering[settled]] = False
             left = left[goes_on]
             if not len(left):
                 break
         self.answered[at[answered]] = True
-        if self.trace is not None:
-            none = np.flatnonzero(~answered & ~self.failed[at])
-            self._note(leaf, column, None, at[none], answers[none])
         return answers
 
     def _ask(
@@ -252,12 +234,12 @@ class _Evaluation:
         column = leaf.field.name
         extents, files = self.index.extents(column, kind), _some(self.files, at)
         answers = everywhere(Answer.KEEP, len(at))
-        told = extents.empty.take(files)
-        if told.any() and is_false_without_values(leaf):
-            answers[told] = Answer.SKIP
+        decided = extents.empty.take(files)
+        if decided.any() and is_false_without_values(leaf):
+            answers[decided] = Answer.SKIP
         known = KINDS.get(kind)
         if known is None or condition is None or not known.can_answer(condition):
-            return np.flatnonzero(told), answers[told]
+            return np.flatnonzero(decided), answers[decided]
         opened = self.index.open(column, known, leaf.field.type)
         usable = self._usable(opened, leaf, known, at)
         if opened.stack is not None and 0 < len(usable) == len(at):
@@ -266,8 +248,8 @@ class _Evaluation:
             found = opened.stack.answers(condition, _some(files, usable), self.allowance)
             asked, answers_of_asked = self._asked(usable, found, at)
             answers[asked] = answers_of_asked
-            told[asked] = True
-        return np.flatnonzero(told), answers[told]
+            decided[asked] = True
+        return np.flatnonzero(decided), answers[decided]
 
     def _asked(
         self, places: NDArray[np.int64], answers: Answers, at: NDArray[np.int64]
@@ -305,17 +287,6 @@ class _Evaluation:
     def _fail(self, at: int, error: CorruptIndexError) -> None:
         self.failed[at] = True
         self.errors[int(self.files[at])] = error
-
-    def _note(
-        self,
-        part: BoundLeaf | Unknown,
-        column: str | None,
-        kind: str | None,
-        at: NDArray[np.int64],
-        answers: Answers,
-    ) -> None:
-        if self.trace is not None and len(at):
-            self.trace(part, column, kind, self.files[at], answers)
 
 
 def _is_not_null(part: BoundPredicate) -> TypeGuard[BoundLeaf]:

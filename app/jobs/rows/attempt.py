@@ -33,7 +33,7 @@ _OURS: Final = re.compile(r"app\.errors\.\w+: (.*)")
 
 
 @dataclass(slots=True)
-class Attempt:
+class WriteAttempt:
     """Rows written on top of one version.
 
     Attributes:
@@ -172,4 +172,4 @@ class Attempt:
         )
 
     def _index_entries(self) -> tuple[IndexEntry, ...]:
-        return self.version.table.contents.index_entries(self.version.resolved)
+        return self.version.table.metadata.index_entries(self.version.resolved)

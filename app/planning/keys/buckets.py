@@ -46,8 +46,8 @@ from app.storage import check_deadline
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.schema.schema import BucketMode
 from app.types import DataField, DataType, Json, TypeRoot, Value, parse_json
-from app.types.binary_row.matrix import FieldValues
 from app.types.binary_row.row import write_row
+from app.types.binary_row.rows import FieldValues
 from app.types.data_types import INTEGER_BITS
 from app.types.session_zone import SessionZone
 from app.types.values import integer_range, same_in_sql

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import pyarrow as pa
 from pydantic import Field
 
-from app.file_index.answers.trace import Outcome, Step
+from app.file_index.answers.result import Outcome, Step
 from app.types.described import ALWAYS_THERE
 from app.types.roaring import Positions
 

@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Self, assert_never
 
-from app.file_index.answers.allowance import SHORT_LIST
+from app.file_index.answers.conditions import SHORT_LIST
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Unknown, leaves
 from app.predicates.simplify import conjunction, disjunction
 from app.storage import remaining_seconds
@@ -34,7 +34,7 @@ _QUESTIONS_OF_TEST: Final = 1_000
 
 @dataclass(slots=True)
 class Effort:
-    """What one plan has left; the :class:`app.file_index.answers.allowance.Allowance` of its stacks.
+    """What one plan has left; the :class:`app.file_index.answers.conditions.QuestionLimit` of its stacks.
 
     The files of a manifest are asked together where their indexes are at hand, and in portions where they
     have to be read. What is merged for all of them is counted once either way.
@@ -54,18 +54,18 @@ class Effort:
     """By the ``id`` of a filter: the filter, the values in its long lists, and what is left without these."""
 
     def take(self, questions: int) -> bool:
-        """See :class:`app.file_index.answers.allowance.Allowance`."""
+        """See :class:`app.file_index.answers.conditions.QuestionLimit`."""
         if questions > self.file_questions:
             return False
         self.file_questions -= questions
         return True
 
     def give_back(self, questions: int) -> None:
-        """See :class:`app.file_index.answers.allowance.Allowance`."""
+        """See :class:`app.file_index.answers.conditions.QuestionLimit`."""
         self.file_questions += questions
 
     def take_once(self, what: Hashable, questions: int) -> bool:
-        """See :class:`app.file_index.answers.allowance.Allowance`."""
+        """See :class:`app.file_index.answers.conditions.QuestionLimit`."""
         key = self._manifest, what
         if key not in self._taken:
             self._taken[key] = self.take(questions)

@@ -21,6 +21,7 @@ WITHOUT_TIME_ZONE: Final = (
     "kept that would match in some zone; give time_zone to narrow the answer"
 )
 """The warning of an answer whose filter needs a time zone that nobody gave."""
+_MOST_NOT_READ: Final = 20
 
 
 def read_filter(
@@ -59,7 +60,7 @@ def read_filter(
 
 
 def filter_warnings(predicate: BoundPredicate) -> tuple[str, ...]:
-    """What would narrow the answer: a time zone, or text in place of numbers."""
+    """What would narrow the answer: a time zone, text in place of numbers, a condition that is understood."""
     unknown = [leaf for leaf in leaves(predicate) if isinstance(leaf, Unknown)]
     found = [WITHOUT_TIME_ZONE] if any(leaf.lacks_time_zone for leaf in unknown) else []
     found += [
@@ -68,4 +69,13 @@ def filter_warnings(predicate: BoundPredicate) -> tuple[str, ...]:
         for leaf in unknown
         if leaf.casts
     ]
+    not_read = [
+        f"nothing is left out for the condition at position {leaf.position}, which indexes cannot decide or "
+        f"which is misspelled: {leaf.text}"
+        for leaf in unknown
+        if leaf.position is not None
+    ]
+    found += not_read[:_MOST_NOT_READ]
+    if len(not_read) > _MOST_NOT_READ:
+        found.append(f"nothing is left out for {len(not_read) - _MOST_NOT_READ} further conditions, likewise")
     return tuple(dict.fromkeys(found))

@@ -31,7 +31,7 @@ from app.planning.version.version import Version
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Operator, Unknown
 from app.table.schema.schema import BucketMode
 from app.types import DataField, DataType, Value
-from app.types.binary_row.matrix import fields_of
+from app.types.binary_row.rows import fields_of
 from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, STRING_ROOTS
 
 

@@ -42,8 +42,7 @@ from app.predicates.simplify import conjunction, disjunction
 from app.predicates.verdicts import Verdict, evaluate_bounds
 from app.storage import check_deadline
 from app.types import DataField
-from app.types.grouping import group_rows
-from app.types.value_arrays import placeholders
+from app.types.value_arrays import group_rows, placeholders
 
 
 def judge_groups(
@@ -122,7 +121,7 @@ def _excluded(
     ids = sorted(set(_field_ids(predicate)))
     holders = [groups.holders(column_id)[judged_groups] for column_id in ids]
     # Files play the same part in most groups: one is the oldest, another holds what was changed since.
-    parts = [np.where(held < 0, held, held - groups.starts[judged_groups]) for held in holders]
+    parts = [np.where(numbers < 0, numbers, numbers - groups.starts[judged_groups]) for numbers in holders]
     for some in group_rows(*parts) if parts else ():
         check_deadline()
         part_of = {
@@ -331,21 +330,21 @@ class RowIdGroups:
         holders = self.holders(column.id)[groups]
         row_count = self.statistics.version.files().columns.row_counts[self.members[self.starts[groups]]]
         null_count = np.where(holders == NOBODY, row_count, UNKNOWN_COUNT)
-        held = holders >= 0
-        files = self.members[holders[held]]
+        has_holder = holders >= 0
+        files = self.members[holders[has_holder]]
         distinct, back = np.unique(files, return_inverse=True)
         found = self.statistics.values(column, distinct) if len(distinct) else None
         if found is None:
             nothing, nowhere = placeholders(column.type, len(groups)), np.zeros(len(groups), np.bool_)
             return ColumnBounds(nothing, nothing, nowhere, nowhere, null_count, row_count, nowhere)
         places = np.zeros(len(groups), np.int64)
-        places[held] = back
+        places[has_holder] = back
         found = found.take(places)
         return replace(
             found,
-            has_low=found.has_low & held,
-            has_high=found.has_high & held,
-            null_count=np.where(held, found.null_count, null_count),
+            has_low=found.has_low & has_holder,
+            has_high=found.has_high & has_holder,
+            null_count=np.where(has_holder, found.null_count, null_count),
             row_count=row_count,
         )
 
@@ -358,8 +357,8 @@ class RowIdGroups:
         holds = self._holds(column_id)
         holders = np.full(len(self.starts), NOBODY, np.int64)
         holding = np.flatnonzero(holds & self.is_data)
-        held, first = np.unique(self.numbers[holding], return_index=True)
-        holders[held] = holding[first]
+        groups, first = np.unique(self.numbers[holding], return_index=True)
+        holders[groups] = holding[first]
         newer, older = holding[:-1], holding[1:]
         as_new = (self.numbers[newer] == self.numbers[older]) & (self.sequence[newer] == self.sequence[older])
         tied = as_new & (holders[self.numbers[newer]] == newer)

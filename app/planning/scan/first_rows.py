@@ -41,8 +41,7 @@ from app.predicates.column_bounds import ColumnBounds
 from app.table.statistics.key_ranks import column_ranks
 from app.types import DataField, DataType, TypeRoot
 from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS
-from app.types.grouping import group_rows
-from app.types.value_arrays import concat
+from app.types.value_arrays import concat, group_rows
 from app.types.values import is_comparable
 
 _EXACT_BOUNDS = frozenset({TypeRoot.BOOLEAN, TypeRoot.DATE, TypeRoot.DECIMAL, *INTEGER_BITS, *FLOATING_ROOTS})
@@ -106,12 +105,12 @@ class _Standings:
 
     def points(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """``(candidate, place, rows)``: that many sure rows stand at or before each place, counted once."""
-        some = np.flatnonzero(self.sure_values > 0)
-        first = np.where(self.best_is_row[some], 1, 0)
+        certain = np.flatnonzero(self.sure_values > 0)
+        first = np.where(self.best_is_row[certain], 1, 0)
         return (
-            np.concatenate([some, some]),
-            np.concatenate([self.best[some], self.worst[some]]),
-            np.concatenate([first, self.sure_values[some] - first]),
+            np.concatenate([certain, certain]),
+            np.concatenate([self.best[certain], self.worst[certain]]),
+            np.concatenate([first, self.sure_values[certain] - first]),
         )
 
 

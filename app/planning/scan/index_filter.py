@@ -4,38 +4,59 @@
 one file's indexes, and only where it matters: for the rows of files that are kept, if they are wanted, for
 files where only rows can tell, as under an AND of two indexes that know rows, and to explain what each index
 said. An index that is damaged or cannot be read keeps its file, and the plan warns.
+
+A file's indexes know columns by the names and types of *its* schema. Columns are matched by id, never by
+name: a column that was dropped and added again is another one. A column whose type has changed since keeps
+its indexes where every old value survives the change; its literals are then fitted to the old type, so that
+``wide = 4294967296`` is false in a file whose ``wide`` was still an INT. Anything else is unknown to indexes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import partial
 from itertools import groupby
-from typing import Final
+from typing import Final, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError, PaimonIndexError, StorageError, UnsupportedFormatError
 from app.file_index.answers.file_answers import Answer
-from app.file_index.answers.result import SKIP, Rows
-from app.file_index.answers.trace import Step
+from app.file_index.answers.result import SKIP, Rows, Step
 from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
-from app.file_index.index_choice import wanted_indexes
-from app.file_index.index_kinds import KINDS
+from app.file_index.index_kinds import KINDS, wanted_indexes
 from app.file_index.range_bitmap.kind import RANGE_BITMAP
 from app.file_index.stacked.evaluation import decide_files
 from app.observation import FileFormat, observer
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
 from app.planning.request.effort import Effort
-from app.planning.scan.schema_evolution import in_file_schema
 from app.planning.side_files.file_indexes import FileIndexes, Stacked
 from app.planning.version.version import Version
-from app.predicates.model import BoundPredicate
+from app.predicates.binding.comparisons import compare
+from app.predicates.model import (
+    ALWAYS_FALSE,
+    ALWAYS_TRUE,
+    BoundAnd,
+    BoundLeaf,
+    BoundOr,
+    BoundPredicate,
+    Constant,
+    Operator,
+    Unknown,
+)
+from app.predicates.simplify import conjunction, disjunction
+from app.predicates.unbound import Column, Leaf, Literal, LiteralKind
 from app.storage import check_deadline
-from app.types.grouping import group_rows
+from app.table.schema.schema import TableSchema
+from app.table.statistics.bounds_cast import bounds_cast
+from app.types import DataField, DataType, TypeRoot, Value
+from app.types.data_types import FLOATING_ROOTS, INTEGER_BITS
+from app.types.value_arrays import group_rows
 
 _UNUSABLE: Final = (CorruptIndexError, UnsupportedFormatError, StorageError)
 
@@ -114,7 +135,7 @@ class IndexFilter:
                     self.unreadable(state, file, index)
                 else:
                     self._select_rows(state, file, index, predicate)
-                # Or the next indexes would be loaded beside these.
+                # Released before the next stack is loaded.
                 del index
             self._report_failures(state, kept)
 
@@ -149,17 +170,17 @@ class IndexFilter:
         """Skips files, all of which have an index, without a row that satisfies the predicate."""
         schema_ids = state.files.columns.schema_ids
         for group in group_rows(schema_ids[files]):
-            some = files[group]
-            file_schema = self.version.file_schema(int(schema_ids[some[0]]))
+            of_schema = files[group]
+            file_schema = self.version.file_schema(int(schema_ids[of_schema[0]]))
             rebound = in_file_schema(predicate, self.version.schema, file_schema)
-            self._ask_files(state, some, rebound)
-            self._report_failures(state, some)
+            self._ask_files(state, of_schema, rebound)
+            self._report_failures(state, of_schema)
 
     def _ask_files(self, state: PlanState, files: NDArray[np.int64], predicate: BoundPredicate) -> None:
         """Asks all files at once, and single ones only where that leaves a doubt."""
         row_counts = state.files.columns.row_counts
         for stacked in self.indexes.stacks(files, wanted_indexes(predicate)):
-            some = files[stacked.at]
+            of_stack = files[stacked.at]
             heads = stacked.index.heads
             probed = any(
                 not KINDS[kind].tells_rows
@@ -168,31 +189,33 @@ class IndexFilter:
                 if kind in KINDS
             )
             affordable = self.effort.of_files(
-                predicate, stacked.manifest, len(some), with_bloom_filters=probed
+                predicate, stacked.manifest, len(of_stack), with_bloom_filters=probed
             )
             if state.steps is not None:
-                self._explain(state, some, stacked, affordable)
+                self._explain(state, of_stack, stacked, affordable)
             found = decide_files(
-                affordable, stacked.index, stacked.places, row_counts[some], allowance=self.effort
+                affordable, stacked.index, stacked.places, row_counts[of_stack], allowance=self.effort
             )
-            state.keep(some[found.answered], KeepReason.MATCHED)
+            state.keep(of_stack[found.answered], KeepReason.MATCHED)
             if affordable is not predicate:
-                state.keep(some, KeepReason.NOT_ASKED)
+                state.keep(of_stack, KeepReason.NOT_ASKED)
             if found.unasked.any():
-                state.keep(some[found.unasked], KeepReason.NOT_ASKED)
+                state.keep(of_stack[found.unasked], KeepReason.NOT_ASKED)
                 self.effort.leave_out(int(found.unasked.sum()))
             for kind, skipped in found.skipped_by():
-                state.skip(some[skipped], SkipStep.FILE_INDEX, kind=kind, predicate=predicate)
-            by_place = dict(zip(stacked.places.tolist(), some.tolist(), strict=True)) if found.errors else {}
+                state.skip(of_stack[skipped], SkipStep.FILE_INDEX, kind=kind, predicate=predicate)
+            by_place = (
+                dict(zip(stacked.places.tolist(), of_stack.tolist(), strict=True)) if found.errors else {}
+            )
             for place, error in found.errors.items():
                 self.unreadable(state, by_place[place], error)
             for at in np.flatnonzero(found.answers == Answer.DOUBT).tolist():
                 check_deadline()
                 index = stacked.index.file_index(int(stacked.places[at]))
-                self._select_rows(state, int(some[at]), index, affordable)
+                self._select_rows(state, int(of_stack[at]), index, affordable)
                 del index
-            self._narrowing.append((affordable, some[found.answers == Answer.ROWS]))
-            # Or the next indexes would be loaded beside these.
+            self._narrowing.append((affordable, of_stack[found.answers == Answer.ROWS]))
+            # Released before the next stack is loaded.
             del stacked
 
     def _select_rows(self, state: PlanState, file: int, index: FileIndex, predicate: BoundPredicate) -> None:
@@ -214,7 +237,7 @@ class IndexFilter:
         if isinstance(answer, Rows):
             state.answers[file] = answer
         elif answer is SKIP:
-            # An AND of sets of rows that have none in common is the doing of the last index asked.
+            # If an AND becomes empty, the last index asked is named as the reason.
             state.skip(at, SkipStep.FILE_INDEX, kind=kinds[-1] if kinds else None, predicate=predicate)
 
     def _explain(
@@ -244,3 +267,79 @@ class IndexFilter:
             if not isinstance(error, _UNUSABLE):
                 raise error
             self.unreadable(state, file, error)
+
+
+_NUMERIC: Final = frozenset({TypeRoot.DECIMAL, *INTEGER_BITS, *FLOATING_ROOTS})
+_NULL_TESTS: Final = (Operator.IS_NULL, Operator.IS_NOT_NULL)
+
+
+def in_file_schema(
+    predicate: BoundPredicate, schema: TableSchema, file_schema: TableSchema
+) -> BoundPredicate:
+    """The filter in the file's columns; ``Unknown`` stands for what cannot be said of them.
+
+    Args:
+        predicate: bound to ``schema``.
+        schema: the schema that the plan is made with.
+        file_schema: the schema that the file was written with.
+    """
+    match predicate:
+        case BoundLeaf():
+            return _leaf(predicate, schema, file_schema)
+        case BoundAnd(children):
+            into_file = partial(in_file_schema, schema=schema, file_schema=file_schema)
+            return conjunction(list(map(into_file, children)))
+        case BoundOr(children):
+            into_file = partial(in_file_schema, schema=schema, file_schema=file_schema)
+            return disjunction(list(map(into_file, children)))
+        case Constant() | Unknown():
+            return predicate
+        case _:
+            assert_never(predicate)
+
+
+def _leaf(leaf: BoundLeaf, schema: TableSchema, file_schema: TableSchema) -> BoundPredicate:
+    field, column = leaf.field, schema.by_id[leaf.field.id]
+    written = file_schema.by_id.get(field.id)
+    if written is None:
+        # The column came later: every row of the file reads as null.
+        return ALWAYS_TRUE if leaf.operator is Operator.IS_NULL else ALWAYS_FALSE
+    unknown = Unknown(str(leaf))
+    if field.name != column.name:
+        # A map key's index belongs to the map column; its values have the type of the map's values.
+        if not written.type.same_kind(column.type):
+            return unknown
+        return BoundLeaf(
+            leaf.operator,
+            DataField(field.id, written.name + field.name[len(column.name) :], field.type),
+            leaf.literals,
+        )
+    if written.type.same_kind(field.type):
+        return BoundLeaf(leaf.operator, written, leaf.literals)
+    if bounds_cast(written.type, field.type) is None:
+        return unknown
+    if leaf.operator in _NULL_TESTS or (
+        written.type.root not in _NUMERIC and _same_form(written.type, field.type)
+    ):
+        return BoundLeaf(leaf.operator, written, leaf.literals)
+    if field.type.root not in _NUMERIC:
+        return unknown
+    literals = tuple(_literal(value, field.type) for value in leaf.literals)
+    leaf_now = Leaf(leaf.operator, Column((field.name,)), literals, str(leaf))
+    return compare(leaf_now, leaf.operator, written, None)
+
+
+def _same_form(written: DataType, present: DataType) -> bool:
+    """Whether both types hold a value in the same form; DATE and TIMESTAMP do not."""
+    return (written.root is TypeRoot.DATE) == (present.root is TypeRoot.DATE)
+
+
+def _literal(value: Value, data_type: DataType) -> Literal:
+    """A value as a literal of its type, exact in every digit."""
+    match data_type.root:
+        case TypeRoot.FLOAT | TypeRoot.DOUBLE:
+            return Literal(LiteralKind.DOUBLE, float(value))
+        case TypeRoot.DECIMAL:
+            return Literal(LiteralKind.NUMBER, Decimal(f"{int(value)}e-{data_type.scale}"))
+        case _:
+            return Literal(LiteralKind.NUMBER, Decimal(int(value)))

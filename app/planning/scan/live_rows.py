@@ -59,8 +59,8 @@ class LiveRows:
         needed = narrowed | wanted | (deleted == UNKNOWN_CARDINALITY)
         state.narrow(files[~needed], (row_counts - deleted)[~needed])
         for start in range(0, int(needed.sum()), _VECTORS_AT_ONCE):
-            some = slice(start, start + _VECTORS_AT_ONCE)
-            self._subtract(state, files[needed][some], numbers[needed][some])
+            portion = slice(start, start + _VECTORS_AT_ONCE)
+            self._subtract(state, files[needed][portion], numbers[needed][portion])
         state.skip(files[state.rows_left[files] == 0], SkipStep.DELETION_VECTOR)
 
     def _subtract(self, state: PlanState, files: NDArray[np.int64], numbers: NDArray[np.int32]) -> None:

@@ -1,4 +1,10 @@
-"""The first step of a plan: what the filter becomes inside of each partition.
+"""Pruning by partition: which manifests a filter needs, and what it becomes inside of each partition.
+
+A manifest list has bounds of the partitions in each manifest, over entries that add files and entries that
+remove them. Where the bounds rule the filter out, no file of a partition that the filter allows is in the
+manifest, nor is the removal of such a file: the manifest need not be read. What is left of the version is
+complete in every partition that the filter allows. Of other partitions it may lack files, and may have files
+that a manifest left out removes; a plan skips these by their partition anyway.
 
 Every file of a partition has the same values in the partition columns, so the leaves on those columns are
 decided for the partition; what remains is the filter on the other columns. This is partition pruning (the
@@ -19,8 +25,10 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
+from app.errors import CorruptMetadataError
 from app.planning.plan.file_plan import SkipStep
 from app.planning.plan.state import PlanState
+from app.planning.version.manifests import NeededManifests
 from app.planning.version.version import Version
 from app.predicates.column_bounds import ColumnBounds
 from app.predicates.model import (
@@ -35,9 +43,63 @@ from app.predicates.model import (
     leaves,
 )
 from app.predicates.simplify import conjunction, disjunction
-from app.predicates.verdicts import Verdict, leaf_verdicts
+from app.predicates.verdicts import Verdict, evaluate_bounds, leaf_verdicts
+from app.table.manifests.manifest_list import ManifestList
+from app.table.statistics.statistics import partition_bounds
 from app.types import DataField
-from app.types.binary_row.columns import RowColumns
+from app.types.binary_row.rows import RowColumns
+from app.types.data_types import FLOATING_ROOTS
+
+
+def needed_manifests(
+    version: Version, predicate: BoundPredicate, warnings: list[str]
+) -> NeededManifests | None:
+    """The manifests of a version that a filter needs; None for all.
+
+    All are needed, too, where the snapshot does not tell how many rows there are.
+
+    Args:
+        version: the version.
+        predicate: the filter, bound to its schema.
+        warnings: told of bounds that are damaged; all manifests of their list are needed.
+
+    Raises:
+        SnapshotExpiredError: the version went away.
+        CorruptMetadataError: a manifest list is damaged.
+    """
+    snapshot = version.resolved.snapshot
+    if snapshot is None or snapshot.total_record_count is None:
+        return None
+    places = {field.id: at for at, field in enumerate(version.schema.partition_fields)}
+    if not any(isinstance(leaf, BoundLeaf) and leaf.field.id in places for leaf in leaves(predicate)):
+        return None
+    lists = version.table.metadata.manifest_lists(version.resolved)
+    needed = np.concatenate([_may_match(each, predicate, places, warnings) for each in lists])
+    if needed.all():
+        return None
+    files = sum(int(each.added.sum() - each.deleted.sum()) for each in lists)
+    return NeededManifests(needed, files, snapshot.total_record_count)
+
+
+def _may_match(
+    manifests: ManifestList, predicate: BoundPredicate, places: Mapping[int, int], warnings: list[str]
+) -> NDArray[np.bool_]:
+    """Which manifests may have an entry in a partition that the filter allows, shape (n,)."""
+
+    def bounds(field: DataField, rows: NDArray[np.int64]) -> ColumnBounds | None:
+        place = places.get(field.id)
+        # NaN and zeros of both signs have an order of their own in the bounds.
+        if place is None or field.type.root in FLOATING_ROOTS:
+            return None
+        return partition_bounds(manifests, rows, field.type, place, len(places))
+
+    bounded = np.flatnonzero(~manifests.partition_bounds.say_nothing)
+    may_match = np.ones(len(manifests.manifests), np.bool_)
+    try:
+        may_match[bounded] = evaluate_bounds(predicate, bounds, bounded) != Verdict.NONE
+    except CorruptMetadataError as error:
+        warnings.append(f"every manifest of a list is read, since its partition bounds are damaged: {error}")
+    return may_match
 
 
 def prune_partitions(state: PlanState, version: Version) -> None:

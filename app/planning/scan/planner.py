@@ -123,12 +123,12 @@ class Planner:
     def _nan_warnings(self, files: int) -> list[str]:
         if not files:
             return []
-        told = (
+        warning = (
             f"{files} files are kept only since their writer may have left NaN out of the bounds of FLOAT "
             f"and DOUBLE: if nobody but the Java engine writes to the warehouse "
             f"{self.version.source.warehouse.name}, name it in PAIMON_INDEX_ENGINE_WRITES_ONLY"
         )
-        return [told]
+        return [warning]
 
     @property
     def _wants_positions(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from app.file_index.answers.trace import Outcome
+from app.file_index.answers.result import Outcome
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
 from app.planning.version.file_bounds import FileBounds
@@ -131,8 +131,8 @@ class ValueFilter:
         verdicts = np.empty(len(files), np.int8)
         for start in range(0, len(files), _FILES_AT_ONCE):
             check_deadline()
-            some = slice(start, start + _FILES_AT_ONCE)
-            verdicts[some] = evaluate_bounds(predicate, bounds, files[some], trace)
+            portion = slice(start, start + _FILES_AT_ONCE)
+            verdicts[portion] = evaluate_bounds(predicate, bounds, files[portion], trace)
         return verdicts
 
 

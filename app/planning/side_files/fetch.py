@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError, PaimonIndexError
-from app.file_index.index_choice import WantedIndexes
-from app.file_index.stacked.heads import Heads
+from app.file_index.index_kinds import WantedIndexes
+from app.file_index.stacked.index import Heads
 from app.storage import Warehouse
 from app.types.bytes_column import NULL_LENGTH, BytesColumn, GrowingBytes
 

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError, PaimonIndexError
 from app.file_index.container import FileIndex
-from app.file_index.index_choice import WantedIndexes
-from app.file_index.index_kinds import KINDS
+from app.file_index.index_kinds import KINDS, WantedIndexes
 from app.file_index.stacked.index import StackedIndex
 from app.planning.request.effort import UNBOUNDED, Budget
 from app.planning.side_files.fetch import FRONT_BYTES, Ahead, fetch_ahead
@@ -325,7 +324,7 @@ class FileIndexes:
             return _stacked(manifest.embedded_indexes, manifest.derived)
         # Of these there is one at a time, since all of them may be more than there is memory for.
         self._apart.add(number)
-        apart = self.version.table.contents.embedded_indexes(self.version.manifest_files()[number])
+        apart = self.version.table.metadata.embedded_indexes(self.version.manifest_files()[number])
         return _stacked(apart.column, apart.derived)
 
     def _side(self, number: int) -> SideIndexes:
@@ -333,7 +332,7 @@ class FileIndexes:
             version = self.version
             file, table = version.manifest_files()[number], version.table
             key = (version.source.warehouse.name, table.directory, *file)
-            kept = KeptSegments(partial(table.contents.place_of_manifest, file))
+            kept = KeptSegments(partial(table.metadata.place_of_manifest, file))
             manifest = partial(version.files().manifests.__getitem__, number)
             self._beside[number] = SideIndexes(version.source, manifest, key, kept)
         return self._beside[number]

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import PaimonIndexError
-from app.file_index.index_choice import WantedIndexes
+from app.file_index.index_kinds import WantedIndexes
 from app.file_index.stacked.index import StackedIndex
 from app.planning.side_files.fetch import (
     FRONT_BYTES,
@@ -44,8 +44,7 @@ from app.planning.side_files.segments import (
 from app.planning.version.version import IndexSource
 from app.storage import ByteCache, check_deadline
 from app.table.manifests.manifest import Manifest
-from app.types.array_memory import own_bytes
-from app.types.bytes_column import BytesColumn, GrowingBytes
+from app.types.bytes_column import BytesColumn, GrowingBytes, own_bytes
 
 Found = tuple[NDArray[np.int64], StackedIndex, NDArray[np.int64]]
 

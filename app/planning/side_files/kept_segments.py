@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from app.file_index.index_choice import WantedIndexes
-from app.file_index.stacked.heads import Heads
-from app.file_index.stacked.index import StackedIndex
+from app.file_index.index_kinds import WantedIndexes
+from app.file_index.stacked.index import Heads, StackedIndex
 from app.planning.side_files.segments import BodySegment, HeadSegment
 from app.storage.kept_arrays import KeptArrays
 from app.table.manifests.disk_form import load_value, store_value

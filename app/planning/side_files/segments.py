@@ -11,11 +11,9 @@ from typing import Final, Generic, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from app.file_index.index_choice import WantedIndexes
-from app.file_index.stacked.heads import Heads
-from app.file_index.stacked.index import StackedIndex
-from app.types.array_memory import own_bytes
-from app.types.bytes_column import NULL_LENGTH, BytesColumn
+from app.file_index.index_kinds import WantedIndexes
+from app.file_index.stacked.index import Heads, StackedIndex
+from app.types.bytes_column import NULL_LENGTH, BytesColumn, own_bytes
 
 Item = TypeVar("Item")
 

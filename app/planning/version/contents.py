@@ -28,8 +28,7 @@ from app.table.paths import POSTPONED_BUCKET
 from app.table.resolution import ResolvedSnapshot
 from app.table.schema.schema import TableSchema
 from app.table.table import Table
-from app.types.array_memory import own_bytes
-from app.types.bytes_column import BytesColumn
+from app.types.bytes_column import BytesColumn, own_bytes
 from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange
 
 UNKNOWN_CARDINALITY: Final = -1
@@ -182,12 +181,12 @@ class ContentsCache:
         capacity = self.cache.capacity
         if not 0 < capacity < contents.decoded_bytes:
             return []
-        told = (
+        warning = (
             f"the version's manifests take {contents.decoded_bytes} bytes of memory, and the cache for them "
             f"has {capacity}: most of them are read again for each plan, unless "
             "PAIMON_INDEX_MEMORY_BYTES is raised, or PAIMON_INDEX_DISK_CACHE a directory"
         )
-        return [told]
+        return [warning]
 
     def decoded_bytes(self, resolved: ResolvedSnapshot, needed: NeededManifests | None) -> int | None:
         """Memory that manifests of a version take if they are kept; None where nobody has read them.
@@ -220,10 +219,10 @@ class ContentsCache:
         """
 
         def read() -> VersionContents:
-            keys = table.contents.manifest_files(resolved)
+            keys = table.metadata.manifest_files(resolved)
             newest = ("files", self.warehouse, resolved.directory)
             is_large = not manifests.in_memory or sum(map(len, manifests)) >= LEAST_FILES
-            place = table.contents.place_of_versions(resolved, FORM) if is_large else None
+            place = table.metadata.place_of_versions(resolved, FORM) if is_large else None
             known: VersionFiles | None = self.cache.get(newest)
             if known is None and place is not None:
                 known = open_version_files(place)
@@ -239,7 +238,7 @@ class ContentsCache:
             else:
                 columns = FileColumns.of(manifests, live_rows(manifests))
             return VersionContents.read(
-                columns, manifests, table.contents.index_entries(resolved), resolved.schema
+                columns, manifests, table.metadata.index_entries(resolved), resolved.schema
             )
 
         contents: VersionContents = self.cache.get_or_load(_key("contents", resolved, needed), read)

@@ -64,7 +64,7 @@ def describe_snapshot(snapshot: Snapshot) -> Mapping[str, Json]:
 
 def describe_index_files(version: Version, index_type: str | None) -> list[Json]:
     """The live entries of the index manifest, of one type or of all."""
-    entries = version.table.contents.index_entries(version.resolved)
+    entries = version.table.metadata.index_entries(version.resolved)
     return [
         {
             "kind": entry.kind.name,

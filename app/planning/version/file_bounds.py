@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from app.planning.version.version import Version
 from app.predicates.column_bounds import ColumnBounds
 from app.table.manifests.manifest import Manifest
-from app.table.statistics.statistics import StoredRows, key_bounds, value_bounds
+from app.table.statistics.statistics import StatisticsRows, key_bounds, value_bounds
 from app.types import DataField
 from app.types.data_types import FLOATING_ROOTS
 
@@ -37,7 +37,7 @@ class FileBounds:
 
     version: Version
     as_engine: bool = False
-    _stored_rows: dict[tuple[str, int], StoredRows] = field(default_factory=dict)
+    _stored_rows: dict[tuple[str, int], StatisticsRows] = field(default_factory=dict)
     """What was read for other columns, by kind of bounds and number of manifest."""
 
     @property
@@ -77,13 +77,13 @@ class FileBounds:
         for number, _, rows in all_files.by_manifest(files):
             manifest = all_files.manifests[number]
             key = (read.__name__, column.id, version.schema.digest)
-            near = self._stored_rows.setdefault((read.__name__, number), StoredRows())
+            near = self._stored_rows.setdefault((read.__name__, number), StatisticsRows())
             read_column = partial(read, column=column, schema_of=version.file_schema, stored_rows=near)
             make = partial(_of_every_file, manifest, read_column)
             if len(manifest) >= _WORTH_KEEPING:
                 file = version.manifest_files()[number]
                 make = partial(
-                    version.table.contents.made_of, file, f"bounds 2 {' '.join(map(str, key))}", make
+                    version.table.metadata.made_of, file, f"bounds 2 {' '.join(map(str, key))}", make
                 )
             whole = manifest.derived.get_or_make(key, make, lambda bounds: bounds.nbytes)
             pieces.append(whole if len(rows) == len(whole) else whole.take(rows))

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from app.planning.version.manifests import Manifests
 from app.table.manifests.manifest import Manifest
 from app.table.manifests.manifest_entry import ManifestEntry
-from app.types.array_memory import own_bytes
-from app.types.bytes_column import BytesColumn
+from app.types.bytes_column import BytesColumn, own_bytes
 
 Arrays = Mapping[str, NDArray[Any]]
 

@@ -23,7 +23,7 @@ from app.errors import (
     SnapshotExpiredError,
 )
 from app.observation import Phase, during
-from app.options.refused import check_options
+from app.options.table_options import check_options
 from app.planning.version.contents import ContentsCache, VersionContents
 from app.planning.version.files import Files
 from app.planning.version.manifests import Manifests, NeededManifests, read_manifests
@@ -130,7 +130,7 @@ class Version:
         if self.loaded is None:
             check_options(self.schema.options.values, self.table.name)
             with during(Phase.LOAD):
-                files, read = self.manifest_files(), self.table.contents.manifests
+                files, read = self.manifest_files(), self.table.metadata.manifests
                 manifests = read_manifests(
                     files,
                     partial(read, self.resolved, whole=False),
@@ -150,7 +150,7 @@ class Version:
         """
         if self.loaded is not None:
             return self.loaded.manifest_files
-        files = self.table.contents.manifest_files(self.resolved)
+        files = self.table.metadata.manifest_files(self.resolved)
         return files if self.needed is None else self.needed.of(files)
 
     def manifests(self) -> Manifests:
@@ -167,7 +167,7 @@ class Version:
             return
         for file, manifest in zip(self.loaded.manifest_files, self.loaded.manifests, strict=True):
             if manifest.derived.has_grown():
-                self.table.contents.keep(file, manifest)
+                self.table.metadata.keep(file, manifest)
 
     def files(self) -> Files:
         """The data files that a batch read of the version sees."""

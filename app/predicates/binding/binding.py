@@ -86,9 +86,10 @@ def _bind(predicate: unbound.Predicate, scope: _Scope, *, negated: bool) -> Boun
         case unbound.Constant(value):
             # NULL is as good as false on either side of NOT.
             return ALWAYS_FALSE if value is None or value is negated else ALWAYS_TRUE
-        case unbound.Unknown(text, columns):
-            ids = frozenset().union(*map(scope.names.field_ids, columns))
-            return Unknown(f"NOT ({text})" if negated else text, ids)
+        case unbound.Unknown(text, columns, position):
+            for column in columns:
+                scope.names.tested(column)
+            return Unknown(f"NOT ({text})" if negated else text, position)
         case _:
             assert_never(predicate)
 
@@ -97,7 +98,7 @@ def _leaf(leaf: unbound.Leaf, scope: _Scope, *, negated: bool) -> BoundPredicate
     names, zone = scope.names, scope.zone
     field = names.tested(leaf.column)
     if field is None:
-        return Unknown(f"NOT ({leaf.text})" if negated else leaf.text, names.field_ids(leaf.column))
+        return Unknown(f"NOT ({leaf.text})" if negated else leaf.text)
     if field.type.root in NESTED_ROOTS and leaf.operator not in _NULL_TESTS:
         if any(literal.kind is unbound.LiteralKind.JSON for literal in leaf.literals):
             raise FilterError(
@@ -150,13 +151,13 @@ def _negated_text_test(leaf: unbound.Leaf, field: DataField, bound: BoundPredica
         case _ if bound == ALWAYS_FALSE:
             return ALWAYS_FALSE  # the literal is NULL
         case _:
-            return Unknown(f"NOT ({leaf.text})", frozenset({field.id}))
+            return Unknown(f"NOT ({leaf.text})")
 
 
 def _flag(column: unbound.Column, names: Names, *, negated: bool) -> BoundPredicate:
     field = names.tested(column)
     if field is None:
-        return Unknown(f"NOT {column}" if negated else str(column), names.field_ids(column))
+        return Unknown(f"NOT {column}" if negated else str(column))
     if field.type.root is not TypeRoot.BOOLEAN:
         raise FilterError(
             f"{field.name} is {field.type}; only a BOOLEAN column is a condition by itself",

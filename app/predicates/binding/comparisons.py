@@ -30,8 +30,7 @@ from itertools import chain
 from typing import Final
 
 from app.errors import FilterError
-from app.predicates.binding.fitting import fit
-from app.predicates.binding.list_fitting import FittedList, fit_list
+from app.predicates.binding.fitting import FittedList, fit, fit_list
 from app.predicates.binding.places import Doubt, Exact, Gap, Nowhere, Place, Regions, Stretch, overlap, united
 from app.predicates.binding.time_fitting import TIME_ROOTS, as_instants, shown_twice
 from app.predicates.like import Wildcard, read_pattern, write_pattern
@@ -129,7 +128,7 @@ def compare(leaf: Leaf, operator: Operator, field: DataField, zone: SessionZone 
 def unknown(leaf: Leaf, field: DataField, doubts: Collection[Doubt | None] = ()) -> Unknown:
     """``leaf`` as a part that nobody here can decide, for want of what ``doubts`` name."""
     casts = field.type.root in STRING_ROOTS and any(each.kind in _NUMBER_KINDS for each in leaf.literals)
-    return Unknown(leaf.text, frozenset({field.id}), Doubt.TIME_ZONE in doubts, casts)
+    return Unknown(leaf.text, lacks_time_zone=Doubt.TIME_ZONE in doubts, casts=casts)
 
 
 def _ordered(operator: Operator, field: DataField, place: Place, leaf: Leaf) -> BoundPredicate:

@@ -11,22 +11,50 @@ others              none
 ==================  =========================================================================================
 
 Literals of JSON are read in the column's type. NULL has no place in any type.
+
+A list whose literals are all values of the column's type, or beyond its ends, is fitted as a whole:
+
+=================  ==========================================
+values             columns
+=================  ==========================================
+integers           TINYINT, SMALLINT, INT, BIGINT
+strings            VARCHAR (values of CHAR have several forms)
+binaries           BINARY, VARBINARY
+days               DATE
+wall clocks        TIMESTAMP
+instants           TIMESTAMP_LTZ
+=================  ==========================================
+
+Any other list is fitted literal by literal.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
 from app.errors import FilterError
-from app.predicates.binding.instants import place_among_instants
 from app.predicates.binding.number_fitting import place_in_double, place_in_float, place_in_scaled
 from app.predicates.binding.places import Exact, Nowhere, Place
-from app.predicates.binding.time_fitting import TIME_ROOTS, place_in_times
+from app.predicates.binding.time_fitting import TIME_ROOTS, place_among_instants, place_in_times
+from app.predicates.literal_lists import ListedKind, LiteralList
 from app.predicates.unbound import Literal, LiteralKind
-from app.types import DataField, DataType, TypeRoot, parse_json
+from app.types import DataField, DataType, TypeRoot, Value, parse_json
 from app.types.data_types import BINARY_ROOTS, INTEGER_BITS, STRING_ROOTS
 from app.types.json_values import parse_instants
 from app.types.session_zone import SessionZone
+from app.types.values import integer_range
 
 _SCALED_ROOTS = frozenset({TypeRoot.DECIMAL, *INTEGER_BITS})
+_LISTED_ROOTS: Final = {
+    ListedKind.INTEGER: frozenset(INTEGER_BITS),
+    ListedKind.TEXT: frozenset({TypeRoot.VARCHAR}),
+    ListedKind.BINARY: BINARY_ROOTS,
+    ListedKind.DATE: frozenset({TypeRoot.DATE}),
+    ListedKind.CLOCK: frozenset({TypeRoot.TIMESTAMP}),
+    ListedKind.INSTANT: frozenset({TypeRoot.TIMESTAMP_LTZ}),
+    ListedKind.OTHER: frozenset[TypeRoot](),
+}
 
 
 def fit(literal: Literal, field: DataField, zone: SessionZone | None) -> Place:
@@ -79,3 +107,40 @@ def _place_of_json(literal: Literal, data_type: DataType, zone: SessionZone | No
         return place_among_instants(parse_instants(literal.value, data_type, zone))
     value = parse_json(literal.value, data_type)
     return Nowhere.NULL if value is None else Exact(value)
+
+
+class FittedList(NamedTuple):
+    """What the literals of a list are in a column's type.
+
+    Attributes:
+        values: without those that the type cannot hold.
+        has_null: whether one of the literals is NULL.
+    """
+
+    values: Sequence[Value]
+    has_null: bool
+
+
+def fit_list(literals: Sequence[Literal], data_type: DataType) -> FittedList | None:
+    """The values that one or more literals are; None if they have to be fitted one by one."""
+    if (
+        not isinstance(literals, LiteralList)
+        or not literals
+        or data_type.root not in _LISTED_ROOTS[literals.kind]
+    ):
+        return None
+    values: Sequence[Any] = literals.values
+    match literals.kind:
+        case ListedKind.INTEGER:
+            low, high = integer_range(data_type)
+            if values and not (low <= min(values) and max(values) <= high):
+                values = [value for value in values if low <= value <= high]
+        case ListedKind.TEXT:
+            try:
+                values = [text.encode() for text in values]
+            except UnicodeEncodeError:
+                # Half a character; the error should tell where.
+                return None
+        case _:
+            pass
+    return FittedList(values, literals.nulls > 0)

@@ -22,7 +22,7 @@ from typing import Final, NoReturn
 
 from app.errors import FilterError
 from app.options.map_keys import map_key_name
-from app.predicates.sql.cursor import read_names
+from app.predicates.sql.operands import read_names
 from app.predicates.unbound import Column
 from app.types import DataField, TypeRoot
 from app.types.data_types import NESTED_ROOTS, STRING_ROOTS
@@ -144,10 +144,6 @@ class Names:
                 return _map_key(field, key)
             case _:
                 return None
-
-    def field_ids(self, column: Column) -> frozenset[int]:
-        """The ids of the columns that may be meant; none for a function. Errors as above."""
-        return frozenset(field.id for field, _ in self._known_readings(column))
 
     def _known_readings(self, column: Column) -> list[tuple[DataField, tuple[str, ...]]]:
         readings = self._readings(column)

@@ -1,4 +1,4 @@
-"""Reads the sides of a comparison in Spark SQL: a column, a key of a map, a literal.
+"""Reads the sides of a test in Spark SQL: a column, a key of a map, a literal.
 
 ::
 
@@ -14,25 +14,43 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Final, TypeAlias
+from collections.abc import Container, Sequence
+from dataclasses import replace
+from typing import Final, NoReturn, TypeAlias
 
-from app.predicates.sql.cursor import Cursor
+from app.errors import FilterError
+from app.predicates.limits import DEFAULT_LIMITS
 from app.predicates.sql.literals import (
     cast_literal,
     negate,
     read_list,
+    read_name,
     read_number,
     read_string,
     typed_literal,
 )
-from app.predicates.sql.tokens import Token, TokenKind
+from app.predicates.sql.tokens import Token, TokenKind, tokenize
 from app.predicates.unbound import Column, Literal, LiteralKind
 from app.types.session_zone import SessionZone
 
 Operand: TypeAlias = Column | Literal
 
-_WORD_LITERALS: Final = {"TRUE": True, "FALSE": False, "NULL": None}
+_NAMES: Final = frozenset({TokenKind.WORD, TokenKind.QUOTED})
+WORD_LITERALS: Final = {
+    "TRUE": Literal(LiteralKind.BOOLEAN, value=True),
+    "FALSE": Literal(LiteralKind.BOOLEAN, value=False),
+    "NULL": Literal(LiteralKind.NULL, None),
+}
+"""Literals that are one word, without their positions."""
+_PREFIXES: Final = frozenset({"(", "*", "~", "!"})
+"""What an expression may begin with that is no operand."""
+_BOUNDARIES: Final = frozenset({"AND", "OR", ")", ","})
+OPERATORS: Final = frozenset(
+    {"IS", "IN", "NOT", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "DIV", "COLLATE"}
+)
+"""Words that go on with an expression."""
+_BEHIND_NAMES: Final = frozenset({*OPERATORS, "AND", "OR", "THEN", "ELSE", "END"}) - {"NOT"}
+"""Words that never begin an expression, unless they are names."""
 _NUMERIC: Final = frozenset({LiteralKind.NUMBER, LiteralKind.FLOAT, LiteralKind.DOUBLE, LiteralKind.NULL})
 _REPETITIONS: Final = re.compile(r"[0-9]{1,9}")
 _MAX_REPEATED_CHARACTERS: Final = 1 << 20
@@ -40,25 +58,100 @@ _MAX_REPEATED_CHARACTERS: Final = 1 << 20
 _TYPE_ARGUMENT: Final = re.compile(r"[0-9]{1,3}")
 
 
-class OperandReader(Cursor):
-    """Reads tokens from the left.
+class OperandReader:
+    """A place among the tokens of a filter, from which operands are read to the right.
 
     Args:
-        tokens: one or more tokens, END not among them.
+        tokens: all of the filter, END as the last.
         zone: the time zone of the caller's session; None if it is not known.
 
     Attributes:
+        tokens: likewise.
+        at: which token is the next.
         literals: how many literals were read.
     """
 
     def __init__(self, tokens: Sequence[Token], zone: SessionZone | None) -> None:
-        super().__init__(tokens)
+        self.tokens = tokens
+        self.at = 0
+        self.literals = 0
         self._zone = zone
         self._casting = False
-        self.literals = 0
+
+    @property
+    def next(self) -> Token:
+        """The next token."""
+        return self.tokens[self.at]
+
+    @property
+    def last(self) -> Token:
+        """The token before the next one."""
+        return self.tokens[self.at - 1]
+
+    def take(self, word: str) -> bool:
+        """Steps over a keyword or symbol if it is the next token."""
+        if self.tokens[self.at].word != word:
+            return False
+        self.at += 1
+        return True
+
+    def take_any(self, words: Container[str]) -> str | None:
+        """Steps over one of several keywords or symbols; tells which."""
+        word = self.tokens[self.at].word
+        if word not in words:
+            return None
+        self.at += 1
+        return word
+
+    def take_call(self, functions: Container[str]) -> str | None:
+        """Steps over the name of one of several functions and its parenthesis; tells which."""
+        word = self.tokens[self.at].word
+        if word not in functions or self.tokens[self.at + 1].word != "(":
+            return None
+        self.at += 2
+        return word
+
+    def refuse(self, expected: str) -> NoReturn:
+        """Says what should be the next token.
+
+        Raises:
+            FilterError: always.
+        """
+        found = repr(self.next.text[:50]) if self.next.text else "the end"
+        raise FilterError(f"expected {expected}, found {found}", position=self.next.start)
+
+    def ends_test(self) -> bool:
+        """Whether a test ends here: in front of AND, OR, a comma, a parenthesis or the end."""
+        return self.next.word in _BOUNDARIES or self.next.kind is TokenKind.END
+
+    def refuse_values(self, expected: str) -> None:
+        """Refuses what cannot stand behind a whole operand or test, such as a misspelled AND.
+
+        Raises:
+            FilterError: a name or a literal is the next token.
+        """
+        goes_on = self.next.kind is TokenKind.SYMBOL or self.next.word in OPERATORS or self.ends_test()
+        if not goes_on:
+            self.refuse(expected)
+
+    def names(self) -> tuple[str, ...]:
+        """Steps over a name and those that follow it behind dots: ``db.events.`two words```; may be empty."""
+        found: list[str] = []
+        while self.tokens[self.at].kind in _NAMES:
+            token = self.tokens[self.at]
+            found.append(read_name(token.text) if token.kind is TokenKind.QUOTED else token.text)
+            self.at += 1
+            if self.tokens[self.at].word != "." or self.tokens[self.at + 1].kind not in _NAMES:
+                break
+            self.at += 1
+        return tuple(found)
 
     def operand(self) -> Operand | None:
-        """Reads a column or a literal, however many parentheses it stands in; None if it is neither."""
+        """Reads a column or a literal, however many parentheses it stands in; None if it is neither.
+
+        Raises:
+            FilterError: no expression can begin here, or a literal has no value.
+        """
         opened = 0
         while self.take("("):
             opened += 1
@@ -69,67 +162,75 @@ class OperandReader(Cursor):
         return found if closed else None
 
     def listed(self) -> Sequence[Literal] | None:
-        """Reads the values of a LIST token; None if none stands here."""
-        token = self._tokens[self._at]
+        """Reads the values of a LIST token; None if it is another token."""
+        token = self.tokens[self.at]
         if token.kind is not TokenKind.LIST:
             return None
-        self._at += 1
+        self.at += 1
         found = read_list(token.text, token.start)
         self.literals += len(found)
         return found
 
     def _bare_operand(self) -> Operand | None:
-        token, behind = self._tokens[self._at], self._tokens[min(self._at + 1, len(self._tokens) - 1)]
+        token = self.next
         match token.kind:
             case TokenKind.NUMBER:
-                self._at += 1
+                self.at += 1
                 return read_number(token.text, token.start)
             case TokenKind.STRING:
-                text = self._strings()
-                return None if text is None else Literal(LiteralKind.STRING, text, token.start)
-            case TokenKind.SYMBOL if token.word in ("+", "-"):
-                return self._signed()
+                return self._text(self._strings(), token)
             case TokenKind.QUOTED:
                 return self._column()
-            case TokenKind.WORD if behind.kind is TokenKind.STRING:
-                self._at += 1
-                text = self._strings()
-                return None if text is None else typed_literal(token.word, text, token.start, self._zone)
-            case TokenKind.WORD if behind.word == "(" and token.word in ("CAST", "TRY_CAST"):
-                return self._cast()
-            case TokenKind.WORD if behind.word == "(":
-                text = self._concat()
-                return None if text is None else Literal(LiteralKind.STRING, text, token.start)
-            case TokenKind.WORD if token.word in _WORD_LITERALS:
-                self._at += 1
-                value = _WORD_LITERALS[token.word]
-                return Literal(LiteralKind.NULL if value is None else LiteralKind.BOOLEAN, value, token.start)
-            case TokenKind.WORD:
-                return self._column()
+            case TokenKind.WORD if token.word not in ("AND", "OR"):
+                return self._word(token, self.tokens[self.at + 1])
+            case TokenKind.SYMBOL if token.word in ("+", "-"):
+                return self._signed()
             case _:
+                if token.kind is not TokenKind.LIST and token.word not in _PREFIXES:
+                    self.refuse("a value")
                 return None
 
+    def _word(self, token: Token, behind: Token) -> Operand | None:
+        """What begins with a word; every word that begins nothing else is a name."""
+        if begins_case(self.tokens, self.at):
+            return None
+        if behind.kind is TokenKind.STRING:
+            self.at += 1
+            text = self._strings()
+            return None if text is None else typed_literal(token.word, text, token.start, self._zone)
+        if behind.word == "(":
+            is_cast = token.word in ("CAST", "TRY_CAST")
+            return self._cast() if is_cast else self._text(self._concat(), token)
+        if token.word in WORD_LITERALS:
+            self.at += 1
+            return replace(WORD_LITERALS[token.word], position=token.start)
+        is_interval = token.word == "INTERVAL" and behind.kind is TokenKind.NUMBER
+        return None if is_interval else self._column()
+
+    def _text(self, text: str | None, first: Token) -> Literal | None:
+        return None if text is None else Literal(LiteralKind.STRING, text, first.start)
+
     def _column(self) -> Column | None:
-        position = self.position
+        position = self.next.start
         names = self.names()
         key: str | None = None
         if self.take("["):
-            if self._tokens[self._at].kind is not TokenKind.STRING:
+            if self.next.kind is not TokenKind.STRING:
                 return None
             key = self._strings()
             if key is None or not self.take("]"):
                 return None
         # What follows leads further into a nested value, or names a function.
-        return None if self._tokens[self._at].word in (".", "[", "(") else Column(names, key, position)
+        return None if self.next.word in (".", "[", "(") else Column(names, key, position)
 
     def _strings(self) -> str | None:
         """Strings in a row are one; where they touch, Spark's versions disagree on what the quotes mean."""
         parts: list[str] = []
-        while (token := self._tokens[self._at]).kind is TokenKind.STRING:
-            if parts and self._tokens[self._at - 1].end == token.start:
+        while (token := self.next).kind is TokenKind.STRING:
+            if parts and self.tokens[self.at - 1].end == token.start:
                 return None
             parts.append(read_string(token.text, token.start))
-            self._at += 1
+            self.at += 1
         return "".join(parts)
 
     def _concat(self) -> str | None:
@@ -138,7 +239,7 @@ class OperandReader(Cursor):
             return self._repeat()
         parts: list[str] = []
         while True:
-            part = self._strings() if self._tokens[self._at].kind is TokenKind.STRING else self._repeat()
+            part = self._strings() if self.next.kind is TokenKind.STRING else self._repeat()
             if part is None:
                 return None
             parts.append(part)
@@ -151,34 +252,34 @@ class OperandReader(Cursor):
         text = self._strings()
         if text is None or not self.take(","):
             return None
-        times = self._tokens[self._at].text
+        times = self.next.text
         if not _REPETITIONS.fullmatch(times) or len(text) * int(times) > _MAX_REPEATED_CHARACTERS:
             return None
-        self._at += 1
+        self.at += 1
         return text * int(times) if self.take(")") else None
 
     def _signed(self) -> Literal | None:
         negative = False
-        while (sign := self._tokens[self._at].word) in ("+", "-"):
+        while (sign := self.next.word) in ("+", "-"):
             negative ^= sign == "-"
-            self._at += 1
+            self.at += 1
         found = self._bare_operand()
         if not isinstance(found, Literal) or found.kind not in _NUMERIC:
             return None
         return negate(found) if negative else found
 
     def _cast(self) -> Literal | None:
-        start = self._tokens[self._at].start
+        start = self.next.start
         if self._casting:
             return None
         self._casting = True
-        self._at += 2
+        self.at += 2
         found = self._bare_operand()
         self._casting = False
         if not isinstance(found, Literal) or not self.take("AS"):
             return None
-        type_name = self._tokens[self._at].word
-        self._at += 1
+        type_name = self.next.word
+        self.at += 1
         arguments = self._type_arguments()
         if arguments is None or not self.take(")"):
             return None
@@ -187,11 +288,34 @@ class OperandReader(Cursor):
     def _type_arguments(self) -> tuple[int, ...] | None:
         arguments: list[int] = []
         if self.take("("):
-            while _TYPE_ARGUMENT.fullmatch(self._tokens[self._at].text):
-                arguments.append(int(self._tokens[self._at].text))
-                self._at += 1
+            while _TYPE_ARGUMENT.fullmatch(self.next.text):
+                arguments.append(int(self.next.text))
+                self.at += 1
                 if not self.take(","):
                     break
             if not self.take(")"):
                 return None
         return tuple(arguments)
+
+
+def begins_case(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a CASE expression begins at ``at``; CASE may also be a name."""
+    if tokens[at].word != "CASE":
+        return False
+    behind = tokens[at + 1]
+    if behind.word == "NOT":
+        behind = tokens[at + 2]
+    if behind.kind is TokenKind.SYMBOL:
+        return behind.word in ("+", "-", *_PREFIXES)
+    return behind.kind is not TokenKind.END and behind.word not in _BEHIND_NAMES
+
+
+def read_names(text: str) -> tuple[str, ...]:
+    """The names of a text that is nothing but names with dots between them; empty if it is not.
+
+    Raises:
+        FilterError: a quoted name does not end.
+    """
+    reader = OperandReader(tokenize(text, DEFAULT_LIMITS), None)
+    names = reader.names()
+    return names if reader.next.kind is TokenKind.END else ()

@@ -1,36 +1,47 @@
 """Reads a filter as Spark SQL text: what may stand after WHERE.
 
-This module knows how conditions are joined (AND, OR, NOT, parentheses), without recursion, so that the depth
-of a filter is a limit and not an accident. Single tests of a column by literals are read in
-:mod:`app.predicates.sql.tests`; any other condition is judged in :mod:`app.predicates.sql.expressions` and
-is unknown.
-
 ::
 
     condition  = all { OR all }
     all        = negation { AND negation }
-    negation   = { NOT | "!" } ( "(" condition ")" | test )
+    negation   = { NOT | "!" } ( "(" condition ")" | test | unknown )
+
+Tests of a column by literals are read in :mod:`app.predicates.sql.tests`. Any other condition is *unknown*:
+it is stepped over up to the next AND, OR or closing parenthesis, keeps every row, and its place is noted, so
+that whoever wrote it can be warned.
+
+That is safe as long as no AND or OR of Spark's grammar is missed or made up. Those of BETWEEN .. AND, of CASE
+.. END and in brackets belong to the unknown part. In Spark these words can also be names; but a name stands
+where a value is wanted, so that AND and OR are refused there, and END ends no CASE.
+
+Nothing here is recursive, so that the depth of a filter is a limit and not an accident.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
 from app.errors import FilterError
 from app.predicates.limits import DEFAULT_LIMITS, FilterLimits, LiteralCount
-from app.predicates.sql.expressions import QUERIES, read_expression
+from app.predicates.sql.operands import OPERATORS, OperandReader, begins_case
 from app.predicates.sql.tests import read_test
-from app.predicates.sql.tokens import Token, TokenKind, tokenize, without_lists
-from app.predicates.unbound import And, Not, Or, Predicate
+from app.predicates.sql.tokens import LIST_ITEM, Token, TokenKind, tokenize
+from app.predicates.unbound import And, Not, Or, Predicate, Unknown, shorten
 from app.types.session_zone import SessionZone
 
 _REMEMBERED_CHARACTERS: Final = 4_096
 _REMEMBERED_FILTERS: Final = 1_024
 
-_BRACKETS: Final = {"(": ")", "[": "]"}
+_CLOSING: Final = {"(": ")", "[": "]", "CASE": "END"}
+_STRUCTURE: Final = frozenset({*_CLOSING, *_CLOSING.values(), ";"})
+_QUERIES: Final = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
+"""Words that a query starts with."""
+_BEFORE_VALUES: Final = frozenset({*OPERATORS, "AND", "OR", "FROM"})
+"""Words behind which a value is wanted."""
+_OF_CASE: Final = frozenset({"CASE", "WHEN", "THEN", "ELSE"})
+"""Likewise; as names they end a condition well."""
 
 
 def read_sql(text: str, limits: FilterLimits = DEFAULT_LIMITS, zone: SessionZone | None = None) -> Predicate:
@@ -51,7 +62,7 @@ def read_sql(text: str, limits: FilterLimits = DEFAULT_LIMITS, zone: SessionZone
 
 
 def _read(text: str, limits: FilterLimits, zone: SessionZone | None) -> Predicate:
-    return _Reader(text, tokenize(text, limits), LiteralCount(limits), zone).condition()
+    return _Reader(text, LiteralCount(limits), zone).condition()
 
 
 _remembered = lru_cache(maxsize=_REMEMBERED_FILTERS)(_read)
@@ -81,106 +92,119 @@ class _Group:
 class _Reader:
     """Reads the tokens of one filter."""
 
-    def __init__(
-        self, text: str, tokens: Sequence[Token], count: LiteralCount, zone: SessionZone | None
-    ) -> None:
-        self._zone = zone
+    def __init__(self, text: str, count: LiteralCount, zone: SessionZone | None) -> None:
         self._text = text
-        self._tokens = tokens
         self._count = count
+        self._tokens = tokenize(text, count.limits)
         self._partner = self._match_brackets()
+        self._operands = OperandReader(self._tokens, zone)
 
     def condition(self) -> Predicate:
         """The whole text as one condition."""
-        at, groups = 0, [_Group()]
+        groups = [_Group()]
         while True:
-            at = self._operand(at, groups)
-            while self._tokens[at].word == ")" and len(groups) > 1:
+            self._open(groups)
+            groups[-1].add(self._test())
+            while len(groups) > 1 and self._operands.take(")"):
                 closed = groups.pop().result()
                 groups[-1].add(closed)
-                at += 1
-            token = self._tokens[at]
-            if token.word == "OR":
+            if self._operands.take("OR"):
                 groups[-1].alternatives.append([])
-            elif token.kind is TokenKind.END and len(groups) == 1:
+            elif self._operands.next.kind is TokenKind.END:
                 return groups[0].result()
-            elif token.word != "AND":
-                raise FilterError(
-                    f"expected AND, OR or the end, found {token.text!r:.50}", position=token.start
-                )
-            at += 1
+            elif not self._operands.take("AND"):
+                self._operands.refuse("AND, OR or the end")
 
-    def _operand(self, at: int, groups: list[_Group]) -> int:
-        """Reads NOTs, opening parentheses and one test; tells where the next token stands."""
+    def _open(self, groups: list[_Group]) -> None:
+        """Steps over NOTs and over parentheses in which a whole condition stands."""
         while True:
-            token = self._tokens[at]
-            if token.word in ("NOT", "!"):
+            if self._operands.take_any(("NOT", "!")):
                 groups[-1].negations += 1
-            elif token.word == "(" and self._is_group(at):
+            elif self._operands.next.word == "(" and self._is_group(self._operands.at):
+                self._operands.at += 1
                 groups.append(_Group())
             else:
-                break
-            at += 1
-        end = self._end_of_test(at)
-        if end == at:
-            found = repr(token.text[:50]) if token.text else "the end"
-            raise FilterError(f"expected a condition, found {found}", position=token.start)
-        groups[-1].add(self._test(at, end))
-        return end
+                return
 
     def _is_group(self, at: int) -> bool:
         """Whether the parenthesis at ``at`` holds a whole condition, not a part of a test or a query."""
         behind = self._tokens[self._partner[at] + 1]
         joined = behind.word in ("AND", "OR", ")") or behind.kind is TokenKind.END
-        return joined and self._tokens[at + 1].word not in QUERIES
-
-    def _end_of_test(self, at: int) -> int:
-        """Where the test that starts at ``at`` ends: at AND, OR, a closing parenthesis or the end."""
-        cases = betweens = 0
-        while self._tokens[at].kind is not TokenKind.END:
-            match self._tokens[at].word:
-                case "(" | "[":
-                    at = self._partner[at]
-                case ")":
-                    break
-                case "CASE":
-                    cases += 1
-                case "END" if cases:
-                    cases -= 1
-                case "BETWEEN" if not cases:
-                    betweens += 1
-                case "AND" if betweens and not cases:
-                    betweens -= 1
-                case "AND" | "OR" if not cases:
-                    break
-            at += 1
-        return at
-
-    def _test(self, start: int, end: int) -> Predicate:
-        tokens = self._tokens[start:end]
-        text = self._text[tokens[0].start : tokens[-1].end]
-        test = read_test(tokens, text, self._count, self._zone)
-        if test is not None:
-            return test
-        tokens = without_lists(tokens, self._count.limits)
-        self._count.add(sum(token.kind in (TokenKind.STRING, TokenKind.NUMBER) for token in tokens))
-        return read_expression(tokens, text)
+        return joined and self._tokens[at + 1].word not in _QUERIES
 
     def _match_brackets(self) -> dict[int, int]:
-        """Where the partner of each opening bracket stands."""
+        """Where the partner of each opening bracket and of each CASE stands."""
         partner: dict[int, int] = {}
         opened: list[int] = []
         for at, token in enumerate(self._tokens):
-            if token.word in _BRACKETS:
+            word = token.word
+            if word not in _STRUCTURE:
+                continue
+            closing = _CLOSING[self._tokens[opened[-1]].word] if opened else ""
+            if word in ("(", "[") or begins_case(self._tokens, at):
                 opened.append(at)
                 self._count.limits.check_depth(len(opened))
-            elif token.word in _BRACKETS.values():
-                if not opened or _BRACKETS[self._tokens[opened[-1]].word] != token.word:
-                    raise FilterError(f"nothing is open that {token.word!r} closes", position=token.start)
-                partner[opened.pop()] = at
-            elif token.word == ";":
-                raise FilterError("a filter is a single condition", position=token.start)
+            elif word == closing:
+                if word != "END" or not (self._wants_value(at) or self._tokens[at - 1].word in _OF_CASE):
+                    partner[opened.pop()] = at
+            elif word == ";":
+                raise FilterError("a filter is a single condition, without ';'", position=token.start)
+            elif word in (")", "]"):
+                if closing == "END":
+                    break
+                raise FilterError(f"nothing is open that {word!r} closes", position=token.start)
         if opened:
             unclosed = self._tokens[opened[-1]]
-            raise FilterError(f"{unclosed.word!r} is never closed", position=unclosed.start)
+            raise FilterError(
+                f"{unclosed.text!r} is never closed: add {_CLOSING[unclosed.word]!r}", position=unclosed.start
+            )
         return partner
+
+    def _wants_value(self, at: int) -> bool:
+        """Whether the token before ``at`` is an operator, behind which words are names."""
+        before = self._tokens[at - 1]
+        if before.kind is TokenKind.SYMBOL:
+            return before.word not in (")", "]")
+        return before.word in _BEFORE_VALUES
+
+    def _test(self) -> Predicate:
+        start, literals = self._operands.at, self._operands.literals
+        if self._operands.ends_test():
+            self._operands.refuse("a condition")
+        found = read_test(self._operands, self._text)
+        if found is not None and self._operands.ends_test():
+            self._count.add(self._operands.literals - literals)
+            return found
+        if found is not None:
+            self._operands.refuse_values("AND, OR or the end")
+        return self._unknown(start)
+
+    def _unknown(self, start: int) -> Unknown:
+        """Steps over a condition that is none of the tests."""
+        self._operands.at = start
+        if self._operands.next.word == "(":
+            self._operands.at = self._partner[start] + 1
+            self._operands.refuse_values("a test such as = or IN, AND or OR")
+        betweens = 0
+        while True:
+            token = self._operands.next
+            if self._operands.ends_test():
+                if self._wants_value(self._operands.at):
+                    name = " (as a name in backquotes)" if self._operands.last.word.isalpha() else ""
+                    self._operands.refuse(f"a value behind {self._operands.last.text!r}{name}")
+                if token.word != "AND" or not betweens:
+                    break
+                betweens -= 1
+            elif token.word == "BETWEEN":
+                betweens += 1
+            self._operands.at = self._partner.get(self._operands.at, self._operands.at) + 1
+        self._count.add(sum(map(_literals, self._tokens[start : self._operands.at])))
+        first = self._tokens[start].start
+        return Unknown(shorten(self._text[first : self._operands.last.end]), (), first)
+
+
+def _literals(token: Token) -> int:
+    """How many literals a token of an unknown part stands for."""
+    if token.kind is TokenKind.LIST:
+        return sum(1 for _ in LIST_ITEM.finditer(token.text))
+    return token.kind in (TokenKind.STRING, TokenKind.NUMBER)

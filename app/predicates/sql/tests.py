@@ -1,4 +1,4 @@
-"""Reads one condition of Spark SQL that tests a column by literals.
+"""Reads one test of a column by literals in Spark SQL.
 
 ::
 
@@ -9,22 +9,20 @@
                                | LIKE operand [ ESCAPE string ] ) ]
              | function "(" operand [ "," operand ] ")"
 
-Operands are read in :mod:`app.predicates.sql.operands`. What has another form may still be a condition;
-it is somebody else's matter.
+Operands are read in :mod:`app.predicates.sql.operands`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from app.errors import FilterError
 from app.predicates.like import read_pattern, write_pattern
-from app.predicates.limits import LiteralCount
 from app.predicates.literal_lists import joined_literals
 from app.predicates.model import Operator
-from app.predicates.sql.operands import Operand, OperandReader
-from app.predicates.sql.tokens import Token
+from app.predicates.sql.operands import WORD_LITERALS, Operand, OperandReader
 from app.predicates.unbound import (
     And,
     Column,
@@ -38,7 +36,6 @@ from app.predicates.unbound import (
     Unknown,
     shorten,
 )
-from app.types.session_zone import SessionZone
 
 _NULL_SAFE: Final = "<=>"
 _COMPARISONS: Final = {
@@ -54,6 +51,14 @@ _COMPARISONS: Final = {
     ">=": Operator.GREATER_OR_EQUAL,
     "!<": Operator.GREATER_OR_EQUAL,
 }
+_ORDER: Final[dict[Operator, Callable[[Any, Any], bool]]] = {
+    Operator.EQUAL: operator.eq,
+    Operator.NOT_EQUAL: operator.ne,
+    Operator.LESS_THAN: operator.lt,
+    Operator.LESS_OR_EQUAL: operator.le,
+    Operator.GREATER_THAN: operator.gt,
+    Operator.GREATER_OR_EQUAL: operator.ge,
+}
 _MIRRORED: Final = {
     Operator.LESS_THAN: Operator.GREATER_THAN,
     Operator.LESS_OR_EQUAL: Operator.GREATER_OR_EQUAL,
@@ -67,40 +72,23 @@ _FUNCTIONS: Final = {
     "ISNULL": Operator.IS_NULL,
     "STARTSWITH": Operator.STARTS_WITH,
 }
-_FOLDABLE: Final = frozenset(
-    {
-        LiteralKind.BOOLEAN,
-        LiteralKind.NUMBER,
-        LiteralKind.STRING,
-        LiteralKind.BINARY,
-        LiteralKind.DATE,
-        LiteralKind.TIMESTAMP_NTZ,
-    }
-)
-"""Kinds whose values Python compares as Spark does."""
+_UNFOLDED: Final = frozenset({LiteralKind.FLOAT, LiteralKind.DOUBLE, LiteralKind.TIMESTAMP_LTZ})
+"""Kinds whose values Python does not compare as Spark does."""
+_BEHIND_IS: Final = {**WORD_LITERALS, "UNKNOWN": WORD_LITERALS["NULL"]}
 
 
-def read_test(
-    tokens: Sequence[Token], text: str, count: LiteralCount, zone: SessionZone | None
-) -> Predicate | None:
-    """Reads all of ``tokens`` as one test; None if they do not have the form of one.
+def read_test(operands: OperandReader, text: str) -> Predicate | None:
+    """Reads a test from where ``operands`` stands; None if it begins as another condition.
 
     Args:
-        tokens: one or more tokens, END not among them.
-        text: what they were cut from.
-        count: counts the literals of the test.
-        zone: the time zone of the caller's session; None if it is not known.
+        operands: the filter.
+        text: what its tokens were cut from.
 
     Raises:
-        FilterError: a literal has no value, or a value stands where a condition belongs.
-        LimitExceededError: the filter has too many literals.
+        FilterError: a value is missing, has no value or stands where a condition belongs; or a word behind an
+            operand can be no part of a condition.
     """
-    operands = OperandReader(tokens, zone)
-    predicate = _TestReader(operands, text).test()
-    if predicate is None or not operands.finished:
-        return None
-    count.add(operands.literals)
-    return predicate
+    return _TestReader(operands, text).test()
 
 
 class _TestReader:
@@ -108,8 +96,9 @@ class _TestReader:
 
     def __init__(self, operands: OperandReader, text: str) -> None:
         self._operands = operands
-        self._start = operands.position
         self._text = text
+        self._position = self._begin = operands.next.start
+        self._head = ""
 
     def test(self) -> Predicate | None:
         """The test."""
@@ -119,8 +108,8 @@ class _TestReader:
         left = self._operands.operand()
         if left is None:
             return None
-        if self._operands.finished:
-            return _alone(left, shorten(self._text))
+        if self._operands.ends_test():
+            return _alone(left, self._written())
         symbol = self._operands.take_any(_COMPARISONS)
         if symbol is not None:
             right = self._operands.operand()
@@ -136,63 +125,70 @@ class _TestReader:
             case "LIKE":
                 found = self._like(left)
             case _:
+                self._operands.refuse_values("a test such as = or IN, AND or OR")
                 found = None
         return Not(found) if negated and found is not None else found
 
     def _take_not(self) -> bool:
         """Steps over NOT; the text of the test is from then on that of its opposite."""
-        start = self._operands.position
+        start = self._operands.next.start
         if not self._operands.take("NOT"):
             return False
-        self._text = self._text[: start - self._start] + self._text[self._operands.position - self._start :]
+        self._head, self._begin = self._text[self._begin : start], self._operands.next.start
         return True
 
-    def _call(self, operator: Operator) -> Predicate | None:
+    def _written(self) -> str:
+        """The test up to the next token, for people."""
+        return shorten(self._head + self._text[self._begin : self._operands.last.end])
+
+    def _undecided(self, *columns: Column) -> Unknown:
+        return Unknown(self._written(), columns, self._position)
+
+    def _call(self, test: Operator) -> Predicate | None:
         column = self._operands.operand()
         literals: tuple[Literal, ...] = ()
-        if operator not in (Operator.IS_NULL, Operator.IS_NOT_NULL):
+        if test not in (Operator.IS_NULL, Operator.IS_NOT_NULL):
             needle = self._operands.operand() if self._operands.take(",") else None
             if not isinstance(needle, Literal):
                 return None
             literals = (needle,)
         if not isinstance(column, Column) or not self._operands.take(")"):
             return None
-        return self._leaf(operator, column, *literals)
+        return self._leaf(test, column, *literals)
 
     def _comparison(self, symbol: str, left: Operand, right: Operand) -> Predicate:
-        operator, null_safe = _COMPARISONS[symbol], symbol == _NULL_SAFE
+        comparison, null_safe = _COMPARISONS[symbol], symbol == _NULL_SAFE
         match left, right:
             case Column() as column, Literal() as literal:
-                return self._leaf(operator, column, literal, null_safe=null_safe)
+                return self._leaf(comparison, column, literal, null_safe=null_safe)
             case Literal() as literal, Column() as column:
-                return self._leaf(_MIRRORED.get(operator, operator), column, literal, null_safe=null_safe)
-            case Literal() as one, Literal() as other:
-                return _fold(operator, one, other, shorten(self._text), null_safe=null_safe)
+                mirrored = _MIRRORED.get(comparison, comparison)
+                return self._leaf(mirrored, column, literal, null_safe=null_safe)
+            case Literal(value=one), Literal(value=other) if one is None or other is None:
+                return Constant(one is other if null_safe else None)
+            case Literal(kind=kind, value=one), Literal(value=other):
+                if kind is not right.kind or kind in _UNFOLDED:
+                    return self._undecided()
+                return Constant(_ORDER[comparison](one, other))
             case _:
-                columns = tuple(each for each in (left, right) if isinstance(each, Column))
-                return Unknown(shorten(self._text), columns)
+                return self._undecided(*(each for each in (left, right) if isinstance(each, Column)))
 
-    def _leaf(self, operator: Operator, column: Column, *literals: Literal, null_safe: bool = False) -> Leaf:
+    def _leaf(self, test: Operator, column: Column, *literals: Literal, null_safe: bool = False) -> Leaf:
         if null_safe and literals[0].kind is LiteralKind.NULL:
-            return Leaf(Operator.IS_NULL, column, (), shorten(self._text))
-        return Leaf(operator, column, literals, shorten(self._text), null_safe=null_safe)
+            return Leaf(Operator.IS_NULL, column, (), self._written())
+        return Leaf(test, column, literals, self._written(), null_safe=null_safe)
 
     def _is(self, left: Operand) -> Predicate | None:
         negated = self._operands.take("NOT")
-        if self._operands.take("NULL") or self._operands.take("UNKNOWN"):
-            null = Literal(LiteralKind.NULL, None)
-            found: Predicate | None = self._comparison(_NULL_SAFE, left, null)
-        elif self._operands.take("TRUE"):
-            found = self._comparison(_NULL_SAFE, left, Literal(LiteralKind.BOOLEAN, value=True))
-        elif self._operands.take("FALSE"):
-            found = self._comparison(_NULL_SAFE, left, Literal(LiteralKind.BOOLEAN, value=False))
+        right: Operand | None = None
+        if word := self._operands.take_any(_BEHIND_IS):
+            right = _BEHIND_IS[word]
         elif self._operands.take("DISTINCT") and self._operands.take("FROM"):
-            negated = not negated
-            right = self._operands.operand()
-            found = None if right is None else self._comparison(_NULL_SAFE, left, right)
-        else:
+            negated, right = not negated, self._operands.operand()
+        if right is None:
             return None
-        return Not(found) if negated and found is not None else found
+        found = self._comparison(_NULL_SAFE, left, right)
+        return Not(found) if negated else found
 
     def _listed(self, left: Operand) -> Predicate | None:
         if not isinstance(left, Column) or not self._operands.take("("):
@@ -212,12 +208,16 @@ class _TestReader:
                 break
         if not self._operands.take(")"):
             return None
-        return Leaf(Operator.IN, left, joined_literals(parts), shorten(self._text))
+        return Leaf(Operator.IN, left, joined_literals(parts), self._written())
 
     def _range(self, tested: Operand) -> Predicate | None:
         low = self._operands.operand()
-        high = self._operands.operand() if self._operands.take("AND") else None
-        if low is None or high is None:
+        if low is None or not self._operands.take("AND"):
+            if low is not None and self._operands.ends_test():
+                self._operands.refuse("AND and the upper end of BETWEEN")
+            return None
+        high = self._operands.operand()
+        if high is None:
             return None
         if isinstance(tested, Column) and isinstance(low, Literal) and isinstance(high, Literal):
             return self._leaf(Operator.BETWEEN, tested, low, high)
@@ -251,26 +251,3 @@ def _alone(operand: Operand, text: str) -> Predicate:
             return Constant(value)  # type: ignore[arg-type] # a boolean or None by its kind
         case Literal(position=position):
             raise FilterError(f"{text} is not a condition", position=position)
-
-
-def _fold(operator: Operator, left: Literal, right: Literal, text: str, *, null_safe: bool) -> Predicate:
-    """A comparison of two literals, such as ``1 = 1``."""
-    one: Any = left.value
-    other: Any = right.value
-    if one is None or other is None:
-        return Constant(one is other if null_safe else None)
-    if left.kind is not right.kind or left.kind not in _FOLDABLE:
-        return Unknown(text)
-    match operator:
-        case Operator.EQUAL:
-            return Constant(one == other)
-        case Operator.NOT_EQUAL:
-            return Constant(one != other)
-        case Operator.LESS_THAN:
-            return Constant(one < other)
-        case Operator.LESS_OR_EQUAL:
-            return Constant(one <= other)
-        case Operator.GREATER_THAN:
-            return Constant(one > other)
-        case _:
-            return Constant(one >= other)

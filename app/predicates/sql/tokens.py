@@ -20,7 +20,6 @@ Blanks, ``-- comments`` and nested ``/* comments */`` separate tokens and are le
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from enum import Enum
 from typing import Final, NamedTuple, final
 
@@ -45,12 +44,6 @@ class TokenKind(Enum):
     END = "end"
 
 
-FUNCTIONS_WITHOUT_PARENTHESES: Final = frozenset(
-    {"CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER", "LOCALTIMESTAMP", "SESSION_USER"}
-)
-"""Words that look like columns."""
-
-
 class Token(NamedTuple):
     """A piece of the text.
 
@@ -58,7 +51,8 @@ class Token(NamedTuple):
         kind: what it is.
         text: the piece as written.
         start: 0-based character where it starts.
-        word: upper case text of a WORD, to be compared with keywords; the text of a SYMBOL; else empty.
+        word: upper case text of a WORD, to be compared with keywords, unless it is a name behind a dot; the
+            text of a SYMBOL; else empty.
     """
 
     kind: TokenKind
@@ -81,7 +75,7 @@ _TOKEN: Final = re.compile(
   | (?P<NUMBER>  (?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++) (?:[eE][+-]?[0-9]++)?+
                  (?:[bB][dD]|[lLsSyYdDfF])? (?!\w) )
   | (?P<WORD>    \w+ )
-  | (?P<SYMBOL>  <=> | [<>!=]= | <> | ![<>] | :: | -> | => | \|\| | . )
+  | (?P<SYMBOL>  <=> | [<>!=]= | <> | ![<>] | << | >>>? | :: | -> | => | \|\| | . )
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -109,27 +103,8 @@ def tokenize(text: str, limits: FilterLimits) -> list[Token]:
             tokens.append(Token(TokenKind.LIST, listed[1], listed.start(1), ""))
             at = listed.end()
         at = _add_token(tokens, text, at, limits)
-    tokens.append(Token(TokenKind.END, "", len(text), ""))
+    tokens.append(Token(TokenKind.END, "", tokens[-1].end if tokens else len(text), ""))
     return tokens
-
-
-def without_lists(tokens: Sequence[Token], limits: FilterLimits) -> list[Token]:
-    """The same tokens with those of each value in place of a LIST.
-
-    Raises:
-        LimitExceededError: there are far more tokens than the allowed literals need.
-    """
-    found: list[Token] = []
-    for token in tokens:
-        if token.kind is not TokenKind.LIST:
-            found.append(token)
-            continue
-        at = 0
-        listed: list[Token] = []
-        while at < len(token.text):
-            at = _add_token(listed, token.text, at, limits)
-        found += (each._replace(start=token.start + each.start) for each in listed)
-    return found
 
 
 def _begins_list(tokens: list[Token]) -> bool:
@@ -149,9 +124,11 @@ def _add_token(tokens: list[Token], text: str, at: int, limits: FilterLimits) ->
     if group != "blank" and group is not None:
         piece = found.group()
         if piece in _OPENERS:
-            raise FilterError(f"this {_OPENERS[piece]} does not end", position=at)
+            raise FilterError(f"this {_OPENERS[piece]} does not end: add {piece}", position=at)
         kind = TokenKind[group]
-        word = piece.upper() if kind is TokenKind.WORD else piece if kind is TokenKind.SYMBOL else ""
+        word = piece if kind is TokenKind.SYMBOL else ""
+        if kind is TokenKind.WORD and not (tokens and tokens[-1].word == "."):
+            word = piece.upper()
         tokens.append(Token(kind, piece, at, word))
         most = _TOKENS_PER_LITERAL * (limits.literals + 100)
         if len(tokens) > most:
@@ -166,4 +143,4 @@ def _comment_end(text: str, start: int) -> int:
         depth += 1 if edge.group() == "/*" else -1
         if depth == 0:
             return edge.end()
-    raise FilterError("this comment does not end", position=start)
+    raise FilterError("this comment does not end: add */", position=start)

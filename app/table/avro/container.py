@@ -31,7 +31,7 @@ from app.table.avro.blocks import Block, decode_blocks
 from app.table.avro.schema import BRANCH, ReadingSchema, reading_schema
 from app.table.records.codecs import expand
 from app.table.records.columns import RecordColumns, memory_of
-from app.table.records.expansion import MAX_EXPANSION, Allowance, allowed_bytes
+from app.table.records.expansion import MAX_EXPANSION, ExpansionLimit, allowed_bytes
 from app.table.records.expected import RecordOf
 from app.types.roaring import Buffer
 
@@ -105,7 +105,7 @@ def read_columns(data: Buffer, expected: RecordOf) -> RecordColumns:
         CorruptMetadataError: the bytes are not such a file.
         UnsupportedFormatError: the file is compressed by an unknown codec.
     """
-    allowance = Allowance(len(data))
+    allowance = ExpansionLimit(len(data))
     file = _open(data, expected, allowance)
     return _decode(file.blocks, file.schema, allowance)
 
@@ -126,10 +126,10 @@ class EncodedFile(NamedTuple):
 
 def open_encoded(data: Buffer, expected: RecordOf) -> EncodedFile:
     """A file whose records are not decoded; arguments and errors as of :func:`read_columns`."""
-    return _open(data, expected, Allowance(len(data)))
+    return _open(data, expected, ExpansionLimit(len(data)))
 
 
-def _open(data: Buffer, expected: RecordOf, allowance: Allowance) -> EncodedFile:
+def _open(data: Buffer, expected: RecordOf, allowance: ExpansionLimit) -> EncodedFile:
     cursor = VarintCursor(memoryview(data))
     check_magic(cursor)
     header = read_header(cursor)
@@ -140,7 +140,7 @@ def _open(data: Buffer, expected: RecordOf, allowance: Allowance) -> EncodedFile
     return EncodedFile(schema_text, schema, _read_blocks(cursor, codec, sync, allowance))
 
 
-def _decode(blocks: Iterable[Block], schema: ReadingSchema, allowance: Allowance) -> RecordColumns:
+def _decode(blocks: Iterable[Block], schema: ReadingSchema, allowance: ExpansionLimit) -> RecordColumns:
     """The records of some blocks, decoded as many at a time as is good for caches; one piece at least."""
     pieces: list[pa.StructArray] = []
     together: list[Block] = []
@@ -181,7 +181,7 @@ def _decode_piece(blocks: Sequence[Block], schema: ReadingSchema) -> pa.StructAr
     return records
 
 
-def _read_blocks(cursor: VarintCursor, codec: str, sync: bytes, allowance: Allowance) -> Iterator[Block]:
+def _read_blocks(cursor: VarintCursor, codec: str, sync: bytes, allowance: ExpansionLimit) -> Iterator[Block]:
     size = len(cursor.data)
     room = allowed_bytes(size, _SMALL_FILE_BYTES)
     records = 0

@@ -43,7 +43,7 @@ _ENVIRONMENT: Final = {
 }
 
 
-class Answer(NamedTuple):
+class DecodedStream(NamedTuple):
     """What came of a file.
 
     Attributes:
@@ -75,7 +75,7 @@ class Decoder:
         process = self._process
         return process.popen.pid if process is not None and process.is_alive else None
 
-    def decode(self, kind: str, data: Buffer, columns: Sequence[str], memory_bytes: int) -> Answer:
+    def decode(self, kind: str, data: Buffer, columns: Sequence[str], memory_bytes: int) -> DecodedStream:
         """Some columns of a file.
 
         Args:
@@ -105,9 +105,11 @@ class Decoder:
                 return process.ask(request, data, self.seconds)
             except TimeoutError:
                 process.end()
-                return Answer(fault=f"it takes more than {self.seconds:g} s")
+                return DecodedStream(fault=f"it takes more than {self.seconds:g} s")
             except (OSError, ValueError):
-                return Answer(fault=f"its decoder ended with status {process.end()}", may_be_short=True)
+                return DecodedStream(
+                    fault=f"its decoder ended with status {process.end()}", may_be_short=True
+                )
 
     def close(self) -> None:
         """Ends the process, if there is one."""
@@ -155,7 +157,7 @@ class _Process:
         """Whether it has not ended yet."""
         return self.popen.poll() is None
 
-    def ask(self, request: Mapping[str, Any], data: Buffer, seconds: float) -> Answer:
+    def ask(self, request: Mapping[str, Any], data: Buffer, seconds: float) -> DecodedStream:
         """What comes of a file.
 
         Raises:
@@ -169,11 +171,11 @@ class _Process:
         self._channel.flush()
         answer = self._answer()
         if "error" in answer:
-            return Answer(fault=str(answer["error"]), may_be_short=True)
+            return DecodedStream(fault=str(answer["error"]), may_be_short=True)
         size = int(answer["bytes"])
         if size > request["memory_bytes"] // 2 or len(stream := self._channel.read(size)) < size:
             raise ValueError(f"expected a stream of {size} bytes")
-        return Answer(stream)
+        return DecodedStream(stream)
 
     def end(self) -> int:
         """Ends it, if it has not ended yet, and tells its status."""

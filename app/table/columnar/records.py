@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from app.errors import CorruptMetadataError, PaimonIndexError
 from app.table.columnar.decoder import DECODER
 from app.table.records.columns import RecordColumns, memory_of
-from app.table.records.expansion import Allowance, allowed_bytes
+from app.table.records.expansion import ExpansionLimit, allowed_bytes
 from app.table.records.expected import ArrayOf, Expected, Nullable, RecordOf
 from app.types.roaring import Buffer
 
@@ -48,7 +48,7 @@ def read_columnar(kind: str, data: Buffer, expected: RecordOf) -> RecordColumns:
         MemoryShortError: there is no memory for it now.
     """
     columns = [path for path in column_paths(expected) if (kind, path) != _LEFT_OUT]
-    allowance = Allowance(len(data))
+    allowance = ExpansionLimit(len(data))
     stream = _decode(kind, data, columns, allowance)
     with decoding(kind):
         table = pa.ipc.open_stream(stream).read_all()
@@ -62,7 +62,7 @@ def read_columnar(kind: str, data: Buffer, expected: RecordOf) -> RecordColumns:
         return RecordColumns([pa.concat_arrays([fitted[0].slice(0, 0), *fitted])])
 
 
-def _decode(kind: str, data: Buffer, columns: Sequence[str], allowance: Allowance) -> bytes:
+def _decode(kind: str, data: Buffer, columns: Sequence[str], allowance: ExpansionLimit) -> bytes:
     """The columns as an Arrow stream."""
     most = allowed_bytes(len(data))
     usual = min(max(_USUAL_BYTES, _USUAL_EXPANSION * len(data)), most)

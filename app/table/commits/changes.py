@@ -292,9 +292,9 @@ def _named(
 ) -> Iterator[ManifestEntry]:
     """The entries among some rows of each manifest that have one of some names."""
     wanted = pa.array([name.encode() for name in names], pa.large_binary())
-    for manifest, some in zip(manifests, rows, strict=True):
-        of_manifest = manifest.file_names.take(some).to_arrow()
-        yield from map(manifest.entry, some[np.asarray(pc.is_in(of_manifest, value_set=wanted))].tolist())
+    for manifest, chosen in zip(manifests, rows, strict=True):
+        of_manifest = manifest.file_names.take(chosen).to_arrow()
+        yield from map(manifest.entry, chosen[np.asarray(pc.is_in(of_manifest, value_set=wanted))].tolist())
 
 
 def _takes_place(entry: IndexEntry, mode: BucketMode) -> bool:

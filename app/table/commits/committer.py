@@ -173,8 +173,8 @@ class _Attempt:
         if made is not None:
             return made
         options = manifest_options(table.name, resolved.schema)
-        index_entries, mode = table.contents.index_entries(resolved), resolved.schema.bucket_mode
-        manifests = table.contents.manifests(resolved)
+        index_entries, mode = table.metadata.index_entries(resolved), resolved.schema.bucket_mode
+        manifests = table.metadata.manifests(resolved)
         self.changes.check(manifests, index_entries, mode)
         index_manifest = None if resolved.snapshot is None else resolved.snapshot.index_manifest
         if self.changes.index_files:
@@ -205,7 +205,7 @@ class _Attempt:
         for following in (number + 1 for number in self.overwritten):
             if latest.snapshot is not None and following <= latest.snapshot.id:
                 resolved = table.resolve(snapshot_id=following)
-                contents = table.contents
+                contents = table.metadata
                 if self.changes.are_in(contents.manifests(resolved), contents.index_entries(resolved)):
                     return following
         return None

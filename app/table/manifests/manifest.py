@@ -37,8 +37,7 @@ from app.table.manifests.manifest_entry import (
 from app.table.manifests.record_files import check_version, is_orc, read_columns
 from app.table.manifests.row_statistics import StatisticsColumns
 from app.table.records.columns import NameLists, OptionalIntegers, RecordColumns
-from app.types.array_memory import own_bytes
-from app.types.bytes_column import NULL_LENGTH, BytesColumn
+from app.types.bytes_column import NULL_LENGTH, BytesColumn, own_bytes
 from app.types.roaring import Buffer
 
 Made = TypeVar("Made")

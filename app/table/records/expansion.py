@@ -36,7 +36,7 @@ _ask: ContextVar[AskMemory] = ContextVar("ask", default=_ask_nobody)
 
 @contextmanager
 def asking(ask: AskMemory) -> Iterator[None]:
-    """What the block decodes asks ``ask`` for its memory; the errors of that are raised through decoders."""
+    """Inside the block decoders report growing memory to ``ask``, which may raise."""
     token = _ask.set(ask)
     try:
         yield
@@ -49,7 +49,7 @@ def allowed_bytes(size: int, always: int = _ALWAYS_ALLOWED_BYTES) -> int:
     return min(max(always, MAX_EXPANSION * size), _MAX_EXPANDED_BYTES)
 
 
-class Allowance:
+class ExpansionLimit:
     """What is left of the memory that a file may take.
 
     Args:

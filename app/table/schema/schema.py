@@ -27,7 +27,7 @@ from typing import Self
 
 from app.errors import CorruptMetadataError, RequestError
 from app.options.table_options import POSTPONED_BUCKETS, UNBOUNDED_BUCKETS, MergeEngine, TableOptions
-from app.table.schema.json_object import JsonObject
+from app.table.decoding import JsonObject
 from app.types import DataField, parse_type
 from app.types.digest import content_digest
 

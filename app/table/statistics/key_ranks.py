@@ -18,12 +18,11 @@ from app.table.manifests.manifest import Manifest
 from app.table.schema.schema import TableSchema
 from app.table.statistics.bounds_cast import Cast, bounds_cast
 from app.types import DataField, DataType
-from app.types.binary_row.columns import RowColumns
+from app.types.binary_row.rows import RowColumns
 from app.types.bytes_column import BytesColumn
 from app.types.data_types import TIMESTAMP_ROOTS
-from app.types.grouping import group_rows
 from app.types.time_units import NANOS_PER_MICRO
-from app.types.value_arrays import Values, concat
+from app.types.value_arrays import Values, concat, group_rows
 
 Column: TypeAlias = tuple[Values, NDArray[np.bool_]]
 
@@ -58,13 +57,13 @@ def key_ranks(
     files = 0
     for manifest, rows in parts:
         for group in group_rows(manifest.schema_ids[rows]):
-            some = rows[group]
-            written = schema_of(int(manifest.schema_ids[some[0]])).trimmed_primary_keys
+            of_schema = rows[group]
+            written = schema_of(int(manifest.schema_ids[of_schema[0]])).trimmed_primary_keys
             casts = _casts(written, key)
             if casts is not None:
                 places.append(files + group)
-                smallest.append(_read_keys(manifest, manifest.min_keys, some, written, casts))
-                largest.append(_read_keys(manifest, manifest.max_keys, some, written, casts))
+                smallest.append(_read_keys(manifest, manifest.min_keys, of_schema, written, casts))
+                largest.append(_read_keys(manifest, manifest.max_keys, of_schema, written, casts))
         files += len(rows)
     ranks = _rank(smallest + largest, len(key), 2 * sum(map(len, places)))
     low, high = np.full(files, -1), np.full(files, ranks.max(initial=0) + 1)

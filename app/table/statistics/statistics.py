@@ -35,12 +35,11 @@ from app.table.manifests.manifest_list import ManifestList
 from app.table.manifests.row_statistics import StatisticsColumns
 from app.table.schema.schema import TableSchema
 from app.table.statistics.bounds_cast import bounds_cast
-from app.types.binary_row.columns import RowColumns
+from app.types.binary_row.rows import RowColumns
 from app.types.bytes_column import BytesColumn
 from app.types.data_types import FLOATING_ROOTS, TIMESTAMP_ROOTS, DataField, DataType, TypeRoot
-from app.types.grouping import group_rows
 from app.types.time_units import NANOS_PER_MICRO, NANOS_PER_MILLI
-from app.types.value_arrays import INT64, Values, placeholders
+from app.types.value_arrays import INT64, Values, group_rows, placeholders
 
 _COUNTS_NAN: Final = b".parquet"
 _MAY_CUT_TIMES: Final = b".orc"
@@ -93,7 +92,7 @@ _ROW_TRACKING = {
 }
 
 
-class StoredRows:
+class StatisticsRows:
     """Statistics of one manifest that several columns are read of: checked once, and brought together.
 
     The rows of a manifest lie far from each other, so that each column would be a walk through all of it.
@@ -122,9 +121,9 @@ class StoredRows:
         """
         found = self._found.get(which)
         if found is None:
-            some = stored.take(rows)
-            is_even = bool((some.lengths == some.lengths[:1]).all())
-            found = RowColumns(some.packed() if is_even else some, which[-1], name_of)
+            strings = stored.take(rows)
+            is_even = bool((strings.lengths == strings.lengths[:1]).all())
+            found = RowColumns(strings.packed() if is_even else strings, which[-1], name_of)
             self._found[which] = found
         return found
 
@@ -134,7 +133,7 @@ def value_bounds(
     rows: NDArray[np.int64],
     column: DataField,
     schema_of: SchemaOf,
-    stored_rows: StoredRows | None = None,
+    stored_rows: StatisticsRows | None = None,
 ) -> ColumnBounds:
     """What statistics say of a column in some of a manifest's files.
 
@@ -154,7 +153,7 @@ def value_bounds(
         CorruptMetadataError: the stored statistics do not have the columns they should have.
     """
     stored, listed = manifest.value_statistics, manifest.value_statistics_columns
-    near = stored_rows or StoredRows()
+    near = stored_rows or StatisticsRows()
 
     def read(some: NDArray[np.int64]) -> ColumnBounds:
         first = int(some[0])
@@ -174,7 +173,7 @@ def key_bounds(
     rows: NDArray[np.int64],
     column: DataField,
     schema_of: SchemaOf,
-    stored_rows: StoredRows | None = None,
+    stored_rows: StatisticsRows | None = None,
 ) -> ColumnBounds:
     """What statistics of keys say of a column; nothing, where it is not in the trimmed primary key.
 
@@ -188,7 +187,7 @@ def key_bounds(
         columns = schema_of(int(manifest.schema_ids[some[0]])).trimmed_primary_keys
         return _read_slot(manifest, stored, some, columns, column, near, null_if_missing=False)
 
-    stored, near = manifest.key_statistics, stored_rows or StoredRows()
+    stored, near = manifest.key_statistics, stored_rows or StatisticsRows()
     return _read_alike(manifest, rows, (manifest.schema_ids, stored.say_nothing), column, read)
 
 
@@ -244,7 +243,7 @@ def _read_slot(
     rows: NDArray[np.int64],
     columns: Sequence[DataField],
     column: DataField,
-    near: StoredRows,
+    near: StatisticsRows,
     *,
     null_if_missing: bool,
 ) -> ColumnBounds:

@@ -10,7 +10,7 @@ import pytest
 
 from app.file_index.answers.conditions import Condition, NullTest, Points, Span
 from app.file_index.answers.file_answers import Answer
-from app.file_index.answers.row_stack import select
+from app.file_index.answers.row_index import answer_of
 from app.file_index.bsi import bsi
 from app.file_index.bsi.stack import BsiStack
 from app.types import parse_type
@@ -53,7 +53,7 @@ def _stack(*files: Sequence[int | None]) -> BsiStack:
 def test_heads_decide_what_lies_outside_and_what_takes_in_the_ends(
     condition: Condition, expected: list[np.int8]
 ) -> None:
-    assert select(_stack(*FILES), condition).tolist() == expected
+    assert answer_of(_stack(*FILES), condition).tolist() == expected
 
 
 def test_holds_the_largest_integer() -> None:

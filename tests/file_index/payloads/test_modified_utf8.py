@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import CorruptIndexError
+from app.file_index.container import read_name, write_name
 from app.file_index.payloads.cursor import Cursor
-from app.file_index.payloads.modified_utf8 import read_name, write_name
 
 
 @pytest.mark.parametrize(

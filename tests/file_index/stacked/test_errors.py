@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from app.errors import CorruptIndexError
-from app.file_index.answers.file_answers import Answer, Answers
+from app.file_index.answers.file_answers import Answer
 from app.file_index.bitmap import bitmap
 from app.file_index.bitmap.stack import BitmapStack
-from app.file_index.bloom_filter import bloom_filter
 from app.file_index.container import FileIndex, write
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP
 from app.file_index.range_bitmap import bit_slice_index, range_bitmap
 from app.file_index.stacked.evaluation import FileDecisions, decide_files
-from app.file_index.stacked.heads import Heads
-from app.file_index.stacked.index import StackedIndex
-from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Operator, Unknown
+from app.file_index.stacked.index import Heads, StackedIndex
+from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Operator
 from app.types import DataField, Value, parse_type
 from app.types.bytes_column import BytesColumn
 from tests.key_columns import key_column
@@ -204,40 +201,6 @@ def test_a_bitmap_of_version_1_ends_with_its_entries_if_no_rows_need_a_bitmap() 
     content = _file(c=[("bitmap", _bitmap(1, 2, version=1) + b"\0\0\0\3")])
 
     assert list(_decide(_equal(C, 9), [content]).errors) == [0]
-
-
-def test_traces_every_question() -> None:
-    bloom = bloom_filter.write(key_column([1], INT), 20, 0.01)
-    contents = [
-        _file(c=[("bitmap", _bitmap(1)), ("bloom-filter", bloom)]),
-        _file(c=[("range-bitmap", range_bitmap.write(key_column([2], INT)))]),
-        _file(),
-    ]
-    index = StackedIndex.read(BytesColumn.of(contents))
-    steps: list[tuple[str, str | None, str | None, Mapping[int, int | np.int8]]] = []
-
-    def note(
-        part: BoundLeaf | Unknown,
-        column: str | None,
-        kind: str | None,
-        files: NDArray[np.int64],
-        answers: Answers,
-    ) -> None:
-        steps.append((str(part), column, kind, dict(zip(files.tolist(), answers.tolist(), strict=True))))
-
-    predicate = BoundAnd((_equal(C, 1), Unknown("u")))
-    decisions = decide_files(predicate, index, np.array([2, 1, 0]), np.array([1, 1, 1]), note)
-
-    assert decisions.skip.tolist() == [False, True, False]
-    assert decisions.answered.tolist() == [False, True, True]
-    assert decisions.narrows.tolist() == [False, False, True]
-    assert steps == [
-        ("c = 1", "c", "bloom-filter", {0: Answer.KEEP}),
-        ("c = 1", "c", "bitmap", {0: Answer.ROWS}),
-        ("c = 1", "c", "range-bitmap", {1: Answer.SKIP}),
-        ("c = 1", "c", None, {2: Answer.KEEP}),
-        ("u", None, None, {2: Answer.KEEP, 0: Answer.KEEP}),
-    ]
 
 
 def test_two_sets_of_rows_leave_doubt_whether_they_meet() -> None:

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from app.file_index import container
-from app.file_index.answers.allowance import SHORT_LIST
+from app.file_index.answers.conditions import SHORT_LIST
 from app.file_index.bloom_filter import bloom_filter
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, KINDS, RANGE_BITMAP, IndexKind
 from app.file_index.stacked.evaluation import FileDecisions, decide_files

@@ -17,7 +17,6 @@ from app.predicates.model import (
     BoundPredicate,
     Constant,
     Operator,
-    field_ids,
     leaves,
 )
 from app.predicates.verdicts import matches
@@ -29,6 +28,11 @@ def inside(predicate: BoundPredicate, partition: dict[int, Any]) -> BoundPredica
     tests = [each for each in leaves(predicate) if isinstance(each, BoundLeaf)]
     decided = {id(test): matches(test, partition) is True for test in tests if test.field.id in partition}
     return specialise(predicate, decided)
+
+
+def field_ids(predicate: BoundPredicate) -> set[int]:
+    """Ids of the columns that a filter tests."""
+    return {each.field.id for each in leaves(predicate) if isinstance(each, BoundLeaf)}
 
 
 _SOME_IDS = st.sets(st.sampled_from([field.id for field in FIELDS])).map(frozenset)

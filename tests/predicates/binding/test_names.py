@@ -7,6 +7,7 @@ import pytest
 from app.errors import FilterError
 from app.predicates.binding.binding import bind
 from app.predicates.binding.names import NAMELESS, Names, Relation
+from app.predicates.model import Unknown
 from app.predicates.sql.reader import read_sql
 from app.types import DataField, parse_type
 
@@ -89,43 +90,39 @@ def test_every_kind_of_column_may_be_qualified(condition: str, expected: str) ->
 
 
 @pytest.mark.parametrize(
-    ("condition", "columns", "relation"),
+    ("condition", "relation"),
     [
-        ("person.event_id = 5", {"person"}, EVENTS),
-        ("person.event_id = 5", {"person"}, E),
-        ("e.person.first = 'a'", {"person"}, E),
-        ("events.person.first = 'a'", {"person"}, EVENTS),
-        ("person.person.first = 'a'", {"person"}, PERSON),
-        ("items.x = 5", {"items"}, EVENTS),
-        ("events.items[0].x = 5", {"items"}, EVENTS),
-        ("by_number.k = 5", {"by_number"}, EVENTS),
-        ("m.k.l = 5", {"m"}, EVENTS),
-        ("person.first['k'] = 5", {"person"}, EVENTS),
-        ("NOT person.flag", {"person"}, EVENTS),
-        ("person.flag", {"person"}, EVENTS),
-        ("events.event_id + 1 = 5", {"event_id"}, EVENTS),
-        ("upper(e.dt) = e.person.first", {"dt", "person"}, E),
-        ("events.event_id < events.`two words`", {"event_id", "two words"}, EVENTS),
+        ("person.event_id = 5", EVENTS),
+        ("person.event_id = 5", E),
+        ("e.person.first = 'a'", E),
+        ("events.person.first = 'a'", EVENTS),
+        ("person.person.first = 'a'", PERSON),
+        ("items.x = 5", EVENTS),
+        ("events.items[0].x = 5", EVENTS),
+        ("by_number.k = 5", EVENTS),
+        ("m.k.l = 5", EVENTS),
+        ("person.first['k'] = 5", EVENTS),
+        ("NOT person.flag", EVENTS),
+        ("person.flag", EVENTS),
+        ("events.event_id + 1 = 5", EVENTS),
+        ("upper(e.dt) = e.person.first", E),
+        ("events.event_id < events.`two words`", EVENTS),
         # prod may be a catalog or the column.
-        ("prod.db.events.event_id = 5", {"prod", "event_id"}, EVENTS),
-        ("current_date = dt", {"dt"}, EVENTS),
-        ("user = 'a'", set(), EVENTS),
+        ("prod.db.events.event_id = 5", EVENTS),
+        ("current_date = dt", EVENTS),
+        ("user = 'a'", EVENTS),
     ],
 )
 def test_fields_of_structs_and_what_can_be_read_in_two_ways_keep_every_row(
-    condition: str, columns: set[str], relation: Relation
+    condition: str, relation: Relation
 ) -> None:
-    bound = bind(read_sql(condition), FIELDS, relation)
-
-    assert type(bound).__name__ == "Unknown"
-    assert {field.name for field in FIELDS if field.id in bound.field_ids} == columns  # type: ignore[union-attr] # an unknown part
+    assert isinstance(bind(read_sql(condition), FIELDS, relation), Unknown)
 
 
 @pytest.mark.parametrize(
     ("condition", "position", "message", "relation"),
     [
         ("dt = 'a' AND orders.event_id = 5", 13, "qualified by events or db.events", EVENTS),
-        ("dt = 'a' AND upper(orders.dt) = 'A'", 19, "qualified by events or db.events", EVENTS),
         ("other.events.event_id = 5", 0, "qualified by events or db.events", EVENTS),
         ("c.other.events.event_id = 5", 0, "qualified by events or db.events", EVENTS),
         ("events.event_id = 5", 0, "qualified by e", E),

@@ -20,8 +20,8 @@ def test_rows_and_keys_of_others_stand_in_the_way(golden: GoldenWarehouse, tmp_p
     entries, resolved = opened.entries(), opened.table.resolve()
     like = entries[0]
     place = (like.partition, like.bucket)
-    sequences = highest_sequences(opened.table.contents.manifests(resolved))
-    names = hash_index_names(opened.table.contents.index_entries(resolved))
+    sequences = highest_sequences(opened.table.metadata.manifests(resolved))
+    names = hash_index_names(opened.table.metadata.index_entries(resolved))
     assert sequences[place] == max(
         entry.file.max_sequence_number for entry in entries if (entry.partition, entry.bucket) == place
     )

@@ -56,7 +56,7 @@ def added(like: ManifestEntry, name: str) -> Changes:
 def test_what_is_committed_is_read_back(golden: GoldenWarehouse, tmp_path: Path, name: str) -> None:
     copy_table(golden, name, tmp_path)
     table = open_table(tmp_path, name)
-    before, snapshot, index_files = table.entries(), table.snapshot(), table.table.contents.index_entries
+    before, snapshot, index_files = table.entries(), table.snapshot(), table.table.metadata.index_entries
     old_index_files = index_files(table.table.resolve())
     old = next((entry for entry in before if entry.file.embedded_index or entry.file.extra_files), before[0])
     new = replace(without_index(old), file=replace(without_index(old).file, embedded_index=b"another"))
@@ -98,7 +98,7 @@ def test_changes_that_do_not_fit_leave_the_table_as_it_is(golden: GoldenWarehous
     table = open_table(tmp_path, name)
     there, before = table.entries()[0], files_below(directory)
     gone = replace(there, file=replace(there.file, file_name="data-gone-0.parquet"))
-    vectors = table.table.contents.index_entries(table.table.resolve())
+    vectors = table.table.metadata.index_entries(table.table.resolve())
     stray = IndexFileMeta(
         DELETION_VECTORS, "index-stray-0", 1, 1, (DeletionRange(gone.file.file_name, 1, 30, 1),)
     )
@@ -144,14 +144,14 @@ def test_an_index_file_of_a_bucket_replaces_only_the_one_it_was_made_from(
 ) -> None:
     copy_table(golden, name, tmp_path)
     table = open_table(tmp_path, name)
-    old = table.table.contents.index_entries(table.table.resolve())[0]
+    old = table.table.metadata.index_entries(table.table.resolve())[0]
     new = replace(old, file=replace(old.file, file_name=f"index-{uuid.uuid4()}-0"))
 
     with pytest.raises(CommitConflictError, match="which another commit has written"):
         table.committer.commit(Changes(CommitKind.OVERWRITE, (), (new,)))
     table.committer.commit(Changes(CommitKind.OVERWRITE, (), (replace(old, kind=FileKind.DELETE), new)))
 
-    assert new in table.table.contents.index_entries(table.table.resolve())
+    assert new in table.table.metadata.index_entries(table.table.resolve())
     with pytest.raises(CommitConflictError, match="another commit has done so"):
         table.committer.commit(Changes(CommitKind.OVERWRITE, (), (replace(old, kind=FileKind.DELETE), new)))
 
@@ -191,7 +191,7 @@ def named_by_snapshots(directory: Path) -> set[str]:
 def test_manifests_do_not_become_more_and_more(golden: GoldenWarehouse, tmp_path: Path) -> None:
     directory = copy_table(golden, "append_partitioned", tmp_path)
     table = open_table(tmp_path, "append_partitioned")
-    contents, there, first = table.table.contents, table.entries(), table.table.resolve()
+    contents, there, first = table.table.metadata, table.entries(), table.table.resolve()
     counts, versions = [len(contents.manifests(first))], [(first, there)]
 
     for at in range(70):
@@ -209,7 +209,7 @@ def test_manifests_do_not_become_more_and_more(golden: GoldenWarehouse, tmp_path
     # Versions from before are what they were.
     for resolved, entries in versions:
         names = Counter(entry.file.file_name for entry in entries)
-        manifests = open_table(tmp_path, "append_partitioned").table.contents.manifests(resolved)
+        manifests = open_table(tmp_path, "append_partitioned").table.metadata.manifests(resolved)
         found = [
             manifest.file_name(row)
             for manifest, rows in zip(manifests, live_rows(manifests), strict=True)
@@ -232,7 +232,7 @@ def test_an_attempt_after_a_lost_race_merges_nothing(golden: GoldenWarehouse, tm
     like, before = table.entries()[0], files_below(directory)
 
     def count() -> int:
-        return len(table.table.contents.manifests(table.table.resolve()))
+        return len(table.table.metadata.manifests(table.table.resolve()))
 
     while count() < 30:
         table.committer.commit(added(like, f"data-{count()}.parquet"))

@@ -16,7 +16,7 @@ from tests.writable_tables import open_table
 def test_entries_are_listed_as_their_manifest_is(golden: GoldenWarehouse, name: str) -> None:
     table = open_table(golden.root, name).table
     resolved = table.resolve()
-    for manifest in table.contents.manifests(resolved):
+    for manifest in table.metadata.manifests(resolved):
         entries = list(manifest.entries(np.arange(len(manifest))))
 
         written = Manifest.read(write_manifest(entries, "null"))

@@ -18,7 +18,7 @@ from app.predicates.verdicts import Verdict, leaf_verdicts
 from app.table.manifests.manifest_entry import ManifestEntry
 from app.table.manifests.row_statistics import RowStatistics
 from app.table.schema.schema import TableSchema
-from app.table.statistics.statistics import StoredRows, key_bounds, trusted_bounds, value_bounds
+from app.table.statistics.statistics import StatisticsRows, key_bounds, trusted_bounds, value_bounds
 from app.types import DataField, Value, parse_type
 from app.types.binary_row.row import read_row, serialize_row
 from app.types.bytes_column import BytesColumn
@@ -281,7 +281,7 @@ def test_many_files_at_once_are_read_like_each_by_itself(
 ) -> None:
     columns = manifest(entries)
     rows = data.draw(st.lists(st.integers(0, len(entries) - 1), unique=True)) if entries else []
-    read_before = StoredRows()
+    read_before = StatisticsRows()
     for column in PRESENT.fields:
         bounds = value_bounds(columns, np.array(rows, np.int64), column, SCHEMAS.__getitem__, read_before)
         assert by_file(bounds) == [definition(entries[row], column) for row in rows]

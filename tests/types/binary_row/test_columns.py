@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from app.errors import CorruptMetadataError
 from app.types import DataType, Value, parse_type
-from app.types.binary_row.columns import RowColumns
 from app.types.binary_row.row import read_row, serialize_row
+from app.types.binary_row.rows import RowColumns
 from app.types.bytes_column import BytesColumn
 from tests.examples import examples
 

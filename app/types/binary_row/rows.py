@@ -1,0 +1,389 @@
+"""Many binary rows at once, written and read field by field; see :mod:`app.types.binary_row.row`.
+
+Written rows of one length form a matrix, one row of bytes after the other. Without strings over 7 bytes all
+rows are of one length; with them there are as many matrices as lengths, which are multiples of 8.
+
+What lies at the same place in every row that is read is one gather over all of them; what lies in the
+variable part is another, at the offsets that the slots gave. Everything is checked for all rows before it is
+looked at; the first row that is broken is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, Self, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from app.errors import CorruptMetadataError
+from app.types.binary_row.row import (
+    ARITY_BYTES,
+    DECIMAL_BYTES,
+    INLINE_BYTES,
+    INLINE_MARK,
+    LONG_BYTES,
+    SLOT_BYTES,
+    SLOT_CODES,
+    null_bit,
+    shortest_twos_complement,
+    slot_start,
+)
+from app.types.bytes_column import NULL_LENGTH, BytesColumn
+from app.types.data_types import (
+    BINARY_ROOTS,
+    FLOATING_ROOTS,
+    NESTED_ROOTS,
+    STRING_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataType,
+    TypeRoot,
+)
+from app.types.time_units import NANOS_PER_MILLI
+from app.types.value_arrays import INT64, Values
+from app.types.values import Value
+
+_OFFSET_BITS: Final = 32
+_SLOT: Final = np.dtype("<u8")
+_LONG: Final = np.dtype("<i8")
+_STORED: Final = {
+    root: (np.dtype(f"<{code}"), np.dtype(f"<u{np.dtype(code).itemsize}"))
+    for root, code in SLOT_CODES.items()
+}
+"""What stands at the beginning of a slot, and the same bits without a sign; other types: 64 bits."""
+
+_INLINE_MASKS: Final = np.array([(1 << 8 * length) - 1 for length in range(INLINE_BYTES + 1)], _SLOT)
+"""The bytes of a slot that belong to a string of each length."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FieldValues:
+    """One field of n rows.
+
+    Attributes:
+        type: its type.
+        values: shape (n,), as :mod:`app.types.value_arrays` holds values of the type; integers and floats may
+            be narrower arrays too. Each is in the range of the type; where it is null, it is not looked at.
+        is_null: shape (n,).
+    """
+
+    type: DataType
+    values: Values
+    is_null: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, values: Sequence[Value | None], data_type: DataType) -> Self:
+        """The field from single values."""
+        is_null = np.fromiter((value is None for value in values), np.bool_, len(values))
+        if data_type.root in STRING_ROOTS | BINARY_ROOTS:
+            return cls(data_type, pa.array(values, pa.large_binary()), is_null)
+        filled = [0 if value is None else value for value in values]
+        if data_type.root in FLOATING_ROOTS:
+            return cls(data_type, np.array(filled, np.float64), is_null)
+        try:
+            return cls(data_type, np.array(filled, np.int64), is_null)
+        except OverflowError:
+            return cls(data_type, np.array(filled, np.object_), is_null)
+
+    def tolist(self) -> list[Value | None]:
+        """The single values."""
+        nulls = self.is_null.tolist()
+        return [None if null else value for value, null in zip(self.values.tolist(), nulls, strict=True)]
+
+
+def fields_of(rows: Sequence[Sequence[Value | None]], types: Sequence[DataType]) -> tuple[FieldValues, ...]:
+    """The fields of single rows, each of one value per type."""
+    columns = zip(*rows, strict=True) if rows else ((),) * len(types)
+    return tuple(FieldValues.of(values, each) for values, each in zip(columns, types, strict=True))
+
+
+class RowGroup(NamedTuple):
+    """Rows of one length.
+
+    Attributes:
+        positions: int64, shape (m,): which rows they are, ascending.
+        rows: uint8, shape (m, length); contiguous.
+    """
+
+    positions: NDArray[np.int64]
+    rows: NDArray[np.uint8]
+
+
+class _Pieces(NamedTuple):
+    """The variable part of one field: what is written, and how many bytes it takes, padding included."""
+
+    content: BytesColumn
+    room: NDArray[np.int64]
+
+
+def write_rows(fields: Sequence[FieldValues], count: int) -> Iterator[RowGroup]:
+    """The rows without their number of fields, byte for byte as ``write_row`` writes each.
+
+    Args:
+        fields: the fields, each of shape (count,).
+        count: number of rows.
+    """
+    width = slot_start(len(fields), len(fields))
+    fixed = np.zeros((count, width), np.uint8)
+    ends = np.full(count, width, np.int64)
+    pieces: list[tuple[NDArray[np.int64], _Pieces]] = []
+    for index, column in enumerate(fields):
+        byte, mask = null_bit(index)
+        fixed[:, byte] |= column.is_null * np.uint8(mask)
+        slots, piece = _encode(column)
+        if piece is not None:
+            slots |= np.where(piece.room > 0, ends, 0).astype(_SLOT) << np.uint64(_OFFSET_BITS)
+            pieces.append((ends.copy(), piece))
+            ends += piece.room
+        at = slot_start(len(fields), index)
+        fixed[:, at : at + SLOT_BYTES] = slots.view(np.uint8).reshape(count, SLOT_BYTES)
+    if not pieces or not count:
+        yield RowGroup(np.arange(count), fixed)
+        return
+    order = np.argsort(ends, kind="stable")
+    lengths, starts = np.unique(ends[order], return_index=True)
+    for length, positions in zip(lengths.tolist(), np.split(order, starts[1:]), strict=True):
+        rows = np.zeros((len(positions), length), np.uint8)
+        rows[:, :width] = fixed[positions]
+        for offsets, piece in pieces:
+            _place(rows, offsets[positions], piece.content.take(positions))
+        yield RowGroup(positions, rows)
+
+
+def _encode(field: FieldValues) -> tuple[NDArray[np.uint64], _Pieces | None]:
+    """``(slots without offsets, variable part)``."""
+    data_type, values, is_null = field.type, field.values, field.is_null
+    if isinstance(values, pa.LargeBinaryArray):
+        return _encode_bytes(BytesColumn.from_arrow(values), is_null)
+    if data_type.root in TIMESTAMP_ROOTS:
+        millis = np.where(is_null, 0, values // NANOS_PER_MILLI).astype(_LONG)
+        if data_type.is_compact_timestamp:
+            return millis.view(_SLOT), None
+        nanos = np.where(is_null, 0, values % NANOS_PER_MILLI).astype(_SLOT)
+        return nanos, _fixed_pieces(millis.view(np.uint8), LONG_BYTES)
+    if data_type.root is TypeRoot.DECIMAL and not data_type.is_compact_decimal:
+        return _encode_decimals(values, is_null)
+    if data_type.root in NESTED_ROOTS:
+        return np.zeros(len(is_null), _SLOT), None
+    stored, bits = _STORED.get(data_type.root, (_LONG, _SLOT))
+    slots = values.astype(stored).view(bits).astype(_SLOT)
+    slots[is_null] = 0
+    return slots, None
+
+
+def _encode_bytes(
+    column: BytesColumn, is_null: NDArray[np.bool_]
+) -> tuple[NDArray[np.uint64], _Pieces | None]:
+    lengths = np.where(is_null, 0, np.maximum(column.lengths, 0))
+    is_long = lengths > INLINE_BYTES
+    short = np.where(is_long, 0, lengths)
+    # With a slot behind the last string, each has a whole slot to be read.
+    data = np.append(column.data, np.zeros(SLOT_BYTES, np.uint8))
+    windows = np.lib.stride_tricks.sliding_window_view(data, SLOT_BYTES)
+    slots = windows[np.where(is_null, 0, column.starts)].view(_SLOT)[:, 0] & _INLINE_MASKS[short]
+    slots |= (short + INLINE_MARK).astype(_SLOT) << np.uint64(8 * INLINE_BYTES)
+    slots[is_null] = 0
+    if not is_long.any():
+        return slots, None
+    slots[is_long] = lengths[is_long].astype(_SLOT)
+    long_lengths = np.where(is_long, lengths, 0)
+    room = long_lengths + -long_lengths % SLOT_BYTES
+    return slots, _Pieces(BytesColumn(column.data, column.starts, long_lengths), room)
+
+
+def _encode_decimals(values: NDArray[Any], is_null: NDArray[np.bool_]) -> tuple[NDArray[np.uint64], _Pieces]:
+    unscaled = BytesColumn.of(
+        b"" if null else shortest_twos_complement(value)
+        for value, null in zip(values.tolist(), is_null.tolist(), strict=True)
+    )
+    room = np.full(len(is_null), DECIMAL_BYTES, np.int64)
+    return unscaled.lengths.astype(_SLOT), _Pieces(unscaled, room)
+
+
+def _fixed_pieces(content: NDArray[np.uint8], width: int) -> _Pieces:
+    count = len(content) // width
+    lengths = np.full(count, width, np.int64)
+    return _Pieces(BytesColumn(content, np.arange(count) * width, lengths), lengths)
+
+
+def _place(rows: NDArray[np.uint8], offsets: NDArray[np.int64], content: BytesColumn) -> None:
+    """Copies each string into its row at an offset."""
+    total = int(content.lengths.sum())
+    # Where the bytes of all strings stand one behind the other, the first of each string stands here.
+    first = np.cumsum(content.lengths) - content.lengths
+    within = np.arange(total) - np.repeat(first, content.lengths)
+    starts = np.arange(len(rows)) * rows.shape[1] + offsets
+    rows.reshape(-1)[np.repeat(starts, content.lengths) + within] = content.data[
+        np.repeat(content.starts, content.lengths) + within
+    ]
+
+
+Bytes: TypeAlias = NDArray[np.uint8]
+Mask: TypeAlias = NDArray[np.bool_]
+
+_SIGN_BIT: Final = 0x80
+_SLOT_DTYPES: Final = {root: np.dtype(f"<{code}") for root, code in SLOT_CODES.items()} | {
+    TypeRoot.DECIMAL: np.dtype("<q")
+}
+"""What stands at the beginning of a slot."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowColumns:
+    """Serialized rows with the same fields.
+
+    Attributes:
+        rows: the rows, number of fields included, shape (n,).
+        fields: how many fields each has.
+        name_of: what a row is called in messages, by its position.
+    """
+
+    rows: BytesColumn
+    fields: int
+    name_of: Callable[[int], str] = "row {}".format
+    _heads: Bytes = field(init=False, repr=False)
+    """What stands before the first slot."""
+
+    def __post_init__(self) -> None:
+        """Checks the number of fields of every row, and that it has a slot for each.
+
+        Raises:
+            CorruptMetadataError: another number of fields, or bytes that end before the last slot.
+        """
+        lengths, needed = self.rows.lengths, self._slot_at(self.fields)
+        cut = bool((lengths < needed).any())
+        if cut:
+            self._require(lengths >= ARITY_BYTES, "4 bytes for the number of fields", lengths, 0)
+        heads = self.rows.gather(0, ARITY_BYTES if cut else self._slot_at(0))
+        arities = heads.view(">i4")[:, 0]
+        self._require(arities == self.fields, f"a row of {self.fields} fields", arities, 0)
+        self._require(lengths >= needed, f"at least {needed} bytes of row", lengths, ARITY_BYTES)
+        object.__setattr__(self, "_heads", heads)
+
+    def read(self, index: int, data_type: DataType) -> tuple[Values, Mask]:
+        """The values of one field.
+
+        Args:
+            index: which field, below ``fields``.
+            data_type: its type in every row.
+
+        Returns:
+            The values in the form of :mod:`app.types.value_arrays`, and where they are known, shape (n,):
+            not where the field is null, and nowhere if its type has no values.
+
+        Raises:
+            CorruptMetadataError: a value does not lie inside of its row, or is none of its type.
+        """
+        root, slot_at = data_type.root, self._slot_at(index)
+        if root in NESTED_ROOTS:
+            return np.zeros(len(self.rows), np.int64), np.zeros(len(self.rows), np.bool_)
+        byte, mask = null_bit(index)
+        known = self._heads[:, ARITY_BYTES + byte] & mask == 0
+        slots = self.rows.gather(slot_at, SLOT_BYTES)
+        if root in STRING_ROOTS | BINARY_ROOTS:
+            return self._strings(slots, known, slot_at), known
+        if root in TIMESTAMP_ROOTS:
+            return self._timestamps(slots, known, slot_at, data_type), known
+        if root is TypeRoot.DECIMAL and not data_type.is_compact_decimal:
+            return self._wide_decimals(slots, known, slot_at), known
+        stored = slots.view(_SLOT_DTYPES[root])[:, 0]
+        if root is TypeRoot.BOOLEAN:
+            return stored != 0, known
+        if root in FLOATING_ROOTS:
+            with np.errstate(invalid="ignore"):  # of NaN that are to signal
+                return stored.astype(np.float64), known
+        return stored.astype(np.int64), known
+
+    def _strings(self, slots: Bytes, known: Mask, slot_at: int) -> pa.LargeBinaryArray:
+        marks = slots[:, INLINE_BYTES]
+        inside = marks & INLINE_MARK != 0
+        short = (marks & ~np.uint8(INLINE_MARK)).astype(np.int64)
+        self._require(
+            ~(known & inside) | (short <= INLINE_BYTES),
+            f"at most {INLINE_BYTES} bytes inside of a slot",
+            short,
+            slot_at,
+        )
+        starts, lengths = self.rows.starts + slot_at, short
+        outside = known & ~inside
+        if outside.any():
+            sizes, offsets = _pieces(slots)
+            pieces = self.rows.starts + self._piece_starts(sizes, offsets, outside, slot_at)
+            starts, lengths = np.where(outside, pieces, starts), np.where(outside, sizes, lengths)
+        return BytesColumn(
+            self.rows.data, np.where(known, starts, 0), np.where(known, lengths, NULL_LENGTH)
+        ).to_arrow()
+
+    def _timestamps(self, slots: Bytes, known: Mask, slot_at: int, data_type: DataType) -> NDArray[Any]:
+        if data_type.is_compact_timestamp:
+            return _nanoseconds(np.where(known, slots.view("<i8")[:, 0], 0), np.int64(0))
+        nanos, offsets = _pieces(slots)
+        nanos = np.where(known, nanos, 0)
+        self._require(
+            (nanos >= 0) & (nanos < NANOS_PER_MILLI),
+            "0 to 999999 nanoseconds of a millisecond",
+            nanos,
+            slot_at,
+        )
+        starts = self._piece_starts(np.full(len(nanos), LONG_BYTES), offsets, known, slot_at)
+        millis = self.rows.gather(starts, LONG_BYTES).view("<i8")[:, 0]
+        return _nanoseconds(np.where(known, millis, 0), nanos)
+
+    def _wide_decimals(self, slots: Bytes, known: Mask, slot_at: int) -> NDArray[Any]:
+        lengths, offsets = _pieces(slots)
+        lengths = np.where(known, lengths, 1)
+        self._require(
+            (lengths >= 1) & (lengths <= DECIMAL_BYTES),
+            f"a number of 1 to {DECIMAL_BYTES} bytes",
+            lengths,
+            slot_at,
+        )
+        starts = self._piece_starts(lengths, offsets, known, slot_at)
+        sign = np.where(self.rows.gather(starts, 1)[:, 0] & _SIGN_BIT, -1, 0).astype(np.int64)
+        upper, lower = sign, sign
+        for at in range(int(lengths.max(initial=0))):
+            more = at < lengths
+            byte = self.rows.gather(np.where(more, starts + at, 0), 1)[:, 0]
+            upper = np.where(more, upper << 8 | (lower >> 56 & 0xFF), upper)
+            lower = np.where(more, lower << 8 | byte, lower)
+        if np.array_equal(upper[known], lower[known] >> 63):
+            return lower
+        boxed: NDArray[np.object_] = (upper.astype(object) << 64) + lower.view(np.uint64).astype(object)
+        return boxed
+
+    def _slot_at(self, index: int) -> int:
+        """Where a slot lies in each serialized row."""
+        return ARITY_BYTES + slot_start(self.fields, index)
+
+    def _piece_starts(
+        self, lengths: NDArray[np.int64], offsets: NDArray[np.int64], used: Mask, slot_at: int
+    ) -> NDArray[np.int64]:
+        """Where pieces of the variable part lie in their serialized rows; 0 where there is none."""
+        room = self.rows.lengths - ARITY_BYTES
+        within = (offsets >= 0) & (lengths >= 0) & (offsets + lengths <= room)
+        self._require(~used | within, "a value inside of its row", offsets + lengths, slot_at)
+        return np.where(used, ARITY_BYTES + offsets, 0)
+
+    def _require(self, holds: Mask, expected: str, found: NDArray[np.int64], offset: int) -> None:
+        """Reports the first row of which something does not hold."""
+        if not holds.all():
+            row = int(np.argmin(holds))
+            raise CorruptMetadataError(
+                f"{self.name_of(row)}: expected {expected}, found {found[row]}", offset=offset
+            )
+
+
+def _pieces(slots: Bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The two numbers in slots of what lies elsewhere."""
+    numbers = slots.view("<i4")
+    return numbers[:, 0].astype(np.int64), numbers[:, 1].astype(np.int64)
+
+
+def _nanoseconds(millis: NDArray[np.int64], nanos: NDArray[np.int64] | np.int64) -> NDArray[Any]:
+    """Milliseconds and nanoseconds of the millisecond as one number."""
+    limit = INT64.max // NANOS_PER_MILLI
+    if ((millis >= -limit) & (millis < limit)).all():
+        return millis * NANOS_PER_MILLI + nanos
+    return millis.astype(object) * NANOS_PER_MILLI + nanos

@@ -1,0 +1,74 @@
+"""The explorer in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from selenium import webdriver
+
+from app.main import create_app
+from app.settings import Settings
+from benchmarks.events import Indexed, Layout
+from benchmarks.synthetic import write_table
+from tests.api.conftest import listening
+from tests.explorer.browser import DESKTOP, MissingBrowserError, Page, chromium
+from tests.golden_tables import GoldenWarehouse
+
+SAMPLES: Final = Path(__file__).parents[2] / "demo" / "warehouse"
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    try:
+        with chromium(tmp_path_factory.mktemp("browser")) as driver:
+            yield driver
+    except MissingBrowserError as missing:
+        pytest.skip(str(missing))
+
+
+OpenPage = Callable[[str], Page]
+
+
+@pytest.fixture
+def open_page(browser: webdriver.Chrome) -> Iterator[OpenPage]:
+    """Makes the page of a service; the browser forgets afterwards what it was shown and given."""
+
+    def make(address: str) -> Page:
+        page = Page(browser, address)
+        page.size(*DESKTOP)
+        page.prefer("light")
+        browser.get_log("browser")  # type: ignore[no-untyped-call]
+        return page
+
+    yield make
+    first, *others = browser.window_handles
+    for other in others:
+        browser.switch_to.window(other)
+        browser.close()
+    browser.switch_to.window(first)
+    browser.execute_script("try { sessionStorage.clear() } catch {}")
+    browser.get("about:blank")
+
+
+@pytest.fixture(scope="session")
+def served_story(golden: GoldenWarehouse, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A service of the sample tables, the golden ones, and a table of 3,000 files: its address."""
+    story = tmp_path_factory.mktemp("story") / "warehouse"
+    story.mkdir()
+    write_table(story, Layout(Indexed.VALUES), 3_000)
+    warehouses = {
+        "main": str(SAMPLES),
+        "golden": str(golden.root),
+        "story": str(story),
+    }
+    settings = Settings.load(warehouses=warehouses, time_zone="UTC", allow_external=golden.allow_external())
+    with listening(create_app(settings), lifespan="on") as client:
+        yield str(client.base_url).rstrip("/")
+
+
+@pytest.fixture
+def page(open_page: OpenPage, served_story: str) -> Page:
+    return open_page(served_story)

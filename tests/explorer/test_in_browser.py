@@ -1,0 +1,346 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from app.main import create_app
+from app.settings import Settings
+from benchmarks.events import Indexed, Layout
+from benchmarks.synthetic import write_table
+from tests import tokens
+from tests.api.conftest import listening
+from tests.explorer.browser import DESKTOP, PHONE, Page
+from tests.explorer.conftest import SAMPLES, OpenPage
+
+SESSIONS: Final = "main/demo/sessions"
+FEE: Final = "fee = 58.43"
+KEPT: Final = "data-a5ef52ca-e60b-494e-bf0d-5b2b3907bf12-0.parquet"
+STORY: Final = "story/golden/bench"
+MANY_REASONS: Final = (
+    "day BETWEEN DATE '2020-01-04' AND DATE '2020-01-26' AND c1 < 700000 AND cat >= 1100 AND score > 980000"
+)
+
+# The decision of each file as the page has it, and the colour of its cell's corner beside the stylesheet's.
+CELLS: Final = """
+const {plan, picture} = explorer;
+const styles = getComputedStyle(document.documentElement);
+return Array.from({length: plan.count}, (_, file) => {
+  const {decision, colour} = picture.cellOf(file);
+  const digits = styles.getPropertyValue(`--${decision}`).match(/[0-9a-f]{2}/g);
+  const wanted = digits.map((each) => parseInt(each, 16));
+  return {name: plan.name[file], decision, colour, wanted};
+});
+"""
+
+
+def decisions_of(page: Page, place: str, filter_: str) -> dict[str, str]:
+    """What decided about each file, as the API tells it: kept files, steps, and kinds of indexes."""
+    warehouse, database, table = place.split("/")
+    url = f"{page.address}/v1/{warehouse}/databases/{database}/tables/{table}/plan"
+    body = {"filter": filter_, "explain": True, "selection": "count"}
+    answer = httpx.post(url, json=body, headers={"Accept": "application/x-ndjson"}, timeout=60)
+    files = [json.loads(line) for line in answer.raise_for_status().text.splitlines()[:-1]]
+    return {file["file_name"]: decision_of(file) for file in files}
+
+
+def decision_of(file: dict[str, Any]) -> str:
+    reason: str = file["decision_reason"]
+    if not file["skipped"]:
+        return "merge" if reason == "merge_required" else "kept"
+    kinds = {step["index"] for step in file["explain"] if step["outcome"] == "skip" and step["index"]}
+    return str(*kinds) if reason == "file_index" and len(kinds) == 1 else reason
+
+
+def type_filter(page: Page, text: str) -> None:
+    page.type("#filter", text)
+    page.until("return explorer.plan.question === arguments[0] && !document.body.matches('.busy')", text)
+
+
+def test_a_typed_filter_colours_the_cells_as_the_plan_says(page: Page) -> None:
+    page.open(SESSIONS)
+    assert {cell["decision"] for cell in page.run(CELLS)} == {"kept"}
+
+    type_filter(page, FEE)
+    cells = page.run(CELLS)
+
+    assert {cell["name"]: cell["decision"] for cell in cells} == decisions_of(page, SESSIONS, FEE)
+    assert [cell["colour"] for cell in cells] == [cell["wanted"] for cell in cells]
+    assert sorted(cell["decision"] for cell in cells) == ["bsi"] * 7 + ["kept"] * 3
+    assert "3 of 10 files" in page.text("#funnel")
+    assert "8 of 1,113 rows" in page.text("#funnel")
+    assert page.text("#legend").split() == ["kept", "3", "bit-sliced", "index", "7"]
+    assert page.faults() == []
+
+
+@pytest.mark.parametrize(
+    ("place", "filter_", "decisions"),
+    [
+        (STORY, MANY_REASONS, {"kept", "partition", "statistics", "range-bitmap", "bitmap", "file_index"}),
+        ("main/demo/users", "uid = 999999967", {"kept", "merge", "bucket", "key_statistics"}),
+        ("main/demo/sessions", "session_no = 's'", {"bloom-filter", "statistics"}),
+        ("golden/golden/pk_merge", "1 = 1", {"kept", "merge"}),
+        (
+            "golden/golden/pk_dv",
+            "part_day = 'p1' AND acct = 7 AND key_b = 'x'",
+            {"partition", "bucket", "key_statistics"},
+        ),
+    ],
+)
+def test_cells_of_every_kind_have_their_colour(
+    page: Page, place: str, filter_: str, decisions: set[str]
+) -> None:
+    page.open(place, filter=filter_)
+    cells = page.run(CELLS)
+    expected = decisions_of(page, place, filter_)
+
+    assert {cell["name"]: cell["decision"] for cell in cells} == expected
+    assert set(expected.values()) == decisions
+    assert [cell["colour"] for cell in cells] == [cell["wanted"] for cell in cells]
+    assert page.faults() == []
+
+
+def test_a_file_tells_its_steps_its_rows_and_its_index(page: Page) -> None:
+    page.open(SESSIONS, filter=FEE, file=KEPT)
+    page.until("return document.querySelector('.strip canvas')")
+
+    assert page.text("#file .verdict") == "kept: nothing that was asked rules it out"
+    steps = [item.text.split("\n") for item in page.driver.find_elements(By.CSS_SELECTOR, ".steps li")]
+    assert steps == [["statistics", "cannot tell", FEE], ["bit-sliced index", "3 rows", FEE]]
+    label = "return document.querySelector('.strip canvas').ariaLabel"
+    assert page.run(label) == "3 of 128 rows are read"
+
+    page.driver.find_element(By.XPATH, "//button[text()='Index file']").click()
+    page.until("return document.querySelector('#file table')")
+    assert "fee bit-sliced index" in page.text("#file table").replace("\n", " ")
+    assert page.faults() == []
+
+
+def test_pointing_at_a_cell_shows_its_file(page: Page) -> None:
+    page.open(SESSIONS, filter=FEE)
+    place = page.run(
+        """const file = explorer.plan.name.indexOf(arguments[0]);
+        const {x, y, wide, high} = explorer.picture.cellOf(file);
+        const frame = document.getElementById("frame").getBoundingClientRect();
+        return [frame.left + x + wide / 2, frame.top + y + high / 2]""",
+        KEPT,
+    )
+    for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
+        page.driver.execute_cdp_cmd(
+            "Input.dispatchMouseEvent",
+            {"type": kind, "x": place[0], "y": place[1], "button": "left", "clickCount": 1},
+        )
+        assert page.run("return document.querySelector('#file h2').title").endswith(KEPT)
+    page.until("return document.querySelector('.strip canvas')")
+    assert KEPT in page.driver.current_url
+
+
+def test_everything_can_be_done_by_keyboard(page: Page) -> None:
+    page.open()
+    page.until("return document.querySelector('#catalog option[value=main]')")
+    page.run("document.querySelector('#catalog select').value = 'main';")
+    page.run("document.querySelector('#catalog select').dispatchEvent(new Event('change'));")
+    page.until("return document.querySelectorAll('#catalog li').length === 3")
+
+    page.run("document.querySelector('#catalog input').focus()")
+    page.press("sess", Keys.ENTER)
+    page.until("return explorer.plan?.count === 10")
+    page.tab_to("filter")
+    page.press(FEE, Keys.ENTER)
+    page.until("return explorer.plan.summary.files_kept === 3")
+    page.tab_to("frame")
+    page.press("n")
+    assert page.text("#file .verdict").startswith("kept")
+    page.press(Keys.HOME)
+    first = page.run("return document.querySelector('#file h2').title")
+    page.press(Keys.ARROW_RIGHT)
+    page.press(Keys.ARROW_LEFT)
+    assert page.run("return document.querySelector('#file h2').title") == first
+    page.press(Keys.ARROW_DOWN)
+    assert page.run("return document.querySelector('#file h2').title") != first
+    page.press("n", Keys.ENTER)
+    page.until("return location.hash.includes('file=data-')")
+    page.tab_to("copy-curl")
+    assert page.faults() == []
+
+
+def test_the_parser_speaks_at_the_place_that_it_means(page: Page) -> None:
+    page.open(SESSIONS)
+
+    page.type("#filter", "fee = = 58.43")
+    page.until("return document.querySelector('#message.bad')")
+
+    assert "expected a value, found '='" in page.text("#message")
+    assert "character 7" in page.text("#message")
+    assert page.run("return document.querySelector('#marks mark').textContent") == "="
+    # The mark lies where the text field shows the character.
+    offset, width = page.run(
+        """const canvas = document.createElement("canvas").getContext("2d");
+        canvas.font = getComputedStyle(document.getElementById("filter")).font;
+        const mark = document.querySelector("#marks mark").getBoundingClientRect();
+        const field = document.getElementById("filter").getBoundingClientRect();
+        return [mark.left - field.left, canvas.measureText("fee = ").width]"""
+    )
+    assert offset == pytest.approx(width, abs=1)
+
+    type_filter(page, FEE)
+    assert page.run("return document.querySelector('#marks mark')") is None
+    assert "planned in" in page.text("#message")
+
+
+def test_a_time_zone_goes_with_the_filter(page: Page) -> None:
+    page.open(SESSIONS, filter=FEE)
+
+    page.type("#zone", "Nowhere/Land")
+    page.until("return document.querySelector('#message.bad')")
+    assert "'Nowhere/Land' is no time zone" in page.text("#message")
+
+    page.type("#zone", "Asia/Kolkata")
+    page.until("return document.querySelector('#message').textContent.startsWith('planned')")
+    assert "zone=Asia%2FKolkata" in page.driver.current_url
+
+
+def test_the_address_restores_everything(page: Page) -> None:
+    page.open("golden/golden/versions", snapshot="5", size="rows", filter="1 = 1")
+    page.run("document.getElementById('frame').focus()")
+    page.press("n", Keys.ENTER)
+    page.until("return location.hash.includes('file=')")
+    address = page.driver.current_url
+
+    def shown() -> Any:
+        return page.run(
+            """return [document.getElementById("filter").value, document.getElementById("title").textContent,
+            document.querySelector(".dot[aria-pressed=true] span").textContent, explorer.plan.snapshot,
+            document.querySelector("#measures [aria-pressed=true]").value,
+            document.querySelector("#file h2").title]"""
+        )
+
+    before = shown()
+    page.driver.switch_to.new_window("tab")
+    page.driver.get(address)
+    page.until("return globalThis.explorer?.plan && document.querySelector('#file h2')")
+
+    assert shown() == before
+    assert before[:5] == ["1 = 1", "golden.versions", "5", 5, "rows"]
+    page.driver.back()
+
+
+@pytest.mark.parametrize(("place", "told"), [("main/demo/nope", "nope"), ("main/demo/%E0", "%E0")])
+def test_a_place_that_is_not_there_is_told(page: Page, place: str, told: str) -> None:
+    page.driver.get("about:blank")
+    page.driver.get(f"{page.address}/ui#/{place}")
+
+    page.until("return document.querySelector('#welcome button')")
+    assert told in page.text("#welcome p")
+
+
+def test_versions_are_a_line_with_tags_and_branches(page: Page) -> None:
+    page.open("golden/golden/versions")
+    tagged = page.driver.find_element(By.XPATH, "//button[contains(@title, 'tag v2')]")
+
+    tagged.click()
+    page.until("return explorer.plan?.snapshot === 2")
+    assert re.search("snapshot=2|tag=v2", page.driver.current_url)
+    branches = page.driver.find_elements(By.CSS_SELECTOR, "#versions option")
+    assert branches[0].text == "main branch"
+    assert len(branches) > 1
+
+
+def test_a_token_stays_in_its_tab(open_page: OpenPage, tmp_path: Path) -> None:
+    given = "pix_explorer-test"
+    file = tokens.write(tmp_path / "tokens.json", tokens.entry("explorer", given))
+    settings = Settings.load(warehouses={"main": str(SAMPLES)}, tokens_file=str(file))
+    with listening(create_app(settings), lifespan="on") as client:
+        page = open_page(str(client.base_url).rstrip("/"))
+        page.driver.get(f"{page.address}/ui#/{SESSIONS}")
+        page.until("return document.getElementById('token').open")
+        assert "a token is needed" in page.text("#token-why")
+
+        page.type("#secret", given)
+        page.press(Keys.ENTER)
+        page.until("return globalThis.explorer?.plan")
+
+        assert page.run("return [localStorage.length, document.cookie, location.href.includes('pix_')]") == [
+            0,
+            "",
+            False,
+        ]
+        assert page.run("return Object.values(sessionStorage)") == [given]
+        page.driver.switch_to.new_window("tab")
+        page.driver.get(f"{page.address}/ui#/{SESSIONS}")
+        page.until("return document.getElementById('token').open")
+
+
+def test_what_is_copied_asks_the_same(page: Page) -> None:
+    page.open(SESSIONS, filter="owner = 'it''s'")
+
+    curl, sql = page.run(
+        """return import("./ui/copy.js").then(({asCurl, asSql}) => {
+        const state = {warehouse: "main", database: "demo", table: "sessions", filter: "owner = 'it''s'",
+                       zone: "", branch: "", snapshot: "2", tag: ""};
+        return [asCurl(state), asSql(state)]})"""
+    )
+
+    assert curl.startswith(f"curl -s '{page.address}/v1/main/databases/demo/tables/sessions/plan'")
+    body = curl.partition("-d ")[2].removeprefix("'").removesuffix("'").replace("'\\''", "'")
+    assert json.loads(body) == {"filter": "owner = 'it''s'", "snapshot_id": 2, "selection": "ranges"}
+    assert sql == "SELECT *\nFROM main.demo.sessions VERSION AS OF 2\nWHERE owner = 'it''s';"
+
+
+def test_every_view_keeps_to_the_policy_and_the_console_stays_empty(page: Page) -> None:
+    for place, tab in (
+        (SESSIONS, "schema"),
+        (SESSIONS, "health"),
+        ("golden/golden/pk_merge", "plan"),
+        ("golden/golden/empty", "plan"),
+    ):
+        page.open(place, tab=tab)
+        if tab != "plan":
+            page.until("return document.querySelector('#health .cards')")
+        assert page.faults() == []
+
+    # The policy is in force, and what it refuses is seen.
+    page.run("document.body.setAttribute('style', 'color: red')")
+    page.run("document.body.append(Object.assign(new Image(), {src: 'https://other.example/'}))")
+    page.until("return faults.length >= 2")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("device", ["desktop", "phone"])
+def test_it_fits_the_window_in_light_and_dark(page: Page, device: str, scheme: str) -> None:
+    page.prefer(scheme)
+    page.size(*(PHONE if device == "phone" else DESKTOP), is_phone=device == "phone")
+
+    for tab in ("schema", "health", "plan"):
+        page.open(STORY, filter=MANY_REASONS, tab=tab)
+        page.until("return document.getElementById('tab-' + arguments[0]).ariaSelected === 'true'", tab)
+        wide, shown = page.run("return [document.documentElement.scrollWidth, innerWidth]")
+        assert wide <= shown
+    page.run("document.getElementById('frame').focus()")
+    page.press("n", "n", "n", Keys.ENTER)
+    page.until("return document.querySelector('.strip canvas')")
+    page.screenshot(f"{device}-{scheme}")
+    red, *_ = re.findall(r"\d+", page.run("return getComputedStyle(document.body).backgroundColor"))
+    assert (int(red) < 64) == (scheme == "dark")
+
+
+@pytest.mark.long
+def test_a_hundred_thousand_files_are_cells(open_page: OpenPage, tmp_path: Path) -> None:
+    (tmp_path / "warehouse").mkdir()
+    write_table(tmp_path / "warehouse", Layout(Indexed.NOTHING, numbers=2), 100_000)
+    settings = Settings.load(warehouses={"main": str(tmp_path / "warehouse")}, deadline_seconds=120)
+    with listening(create_app(settings), lifespan="on") as client:
+        page = open_page(str(client.base_url).rstrip("/"))
+
+        page.open("main/golden/bench", filter="day < DATE '2021-06-01' AND c1 < 300000")
+
+        assert page.run("return explorer.plan.count") == 100_000
+        files = page.run("return new Set(explorer.picture.files).size")
+        assert files > 90_000
+        page.screenshot("100000-files")
