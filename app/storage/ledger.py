@@ -276,6 +276,7 @@ class Account:
                 return
             if not self._waits:
                 raise self._refusal(size)
+        check_deadline()
         remaining = remaining_seconds()
         patience = math.inf if remaining is None else remaining * _SHARE_OF_DEADLINE
         until = time.monotonic() + patience
@@ -284,10 +285,10 @@ class Account:
             self._waiting[claim] = None
             try:
                 while not self._is_granted(claim, size):
-                    check_deadline()
                     left = until - time.monotonic()
                     if left <= 0:
                         raise self._refusal(size)
+                    check_deadline()
                     self._changed.wait(min(left, GLANCE_SECONDS))
             finally:
                 del self._waiting[claim]

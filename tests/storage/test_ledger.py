@@ -41,7 +41,7 @@ def test_the_eldest_goes_over_the_limit_and_others_are_refused_when_their_time_i
         other.grow_to(50)
         eldest.grow_to(200)
         with (
-            time_limit(0.05),
+            time_limit(0.3),
             pytest.raises(MemoryShortError, match=r"51 bytes for work do not fit beside the 250 .* of 100"),
         ):
             other.grow_to(101)
