@@ -14,7 +14,7 @@ from app.errors import CorruptIndexError, PaimonIndexError
 from app.file_index.index_kinds import WantedIndexes
 from app.file_index.stacked.index import Heads
 from app.storage import Warehouse
-from app.types.bytes_column import BytesColumn
+from app.types.bytes_column import NULL_LENGTH, BytesColumn
 
 FRONT_BYTES: Final = 64 << 10
 """What the first read of an index file asks for: of a store, a second call takes longer than more bytes."""
@@ -163,7 +163,22 @@ class Payloads:
                 failures[at] = CorruptIndexError(told, path=paths[at], offset=start)
             else:
                 found[index][at] = content
-        return cls({index: BytesColumn.of(strings) for index, strings in found.items()}, failures)
+        return cls({index: _column(strings) for index, strings in found.items()}, failures)
+
+
+def _column(payloads: Sequence[bytes | None]) -> BytesColumn:
+    """The column of some payloads.
+
+    They lie in an array of NumPy, which asks the system for huge pages: bloom filters are probed all over it.
+    """
+    lengths = np.array([NULL_LENGTH if each is None else len(each) for each in payloads], np.int64)
+    starts = np.cumsum(np.maximum(lengths, 0)) - np.maximum(lengths, 0)
+    data = np.empty(np.maximum(lengths, 0).sum(), np.uint8)
+    view = data.data
+    for start, payload in zip(starts.tolist(), payloads, strict=True):
+        if payload is not None:
+            view[start : start + len(payload)] = payload
+    return BytesColumn(data, np.where(lengths < 0, 0, starts), lengths)
 
 
 def _part(front: bytes | None, start: int, length: int) -> bytes | None:
