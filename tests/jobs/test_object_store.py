@@ -35,8 +35,8 @@ def test_jobs_work_on_an_object_store(golden: GoldenWarehouse) -> None:
             env=job_environment()
             | {
                 "AWS_ENDPOINT_URL": options["endpoint"],
-                "AWS_ACCESS_KEY_ID": options["key"],
-                "AWS_SECRET_ACCESS_KEY": options["secret"],
+                "AWS_ACCESS_KEY_ID": options["access_key_id"],
+                "AWS_SECRET_ACCESS_KEY": options["secret_access_key"],
             },
             check=False,
             capture_output=True,

@@ -76,8 +76,8 @@ class Bucket:
         """AWS's variables, as pyarrow reads them."""
         return {
             "AWS_ENDPOINT_URL": self.options["endpoint"],
-            "AWS_ACCESS_KEY_ID": self.options["key"],
-            "AWS_SECRET_ACCESS_KEY": self.options["secret"],
+            "AWS_ACCESS_KEY_ID": self.options["access_key_id"],
+            "AWS_SECRET_ACCESS_KEY": self.options["secret_access_key"],
         }
 
     @property
@@ -86,8 +86,8 @@ class Bucket:
         return {
             "fs.s3a.endpoint": self.options["endpoint"],
             "fs.s3a.path.style.access": "true",
-            "fs.s3a.access.key": self.options["key"],
-            "fs.s3a.secret.key": self.options["secret"],
+            "fs.s3a.access.key": self.options["access_key_id"],
+            "fs.s3a.secret.key": self.options["secret_access_key"],
         }
 
 
