@@ -20,11 +20,11 @@ column-without-index      plans test a column that has no index
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import partial
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeAlias
 
 import numpy as np
 from pydantic import Field
@@ -37,12 +37,15 @@ from app.file_index.bloom_filter.kind import BLOOM_FILTER, rounded_items
 from app.file_index.bsi.kind import BSI
 from app.file_index.index_kinds import KINDS
 from app.file_index.range_bitmap.kind import RANGE_BITMAP
-from app.options.file_indexes import in_manifest_threshold
+from app.options.file_indexes import DEFAULT_THRESHOLD_BYTES, in_manifest_threshold
 from app.planning.usage import CALLS_OF_A_FILE, TableUsage
 from app.planning.version.version import Version
 
 MOST_FILES: Final = 1_000
 """Data files whose index heads are read, unless a caller wants others."""
+
+Indexes: TypeAlias = AbstractSet[tuple[str, str]]
+"""Indexes by column and kind."""
 
 _LARGE_SHARE: Final = 1 / 3
 _ROOMY: Final = 2
@@ -151,6 +154,9 @@ class TableAdvice:
     """Data files that have no file index at all."""
     indexes: Sequence[IndexUse]
     advice: Sequence[Advice]
+    """What saves most comes first."""
+    options: Mapping[str, str | None]
+    """Those of all pieces of advice together."""
     savings: Savings
     shapes: Sequence[ShapeUse]
     """The filters that were asked most; empty if the service does not count them."""
@@ -199,6 +205,8 @@ def advise_table(
         DeadlineExceededError: the request's time ran out.
     """
     survey = Survey.of(version, most_files, advance)
+    adviser = _Adviser(survey, usage)
+    advice = sorted(adviser.advice(), key=lambda each: -(each.bytes_saved or 0))
     columns = survey.files.columns
     savings_calls = CALLS_OF_A_FILE * usage.files
     return TableAdvice(
@@ -209,7 +217,8 @@ def advise_table(
         index_bytes=survey.scaled(sum(int(each.lengths.sum()) for each in survey.found.values())),
         files_without_index=survey.without_index,
         indexes=[_use(survey, usage, *key) for key in survey.keys],
-        advice=sorted(_advice(survey, usage), key=lambda each: -(each.bytes_saved or 0)),
+        advice=advice,
+        options=adviser.options(),
         savings=Savings(
             usage.plans,
             usage.files,
@@ -237,224 +246,251 @@ def _use(survey: Survey, usage: TableUsage, column: str, kind: str) -> IndexUse:
     )
 
 
-def _advice(survey: Survey, usage: TableUsage) -> Iterator[Advice]:
-    for column, kind in survey.keys:
-        found = survey.found.get((column, kind), NOTHING)
-        advise = partial(_of_index, survey, column, kind)
-        yield from _missing(survey, found, column, kind, advise)
-        if not len(found.at):
-            continue
-        if usage.asked[column, kind] >= _ENOUGH_PLANS and not usage.useful[column, kind]:
-            yield advise(
-                AdviceSubject.INDEX_WITHOUT_EFFECT,
-                f"{usage.asked[column, kind]} plans tested {column!r}, and no {kind} left out a file: take "
-                "it off unless other queries need it",
-                found=found,
-                bytes_saved=survey.scaled(int(found.lengths.sum())),
-                options=_without(survey, column, kind),
-            )
-        match kind:
-            case str(each) if each == BLOOM_FILTER:
-                yield from _bloom_filters(survey, found, column, advise)
-            case str(each) if each == BITMAP:
-                yield from _bitmaps(survey, found, column, advise)
-            case str(each) if each == BSI and RANGE_BITMAP.takes(survey.data_type(column)):
-                yield advise(
+@dataclass(frozen=True, slots=True, eq=False)
+class _Adviser:
+    """Looks for what there is to do.
+
+    Attributes:
+        survey: what is there.
+        usage: what plans came to.
+        dropped: indexes that some piece of advice takes off, by column and kind.
+        added: indexes that some piece of advice puts on.
+        parameters: options of single indexes that some piece of advice sets.
+    """
+
+    survey: Survey
+    usage: TableUsage
+    dropped: set[tuple[str, str]] = field(default_factory=set)
+    added: set[tuple[str, str]] = field(default_factory=set)
+    parameters: dict[str, str] = field(default_factory=dict)
+
+    def advice(self) -> Iterator[Advice]:
+        """Every piece of advice."""
+        survey, usage = self.survey, self.usage
+        for column, kind in survey.keys:
+            yield from self._missing(column, kind)
+            found = survey.found.get((column, kind), NOTHING)
+            if not len(found.at):
+                continue
+            size = int(found.lengths.sum())
+            if usage.asked[column, kind] >= _ENOUGH_PLANS and not usage.useful[column, kind]:
+                yield self._of_index(
+                    AdviceSubject.INDEX_WITHOUT_EFFECT,
+                    (column, kind),
+                    f"{usage.asked[column, kind]} plans tested {column!r}, and no {kind} left out a file: "
+                    "take it off unless other queries need it",
+                    saved=size,
+                    drops=True,
+                )
+            if kind == BLOOM_FILTER:
+                yield from self._bloom_filters(column, found)
+            elif kind == BITMAP:
+                yield from self._bitmaps(column, found)
+            elif kind == BSI and RANGE_BITMAP.takes(survey.data_type(column)):
+                yield self._of_index(
                     AdviceSubject.RANGE_BITMAP_FOR_BSI,
+                    (column, kind),
                     f"a {RANGE_BITMAP} of {column!r} answers what the {BSI} does, and ORDER BY with LIMIT; "
                     "it is smaller where values repeat",
-                    found=found,
-                    options=_without(survey, column, kind) | _with(survey, column, RANGE_BITMAP),
+                    drops=True,
+                    adds=RANGE_BITMAP,
                 )
-            case _:
-                pass
-        yield from _large(survey, found, column, kind, advise)
-    yield from _places(survey)
-    yield from _unindexed(survey, usage)
+            data = int(survey.files.columns.file_sizes[survey.sample[found.at]].sum())
+            if size > data * _LARGE_SHARE:
+                yield self._of_index(
+                    AdviceSubject.LARGE_INDEX,
+                    (column, kind),
+                    f"the {kind} of {column!r} takes {size / max(1, data):.0%} of the data that it is about: "
+                    "take it off unless it spares more than it costs to read",
+                    saved=size,
+                    drops=True,
+                )
+        yield from self._places()
+        yield from self._unindexed()
 
+    def options(self) -> dict[str, str | None]:
+        """The options of all pieces of advice that were given, taken together."""
+        return self._changed(self.dropped, self.added) | self.parameters
 
-def _of_index(  # noqa: PLR0913 - a piece of advice has so many parts
-    survey: Survey,
-    column: str,
-    kind: str,
-    subject: AdviceSubject,
-    detail: str,
-    *,
-    found: Found,
-    bytes_saved: int | None = None,
-    options: Mapping[str, str | None] | None = None,
-) -> Advice:
-    """Advice about the indexes of one kind on one column."""
-    files = survey.scaled(len(found.at))
-    return Advice(subject, column, kind, detail, files, bytes_saved, options or {}, _rebuild(survey.version))
+    def _of_index(  # noqa: PLR0913 - a piece of advice has so many parts
+        self,
+        subject: AdviceSubject,
+        index: tuple[str, str],
+        detail: str,
+        *,
+        files: int | None = None,
+        saved: float | None = None,
+        drops: bool = False,
+        adds: str | None = None,
+        parameters: Mapping[str, str] | None = None,
+    ) -> Advice:
+        """Advice about the indexes of one kind on one column.
+
+        Args:
+            subject: what it is about.
+            index: column and kind.
+            detail: what was found, and what to do.
+            files: of those examined that it is about; all that have the index unless given.
+            saved: bytes of these.
+            drops: the index is taken off.
+            adds: the kind of index that the column gets.
+            parameters: options to set besides.
+        """
+        column, kind = index
+        dropped = {index} if drops else set()
+        added = {(column, adds)} - self.survey.declared.keys() if adds else set()
+        self.dropped.update(dropped)
+        self.added.update(added)
+        self.parameters.update(parameters or {})
+        if files is None:
+            files = len(self.survey.found.get(index, NOTHING).at)
+        return Advice(
+            subject,
+            column,
+            kind,
+            detail,
+            self.survey.scaled(files),
+            None if saved is None else self.survey.scaled(saved),
+            self._changed(dropped, added) | dict(parameters or {}),
+            _rebuild(self.survey.version),
+        )
+
+    def _changed(self, dropped: Indexes, added: Indexes) -> dict[str, str | None]:
+        """The options that differ where some indexes are taken off, and others put on."""
+        declared, values = self.survey.declared, self.survey.version.schema.options.values
+        changed: dict[str, str | None] = {}
+        for kind in sorted({kind for _, kind in (dropped & declared.keys()) | added}):
+            stay = [column for column, each in declared if each == kind and (column, each) not in dropped]
+            new = sorted(column for column, each in added if each == kind)
+            changed[f"file-index.{kind}.columns"] = ",".join([*stay, *new]) or None
+        for column, kind in sorted(dropped & declared.keys()):
+            changed |= {name: None for name in values if name.startswith(f"file-index.{kind}.{column}.")}
+        return changed
+
+    def _missing(self, column: str, kind: str) -> Iterator[Advice]:
+        survey, found = self.survey, self.survey.found.get((column, kind), NOTHING)
+        if (column, kind) not in survey.declared or kind not in KINDS:
+            return
+        lacking = np.flatnonzero(survey.has_column(column))
+        lacking = lacking[~np.isin(lacking, found.at)]
+        if not len(lacking):
+            return
+        rows = survey.files.columns.row_counts[survey.sample]
+        built_rows = int(rows[found.at].sum())
+        cost = int(found.lengths.sum()) / built_rows * int(rows[lacking].sum()) if built_rows else None
+        yield self._of_index(
+            AdviceSubject.INDEX_MISSING,
+            (column, kind),
+            f"the table's options name a {kind} of {column!r}, and {survey.scaled(len(lacking))} files lack "
+            "it: they were written before the option was set, or by a writer that makes no indexes",
+            files=len(lacking),
+            saved=None if cost is None else -cost,
+        )
+
+    def _bloom_filters(self, column: str, found: Found) -> Iterator[Advice]:
+        survey = self.survey
+        declared = survey.declared.get((column, BLOOM_FILTER))
+        fpp = float("0" if declared is None else declared.parameters.get("fpp", 0)) or DEFAULT_FPP
+        columns = survey.files.columns
+        rows, present = columns.row_counts[survey.sample[found.at]], int(found.lengths.sum())
+        needed = sum(payload_bytes(max(1, count), fpp) for count in rows.tolist())
+        if present <= _ROOMY * needed:
+            return
+        largest = int(columns.row_counts.max())
+        items = rounded_items(largest)
+        saved = present - len(found.at) * payload_bytes(items, fpp)
+        if saved * _ROOMY >= present:
+            yield self._of_index(
+                AdviceSubject.BLOOM_FILTER_ITEMS,
+                (column, BLOOM_FILTER),
+                f"bloom filters of {column!r} take {int(np.median(found.lengths)):,} bytes a file, and no "
+                f"file has more than {largest:,} rows: make room for {items:,} values",
+                saved=saved,
+                parameters={f"file-index.{BLOOM_FILTER}.{column}.items": str(items)},
+            )
+        else:
+            yield self._of_index(
+                AdviceSubject.SMALL_FILES,
+                (column, BLOOM_FILTER),
+                f"bloom filters of {column!r} have room for the largest file, but half of the files have at "
+                f"most {int(np.median(rows)):,} rows: compact the table, so that fewer files have one each",
+            )
+
+    def _bitmaps(self, column: str, found: Found) -> Iterator[Advice]:
+        survey, shares = self.survey, self.survey.cardinalities(column)
+        if not shares or float(np.median(shares)) <= 1 / _ROOMY:
+            return
+        data_type, saved = survey.data_type(column), None
+        kind = RANGE_BITMAP if RANGE_BITMAP.takes(data_type) else BLOOM_FILTER
+        if not kind.takes(data_type):
+            return
+        parameters = {}
+        if kind == BLOOM_FILTER and (column, kind) not in survey.declared:
+            items = rounded_items(int(survey.files.columns.row_counts.max()))
+            parameters[f"file-index.{kind}.{column}.items"] = str(items)
+            saved = int(found.lengths.sum()) - len(found.at) * payload_bytes(items, DEFAULT_FPP)
+        yield self._of_index(
+            AdviceSubject.BITMAP_OF_MANY_VALUES,
+            (column, BITMAP),
+            f"bitmaps of {column!r} have a value for every {1 / float(np.median(shares)):.1f} rows: a {kind} "
+            "suits many values",
+            saved=saved,
+            drops=True,
+            adds=kind,
+            parameters=parameters,
+        )
+
+    def _places(self) -> Iterator[Advice]:
+        """Whether indexes lie in manifests or beside the data."""
+        survey = self.survey
+        sizes, embedded = survey.index_sizes, survey.embedded
+        beside, within = sizes[(sizes >= 0) & ~embedded], sizes[(sizes >= 0) & embedded]
+        threshold = in_manifest_threshold(survey.version.schema.options.values)
+        usual = int(np.quantile(beside, 0.9)) if len(beside) else 0
+        if threshold < usual <= _EMBEDDABLE_BYTES:
+            files = survey.scaled(len(beside))
+            yield self._of_table(
+                AdviceSubject.EMBED_INDEXES,
+                f"{files} index files are small, nine of ten have at most {usual:,} bytes: embedded in "
+                f"manifests they cost no call of their own, {files} fewer for a first plan, and manifests "
+                f"grow by {survey.scaled(int(beside.sum())):,} bytes",
+                len(beside),
+                1 << usual.bit_length(),
+            )
+        size = survey.scaled(int(within.sum()))
+        if size > _LARGE_EMBEDDED_BYTES and float(within.mean()) > _LARGE_FILE_INDEX_BYTES:
+            yield self._of_table(
+                AdviceSubject.SEPARATE_INDEXES,
+                f"manifests hold {size:,} bytes of indexes, {int(within.mean()):,} for each file: every "
+                "first plan reads them all, whatever it asks; of index files only those that are asked",
+                len(within),
+                DEFAULT_THRESHOLD_BYTES,
+            )
+
+    def _of_table(self, subject: AdviceSubject, detail: str, files: int, threshold: int) -> Advice:
+        options = {"file-index.in-manifest-threshold": f"{threshold} b"}
+        self.parameters.update(options)
+        command = _rebuild(self.survey.version)
+        return Advice(subject, None, None, detail, self.survey.scaled(files), None, options, command)
+
+    def _unindexed(self) -> Iterator[Advice]:
+        survey, usage = self.survey, self.usage
+        indexed = {column for column, _ in survey.keys} | set(survey.version.schema.partition_keys)
+        for column, plans in sorted(usage.columns.items(), key=lambda each: -each[1]):
+            often = plans >= _ENOUGH_PLANS and plans >= usage.plans * _OFTEN
+            if often and column not in indexed and column in survey.version.schema.by_name:
+                yield Advice(
+                    AdviceSubject.COLUMN_WITHOUT_INDEX,
+                    column,
+                    None,
+                    f"{plans} of {usage.plans} plans test {column!r}, which has no index: ask what-if "
+                    "whether one would leave out files",
+                    len(survey.files),
+                    None,
+                    {},
+                    None,
+                )
 
 
 def _rebuild(version: Version) -> str:
     return f"paimon-index job build-index {version.table.database}.{version.table.name}"
-
-
-def _missing(
-    survey: Survey, found: Found, column: str, kind: str, advise: Callable[..., Advice]
-) -> Iterator[Advice]:
-    if (column, kind) not in survey.declared or kind not in KINDS:
-        return
-    lacking = np.flatnonzero(survey.has_column(column))
-    lacking = lacking[~np.isin(lacking, found.at)]
-    if not len(lacking):
-        return
-    rows = survey.files.columns.row_counts[survey.sample]
-    built_rows = int(rows[found.at].sum())
-    cost = int(found.lengths.sum()) / built_rows * int(rows[lacking].sum()) if built_rows else None
-    yield advise(
-        AdviceSubject.INDEX_MISSING,
-        f"the table's options name a {kind} of {column!r}, and {survey.scaled(len(lacking))} files lack it: "
-        "they were written before the option was set, or by a writer that makes no indexes",
-        found=Found(lacking, lacking),
-        bytes_saved=None if cost is None else -survey.scaled(cost),
-    )
-
-
-def _bloom_filters(
-    survey: Survey, found: Found, column: str, advise: Callable[..., Advice]
-) -> Iterator[Advice]:
-    declared = survey.declared.get((column, BLOOM_FILTER))
-    written = {} if declared is None else dict(declared.parameters)
-    fpp = float(written.get("fpp", DEFAULT_FPP))
-    columns = survey.files.columns
-    rows, present = columns.row_counts[survey.sample[found.at]], int(found.lengths.sum())
-    needed = sum(payload_bytes(max(1, count), fpp) for count in rows.tolist())
-    if present <= _ROOMY * needed:
-        return
-    items = rounded_items(int(columns.row_counts.max()))
-    saved = present - len(found.at) * payload_bytes(items, fpp)
-    typical = int(np.median(found.lengths))
-    if saved * _ROOMY >= present:
-        yield advise(
-            AdviceSubject.BLOOM_FILTER_ITEMS,
-            f"bloom filters of {column!r} take {typical:,} bytes a file, and no file has more than "
-            f"{int(columns.row_counts.max()):,} rows: make room for {items:,} values",
-            found=found,
-            bytes_saved=survey.scaled(saved),
-            options={f"file-index.{BLOOM_FILTER}.{column}.items": str(items)},
-        )
-    else:
-        yield advise(
-            AdviceSubject.SMALL_FILES,
-            f"bloom filters of {column!r} have room for the largest file, but half of the files have at most "
-            f"{int(np.median(rows)):,} rows: compact the table, so that fewer files have one each",
-            found=found,
-        )
-
-
-def _bitmaps(survey: Survey, found: Found, column: str, advise: Callable[..., Advice]) -> Iterator[Advice]:
-    shares = survey.cardinalities(column)
-    if not shares or float(np.median(shares)) <= 1 / _ROOMY:
-        return
-    data_type, bytes_saved = survey.data_type(column), None
-    kind = RANGE_BITMAP if RANGE_BITMAP.takes(data_type) else BLOOM_FILTER
-    if not kind.takes(data_type):
-        return
-    options = _without(survey, column, BITMAP) | _with(survey, column, kind)
-    if kind == BLOOM_FILTER:
-        items = rounded_items(int(survey.files.columns.row_counts.max()))
-        options[f"file-index.{kind}.{column}.items"] = str(items)
-        bloom_bytes = len(found.at) * payload_bytes(items, DEFAULT_FPP)
-        bytes_saved = survey.scaled(int(found.lengths.sum()) - bloom_bytes)
-    yield advise(
-        AdviceSubject.BITMAP_OF_MANY_VALUES,
-        f"bitmaps of {column!r} have a value for every {1 / float(np.median(shares)):.1f} rows: a {kind} "
-        "suits many values",
-        found=found,
-        bytes_saved=bytes_saved,
-        options=options,
-    )
-
-
-def _large(
-    survey: Survey, found: Found, column: str, kind: str, advise: Callable[..., Advice]
-) -> Iterator[Advice]:
-    data, size = int(survey.files.columns.file_sizes[survey.sample[found.at]].sum()), int(found.lengths.sum())
-    if size > data * _LARGE_SHARE:
-        yield advise(
-            AdviceSubject.LARGE_INDEX,
-            f"the {kind} of {column!r} takes {size / max(1, data):.0%} of the data that it is about: take it "
-            "off unless it spares more than it costs to read",
-            found=found,
-            bytes_saved=survey.scaled(size),
-            options=_without(survey, column, kind),
-        )
-
-
-def _places(survey: Survey) -> Iterator[Advice]:
-    """Whether indexes lie in manifests or beside the data."""
-    sizes, embedded = survey.index_sizes, survey.embedded
-    beside = sizes[(sizes >= 0) & ~embedded]
-    within = sizes[(sizes >= 0) & embedded]
-    threshold = in_manifest_threshold(survey.version.schema.options.values)
-    option = "file-index.in-manifest-threshold"
-    usual = int(np.quantile(beside, 0.9)) if len(beside) else 0
-    if len(beside) and threshold < usual <= _EMBEDDABLE_BYTES:
-        room = 1 << usual.bit_length()
-        files = survey.scaled(len(beside))
-        yield Advice(
-            AdviceSubject.EMBED_INDEXES,
-            None,
-            None,
-            f"{files} index files are small, nine of ten have at most {usual:,} bytes: embedded in manifests "
-            f"they cost no call of their own, {files} fewer for a first plan, and manifests grow by "
-            f"{survey.scaled(int(beside.sum())):,} bytes",
-            files,
-            None,
-            {option: f"{room} b"},
-            _rebuild(survey.version),
-        )
-    size = survey.scaled(int(within.sum()))
-    if size > _LARGE_EMBEDDED_BYTES and float(within.mean()) > _LARGE_FILE_INDEX_BYTES:
-        yield Advice(
-            AdviceSubject.SEPARATE_INDEXES,
-            None,
-            None,
-            f"manifests hold {size:,} bytes of indexes, {int(within.mean()):,} for each file: every first "
-            "plan reads them all, whatever it asks; in files of their own only those that are asked are read",
-            survey.scaled(len(within)),
-            None,
-            {option: "500 b"},
-            _rebuild(survey.version),
-        )
-
-
-def _unindexed(survey: Survey, usage: TableUsage) -> Iterator[Advice]:
-    indexed = {column for column, _ in survey.keys} | set(survey.version.schema.partition_keys)
-    for column, plans in sorted(usage.columns.items(), key=lambda each: -each[1]):
-        often = plans >= _ENOUGH_PLANS and plans >= usage.plans * _OFTEN
-        if often and column not in indexed and column in survey.version.schema.by_name:
-            yield Advice(
-                AdviceSubject.COLUMN_WITHOUT_INDEX,
-                column,
-                None,
-                f"{plans} of {usage.plans} plans test {column!r}, which has no index: ask what-if whether "
-                "one would leave out files",
-                len(survey.files),
-                None,
-                {},
-                None,
-            )
-
-
-def _without(survey: Survey, column: str, kind: str) -> dict[str, str | None]:
-    """The options without an index; none if they do not name it."""
-    if (column, kind) not in survey.declared:
-        return {}
-    option, rest = f"file-index.{kind}.columns", _columns_of(survey, kind, without=column)
-    of_index = f"file-index.{kind}.{column}."
-    own = [name for name in survey.version.schema.options.values if name.startswith(of_index)]
-    return {option: ",".join(rest) or None, **dict.fromkeys(own)}
-
-
-def _with(survey: Survey, column: str, kind: str) -> dict[str, str | None]:
-    """The options with an index besides."""
-    return {f"file-index.{kind}.columns": ",".join([*_columns_of(survey, kind, without=column), column])}
-
-
-def _columns_of(survey: Survey, kind: str, *, without: str) -> list[str]:
-    return [column for column, of_kind in survey.declared if of_kind == kind and column != without]

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
@@ -47,7 +46,13 @@ from app.options.file_indexes import DeclaredIndex
 from app.options.map_keys import split_map_key
 from app.planning.plan.state import PlanState
 from app.planning.request.limits import Limits
-from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector, read_filter
+from app.planning.request.requests import (
+    PlanRequest,
+    SelectionForm,
+    SnapshotSelector,
+    filter_warnings,
+    read_filter,
+)
 from app.planning.scan.index_filter import in_file_schema
 from app.planning.scan.planner import Planner
 from app.planning.side_files.file_indexes import FileIndexes
@@ -56,7 +61,7 @@ from app.predicates.model import ALWAYS_TRUE, BoundPredicate, Operator
 from app.predicates.sql.reader import read_sql
 from app.predicates.unbound import And, Leaf, Or, Predicate
 from app.storage import check_deadline, remaining_seconds
-from app.table.columnar.decoder import Decoder
+from app.table.columnar.decoder import DECODER
 from app.types import DataField, Json, to_json
 from app.types.session_zone import SessionZone
 
@@ -76,7 +81,8 @@ _PREFIX: Final = 3
 _Z: Final = 1.96
 _TIME_LEFT: Final = 5.0
 """Seconds of the deadline that are left for the answer."""
-_PLACEHOLDER: Final = re.compile(r"`(?:[^`]|``)*`|\?")
+_PLACEHOLDER: Final = re.compile(r"""`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\?""", re.DOTALL)
+"""A name or a text, in which a question mark is none, or a question mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +174,8 @@ def try_indexes(version: Version, request: WhatIfRequest, limits: Limits, zone: 
     """
     types = {name: each.type for name, each in version.schema.by_name.items()}
     definitions = [IndexDefinition.of(each, types) for each in request.indexes]
-    with closing(Decoder()) as decoder:
-        trial = _Trial(version, request, definitions, limits, zone, decoder)
-        filters = [trial.effect(written) for written in request.filters]
+    trial = _Trial(version, request, definitions, limits, zone)
+    filters = [trial.effect(written) for written in request.filters]
     return WhatIf(
         version.snapshot_id,
         trial.files_read,
@@ -188,7 +193,6 @@ class _Trial:
     definitions: Sequence[IndexDefinition]
     limits: Limits
     zone: SessionZone | None
-    decoder: Decoder
     files_read: int = 0
     payloads: dict[int, list[bytes | None]] = field(default_factory=dict)
     """By file: that of each definition, None where it cannot be built."""
@@ -225,6 +229,7 @@ class _Trial:
         version = self.version
         relation = version.relation(None)
         predicate = read_filter(written, version.schema.fields, self.limits, relation, self.zone)
+        self.warnings += filter_warnings(predicate)
         request = PlanRequest(SnapshotSelector(), selection=SelectionForm.NONE)
         state = Planner(version, request, predicate).run()
         kept = state.left()
@@ -285,7 +290,7 @@ class _Trial:
         most = max(_DECODING_BYTES, _DECODING_EXPANSION * size)
         with version.source.readers.decoding() as claim:
             claim.grow_to(most)
-            answer = self.decoder.decode(data_format, data, self._names_in_file(file, names), most)
+            answer = DECODER.decode(data_format, data, self._names_in_file(file, names), most)
             if answer.fault:
                 self.warnings.append(f"{path} is not tried, since it cannot be decoded: {answer.fault}")
                 return
@@ -409,7 +414,8 @@ def wilson(hits: int, tried: int, total: int) -> tuple[float, float, float]:
     z = _Z * math.sqrt((total - tried) / max(1, total - 1))
     middle = (share + z * z / (2 * tried)) / (1 + z * z / tried)
     width = z / (1 + z * z / tried) * math.sqrt(share * (1 - share) / tried + z * z / (4 * tried * tried))
-    return max(0.0, middle - width), share, min(1.0, middle + width)
+    # As far as rounding allows.
+    return max(0.0, min(middle - width, share)), share, min(1.0, max(middle + width, share))
 
 
 def _mean(effects: Sequence[Effect]) -> Effect:
@@ -440,7 +446,7 @@ def _columns(predicate: Predicate) -> Iterator[str]:
             for child in children:
                 yield from _columns(child)
         case _:
-            pass
+            raise RequestError("a filter with ? joins tests of columns by AND and OR, and has nothing else")
 
 
 def _drawn(keys: KeyColumn | None, generator: np.random.Generator) -> list[Json]:
@@ -472,7 +478,7 @@ def _fill(predicate: Predicate, version: Version, values: Mapping[str, Sequence[
             filled = [_fill(child, version, values) for child in children]
             return {"kind": "COMPOUND", "function": function, "children": filled}
         case _:
-            raise RequestError("a filter with ? joins tests of columns by AND and OR, and has nothing else")
+            raise AssertionError("checked when its columns were listed")
 
 
 def _literals(operator: Operator, values: Sequence[Json]) -> list[Json]:
