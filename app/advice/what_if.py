@@ -41,7 +41,7 @@ from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import KINDS, IndexKind, wanted_indexes
 from app.file_index.keys.key_column import KeyColumn
 from app.file_index.keys.keys import key_space
-from app.file_index.table_options import IndexDefinition
+from app.file_index.table_options import FileIndexOptions, IndexDefinition
 from app.options.file_indexes import DeclaredIndex
 from app.options.map_keys import split_map_key
 from app.planning.plan.state import PlanState
@@ -172,8 +172,7 @@ def try_indexes(version: Version, request: WhatIfRequest, limits: Limits, zone: 
         UnsupportedFormatError: the data files are neither Parquet nor ORC.
         CorruptFileError: a data file is damaged.
     """
-    types = {name: each.type for name, each in version.schema.by_name.items()}
-    definitions = [IndexDefinition.of(each, types) for each in request.indexes]
+    definitions = _definitions(version, request.indexes)
     trial = _Trial(version, request, definitions, limits, zone)
     filters = [trial.effect(written) for written in request.filters]
     return WhatIf(
@@ -395,6 +394,20 @@ class _Trial:
                 if all(values.values()):
                     yield _fill(predicate, self.version, values)
             keys = {}
+
+
+def _definitions(version: Version, declared: Sequence[DeclaredIndex]) -> list[IndexDefinition]:
+    """The indexes as table options would ask for them, in the given order."""
+    options: dict[str, str] = {}
+    for each in declared:
+        names = f"file-index.{each.kind}.columns"
+        options[names] = f"{options[names]},{each.column}" if names in options else each.column
+        options |= {
+            f"file-index.{each.kind}.{each.column}.{name}": value for name, value in each.parameters.items()
+        }
+    types = {name: each.type for name, each in version.schema.by_name.items()}
+    found = {(each.column, each.kind): each for each in FileIndexOptions.parse(options, types).indexes}
+    return [found[each.column, KINDS[each.kind]] for each in declared]
 
 
 def wilson(hits: int, tried: int, total: int) -> tuple[float, float, float]:
