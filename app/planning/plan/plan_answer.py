@@ -92,7 +92,9 @@ def answer_plan(
         nbytes=_MEMORY_PER_PLAN + planned.nbytes + left_out.nbytes,
         ran_out_of_time=state.ran_out_of_time,
         fits_caches=state.fits_caches,
-        bytes_skipped_by_index=_bytes_skipped_by_index(state),
+        bytes_skipped_by_index=_bytes_skipped_by_index(state)
+        if any(step is SkipStep.FILE_INDEX for step, _ in left_out_by)
+        else 0,
         filter_columns=frozenset(
             each.field.name for each in leaves(predicate) if isinstance(each, BoundLeaf)
         ),
