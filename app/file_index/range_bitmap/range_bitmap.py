@@ -152,6 +152,18 @@ class RangeBitmap:
         # No row has a code above the last one; a span to the end of all codes spares the walk along its edge.
         return self.slices.select([(first, behind if behind < self.cardinality else 1 << MAX_SLICES)])
 
+    def key_counts(self, rows: BitMap | None) -> Iterator[tuple[Key, int]]:
+        """Keys, ascending, and how many of ``rows`` (None: of all) have each; keys of none are left out.
+
+        Raises:
+            CorruptIndexError: a row has a code that the dictionary lacks.
+        """
+        keys = list(self.dictionary.all())
+        for code, count in self.slices.code_counts(rows):
+            if code >= len(keys):
+                raise CorruptIndexError(f"expected codes below {len(keys)}, found {code}")
+            yield keys[code], count
+
     def code(self, key: Key) -> int | None:
         """The code of the rows that have ``key``; None if no row has it."""
         if self.bounds is None or not self.bounds[0] <= key <= self.bounds[1]:  # type: ignore[operator] # one type's keys

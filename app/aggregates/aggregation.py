@@ -1,0 +1,704 @@
+"""Aggregates of a version, as far as statistics and indexes tell them without data.
+
+A plan tells the files that a filter keeps, and of each the rows that can match. A file is *settled* for an
+aggregate where these are just the rows that match, and what the aggregate needs of their values is known:
+
+==================  ==========================================================================================
+aggregate           what settles a file whose matching rows are known
+==================  ==========================================================================================
+COUNT of rows       nothing else
+COUNT of a column   the number of nulls in its statistics, if every row matches and lives; else an index
+MIN, MAX            bounds in its statistics, likewise, of types whose bounds are values; else an index
+COUNT DISTINCT,     an index that knows the rows of each value: bitmap, range bitmap or BSI
+SUM, groups
+==================  ==========================================================================================
+
+All other files are *open*: files that merge when they are read, files with an index that leaves a doubt or is
+missing. They widen each value to a range that surely holds it; a caller who reads just these files, and adds
+what they give to what is settled, has the exact answer.
+
+Values of CHAR compare padded, those of FLOAT and DOUBLE have no exact sum, and timestamps of more than six
+digits share keys: these are open where that matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyroaring import BitMap
+
+from app.aggregates.answers import (
+    Aggregate,
+    AggregateAnswer,
+    AggregateGroup,
+    AggregateRequest,
+    AggregateValue,
+    Function,
+)
+from app.errors import CorruptIndexError, RequestError, UnsupportedFormatError
+from app.file_index.answers.row_index import RowIndex
+from app.file_index.container import FileIndex, blame
+from app.file_index.index_kinds import KINDS
+from app.file_index.keys.keys import KeySpace, key_space
+from app.planning.plan.state import PlanState
+from app.planning.request.limits import Limits
+from app.planning.request.requests import PlanRequest, SelectionForm, filter_warnings, read_filter
+from app.planning.scan.planner import Planner
+from app.planning.side_files.file_indexes import FileIndexes
+from app.planning.version.file_bounds import FileBounds
+from app.planning.version.version import Version
+from app.predicates.binding.names import Names
+from app.predicates.column_bounds import ColumnBounds
+from app.types import DataField, DataType, TypeRoot, Value, parse_type, to_json
+from app.types.data_types import INTEGER_BITS, TIMESTAMP_ROOTS
+from app.types.session_zone import SessionZone
+from app.types.value_arrays import group_rows
+from app.types.values import is_comparable, sql_key
+
+Group: TypeAlias = tuple[Value | None, ...]
+"""Values of a group in the columns of ``group_by``; None is NULL."""
+
+Counts: TypeAlias = Sequence[tuple[Value, int]]
+"""Values of a column in some rows, and how many rows have each."""
+
+_COUNTED: Final = ("bitmap", "range-bitmap", "bsi")
+"""Kinds of index that know the rows of each value, the one that answers fastest first."""
+_FINEST_DIGITS: Final = 6
+_BOUNDS_ARE_VALUES: Final = frozenset({*INTEGER_BITS, TypeRoot.DATE, TypeRoot.TIME, TypeRoot.DECIMAL})
+_SUMMED: Final = frozenset({*INTEGER_BITS, TypeRoot.DECIMAL})
+_MORE_DIGITS: Final = 10
+_MOST_DIGITS: Final = 38
+"""A sum of DECIMAL(p, s) is DECIMAL(p + 10, s), and no longer than any."""
+
+
+def aggregate(
+    version: Version, request: AggregateRequest, limits: Limits, zone: SessionZone | None
+) -> AggregateAnswer:
+    """The aggregates of a version.
+
+    Args:
+        version: of the table.
+        request: what is asked of it, whatever its selector says.
+        limits: how large filters may be.
+        zone: the time zone of the caller's session; None if it is not known.
+
+    Raises:
+        FilterError: the filter cannot be read, or a column is not there.
+        RequestError: a function or a group is not defined for its column.
+        UnsupportedFormatError: files of the table hold parts of the same rows.
+    """
+    if version.schema.options.data_evolution:
+        raise UnsupportedFormatError(
+            f"table {version.table.name}: with data-evolution.enabled several files hold parts of the same rows, "
+            "which are not counted here: ask the engine"
+        )
+    asked = _Asked.of(version, request)
+    relation = version.relation(request.alias)
+    predicate = read_filter(request.filter, version.schema.fields, limits, relation, zone)
+    form = SelectionForm.POSITIONS if asked.needs_values else SelectionForm.COUNT
+    planner = Planner(version, PlanRequest(request.selector, selection=form), predicate)
+    state = planner.run()
+    run = _Run(version, asked, state)
+    run.take_files()
+    version.keep_derived()
+    warnings = (
+        *filter_warnings(predicate),
+        *planner.effort.warnings,
+        *planner.lasting_warnings,
+        *planner.warnings,
+    )
+    return run.answer(request.top, tuple(dict.fromkeys((*warnings, *run.warnings))))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request with its columns found.
+
+    Attributes:
+        aggregates: with the column of each; None for COUNT of rows.
+        partitions: columns of ``group_by`` that are partition columns, and where their values stand.
+        indexed: the one that is none, if there is one.
+        places: positions of the columns of partitions in a partition's row, by id.
+    """
+
+    aggregates: Sequence[tuple[Aggregate, DataField | None]]
+    partitions: Sequence[DataField]
+    indexed: DataField | None
+    places: Mapping[int, int]
+
+    @classmethod
+    def of(cls, version: Version, request: AggregateRequest) -> _Asked:
+        names = Names(version.schema.fields, version.relation(request.alias))
+        places = {each.id: at for at, each in enumerate(version.schema.partition_fields)}
+        groups = [names.sort_column(text) for text in request.group_by]
+        others = [each for each in groups if each.id not in places]
+        if len(others) > 1:
+            raise RequestError(
+                f"group_by takes partition columns and at most one other column, found {others[0].name!r} and "
+                f"{others[1].name!r}"
+            )
+        found = [
+            (each, None if each.column is None else names.sort_column(each.column))
+            for each in request.aggregates
+        ]
+        for each, column in found:
+            _check(each, column)
+        for column in others:
+            _check(Aggregate(Function.COUNT_DISTINCT, column.name), column)
+        partitions = [each for each in groups if each.id in places]
+        return cls(found, partitions, others[0] if others else None, places)
+
+    @property
+    def grouped(self) -> Sequence[DataField]:
+        """The columns of groups, that of the index last."""
+        return (*self.partitions, *([] if self.indexed is None else [self.indexed]))
+
+    @property
+    def needs_values(self) -> bool:
+        """Whether more is asked than the number of rows of partitions."""
+        return self.indexed is not None or any(column is not None for _, column in self.aggregates)
+
+    @property
+    def columns(self) -> dict[int, DataField]:
+        """Columns whose values matter, by id, but for those of partitions."""
+        wanted = [*(column for _, column in self.aggregates), self.indexed]
+        return {each.id: each for each in wanted if each is not None and each.id not in self.places}
+
+
+def _check(asked: Aggregate, column: DataField | None) -> None:
+    if column is None:
+        if asked.function is not Function.COUNT:
+            raise RequestError(f"{asked.function} takes a column; only count does without")
+        return
+    if not is_comparable(column.type):
+        raise RequestError(
+            f"{asked.function} of {column.name!r}: values of type {column.type} are not compared"
+        )
+    if asked.function is Function.SUM and column.type.root not in _SUMMED:
+        raise RequestError(
+            f"sum of {column.name!r}: only integers and DECIMAL have an exact sum, the type is {column.type}"
+        )
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What is known of one aggregate in one group.
+
+    Attributes:
+        count: rows, or values that are not NULL.
+        ends: the smallest and the largest value; None if there is none.
+        total: the sum.
+        distinct: keys of the values under which SQL holds them equal.
+    """
+
+    count: int = 0
+    ends: tuple[Value, Value] | None = None
+    total: int = 0
+    distinct: set[Any] = field(default_factory=set)
+
+    def add(self, function: Function, counts: Counts, key: Callable[[Value], Any]) -> None:
+        """Adds the values of some rows."""
+        if not counts:
+            return
+        self.count += sum(count for _, count in counts)
+        match function:
+            case Function.MIN | Function.MAX:
+                values = [value for value, _ in counts] + list(self.ends or ())
+                self.ends = min(values, key=key), max(values, key=key)
+            case Function.SUM:
+                self.total += sum(int(value) * count for value, count in counts)
+            case Function.COUNT_DISTINCT:
+                self.distinct.update(key(value) for value, _ in counts)
+            case _:
+                pass
+
+
+@dataclass(slots=True)
+class _Settled:
+    """A group of rows that surely match.
+
+    Attributes:
+        key: its values, as they are answered.
+        rows: how many.
+        tallies: of each aggregate.
+    """
+
+    key: Group
+    rows: int
+    tallies: list[_Tally]
+
+
+@dataclass(slots=True)
+class _Open:
+    """Files that leave the groups of some partitions open.
+
+    Attributes:
+        prefix: values of the partition columns, as they are answered.
+        files: which.
+        rows: that may count.
+    """
+
+    prefix: Group
+    files: list[int] = field(default_factory=list)
+    rows: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class _Run:
+    version: Version
+    asked: _Asked
+    state: PlanState
+    settled: dict[Group, _Settled] = field(default_factory=dict)
+    open: dict[Group, _Open] = field(default_factory=dict)
+    """By the values of partition columns."""
+    warnings: list[str] = field(default_factory=list)
+    _bounds: dict[int, ColumnBounds | None] = field(default_factory=dict)
+    _at: dict[int, int] = field(default_factory=dict)
+    """Where the bounds of a file stand."""
+
+    def take_files(self) -> None:
+        """Settles what can be settled, file by file where values matter."""
+        state = self.state
+        kept = state.left()
+        is_exact = state.is_exact(kept)
+        if not self.asked.needs_values:
+            self._count_rows(kept, is_exact)
+            return
+        for file in kept[~is_exact].tolist():
+            self._leave_open(file)
+        exact = kept[is_exact]
+        whole = exact[state.rows_left[exact] == state.files.columns.row_counts[exact]]
+        self._at = {file: at for at, file in enumerate(whole.tolist())}
+        bounds = FileBounds(self.version)
+        for column in self.asked.columns.values():
+            self._bounds[column.id] = bounds.values(column, whole) if len(whole) else None
+        unsettled = np.array([file for file in exact.tolist() if not self._take_file(file, None)], np.int64)
+        for file in self._take_indexed(unsettled):
+            self._leave_open(file)
+
+    def _take_indexed(self, files: NDArray[np.int64]) -> list[int]:
+        """Settles files by their indexes; gives those that stay open."""
+        left = dict.fromkeys(files.tolist())
+        if not self.version.schema.options.file_index_read:
+            return list(left)
+        indexes, schema_ids = FileIndexes(self.version), self.state.files.columns.schema_ids
+        indexed = files[indexes.has_index(files)]
+        for group in group_rows(schema_ids[indexed]):
+            of_schema = indexed[group]
+            written = self.version.file_schema(int(schema_ids[of_schema[0]])).by_id
+            names = [written[each].name for each in self.asked.columns if each in written]
+            wanted = frozenset((name, KINDS[kind]) for name in names for kind in _COUNTED)
+            for file, index in indexes.open(of_schema, wanted):
+                if isinstance(index, FileIndex) and self._take_file(file, index):
+                    del left[file]
+            for file, error in indexes.failures(of_schema):
+                self.warnings.append(f"the index of {self.state.files.name(file)} is not used: {error}")
+        return list(left)
+
+    def _count_rows(self, kept: NDArray[np.int64], is_exact: NDArray[np.bool_]) -> None:
+        """COUNT of rows by partition, of all files at once."""
+        codes, rows = self.state.files.columns.partition_codes[kept], self.state.rows_left[kept]
+        for code in np.unique(codes).tolist():
+            here = codes == code
+            prefix = self._prefix(code)
+            sure, doubtful = here & is_exact, here & ~is_exact
+            if sure.any():
+                group = self._group(prefix)
+                count = int(rows[sure].sum())
+                group.rows += count
+                for tally in group.tallies:
+                    tally.count += count
+            if doubtful.any():
+                found = self.open.setdefault(self._same(prefix), _Open(prefix))
+                found.files += kept[doubtful].tolist()
+                found.rows += int(rows[doubtful].sum())
+
+    def _take_file(self, file: int, index: FileIndex | None) -> bool:
+        """Adds what a file gives to every aggregate; False where that is not known of one of them."""
+        state = self.state
+        count, row_count = int(state.rows_left[file]), int(state.files.columns.row_counts[file])
+        rows = state.positions.get(file)
+        if (rows is None and count != row_count) or (rows is not None and not isinstance(rows, BitMap)):
+            return False
+        opened = _Opened(self.version, self.state, file, index)
+        try:
+            found = [
+                (
+                    value,
+                    size,
+                    [
+                        self._counts(opened, each, column, some, size)
+                        for each, column in self.asked.aggregates
+                    ],
+                )
+                for value, some, size in self._parts(opened, rows, count)
+            ]
+        except _NotKnownError:
+            return False
+        except CorruptIndexError as error:
+            self.warnings.append(f"the index of {state.files.name(file)} is not used: {error}")
+            return False
+        prefix = self._prefix(int(state.files.columns.partition_codes[file]))
+        for value, size, of_aggregates in found:
+            group = self._group(prefix if self.asked.indexed is None else (*prefix, value))
+            group.rows += size
+            for (each, column), tally, counts in zip(
+                self.asked.aggregates, group.tallies, of_aggregates, strict=True
+            ):
+                if column is None:
+                    tally.count += size
+                else:
+                    tally.add(each.function, counts, sql_key(column.type))
+        return True
+
+    def _parts(
+        self, opened: _Opened, rows: BitMap | None, count: int
+    ) -> Iterator[tuple[Value | None, BitMap | None, int]]:
+        """The rows of a file by group: a value, its rows (None: all of the file) and their number."""
+        column = self.asked.indexed
+        if column is None:
+            yield None, rows, count
+            return
+        index, space = opened.row_index(column)
+        left, needs_rows = count, any(each is not None for _, each in self.asked.aggregates)
+        for key, size in index.key_counts(rows):
+            some = index.rows_with([key]) if needs_rows else None
+            if some is not None and rows is not None:
+                some &= rows
+            yield space.value(key), some, size
+            left -= size
+        nulls = index.null_rows() if rows is None else index.null_rows() & rows
+        if nulls:
+            yield None, nulls, len(nulls)
+        if left != len(nulls):
+            raise CorruptIndexError(f"expected {left} rows without a value, found {len(nulls)}")
+
+    def _counts(
+        self, opened: _Opened, asked: Aggregate, column: DataField | None, rows: BitMap | None, count: int
+    ) -> Counts:
+        """Values of some rows that give an aggregate what it needs, and how many rows have each.
+
+        Raises:
+            _NotKnownError: nothing tells them.
+        """
+        if column is None:
+            return ()
+        place = self.asked.places.get(column.id)
+        if place is not None:
+            value = opened.partition[place]
+            return () if value is None else ((value, count),)
+        if not opened.has_column(column):
+            # It came later: every row of the file reads as null.
+            return ()
+        if rows is None:
+            told = self._by_statistics(opened.file, asked.function, column)
+            if told is not None:
+                return told
+        index, space = opened.row_index(column, counts_only=asked.function is Function.COUNT)
+        if asked.function is Function.COUNT:
+            values = index.value_rows()
+            size = len(values) if rows is None else values.intersection_cardinality(rows)
+            return ((0, size),) if size else ()
+        return [(space.value(key), size) for key, size in index.key_counts(rows)]
+
+    def _by_statistics(self, file: int, function: Function, column: DataField) -> Counts | None:
+        """The same of all rows of a file; None where statistics do not tell."""
+        bounds, at = self._bounds.get(column.id), self._at.get(file)
+        if bounds is None or at is None or bounds.null_count[at] < 0:
+            return None
+        valued = int(bounds.row_count[at] - bounds.null_count[at])
+        if not valued:
+            return ()
+        if function is Function.COUNT:
+            return ((0, valued),)
+        has_ends = bounds.has_low[at] and bounds.has_high[at] and _bounds_are_values(column.type)
+        if function in (Function.MIN, Function.MAX) and has_ends:
+            return ((int(bounds.low[at]), valued), (int(bounds.high[at]), 0))
+        return None
+
+    def _leave_open(self, file: int) -> None:
+        prefix = self._prefix(int(self.state.files.columns.partition_codes[file]))
+        found = self.open.setdefault(self._same(prefix), _Open(prefix))
+        found.files.append(file)
+        found.rows += int(self.state.rows_left[file])
+
+    def _prefix(self, code: int) -> Group:
+        """Values of a partition in the columns of ``group_by``."""
+        values = self.version.partitions.values(self.state.files.columns.partitions[code])
+        return tuple(values[self.asked.places[each.id]] for each in self.asked.partitions)
+
+    def _same(self, key: Group) -> Group:
+        """A group's values as SQL holds them equal."""
+        columns = self.asked.grouped
+        return tuple(
+            None if value is None else sql_key(column.type)(value)
+            for value, column in zip(key, columns, strict=False)
+        )
+
+    def _group(self, key: Group) -> _Settled:
+        same = self._same(key)
+        found = self.settled.get(same)
+        if found is None:
+            found = self.settled[same] = _Settled(key, 0, [_Tally() for _ in self.asked.aggregates])
+        return found
+
+    def answer(self, top: int | None, warnings: Sequence[str]) -> AggregateAnswer:
+        """What was found, with what may come of open files."""
+        if not self.asked.grouped:
+            self._group(())
+        if self.asked.indexed is None:
+            for found in self.open.values():
+                self._group(found.prefix)
+        ranges = _OpenRanges(self)
+        groups = sorted(self.settled.items(), key=lambda each: -each[1].rows)
+        files = self.state.files
+        open_files = np.sort(np.array([file for each in self.open.values() for file in each.files], np.int64))
+        resolved = self.version.resolved
+        return AggregateAnswer(
+            self.version.snapshot_id,
+            round(resolved.age_ms),
+            not len(open_files),
+            [
+                AggregateGroup(
+                    {
+                        column.name: to_json(value, column.type)
+                        for column, value in zip(self.asked.grouped, group.key, strict=True)
+                    },
+                    group.rows,
+                    ranges.values(same, group),
+                )
+                for same, group in groups[:top]
+            ],
+            len(groups),
+            [name.decode() for name in files.names(open_files).to_pylist()],
+            int(files.columns.file_sizes[open_files].sum()),
+            sum(each.rows for each in self.open.values()),
+            len(files),
+            warnings,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Opened:
+    """One file, with its index if that was opened."""
+
+    version: Version
+    state: PlanState
+    file: int
+    index: FileIndex | None
+
+    @property
+    def partition(self) -> tuple[Value | None, ...]:
+        """Its values in the partition columns."""
+        columns = self.state.files.columns
+        return self.version.partitions.values(columns.partitions[int(columns.partition_codes[self.file])])
+
+    def has_column(self, column: DataField) -> bool:
+        """Whether the table had a column when the file was written.
+
+        Raises:
+            _NotKnownError: with another type.
+        """
+        written = self._written.get(column.id)
+        if written is not None and not written.type.same_kind(column.type):
+            raise _NotKnownError
+        return written is not None
+
+    def row_index(self, column: DataField, *, counts_only: bool = False) -> tuple[RowIndex, KeySpace]:
+        """An index that knows the rows of each value of a column.
+
+        Args:
+            column: of the version's schema.
+            counts_only: it matters only which rows have a value.
+
+        Raises:
+            _NotKnownError: there is none, or values that differ in SQL may be one in it.
+            CorruptIndexError: it is damaged.
+        """
+        space, written = key_space(column.type), self._written.get(column.id)
+        is_alike = column.type.root is TypeRoot.CHAR or (space is not None and space.lossy)
+        if self.index is None or space is None or written is None or (is_alike and not counts_only):
+            raise _NotKnownError
+        if not written.type.same_kind(column.type):
+            raise _NotKnownError
+        for kind in _COUNTED:
+            for entry in self.index.entries.get(written.name, ()):
+                if entry.kind != kind or entry.is_empty or not KINDS[kind].takes(written.type):
+                    continue
+                with blame(entry):
+                    found: RowIndex = self.index.open(entry, KINDS[kind], written.type)
+                    expected = int(self.state.files.columns.row_counts[self.file])
+                    if found.row_count != expected:
+                        raise CorruptIndexError(
+                            f"expected the {expected} rows of the data file, found {found.row_count}"
+                        )
+                return found, space
+        raise _NotKnownError
+
+    @property
+    def _written(self) -> Mapping[int, DataField]:
+        schema_id = int(self.state.files.columns.schema_ids[self.file])
+        return self.version.file_schema(schema_id).by_id
+
+
+class _NotKnownError(Exception):
+    """Nothing tells the values of a file that matter."""
+
+
+class _OpenRanges:
+    """What open files may add to the aggregates of groups."""
+
+    def __init__(self, run: _Run) -> None:
+        self._run = run
+        self._asked = run.asked
+        self._of_prefix: dict[Group, dict[int, _Ends]] = {}
+        bounds = FileBounds(run.version)
+        for same, found in run.open.items():
+            files = np.array(sorted(found.files), np.int64)
+            self._of_prefix[same] = {
+                column.id: _Ends.of(bounds.values(column, files), column.type, run.state.rows_left[files])
+                for column in self._asked.columns.values()
+            }
+
+    def values(self, same: Group, group: _Settled) -> list[AggregateValue]:
+        """Each aggregate of a group."""
+        prefix = same[: len(self._asked.partitions)]
+        found = self._run.open.get(prefix)
+        return [
+            self._value(each, column, tally, group, None if found is None else found.rows, prefix)
+            for (each, column), tally in zip(self._asked.aggregates, group.tallies, strict=True)
+        ]
+
+    def _value(
+        self,
+        asked: Aggregate,
+        column: DataField | None,
+        tally: _Tally,
+        group: _Settled,
+        open_rows: int | None,
+        prefix: Group,
+    ) -> AggregateValue:
+        low, high, data_type = self._settled(asked, column, tally), None, _type_of(asked, column)
+        if open_rows is None:
+            written = to_json(low, data_type)
+            return AggregateValue(asked.function, asked.column, True, written, written, written)
+        if asked.function in (Function.COUNT, Function.COUNT_DISTINCT):
+            high = int(low or 0) + open_rows
+            return AggregateValue(asked.function, asked.column, False, None, low, high)
+        ends = self._ends(column, prefix, group)
+        low, high = ends.around(asked.function, low)
+        return AggregateValue(
+            asked.function, asked.column, False, None, to_json(low, data_type), to_json(high, data_type)
+        )
+
+    def _settled(self, asked: Aggregate, column: DataField | None, tally: _Tally) -> Value | None:
+        """An aggregate of settled files alone."""
+        match asked.function:
+            case Function.COUNT:
+                return tally.count
+            case Function.COUNT_DISTINCT:
+                return len(tally.distinct)
+            case Function.SUM:
+                return tally.total if tally.count else None
+            case Function.MIN:
+                return None if tally.ends is None else tally.ends[0]
+            case _:
+                return None if tally.ends is None else tally.ends[1]
+
+    def _ends(self, column: DataField | None, prefix: Group, group: _Settled) -> _Ends:
+        if column is None:
+            return _UNKNOWN
+        place = self._asked.places.get(column.id)
+        if place is None:
+            return self._of_prefix[prefix][column.id]
+        return _UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """Between what the values of open files lie; None where that is not known.
+
+    Attributes:
+        low: not above any value.
+        high: not below any value.
+        least_sum: not above the sum of the values of any of their rows.
+        greatest_sum: not below it.
+    """
+
+    low: Value | None = None
+    high: Value | None = None
+    least_sum: int | None = None
+    greatest_sum: int | None = None
+
+    @classmethod
+    def of(cls, bounds: ColumnBounds | None, data_type: DataType, rows: NDArray[np.int64]) -> _Ends:
+        """The ends of the values of files of which so many rows may count."""
+        if bounds is None:
+            return cls()
+        matter = rows > 0
+        # A file whose values are all NULL has no bounds, and none are needed.
+        matter &= bounds.null_count != bounds.row_count
+        if not matter.any():
+            return cls(None, None, 0, 0)
+        has_low, has_high = bool(bounds.has_low[matter].all()), bool(bounds.has_high[matter].all())
+        lows = _taken(bounds.low, matter) if has_low else []
+        highs = _taken(bounds.high, matter) if has_high and not bounds.may_hold_nan[matter].any() else []
+        key = sql_key(data_type)
+        least = greatest = None
+        if data_type.root in _SUMMED and lows and highs:
+            counts = rows[matter].tolist()
+            least = sum(min(0, int(low)) * count for low, count in zip(lows, counts, strict=True))
+            greatest = sum(max(0, int(high)) * count for high, count in zip(highs, counts, strict=True))
+        return cls(min(lows, key=key, default=None), max(highs, key=key, default=None), least, greatest)
+
+    def around(self, function: Function, settled: Value | None) -> tuple[Value | None, Value | None]:
+        """Between what an aggregate lies that is ``settled`` without open files."""
+        match function:
+            case Function.MIN:
+                low = self.low if settled is None or self.low is None else min(self.low, settled)
+                return low, self.high if settled is None else settled
+            case Function.MAX:
+                high = self.high if settled is None or self.high is None else max(self.high, settled)
+                return self.low if settled is None else settled, high
+            case _:
+                total = int(settled or 0)
+                least = None if self.least_sum is None else total + self.least_sum
+                return least, None if self.greatest_sum is None else total + self.greatest_sum
+
+
+_UNKNOWN: Final = _Ends()
+
+
+def _taken(values: Any, matter: NDArray[np.bool_]) -> list[Value]:
+    return (
+        values.filter(pa.array(matter)).to_pylist()
+        if isinstance(values, pa.Array)
+        else values[matter].tolist()
+    )
+
+
+def _bounds_are_values(data_type: DataType) -> bool:
+    """Whether the bounds in statistics are values of the file, and not cut or rounded."""
+    if data_type.root in TIMESTAMP_ROOTS:
+        return data_type.precision <= _FINEST_DIGITS
+    return data_type.root in _BOUNDS_ARE_VALUES
+
+
+def _type_of(asked: Aggregate, column: DataField | None) -> DataType:
+    """The type of an aggregate's value."""
+    if column is None or asked.function in (Function.COUNT, Function.COUNT_DISTINCT):
+        return _COUNT_TYPE
+    if asked.function is Function.SUM:
+        if column.type.root is not TypeRoot.DECIMAL:
+            return _COUNT_TYPE
+        digits = min(_MOST_DIGITS, column.type.precision + _MORE_DIGITS)
+        return parse_type(f"DECIMAL({digits}, {column.type.scale})")
+    return column.type
+
+
+_COUNT_TYPE: Final = parse_type("BIGINT")
