@@ -23,12 +23,11 @@ digits share keys: these are open where that matters.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from pyroaring import BitMap
 
@@ -40,11 +39,12 @@ from app.aggregates.answers import (
     AggregateValue,
     Function,
 )
-from app.errors import CorruptIndexError, RequestError, UnsupportedFormatError
-from app.file_index.answers.row_index import RowIndex
-from app.file_index.container import FileIndex, blame
+from app.aggregates.asked import Asked, type_of
+from app.aggregates.file_values import COUNTED, FileValues, NotKnownError
+from app.aggregates.open_ranges import UNKNOWN, Ends
+from app.errors import CorruptIndexError, UnsupportedFormatError
+from app.file_index.container import FileIndex
 from app.file_index.index_kinds import KINDS
-from app.file_index.keys.keys import KeySpace, key_space
 from app.planning.plan.state import PlanState
 from app.planning.request.limits import Limits
 from app.planning.request.requests import PlanRequest, SelectionForm, filter_warnings, read_filter
@@ -52,28 +52,21 @@ from app.planning.scan.planner import Planner
 from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
-from app.predicates.binding.names import Names
 from app.predicates.column_bounds import ColumnBounds
-from app.types import DataField, DataType, TypeRoot, Value, parse_type, to_json
+from app.types import DataField, DataType, TypeRoot, Value, to_json
 from app.types.data_types import INTEGER_BITS, TIMESTAMP_ROOTS
 from app.types.session_zone import SessionZone
 from app.types.value_arrays import group_rows
-from app.types.values import is_comparable, sql_key
+from app.types.values import sql_key
 
-Group: TypeAlias = tuple[Value | None, ...]
+Group: TypeAlias = tuple[Any, ...]
 """Values of a group in the columns of ``group_by``; None is NULL."""
 
 Counts: TypeAlias = Sequence[tuple[Value, int]]
 """Values of a column in some rows, and how many rows have each."""
 
-_COUNTED: Final = ("bitmap", "range-bitmap", "bsi")
-"""Kinds of index that know the rows of each value, the one that answers fastest first."""
 _FINEST_DIGITS: Final = 6
 _BOUNDS_ARE_VALUES: Final = frozenset({*INTEGER_BITS, TypeRoot.DATE, TypeRoot.TIME, TypeRoot.DECIMAL})
-_SUMMED: Final = frozenset({*INTEGER_BITS, TypeRoot.DECIMAL})
-_MORE_DIGITS: Final = 10
-_MOST_DIGITS: Final = 38
-"""A sum of DECIMAL(p, s) is DECIMAL(p + 10, s), and no longer than any."""
 
 
 def aggregate(
@@ -94,10 +87,10 @@ def aggregate(
     """
     if version.schema.options.data_evolution:
         raise UnsupportedFormatError(
-            f"table {version.table.name}: with data-evolution.enabled several files hold parts of the same rows, "
-            "which are not counted here: ask the engine"
+            f"table {version.table.name}: with data-evolution.enabled several files hold parts of the same "
+            "rows, which are not counted here: ask the engine"
         )
-    asked = _Asked.of(version, request)
+    asked = Asked.of(version, request)
     relation = version.relation(request.alias)
     predicate = read_filter(request.filter, version.schema.fields, limits, relation, zone)
     form = SelectionForm.POSITIONS if asked.needs_values else SelectionForm.COUNT
@@ -106,83 +99,8 @@ def aggregate(
     run = _Run(version, asked, state)
     run.take_files()
     version.keep_derived()
-    warnings = (
-        *filter_warnings(predicate),
-        *planner.effort.warnings,
-        *planner.lasting_warnings,
-        *planner.warnings,
-    )
-    return run.answer(request.top, tuple(dict.fromkeys((*warnings, *run.warnings))))
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A request with its columns found.
-
-    Attributes:
-        aggregates: with the column of each; None for COUNT of rows.
-        partitions: columns of ``group_by`` that are partition columns, and where their values stand.
-        indexed: the one that is none, if there is one.
-        places: positions of the columns of partitions in a partition's row, by id.
-    """
-
-    aggregates: Sequence[tuple[Aggregate, DataField | None]]
-    partitions: Sequence[DataField]
-    indexed: DataField | None
-    places: Mapping[int, int]
-
-    @classmethod
-    def of(cls, version: Version, request: AggregateRequest) -> _Asked:
-        names = Names(version.schema.fields, version.relation(request.alias))
-        places = {each.id: at for at, each in enumerate(version.schema.partition_fields)}
-        groups = [names.sort_column(text) for text in request.group_by]
-        others = [each for each in groups if each.id not in places]
-        if len(others) > 1:
-            raise RequestError(
-                f"group_by takes partition columns and at most one other column, found {others[0].name!r} and "
-                f"{others[1].name!r}"
-            )
-        found = [
-            (each, None if each.column is None else names.sort_column(each.column))
-            for each in request.aggregates
-        ]
-        for each, column in found:
-            _check(each, column)
-        for column in others:
-            _check(Aggregate(Function.COUNT_DISTINCT, column.name), column)
-        partitions = [each for each in groups if each.id in places]
-        return cls(found, partitions, others[0] if others else None, places)
-
-    @property
-    def grouped(self) -> Sequence[DataField]:
-        """The columns of groups, that of the index last."""
-        return (*self.partitions, *([] if self.indexed is None else [self.indexed]))
-
-    @property
-    def needs_values(self) -> bool:
-        """Whether more is asked than the number of rows of partitions."""
-        return self.indexed is not None or any(column is not None for _, column in self.aggregates)
-
-    @property
-    def columns(self) -> dict[int, DataField]:
-        """Columns whose values matter, by id, but for those of partitions."""
-        wanted = [*(column for _, column in self.aggregates), self.indexed]
-        return {each.id: each for each in wanted if each is not None and each.id not in self.places}
-
-
-def _check(asked: Aggregate, column: DataField | None) -> None:
-    if column is None:
-        if asked.function is not Function.COUNT:
-            raise RequestError(f"{asked.function} takes a column; only count does without")
-        return
-    if not is_comparable(column.type):
-        raise RequestError(
-            f"{asked.function} of {column.name!r}: values of type {column.type} are not compared"
-        )
-    if asked.function is Function.SUM and column.type.root not in _SUMMED:
-        raise RequestError(
-            f"sum of {column.name!r}: only integers and DECIMAL have an exact sum, the type is {column.type}"
-        )
+    lasting = (*filter_warnings(predicate), *planner.effort.warnings, *planner.lasting_warnings)
+    return run.answer(request.top, tuple(dict.fromkeys((*lasting, *planner.warnings, *run.warnings))))
 
 
 @dataclass(slots=True)
@@ -217,6 +135,20 @@ class _Tally:
             case _:
                 pass
 
+    def value(self, function: Function) -> Value | None:
+        """The aggregate, as far as values were added; None is SQL's NULL."""
+        match function:
+            case Function.COUNT:
+                return self.count
+            case Function.COUNT_DISTINCT:
+                return len(self.distinct)
+            case Function.SUM:
+                return self.total if self.count else None
+            case Function.MIN:
+                return None if self.ends is None else self.ends[0]
+            case _:
+                return None if self.ends is None else self.ends[1]
+
 
 @dataclass(slots=True)
 class _Settled:
@@ -241,17 +173,19 @@ class _Open:
         prefix: values of the partition columns, as they are answered.
         files: which.
         rows: that may count.
+        ends: between what their values lie, by id of a column, as far as somebody asked.
     """
 
     prefix: Group
     files: list[int] = field(default_factory=list)
     rows: int = 0
+    ends: dict[int, Ends] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
 class _Run:
     version: Version
-    asked: _Asked
+    asked: Asked
     state: PlanState
     settled: dict[Group, _Settled] = field(default_factory=dict)
     open: dict[Group, _Open] = field(default_factory=dict)
@@ -292,7 +226,7 @@ class _Run:
             of_schema = indexed[group]
             written = self.version.file_schema(int(schema_ids[of_schema[0]])).by_id
             names = [written[each].name for each in self.asked.columns if each in written]
-            wanted = frozenset((name, KINDS[kind]) for name in names for kind in _COUNTED)
+            wanted = frozenset((name, KINDS[kind]) for name in names for kind in COUNTED)
             for file, index in indexes.open(of_schema, wanted):
                 if isinstance(index, FileIndex) and self._take_file(file, index):
                     del left[file]
@@ -325,7 +259,7 @@ class _Run:
         rows = state.positions.get(file)
         if (rows is None and count != row_count) or (rows is not None and not isinstance(rows, BitMap)):
             return False
-        opened = _Opened(self.version, self.state, file, index)
+        opened = FileValues(self.version, self.state, file, index)
         try:
             found = [
                 (
@@ -338,7 +272,7 @@ class _Run:
                 )
                 for value, some, size in self._parts(opened, rows, count)
             ]
-        except _NotKnownError:
+        except NotKnownError:
             return False
         except CorruptIndexError as error:
             self.warnings.append(f"the index of {state.files.name(file)} is not used: {error}")
@@ -357,11 +291,14 @@ class _Run:
         return True
 
     def _parts(
-        self, opened: _Opened, rows: BitMap | None, count: int
+        self, opened: FileValues, rows: BitMap | None, count: int
     ) -> Iterator[tuple[Value | None, BitMap | None, int]]:
         """The rows of a file by group: a value, its rows (None: all of the file) and their number."""
         column = self.asked.indexed
         if column is None:
+            yield None, rows, count
+            return
+        if not opened.has_column(column):
             yield None, rows, count
             return
         index, space = opened.row_index(column)
@@ -379,12 +316,12 @@ class _Run:
             raise CorruptIndexError(f"expected {left} rows without a value, found {len(nulls)}")
 
     def _counts(
-        self, opened: _Opened, asked: Aggregate, column: DataField | None, rows: BitMap | None, count: int
+        self, opened: FileValues, asked: Aggregate, column: DataField | None, rows: BitMap | None, count: int
     ) -> Counts:
         """Values of some rows that give an aggregate what it needs, and how many rows have each.
 
         Raises:
-            _NotKnownError: nothing tells them.
+            NotKnownError: nothing tells them.
         """
         if column is None:
             return ()
@@ -447,6 +384,40 @@ class _Run:
             found = self.settled[same] = _Settled(key, 0, [_Tally() for _ in self.asked.aggregates])
         return found
 
+    def _values(self, same: Group, group: _Settled) -> list[AggregateValue]:
+        """Each aggregate of a group, with what open files may add."""
+        prefix = same[: len(self.asked.partitions)]
+        found = self.open.get(prefix)
+        return [
+            self._value(each, column, tally, found)
+            for (each, column), tally in zip(self.asked.aggregates, group.tallies, strict=True)
+        ]
+
+    def _value(
+        self, asked: Aggregate, column: DataField | None, tally: _Tally, found: _Open | None
+    ) -> AggregateValue:
+        settled, data_type = tally.value(asked.function), type_of(asked, column)
+        value, low, high = settled, settled, settled
+        if found is not None:
+            value = None
+            if asked.function in (Function.COUNT, Function.COUNT_DISTINCT):
+                high = int(settled or 0) + found.rows
+            else:
+                low, high = self._ends(found, column).around(asked.function, settled)
+        written = [to_json(each, data_type) for each in (value, low, high)]
+        return AggregateValue(asked.function, asked.column, found is None, *written)
+
+    def _ends(self, found: _Open, column: DataField | None) -> Ends:
+        """Between what the values of a column in open files lie."""
+        if column is None or column.id in self.asked.places:
+            return UNKNOWN
+        ends = found.ends.get(column.id)
+        if ends is None:
+            files = np.array(sorted(found.files), np.int64)
+            bounds = FileBounds(self.version).values(column, files)
+            ends = found.ends[column.id] = Ends.of(bounds, column.type, self.state.rows_left[files])
+        return ends
+
     def answer(self, top: int | None, warnings: Sequence[str]) -> AggregateAnswer:
         """What was found, with what may come of open files."""
         if not self.asked.grouped:
@@ -454,7 +425,6 @@ class _Run:
         if self.asked.indexed is None:
             for found in self.open.values():
                 self._group(found.prefix)
-        ranges = _OpenRanges(self)
         groups = sorted(self.settled.items(), key=lambda each: -each[1].rows)
         files = self.state.files
         open_files = np.sort(np.array([file for each in self.open.values() for file in each.files], np.int64))
@@ -470,7 +440,7 @@ class _Run:
                         for column, value in zip(self.asked.grouped, group.key, strict=True)
                     },
                     group.rows,
-                    ranges.values(same, group),
+                    self._values(same, group),
                 )
                 for same, group in groups[:top]
             ],
@@ -483,222 +453,8 @@ class _Run:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Opened:
-    """One file, with its index if that was opened."""
-
-    version: Version
-    state: PlanState
-    file: int
-    index: FileIndex | None
-
-    @property
-    def partition(self) -> tuple[Value | None, ...]:
-        """Its values in the partition columns."""
-        columns = self.state.files.columns
-        return self.version.partitions.values(columns.partitions[int(columns.partition_codes[self.file])])
-
-    def has_column(self, column: DataField) -> bool:
-        """Whether the table had a column when the file was written.
-
-        Raises:
-            _NotKnownError: with another type.
-        """
-        written = self._written.get(column.id)
-        if written is not None and not written.type.same_kind(column.type):
-            raise _NotKnownError
-        return written is not None
-
-    def row_index(self, column: DataField, *, counts_only: bool = False) -> tuple[RowIndex, KeySpace]:
-        """An index that knows the rows of each value of a column.
-
-        Args:
-            column: of the version's schema.
-            counts_only: it matters only which rows have a value.
-
-        Raises:
-            _NotKnownError: there is none, or values that differ in SQL may be one in it.
-            CorruptIndexError: it is damaged.
-        """
-        space, written = key_space(column.type), self._written.get(column.id)
-        is_alike = column.type.root is TypeRoot.CHAR or (space is not None and space.lossy)
-        if self.index is None or space is None or written is None or (is_alike and not counts_only):
-            raise _NotKnownError
-        if not written.type.same_kind(column.type):
-            raise _NotKnownError
-        for kind in _COUNTED:
-            for entry in self.index.entries.get(written.name, ()):
-                if entry.kind != kind or entry.is_empty or not KINDS[kind].takes(written.type):
-                    continue
-                with blame(entry):
-                    found: RowIndex = self.index.open(entry, KINDS[kind], written.type)
-                    expected = int(self.state.files.columns.row_counts[self.file])
-                    if found.row_count != expected:
-                        raise CorruptIndexError(
-                            f"expected the {expected} rows of the data file, found {found.row_count}"
-                        )
-                return found, space
-        raise _NotKnownError
-
-    @property
-    def _written(self) -> Mapping[int, DataField]:
-        schema_id = int(self.state.files.columns.schema_ids[self.file])
-        return self.version.file_schema(schema_id).by_id
-
-
-class _NotKnownError(Exception):
-    """Nothing tells the values of a file that matter."""
-
-
-class _OpenRanges:
-    """What open files may add to the aggregates of groups."""
-
-    def __init__(self, run: _Run) -> None:
-        self._run = run
-        self._asked = run.asked
-        self._of_prefix: dict[Group, dict[int, _Ends]] = {}
-        bounds = FileBounds(run.version)
-        for same, found in run.open.items():
-            files = np.array(sorted(found.files), np.int64)
-            self._of_prefix[same] = {
-                column.id: _Ends.of(bounds.values(column, files), column.type, run.state.rows_left[files])
-                for column in self._asked.columns.values()
-            }
-
-    def values(self, same: Group, group: _Settled) -> list[AggregateValue]:
-        """Each aggregate of a group."""
-        prefix = same[: len(self._asked.partitions)]
-        found = self._run.open.get(prefix)
-        return [
-            self._value(each, column, tally, group, None if found is None else found.rows, prefix)
-            for (each, column), tally in zip(self._asked.aggregates, group.tallies, strict=True)
-        ]
-
-    def _value(
-        self,
-        asked: Aggregate,
-        column: DataField | None,
-        tally: _Tally,
-        group: _Settled,
-        open_rows: int | None,
-        prefix: Group,
-    ) -> AggregateValue:
-        low, high, data_type = self._settled(asked, column, tally), None, _type_of(asked, column)
-        if open_rows is None:
-            written = to_json(low, data_type)
-            return AggregateValue(asked.function, asked.column, True, written, written, written)
-        if asked.function in (Function.COUNT, Function.COUNT_DISTINCT):
-            high = int(low or 0) + open_rows
-            return AggregateValue(asked.function, asked.column, False, None, low, high)
-        ends = self._ends(column, prefix, group)
-        low, high = ends.around(asked.function, low)
-        return AggregateValue(
-            asked.function, asked.column, False, None, to_json(low, data_type), to_json(high, data_type)
-        )
-
-    def _settled(self, asked: Aggregate, column: DataField | None, tally: _Tally) -> Value | None:
-        """An aggregate of settled files alone."""
-        match asked.function:
-            case Function.COUNT:
-                return tally.count
-            case Function.COUNT_DISTINCT:
-                return len(tally.distinct)
-            case Function.SUM:
-                return tally.total if tally.count else None
-            case Function.MIN:
-                return None if tally.ends is None else tally.ends[0]
-            case _:
-                return None if tally.ends is None else tally.ends[1]
-
-    def _ends(self, column: DataField | None, prefix: Group, group: _Settled) -> _Ends:
-        if column is None:
-            return _UNKNOWN
-        place = self._asked.places.get(column.id)
-        if place is None:
-            return self._of_prefix[prefix][column.id]
-        return _UNKNOWN
-
-
-@dataclass(frozen=True, slots=True)
-class _Ends:
-    """Between what the values of open files lie; None where that is not known.
-
-    Attributes:
-        low: not above any value.
-        high: not below any value.
-        least_sum: not above the sum of the values of any of their rows.
-        greatest_sum: not below it.
-    """
-
-    low: Value | None = None
-    high: Value | None = None
-    least_sum: int | None = None
-    greatest_sum: int | None = None
-
-    @classmethod
-    def of(cls, bounds: ColumnBounds | None, data_type: DataType, rows: NDArray[np.int64]) -> _Ends:
-        """The ends of the values of files of which so many rows may count."""
-        if bounds is None:
-            return cls()
-        matter = rows > 0
-        # A file whose values are all NULL has no bounds, and none are needed.
-        matter &= bounds.null_count != bounds.row_count
-        if not matter.any():
-            return cls(None, None, 0, 0)
-        has_low, has_high = bool(bounds.has_low[matter].all()), bool(bounds.has_high[matter].all())
-        lows = _taken(bounds.low, matter) if has_low else []
-        highs = _taken(bounds.high, matter) if has_high and not bounds.may_hold_nan[matter].any() else []
-        key = sql_key(data_type)
-        least = greatest = None
-        if data_type.root in _SUMMED and lows and highs:
-            counts = rows[matter].tolist()
-            least = sum(min(0, int(low)) * count for low, count in zip(lows, counts, strict=True))
-            greatest = sum(max(0, int(high)) * count for high, count in zip(highs, counts, strict=True))
-        return cls(min(lows, key=key, default=None), max(highs, key=key, default=None), least, greatest)
-
-    def around(self, function: Function, settled: Value | None) -> tuple[Value | None, Value | None]:
-        """Between what an aggregate lies that is ``settled`` without open files."""
-        match function:
-            case Function.MIN:
-                low = self.low if settled is None or self.low is None else min(self.low, settled)
-                return low, self.high if settled is None else settled
-            case Function.MAX:
-                high = self.high if settled is None or self.high is None else max(self.high, settled)
-                return self.low if settled is None else settled, high
-            case _:
-                total = int(settled or 0)
-                least = None if self.least_sum is None else total + self.least_sum
-                return least, None if self.greatest_sum is None else total + self.greatest_sum
-
-
-_UNKNOWN: Final = _Ends()
-
-
-def _taken(values: Any, matter: NDArray[np.bool_]) -> list[Value]:
-    return (
-        values.filter(pa.array(matter)).to_pylist()
-        if isinstance(values, pa.Array)
-        else values[matter].tolist()
-    )
-
-
 def _bounds_are_values(data_type: DataType) -> bool:
     """Whether the bounds in statistics are values of the file, and not cut or rounded."""
     if data_type.root in TIMESTAMP_ROOTS:
         return data_type.precision <= _FINEST_DIGITS
     return data_type.root in _BOUNDS_ARE_VALUES
-
-
-def _type_of(asked: Aggregate, column: DataField | None) -> DataType:
-    """The type of an aggregate's value."""
-    if column is None or asked.function in (Function.COUNT, Function.COUNT_DISTINCT):
-        return _COUNT_TYPE
-    if asked.function is Function.SUM:
-        if column.type.root is not TypeRoot.DECIMAL:
-            return _COUNT_TYPE
-        digits = min(_MOST_DIGITS, column.type.precision + _MORE_DIGITS)
-        return parse_type(f"DECIMAL({digits}, {column.type.scale})")
-    return column.type
-
-
-_COUNT_TYPE: Final = parse_type("BIGINT")

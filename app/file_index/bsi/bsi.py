@@ -137,7 +137,7 @@ class BitSlicedIntegers:
         return self._rows_in([(first, behind)])
 
     def key_counts(self, rows: BitMap | None) -> Iterator[tuple[Key, int]]:
-        """Values, ascending, and how many of ``rows`` (None: of all) have each; those of none are left out."""
+        """Values, ascending, and how many of ``rows`` (None: of all) have each; values of none left out."""
         if self.negative:
             counts = list(self.negative.slices.code_counts(rows))
             yield from ((-(self.negative.low + code), count) for code, count in reversed(counts))
