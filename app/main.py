@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 from app.access import TokenFile
 from app.api import (
     advice,
+    aggregates,
     buckets,
     deletions,
     discovery,
@@ -137,6 +138,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     app.state.usage = SharedUsage(service, processes)
     for module in (
         planning,
+        aggregates,
         deletions,
         buckets,
         discovery,

@@ -211,9 +211,64 @@ class _Run:
         bounds = FileBounds(self.version)
         for column in self.asked.columns.values():
             self._bounds[column.id] = bounds.values(column, whole) if len(whole) else None
-        unsettled = np.array([file for file in exact.tolist() if not self._take_file(file, None)], np.int64)
+        at_once = np.isin(exact, whole[self._settled_by_statistics(whole)])
+        self._take_by_statistics(exact[at_once])
+        rest = exact[~at_once].tolist()
+        unsettled = np.array([file for file in rest if not self._take_file(file, None)], np.int64)
         for file in self._take_indexed(unsettled):
             self._leave_open(file)
+
+    def _settled_by_statistics(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which files are settled for all aggregates by statistics, all of whose rows match; shape (k,)."""
+        settled = np.full(len(files), self.asked.indexed is None)
+        for each, column in self.asked.aggregates:
+            if column is None or column.id in self.asked.places:
+                continue
+            bounds = self._bounds[column.id]
+            if bounds is None:
+                return np.zeros(len(files), np.bool_)
+            settled &= self._are_written_alike(files, column) & (bounds.null_count >= 0)
+            if each.function is not Function.COUNT:
+                no_values = bounds.null_count == bounds.row_count
+                tells_ends = each.function in (Function.MIN, Function.MAX) and _bounds_are_values(column.type)
+                settled &= no_values | (bounds.has_low & bounds.has_high if tells_ends else False)
+        return settled
+
+    def _take_by_statistics(self, files: NDArray[np.int64]) -> None:
+        """Adds what statistics tell of files that they settle, of a partition's at once."""
+        columns = self.state.files.columns
+        codes = (
+            columns.partition_codes[files] if self.asked.needs_partitions else np.zeros(len(files), np.int32)
+        )
+        for members in group_rows(codes):
+            of_group = files[members]
+            code = int(columns.partition_codes[of_group[0]])
+            group = self._group(self._prefix(code))
+            rows = int(columns.row_counts[of_group].sum())
+            group.rows += rows
+            at = np.array([self._at[file] for file in of_group.tolist()], np.int64)
+            for (each, column), tally in zip(self.asked.aggregates, group.tallies, strict=True):
+                if column is None:
+                    tally.count += rows
+                    continue
+                place, bounds = self.asked.places.get(column.id), self._bounds.get(column.id)
+                counts: Counts = ()
+                if place is not None:
+                    value = self.version.partitions.values(columns.partitions[code])[place]
+                    counts = () if value is None else ((value, rows),)
+                elif bounds is not None:
+                    counts = _counts_of_bounds(bounds.take(at), each.function)
+                tally.add(each.function, counts, sql_key(column.type))
+
+    def _are_written_alike(self, files: NDArray[np.int64], column: DataField) -> NDArray[np.bool_]:
+        """Which files have a column with the type that it has now, shape (k,)."""
+        schema_ids = self.state.files.columns.schema_ids[files]
+        alike = np.zeros(len(files), np.bool_)
+        for number in np.unique(schema_ids).tolist():
+            written = self.version.file_schema(number).by_id.get(column.id)
+            if written is not None and written.type.same_kind(column.type):
+                alike |= schema_ids == number
+        return alike
 
     def _take_indexed(self, files: NDArray[np.int64]) -> list[int]:
         """Settles files by their indexes; gives those that stay open."""
@@ -451,6 +506,18 @@ class _Run:
             len(files),
             warnings,
         )
+
+
+def _counts_of_bounds(bounds: ColumnBounds, function: Function) -> Counts:
+    """What statistics give to COUNT, MIN or MAX of a column, of files that they settle."""
+    valued = bounds.row_count - bounds.null_count
+    count = int(valued.sum())
+    if not count:
+        return ()
+    if function is Function.COUNT:
+        return ((0, count),)
+    having = valued > 0
+    return ((int(bounds.low[having].min()), count), (int(bounds.high[having].max()), 0))
 
 
 def _bounds_are_values(data_type: DataType) -> bool:

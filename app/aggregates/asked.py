@@ -74,6 +74,13 @@ class Asked:
         return self.indexed is not None or any(column is not None for _, column in self.aggregates)
 
     @property
+    def needs_partitions(self) -> bool:
+        """Whether it matters in which partition a row is."""
+        return bool(self.partitions) or any(
+            column is not None and column.id in self.places for _, column in self.aggregates
+        )
+
+    @property
     def columns(self) -> dict[int, DataField]:
         """Columns whose values matter, by id, but for those of partitions."""
         wanted = [*(column for _, column in self.aggregates), self.indexed]

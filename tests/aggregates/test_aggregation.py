@@ -94,9 +94,7 @@ def made(warehouse: Path, made_files: Sequence[File]) -> tuple[MadeTable, IndexS
         containers: dict[str, list[tuple[str, bytes | None]]] = {
             name: [(kind, payload(KINDS[kind], file.rows[name], BY_NAME[name]))]
             for name, kind in file.indexed.items()
-            if not (
-                kind == "bsi" and min((v for v in file.rows[name] if v is not None), default=0) < -(2**62)
-            )
+            if kind != "bsi" or holds(file.rows[name])
         }
         told = {BY_NAME[name]: rows for name, rows in file.rows.items() if name in ("n", "d", "t", "b")}
         entries.append(
@@ -110,6 +108,11 @@ def made(warehouse: Path, made_files: Sequence[File]) -> tuple[MadeTable, IndexS
         )
     table.commit(entries)
     return table, open_service(warehouse)
+
+
+def holds(rows: Sequence[Value | None]) -> bool:
+    """Whether a BSI can hold the values."""
+    return all(value is None or isinstance(value, bytes) or int(value) > -(2**62) for value in rows)
 
 
 @dataclass(frozen=True)

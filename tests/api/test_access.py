@@ -83,6 +83,7 @@ ENDPOINTS: tuple[tuple[str, str, Any, tuple[int, ...]], ...] = (
     ("GET", f"{TABLE}/index-files", None, DATABASE),
     ("GET", f"{TABLE}/buckets", None, DATABASE),
     ("GET", f"{TABLE}/advice", None, DATABASE),
+    ("POST", f"{TABLE}/aggregate", {}, DATABASE),
     ("POST", f"{TABLE}/what-if", WHAT_IF, DATABASE),
     ("POST", f"{TABLE}/plan", {}, DATABASE),
     ("POST", f"{TABLE}/pruned-snapshot", {}, DATABASE),
