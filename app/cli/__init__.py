@@ -35,7 +35,9 @@ _COMMANDS: Final = {
     ),
     "plan": _Command("tables", "Tell which files of a table a query reads, and which of their rows."),
     "deletions": _Command("tables", "Tell which rows of which files are deleted."),
-    "count": _Command("aggregates", "Count rows, or compute other aggregates, from indexes alone."),
+    "count": _Command(
+        "aggregates", "Count rows, or compute other aggregates, from indexes and statistics alone."
+    ),
     "lookup": _Command("tables", "Tell which buckets keys live in."),
     "describe": _Command("discovery", "Describe a table: its schema, keys, options and indexes."),
     "schemas": _Command(
