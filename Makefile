@@ -26,7 +26,7 @@ $(SERVICE_STAMP): pyproject.toml constraints.txt
 	@echo 'Installs the service into $(VENV):'
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --disable-pip-version-check --no-input -c constraints.txt -e . \
-	  | sed -n 's/^Collecting \([A-Za-z0-9_.-]*\).*/  \1/p'
+	  | sed -n 's/^Collecting \([A-Za-z0-9_.-]*\).*/  \1/p; s/^Installing collected .*/  … all found: unpacks them/p'
 	@$(BIN)/python -c 'import app.main'
 	@touch $@
 
