@@ -20,17 +20,6 @@ _MODULE: Final = Path(__file__).resolve().parents[2] / "jvm"
 _PROGRAM: Final = Path(__file__).with_name("sql_process.py")
 
 
-def built_catalog() -> Path:
-    """The jar of ``jvm/``, built from what is there now."""
-    subprocess.run(  # noqa: S603 - fixed words
-        ["mvn", "-q", "-B", "-f", str(_MODULE / "pom.xml"), "package", "-DskipTests"],  # noqa: S607
-        check=True,
-        capture_output=True,
-    )
-    (built,) = (_MODULE / "target").glob("paimon-index-catalog-*.jar")
-    return built
-
-
 @dataclass(frozen=True, slots=True)
 class Compared:
     """What one query was with each of the catalogs.
@@ -67,8 +56,14 @@ class SqlSpark:
     @classmethod
     def start(cls, directory: Path) -> Self:
         """Builds the jar, and starts Spark with files of its own in ``directory``."""
+        subprocess.run(  # noqa: S603 - fixed words
+            ["mvn", "-q", "-B", "-f", str(_MODULE / "pom.xml"), "package", "-DskipTests"],  # noqa: S607
+            check=True,
+            capture_output=True,
+        )
+        (built,) = (_MODULE / "target").glob("paimon-index-catalog-*.jar")
         # Whoever builds it anew does so while this Spark has it open.
-        jar = shutil.copy(built_catalog(), directory)
+        jar = shutil.copy(built, directory)
         python = str(spark_python())
         process = subprocess.Popen(  # noqa: S603 - fixed words
             [python, str(_PROGRAM), f"{CONNECTOR},{jar}", str(directory)],
