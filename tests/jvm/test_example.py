@@ -54,7 +54,6 @@ def test_the_script_prints_what_stands_in_it_and_is_planned_by_the_service() -> 
     assert scans >= SCANS
 
 
-@pytest.mark.long
 def test_the_shell_of_compose_prints_the_same_from_the_object_store(tmp_path: Path) -> None:
     with running(tmp_path) as services:
         options = services.command("sql")[1:]
