@@ -1,6 +1,6 @@
 """The OpenAPI document: what FastAPI knows of the routes, with our bodies and problems added.
 
-Bodies are read by :mod:`app.api.json_body` and answers are written without models, so FastAPI sees neither:
+Bodies are read by :mod:`app.api.bodies` and answers are written without models, so FastAPI sees neither:
 :func:`operation` tells it at each route, and :func:`document` adds the schemas.
 """
 
@@ -14,7 +14,7 @@ from pydantic.json_schema import models_json_schema
 from starlette.responses import PlainTextResponse, Response
 
 from app import errors
-from app.api.authorisation import ACCESS, Access
+from app.api.access import ACCESS, Access
 from app.api.bodies import (
     AssignBody,
     DeletionsBody,

@@ -10,13 +10,13 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
+from app.api.bodies import JsonBody
 from app.api.documents import PlanAnswer
 from app.api.encoding import (
     NextToken,
     archive_pruned_snapshot,
     encode_plan,
 )
-from app.api.json_body import JsonBody
 from app.api.negotiation import PlanFormat, preferred_format
 from app.api.openapi import operation
 from app.api.paging import Window

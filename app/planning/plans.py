@@ -15,9 +15,8 @@ from app.observation import Phase, during
 from app.planning.plan.answers import Plan
 from app.planning.plan.plan_answer import PlanWarnings, answer_plan, report_plan
 from app.planning.request.effort import YIELDING, Budget
-from app.planning.request.filters import filter_warnings, read_filter
 from app.planning.request.limits import Limits
-from app.planning.request.requests import PlanRequest, SnapshotSelector
+from app.planning.request.requests import PlanRequest, SnapshotSelector, filter_warnings, read_filter
 from app.planning.scan.partition_pruning import needed_manifests
 from app.planning.scan.planner import Planner
 from app.planning.version.version import Version, sound_answer

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from app.errors import DeadlineExceededError
 from app.observation import FileFormat, Observer, Phase, PlanObserved, StorageCall, StorageOperation
-from app.storage.failures import is_missing, is_timeout
+from app.storage.retry import is_missing, is_timeout
 from app.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from fastapi.routing import APIRoute
 
-from app.api.authorisation import ACCESS, Access
+from app.api.access import ACCESS, Access
 from app.api.explorer import PATHS as EXPLORER
 from app.main import create_app
 from app.settings import Settings
