@@ -21,7 +21,8 @@ print(client.tables("main", "demo"))
 # %% A plan is read while it comes in, so millions of files take no more memory than a batch of them.
 with client.plan("main.demo.sessions", filter="fee = 58.43") as plan:
     for file in plan:
-        print(file.path.rpartition("/")[2][:13], file.selection.positions())
+        rows = "every row" if file.selection is None else file.selection.positions()
+        print(file.path.rpartition("/")[2][:13], rows)
 # > data-a5ef52ca [  6  87 125]
 # > data-59c0f0da [21 32 81]
 # > data-0c045eb1 [11 37]
@@ -39,8 +40,10 @@ print(client.plan("main.demo.sessions", in_lists={"session_no": keys}).to_arrow(
 
 # %% Deleted rows of every file, each as a pyroaring bitmap.
 deleted = client.deletions("main.demo.visits", encoding="bitmap")
-print(sum(len(file.rows.bitmap) for file in deleted.deletions), "deleted rows")
+print(sum(file.cardinality for file in deleted.deletions), "deleted rows")
+print(deleted.deletions[0].rows.bitmap[:4])
 # > 224 deleted rows
+# > BitMap([2, 3, 14, 25])
 
 # %% A question that the service refuses names the place.
 try:
