@@ -202,6 +202,8 @@ ACCESS: Final[Mapping[str, Access]] = {
     f"GET {TABLE}/tags": Access.DATA,
     f"GET {TABLE}/branches": Access.DATA,
     f"GET {TABLE}/index-files": Access.DATA,
+    f"GET {TABLE}/advice": Access.DATA,
+    f"POST {TABLE}/what-if": Access.DATA,
     f"POST {TABLE}/plan": Access.DATA,
     f"POST {TABLE}/pruned-snapshot": Access.DATA,
     f"POST {TABLE}/deletions": Access.DATA,

@@ -15,6 +15,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from app import errors
 from app.api.access import ACCESS, Access
+from app.api.advice_bodies import WhatIfBody
 from app.api.bodies import (
     AssignBody,
     DeletionsBody,
@@ -48,6 +49,10 @@ _BODIES: dict[type[BaseModel], dict[str, Any]] = {
         "filter": "score > 60",
     },
     InspectBody: {"path": "demo.db/events/bucket-0/data-1.parquet.index"},
+    WhatIfBody: {
+        "indexes": [{"column": "user_id", "index": "bloom-filter", "options": {"items": "10000"}}],
+        "filters": ["user_id = ?", "dt = '2025-08-01' AND user_id IN (17, 23)"],
+    },
 }
 """Every kind of body, with an example."""
 
@@ -62,6 +67,7 @@ _TAGS = [
     {"name": "buckets", "description": "Which bucket does a key live in?"},
     {"name": "index files", "description": "Index files on their own, without a table."},
     {"name": "discovery", "description": "What is there?"},
+    {"name": "advice", "description": "Which indexes are worth what they cost?"},
     {"name": "operations", "description": "Running the service."},
 ]
 
