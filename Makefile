@@ -10,7 +10,7 @@ HELM_VERSION := v4.3.1
 HELM := $(CURDIR)/$(TOOLS)/helm-$(HELM_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help env dist test lint openapi check-openapi demo bench bench-spark soak fuzz jvm image-check wheels-check image image-base chart-check clean
+.PHONY: help env dist test lint openapi check-openapi demo docs bench bench-spark soak fuzz jvm image-check wheels-check image image-base chart-check clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,7 +26,7 @@ $(SERVICE_STAMP): pyproject.toml constraints.txt
 	@echo 'Installs the service into $(VENV):'
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --disable-pip-version-check --no-input -c constraints.txt -e . \
-	  | sed -n 's/^Collecting \([A-Za-z0-9_.-]*\).*/  \1/p'
+	  | sed -n 's/^Collecting \([A-Za-z0-9_.-]*\).*/  \1/p; s/^Installing collected .*/  … all found: unpacks them/p'
 	@$(BIN)/python -c 'import app.main'
 	@touch $@
 
@@ -68,6 +68,16 @@ dist: env ## what a release has, in dist/ (Maven)
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist . ./client
 	mvn -q -B -f jvm/pom.xml package -DskipTests
 	cp jvm/target/paimon-index-catalog-*.jar dist
+
+# The pages as a site, in build/docs/html: wherever they lie in the tree, so that links are the same in both.
+docs: env ## the documentation as a site in build/docs/html
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	rm -rf build/docs
+	mkdir -p build/docs/source
+	tar -cf - *.md LICENSE NOTICE openapi.yaml compose.yaml docs examples benchmarks/*.md client/README.md \
+	  helm/paimon-index/README.md | tar -xf - -C build/docs/source
+	cp docs/zensical.toml build/docs
+	$(BIN)/zensical build --strict --clean --config-file build/docs/zensical.toml
 
 # make bench FILES="1000" measures tables of that many files; ENGINE=DIR also the Java engine.
 # The planner that it is compared with may be missing, so failing to install it fails nothing.
