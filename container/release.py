@@ -14,9 +14,9 @@
     SHA256SUMS                                              of all of these
 
 A release is made of a commit, not of a working tree, and every time in it is that of the commit
-(``SOURCE_DATE_EPOCH``): two builds of one commit are equal byte for byte. ``--check`` holds it to that. It builds
-twice, in other directories, time zones and file modes, and compares; then it looks at the dependencies that
-the build has installed: their licences, and the vulnerabilities that are known of them.
+(``SOURCE_DATE_EPOCH``): two builds of one commit by the same tools are equal byte for byte. ``--check`` holds it
+to that. It builds twice, in other directories, time zones and languages, and compares; then it looks at the
+dependencies that the build has installed: their licences, and the vulnerabilities that are known of them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def main() -> None:
         first.make()
         if options.check:
             second = Build(Path(work) / "another" / "place", options.commit, options.home)
-            second.make(OTHER_PLACE, umask=0o077)
+            second.make(OTHER_PLACE)
             compare(first.dist, second.dist)
             check_licences(first.python)
             check_vulnerabilities(first.site_packages)
@@ -98,15 +98,14 @@ class Build:
         project = tomllib.loads((self._tree / "pyproject.toml").read_text())["project"]
         self._version: str = project["version"]
         self._environment: dict[str, str] = {}
-        self._umask = -1
 
     @property
     def site_packages(self) -> Path:
         """Where the environment has its packages."""
         return next(self.python.parent.parent.glob("lib/python3.*/site-packages"))
 
-    def make(self, variables: Mapping[str, str] | None = None, umask: int = -1) -> None:
-        """Builds all, with these variables and modes of files besides the machine's."""
+    def make(self, variables: Mapping[str, str] | None = None) -> None:
+        """Builds all, with these environment variables besides the machine's."""
         self._environment = {
             **os.environ,
             **(variables or {}),
@@ -115,7 +114,6 @@ class Build:
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
             "PIP_ROOT_USER_ACTION": "ignore",
         }
-        self._umask = umask
         for project in (self._tree, self._tree / "client"):
             self._run(sys.executable, "-m", "hatchling", "build", "-d", str(self.dist), cwd=project)
         self._make_jar()
@@ -202,7 +200,8 @@ class Build:
 
     def _run(self, *command: str, cwd: Path | None = None) -> None:
         print("$", *command[:8], flush=True)
-        subprocess.run(command, check=True, cwd=cwd, env=self._environment, umask=self._umask)  # noqa: S603 - ours
+        # A jar has the modes of the files that it was made of.
+        subprocess.run(command, check=True, cwd=cwd, env=self._environment, umask=0o022)  # noqa: S603 - ours
 
 
 def git(*arguments: str) -> str:
@@ -224,20 +223,26 @@ def check_licences(python: Path) -> None:
     """Raises unless every licence is one of those that pyproject.toml allows or names as an exception."""
     command = [sys.executable, "-m", "piplicenses", "--python", str(python), "--order", "license"]
     if subprocess.run(command, cwd=ROOT, check=False).returncode:  # noqa: S603 - ours
-        raise SystemExit("FAILED: a dependency has a licence that [tool.pip-licenses] of pyproject.toml does not allow")
+        raise SystemExit(
+            "FAILED: a dependency has a licence that [tool.pip-licenses] of pyproject.toml does not allow"
+        )
 
 
 def check_vulnerabilities(site_packages: Path) -> None:
     """Raises where one is known. Says so where the service that knows them cannot be reached, or knows none of the packages."""
     command = [sys.executable, "-m", "pip_audit", "--path", str(site_packages), "--format", "json"]
-    done = subprocess.run([*command, "--progress-spinner", "off"], capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    done = subprocess.run(
+        [*command, "--progress-spinner", "off"], capture_output=True, text=True, check=False
+    )  # noqa: S603 - ours
     try:
         packages = json.loads(done.stdout)["dependencies"]
     except ValueError:
         if "ConnectionError" not in done.stderr and "Timeout" not in done.stderr:
             raise SystemExit(f"FAILED: pip-audit: {done.stderr}") from None
         packages = []
-    audited = [each for each in packages if "skip_reason" not in each and not each["name"].startswith("paimon")]
+    audited = [
+        each for each in packages if "skip_reason" not in each and not each["name"].startswith("paimon")
+    ]
     if not audited:
         print("NOT CHECKED: the service that knows vulnerabilities cannot be reached from here")
         return
