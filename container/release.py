@@ -9,14 +9,16 @@
     paimon-index-VERSION.tgz                                the Helm chart
     paimon-index-docs-VERSION.tar.gz                        the documentation
     paimon-index-sample-warehouse-VERSION.tar.gz            the tables that its examples ask
-    openapi.yaml, constraints.txt                           the API; the versions that all of this was tested with
+    openapi.yaml                                            the API
+    constraints.txt                                         versions that all of this was tested with
     paimon-index-VERSION.cdx.json                           what service and client depend on (CycloneDX)
     SHA256SUMS                                              of all of these
 
 A release is made of a commit, not of a working tree, and every time in it is that of the commit
-(``SOURCE_DATE_EPOCH``): two builds of one commit by the same tools are equal byte for byte. ``--check`` holds it
-to that. It builds twice, in other directories, time zones and languages, and compares; then it looks at the
-dependencies that the build has installed: their licences, and the vulnerabilities that are known of them.
+(``SOURCE_DATE_EPOCH``): two builds of one commit by the same tools are equal byte for byte. ``--check``
+holds it to that. It builds twice, in other directories, time zones and languages, and compares; then it
+looks at the dependencies that the build has installed: their licences, and the vulnerabilities that are
+known of them.
 """
 
 from __future__ import annotations
@@ -120,6 +122,7 @@ class Build:
         self._archive(f"paimon-index-{self._version}.tgz", "paimon-index", self._chart())
         self._archive_of(
             f"paimon-index-docs-{self._version}.tar.gz",
+            "paimon-index-docs",
             # Pages and what they link to. A site that is built of them takes their place here.
             [
                 *self._tree.rglob("*.md"),
@@ -130,6 +133,8 @@ class Build:
         )
         self._archive_of(
             f"paimon-index-sample-warehouse-{self._version}.tar.gz",
+            # Where the examples look for it.
+            "demo",
             (self._tree / "demo" / "warehouse").rglob("*"),
             below=self._tree / "demo",
         )
@@ -181,13 +186,13 @@ class Build:
             *("--output-file", str(self.dist / f"paimon-index-{self._version}.cdx.json"), str(self.python)),
         )
 
-    def _archive_of(self, name: str, files: Iterable[Path], below: Path) -> None:
-        """An archive of files by their paths below a directory."""
+    def _archive_of(self, name: str, prefix: str, files: Iterable[Path], below: Path) -> None:
+        """An archive of files, which unpacks to a directory ``prefix``, by their paths below another one."""
         contents = {str(file.relative_to(below)): file.read_bytes() for file in files if file.is_file()}
-        self._archive(name, name.partition(f"-{self._version}")[0], contents)
+        self._archive(name, prefix, contents)
 
     def _archive(self, name: str, prefix: str, contents: Mapping[str, bytes]) -> None:
-        """A compressed archive that depends on the names and contents of its files alone, and the commit's time."""
+        """A compressed archive that depends on nothing but names, contents and the commit's time."""
         with (
             (self.dist / name).open("wb") as written,
             gzip.GzipFile(filename="", mode="wb", fileobj=written, mtime=self._epoch) as compressed,
@@ -229,11 +234,9 @@ def check_licences(python: Path) -> None:
 
 
 def check_vulnerabilities(site_packages: Path) -> None:
-    """Raises where one is known. Says so where the service that knows them cannot be reached, or knows none of the packages."""
+    """Raises where one is known. Says so where the service that knows them is not reached."""
     command = [sys.executable, "-m", "pip_audit", "--path", str(site_packages), "--format", "json"]
-    done = subprocess.run(
-        [*command, "--progress-spinner", "off"], capture_output=True, text=True, check=False
-    )  # noqa: S603 - ours
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
     try:
         packages = json.loads(done.stdout)["dependencies"]
     except ValueError:
