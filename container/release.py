@@ -119,8 +119,9 @@ class Build:
         for project in (self._tree, self._tree / "client"):
             self._run(sys.executable, "-m", "hatchling", "build", "-d", str(self.dist), cwd=project)
         self._make_jar()
-        self._archive(f"paimon-index-{self._version}.tgz", "paimon-index", self._chart())
-        self._archive_of(
+        chart = self.dist / f"paimon-index-{self._version}.tgz"
+        write_archive(chart, "paimon-index", self._chart(), self._epoch)
+        self._archive(
             f"paimon-index-docs-{self._version}.tar.gz",
             "paimon-index-docs",
             # Pages and what they link to. A site that is built of them takes their place here.
@@ -131,7 +132,7 @@ class Build:
             ],
             below=self._tree,
         )
-        self._archive_of(
+        self._archive(
             f"paimon-index-sample-warehouse-{self._version}.tar.gz",
             # Where the examples look for it.
             "demo",
@@ -186,27 +187,28 @@ class Build:
             *("--output-file", str(self.dist / f"paimon-index-{self._version}.cdx.json"), str(self.python)),
         )
 
-    def _archive_of(self, name: str, prefix: str, files: Iterable[Path], below: Path) -> None:
+    def _archive(self, name: str, prefix: str, files: Iterable[Path], below: Path) -> None:
         """An archive of files, which unpacks to a directory ``prefix``, by their paths below another one."""
         contents = {str(file.relative_to(below)): file.read_bytes() for file in files if file.is_file()}
-        self._archive(name, prefix, contents)
-
-    def _archive(self, name: str, prefix: str, contents: Mapping[str, bytes]) -> None:
-        """A compressed archive that depends on nothing but names, contents and the commit's time."""
-        with (
-            (self.dist / name).open("wb") as written,
-            gzip.GzipFile(filename="", mode="wb", fileobj=written, mtime=self._epoch) as compressed,
-            tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as archive,
-        ):
-            for path, content in sorted(contents.items()):
-                member = tarfile.TarInfo(f"{prefix}/{path}")
-                member.size, member.mtime, member.mode = len(content), self._epoch, 0o644
-                archive.addfile(member, io.BytesIO(content))
+        write_archive(self.dist / name, prefix, contents, self._epoch)
 
     def _run(self, *command: str, cwd: Path | None = None) -> None:
         print("$", *command[:8], flush=True)
         # A jar has the modes of the files that it was made of.
         subprocess.run(command, check=True, cwd=cwd, env=self._environment, umask=0o022)  # noqa: S603 - ours
+
+
+def write_archive(place: Path, prefix: str, contents: Mapping[str, bytes], epoch: int) -> None:
+    """Writes a compressed archive that depends on nothing but these names, contents and this time."""
+    with (
+        place.open("wb") as written,
+        gzip.GzipFile(filename="", mode="wb", fileobj=written, mtime=epoch) as compressed,
+        tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        for path, content in sorted(contents.items()):
+            member = tarfile.TarInfo(f"{prefix}/{path}")
+            member.size, member.mtime, member.mode = len(content), epoch, 0o644
+            archive.addfile(member, io.BytesIO(content))
 
 
 def git(*arguments: str) -> str:
