@@ -96,8 +96,6 @@ def main() -> None:
 
 def check(work: Path) -> None:
     """Checks the release in ``work/dist``, with ``work`` for all that is made."""
-    if any(ROOT.glob("*.toml")):
-        print(f"{ROOT} can be seen")
     dist = work / "dist"
     for line in (dist / "SHA256SUMS").read_text().splitlines():
         digest, name = line.split("  ")
