@@ -70,7 +70,7 @@ release: $(RELEASE_STAMP) ## what a release has, of HEAD, in dist/ (Maven)
 # Builds twice and compares, looks at licences and known vulnerabilities of dependencies, and uses dist/ as somebody
 # without the clone does. Renders the chart where make chart-check has built helm.
 release-check: $(RELEASE_STAMP) ## builds a release twice, and uses it without the clone
-	$(BIN)/python container/release.py --check
+	$(BIN)/python container/release.py --check $(if $(HOME_URL),--home $(HOME_URL))
 	$(if $(wildcard $(HELM)),HELM=$(HELM)) $(BIN)/python container/release_check.py
 
 $(RELEASE_STAMP): $(STAMP)
