@@ -219,6 +219,42 @@ def test_openapi_prints_the_file_in_the_tree() -> None:
     assert run("openapi").stdout == (WAREHOUSE.parents[1] / "openapi.yaml").read_text()
 
 
+@pytest.mark.parametrize(
+    ("line", "completed"),
+    [
+        ("paimon-index de", {"deletions", "describe"}),
+        ("paimon-index job build", {"build-index"}),
+        ("paimon-index plan --order", {"--order-by"}),
+    ],
+)
+def test_bash_completes_commands_and_options(line: str, completed: set[str]) -> None:
+    script = run(_PAIMON_INDEX_COMPLETE="source_bash").stdout
+    asked = f"COMP_WORDS=({line}); COMP_CWORD={line.count(' ')}; _paimon_index_completion paimon-index"
+    bash = ["bash", "-c", f"{script}\n{asked}\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+    done = subprocess.run(  # noqa: S603 - our own program
+        bash, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+    )
+
+    assert set(done.stdout.split()) == completed, done.stderr
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_are_told_what_completes_a_line(shell: str) -> None:
+    given = {
+        "_PAIMON_INDEX_COMPLETE": f"complete_{shell}",
+        "_TYPER_COMPLETE_ARGS": "paimon-index de",
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+    }
+
+    told = run(**given).stdout
+
+    assert "deletions" in told
+    assert "describe" in told
+    assert "doctor" not in told
+
+
 def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
     listed = run("--help", COLUMNS="200").stdout
 
