@@ -22,6 +22,7 @@ from app.api import (
     discovery,
     documentation,
     explorer,
+    iceberg,
     index_files,
     operations,
     planning,
@@ -34,7 +35,7 @@ from app.api.caches import Caches
 from app.api.compression import Compression
 from app.api.openapi import document
 from app.api.problems import ProblemError, problem_of, problem_of_status
-from app.api.request_ids import RequestIds, request_id_of
+from app.api.request_ids import RequestIds
 from app.api.runtime import Runtime
 from app.api.security_headers import SecurityHeaders
 from app.errors import PaimonIndexError, RequestError
@@ -144,6 +145,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         operations,
         documentation,
         explorer,
+        *((iceberg,) if settings.iceberg else ()),
     ):
         app.include_router(module.router)
     for kind in (PaimonIndexError, ProblemError, RequestValidationError, HTTPException):
@@ -174,4 +176,4 @@ async def _answer_error(request: Request, error: Exception) -> Response:
         case _:
             named = getattr(request.state, "path_was_named", False)
             problem = problem_of(error, path_was_named=named)
-    return problem.response(request_id_of(request))
+    return problem.response(request.scope)

@@ -56,7 +56,7 @@ class Authentication:
                 headers[name] = headers[name] + _TWICE + value if name in headers else value
         found = _forgery(scope, headers) or self._gate(scope, headers)
         if isinstance(found, Problem):
-            await found.response(scope["state"]["request_id"])(scope, receive, send)
+            await found.response(scope)(scope, receive, send)
             return
         scope["state"]["caller"] = found
         scope["state"]["token_name"] = found.name

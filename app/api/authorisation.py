@@ -12,7 +12,7 @@ from starlette.requests import Request
 
 from app.access import Caller, Role
 from app.api.explorer import PATHS as EXPLORER_PATHS
-from app.api.paths import DATABASES, TABLE, TABLES
+from app.api.paths import DATABASES, ICEBERG, ICEBERG_ROUTES, TABLE, TABLES
 from app.api.problems import ProblemError, problem_of_status
 from app.settings import Settings
 from app.table.table import DATABASE_SUFFIX
@@ -70,8 +70,10 @@ ACCESS: Final[Mapping[str, Access]] = {
     f"POST {TABLE}/buckets/assign": Access.DATA,
     f"POST {_INDEX_FILES}/evaluate": Access.DATA,
     f"POST {_INDEX_FILES}/inspect": Access.DATA,
+    f"GET {ICEBERG}/v1/config": Access.TOKEN,
+    **dict.fromkeys(ICEBERG_ROUTES, Access.DATA),
 }
-"""Who may ask, by method and path of the route."""
+"""Who may ask, by method and path of the route; those of Iceberg are there where the operator has set it."""
 
 
 def open_paths(settings: Settings) -> frozenset[str]:

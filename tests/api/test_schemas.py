@@ -244,7 +244,7 @@ class OneThread:
             await runtime.run(self._work)
             response = Response(b"done")
         except BusyError as error:
-            response = problem_of(error).response("")
+            response = problem_of(error).response({**scope, "state": {"request_id": ""}})
         await response(scope, receive, send)
 
     def close(self) -> None:
