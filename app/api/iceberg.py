@@ -194,9 +194,9 @@ def _check_exists(database: str, databases: Sequence[str]) -> None:
 def _page(names: Sequence[str], query: ListQuery, runtime: Runtime) -> tuple[Sequence[str], str | None]:
     """The names of a page, and the token of the next one: the last name of this one.
 
-    A client that asks for no page gets all of them, as Iceberg's document says.
+    A client that sends no token, not even an empty one, gets all of them, as Iceberg's document says.
     """
-    if query.page_token is None and query.page_size is None:
+    if query.page_token is None:
         return names, None
     if query.page_token:
         try:

@@ -29,6 +29,8 @@ from app.types import Json
 
 _BRANCH: Final = "$branch_"
 _TASK_BYTES: Final = 1 << 20
+_SPARE: Final = 8
+"""One part in so many is left of a part of a plan, since its files may have longer names."""
 _TOO_LONG: Final = "-"
 """The id of a plan whose question does not fit the path of a request; nobody needs it."""
 
@@ -243,7 +245,7 @@ def _parts(plan: Plan, token: PlanToken, start: int, stop: int, count: int) -> I
 
     Files of a plan that clients can read belong together with no others, so that each begins a unit.
     """
-    units = plan.files.units
-    for begin in range(start, stop, max(1, count)):
-        end = begin + max(1, count)
+    units, step = plan.files.units, max(1, count - count // _SPARE)
+    for begin in range(start, stop, step):
+        end = begin + step
         yield replace(token, begin=int(units[begin]), end=int(units[end]) if end < stop else token.end)

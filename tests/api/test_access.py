@@ -159,7 +159,13 @@ def test_every_route_states_who_may_ask(golden: GoldenWarehouse) -> None:
 
 def test_every_route_is_in_the_table_below() -> None:
     named = {(method, path) for method, path, *_ in ENDPOINTS}
-    values = {"warehouse": "main", "database": "golden", "table": "dyn_bucket", "schema_id": 0, "plan_id": "x"}
+    values = {
+        "warehouse": "main",
+        "database": "golden",
+        "table": "dyn_bucket",
+        "schema_id": 0,
+        "plan_id": "x",
+    }
     stated = {tuple(route.format(**values).split(" ")) for route in ACCESS}
 
     assert stated == named
