@@ -71,9 +71,7 @@ def _figures(directory: Path, files: int) -> Iterator[Figure]:
     random = Random(files)
     table = StaticTable.from_metadata(str(metadata / "v1.metadata.json"))
     read = sum(each.stat().st_size for each in metadata.iterdir())
-    yield from _measured(
-        "from Iceberg's metadata", files, random, lambda wanted: table.scan(wanted), lambda: read
-    )
+    yield from _measured("from Iceberg's metadata", files, random, table.scan, lambda: read)
     with server(warehouse, iceberg="true") as port:
         received = [0]
 

@@ -31,6 +31,7 @@ from app.api.versioned import is_known
 from app.errors import NotFoundError, PageTokenError, RequestError
 from app.iceberg.catalog import Catalog
 from app.iceberg.plan_tokens import PlanToken
+from app.iceberg.schema import ACCEPT, MILLIS
 from app.types.digest import digest
 
 router = APIRouter(prefix=ICEBERG, include_in_schema=False)
@@ -49,6 +50,15 @@ def _as_iceberg(route: str) -> str:
 
 
 _ENDPOINTS: Final = [_as_iceberg(route) for route in ICEBERG_ROUTES]
+
+
+async def _catalog(request: Request, runtime: Shared) -> Catalog:
+    accepts = request.headers.get(ACCEPT, "").replace(" ", "").split(",")
+    settings = runtime.settings
+    return Catalog(runtime.service, settings.limits, settings.plan_budget_ms, millis=MILLIS in accepts)
+
+
+Asked = Annotated[Catalog, Depends(_catalog)]
 
 
 @router.get("/v1/config")
@@ -120,13 +130,13 @@ async def iceberg_tables(
 
 @router.get(NAMESPACE_TABLE)
 async def iceberg_table(
-    request: Request, table: Table, query: Annotated[LoadQuery, Query()], runtime: Shared
+    request: Request, table: Table, query: Annotated[LoadQuery, Query()], runtime: Shared, catalog: Asked
 ) -> Response:
     """Load the metadata of a table."""
     known = request.headers.getlist("if-none-match")
 
     def answer() -> Response:
-        metadata = _catalog(runtime).load_table(table, referenced_only=query.snapshots == "refs")
+        metadata = catalog.load_table(table, referenced_only=query.snapshots == "refs")
         content = write_json({"metadata": metadata, "config": {**_PLANNED_HERE}})
         etag = f'"{digest(content).hex()}"'
         if is_known(etag, known):
@@ -137,25 +147,28 @@ async def iceberg_table(
 
 
 @router.head(NAMESPACE_TABLE)
-async def iceberg_has_table(table: Table, runtime: Shared) -> Response:
+async def iceberg_has_table(table: Table, runtime: Shared, catalog: Asked) -> Response:
     """Tell whether a table is there."""
-    await runtime.run(lambda: _catalog(runtime).check_table(table))
+    await runtime.run(lambda: catalog.check_table(table))
     return Response(status_code=204)
 
 
 @router.post(NAMESPACE_TABLE + "/plan")
 async def iceberg_plan(
-    table: Table, body: Annotated[PlanScanBody, Depends(JsonBody(PlanScanBody))], runtime: Shared
+    table: Table,
+    body: Annotated[PlanScanBody, Depends(JsonBody(PlanScanBody))],
+    runtime: Shared,
+    catalog: Asked,
 ) -> Response:
     """Plan a scan; a large plan is fetched in tasks."""
     question = body.to_question()
-    return await runtime.answer(lambda: _catalog(runtime).plan(table, question))
+    return await runtime.answer(lambda: catalog.plan(table, question))
 
 
 @router.get(NAMESPACE_TABLE + "/plan/{plan_id}")
-async def iceberg_fetch_plan(table: Table, plan_id: str, runtime: Shared) -> Response:
+async def iceberg_fetch_plan(table: Table, plan_id: str, runtime: Shared, catalog: Asked) -> Response:
     """Plan the same scan of the same snapshot once more."""
-    return await runtime.answer(lambda: _catalog(runtime).fetch_plan(table, plan_id))
+    return await runtime.answer(lambda: catalog.fetch_plan(table, plan_id))
 
 
 @router.delete(NAMESPACE_TABLE + "/plan/{plan_id}")
@@ -167,23 +180,22 @@ async def iceberg_cancel_plan(table: Table, plan_id: str) -> Response:
 
 @router.post(NAMESPACE_TABLE + "/tasks")
 async def iceberg_tasks(
-    table: Table, body: Annotated[FetchTasksBody, Depends(JsonBody(FetchTasksBody))], runtime: Shared
+    table: Table,
+    body: Annotated[FetchTasksBody, Depends(JsonBody(FetchTasksBody))],
+    runtime: Shared,
+    catalog: Asked,
 ) -> Response:
     """Fetch the tasks of a part of a plan."""
-    return await runtime.answer(lambda: _catalog(runtime).fetch_tasks(table, body.plan_task))
+    return await runtime.answer(lambda: catalog.fetch_tasks(table, body.plan_task))
 
 
 @router.post(NAMESPACE_TABLE + "/metrics")
 async def iceberg_metrics(
-    table: Table, _: Annotated[MetricsBody, Depends(JsonBody(MetricsBody))], runtime: Shared
+    table: Table, _: Annotated[MetricsBody, Depends(JsonBody(MetricsBody))], runtime: Shared, catalog: Asked
 ) -> Response:
     """Take a client's report; that one came is counted as every request is."""
-    await runtime.run(lambda: _catalog(runtime).check_table(table))
+    await runtime.run(lambda: catalog.check_table(table))
     return Response(status_code=204)
-
-
-def _catalog(runtime: Runtime) -> Catalog:
-    return Catalog(runtime.service, runtime.settings.limits, runtime.settings.plan_budget_ms)
 
 
 def _check_exists(database: str, databases: Sequence[str]) -> None:

@@ -43,11 +43,13 @@ class Catalog:
         service: knows them.
         limits: how large filters may be.
         budget_ms: how long a plan may read index files.
+        millis: whether the client reads timestamps in milliseconds right.
     """
 
     service: IndexService
     limits: Limits
     budget_ms: int
+    millis: bool = False
 
     def load_table(self, named: TableRef, *, referenced_only: bool) -> dict[str, Json]:
         """The metadata of a table, see :meth:`app.iceberg.metadata.TableState.json`.
@@ -58,11 +60,11 @@ class Catalog:
         """
         table, branch = split_branch(named)
         version = self.service.resolve(table, SnapshotSelector(branch=branch))
-        check_table(version.schema)
+        check_table(version.schema, millis=self.millis)
         schemas = list(_schemas(version))
         mapping = orjson.dumps(NameMapping.of(reversed(schemas)).json()).decode()
         state = TableState(version, schemas, self._snapshots(table, version), self._tags(table, branch))
-        return state.json(mapping, referenced_only=referenced_only)
+        return state.json(mapping, referenced_only=referenced_only, millis=self.millis)
 
     def check_table(self, named: TableRef) -> None:
         """Looks whether a table is there.
@@ -104,7 +106,7 @@ class Catalog:
     def _answer(self, named: TableRef, token: PlanToken, *, is_first: bool) -> dict[str, Json]:
         table, branch = split_branch(named)
         version = self._version_of(table, branch, token)
-        check_table(version.schema)
+        check_table(version.schema, millis=self.millis)
         question = token.question
         expression = None
         if question.filter is not None:

@@ -51,12 +51,13 @@ class TableState:
     snapshots: Sequence[Snapshot]
     tags: Mapping[str, Snapshot]
 
-    def json(self, name_mapping: str, *, referenced_only: bool) -> dict[str, Json]:
+    def json(self, name_mapping: str, *, referenced_only: bool, millis: bool) -> dict[str, Json]:
         """The metadata.
 
         Args:
             name_mapping: JSON text of :class:`app.iceberg.name_mapping.NameMapping`.
             referenced_only: tell only the snapshots that have a tag or are the latest.
+            millis: whether the client reads timestamps in milliseconds right.
 
         Raises:
             ValueError: the schema has a type that Iceberg lacks.
@@ -81,7 +82,7 @@ class TableState:
             "last-updated-ms": times[-1] if times else schema.time_millis,
             "last-column-id": max(map(last_column_id, self.schemas)),
             "current-schema-id": schema.id,
-            "schemas": list(_schemas(self.schemas, schema)),
+            "schemas": list(_schemas(self.schemas, schema, millis=millis)),
             "default-spec-id": len(partition_specs(schema)) - 1,
             "partition-specs": partition_specs(schema),
             "last-partition-id": last_partition_id(schema),
@@ -110,11 +111,11 @@ class TableState:
         return written
 
 
-def _schemas(schemas: Sequence[TableSchema], current: TableSchema) -> Iterator[Json]:
+def _schemas(schemas: Sequence[TableSchema], current: TableSchema, *, millis: bool) -> Iterator[Json]:
     """The schemas that Iceberg can state; of an older one the snapshots cannot be read by clients."""
     for schema in schemas:
         try:
-            yield schema_json(schema)
+            yield schema_json(schema, millis=millis)
         except ValueError:
             if schema.id == current.id:
                 raise

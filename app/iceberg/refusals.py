@@ -6,6 +6,7 @@ A table is refused for what its schema says; a plan, for what the files say that
 refused                                       why
 ============================================  ===================================================
 types without a counterpart                   :mod:`app.iceberg.schema`
+timestamps in milliseconds                    likewise
 ``data-evolution.enabled``                    rows lie in several files each
 files that merge                              clients would read every version of a row
 32-bit deletion vectors                       Iceberg's blobs are the engine's 64-bit ones
@@ -23,6 +24,7 @@ from typing import Final
 
 from app.errors import UnsupportedFormatError
 from app.iceberg.schema import schema_json
+from app.options.table_options import check_options
 from app.table.schema.schema import TableSchema
 from app.types import DataField, DataType, TypeRoot
 from app.types.data_types import INTEGER_BITS
@@ -30,7 +32,7 @@ from app.types.data_types import INTEGER_BITS
 FORMAT: Final = "parquet"
 """The format of data files that clients read by field ids."""
 
-_ELSEWHERE: Final = "read the table with the engine, or by plans of this service"
+_ELSEWHERE: Final = "use the engine, or plans of this service"
 
 
 def refusal(reason: str, remedy: str = "") -> UnsupportedFormatError:
@@ -39,8 +41,8 @@ def refusal(reason: str, remedy: str = "") -> UnsupportedFormatError:
     return UnsupportedFormatError(f"Iceberg's clients cannot read this: {reason}. To read it, {way_out}")
 
 
-def check_table(schema: TableSchema) -> None:
-    """Refuses a table that no client can read, whatever its files are.
+def check_table(schema: TableSchema, *, millis: bool) -> None:
+    """Refuses a table that a client cannot read, whatever its files are; arguments as of ``schema_json``.
 
     Raises:
         UnsupportedFormatError: with the reason.
@@ -48,15 +50,16 @@ def check_table(schema: TableSchema) -> None:
     if schema.options.data_evolution:
         raise refusal("the table has data-evolution.enabled, and its rows lie in several files each")
     try:
-        schema_json(schema)
+        schema_json(schema, millis=millis)
     except ValueError as error:
         raise refusal(str(error)) from error
 
 
-def reason_against(schema: TableSchema) -> str | None:
+def reason_against(schema: TableSchema, name: str) -> str | None:
     """Why clients cannot read a table, or some file that it may have; None if nothing is against it."""
     try:
-        check_table(schema)
+        check_options(schema.options.values, name)
+        check_table(schema, millis=False)
     except UnsupportedFormatError as error:
         return str(error)
     options = schema.options
@@ -140,8 +143,13 @@ def _widens(stored: DataType, present: DataType) -> bool:
     match stored.root:
         case TypeRoot.DECIMAL:
             return stored.scale == present.scale and stored.precision <= present.precision
-        case TypeRoot.VARCHAR | TypeRoot.VARBINARY | TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ:
+        case TypeRoot.VARCHAR | TypeRoot.VARBINARY:
             return stored.precision <= present.precision
+        case TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ:
+            # In milliseconds or in microseconds.
+            return stored.precision <= present.precision and (
+                stored.is_compact_timestamp is present.is_compact_timestamp
+            )
         case TypeRoot.CHAR | TypeRoot.BINARY:
             return stored.precision == present.precision
         case _:

@@ -9,12 +9,18 @@ BIGINT                          long
 DECIMAL(p, s)                   decimal(p, s)
 CHAR, VARCHAR                   string            CHAR is told as it is stored, padded or not
 BINARY, VARBINARY               binary
-TIMESTAMP(0..6)                 timestamp         of more digits Iceberg's readers would lose some
-TIMESTAMP_LTZ(0..6)             timestamptz       likewise
+TIMESTAMP(4..6)                 timestamp
+TIMESTAMP_LTZ(4..6)             timestamptz
+TIMESTAMP(0..3), likewise LTZ   the same          only to a client that says that it reads them, see below
+TIMESTAMP(7..9), likewise LTZ                     stored in a form of which readers lose digits or years
 ARRAY, MAP, ROW                 list, map, struct
 TIME                                              stored in milliseconds, which Iceberg does not have
 MULTISET, VARIANT, BLOB ...                       Iceberg has none, or stores another form
 ==============================  ================  ====================================================
+
+The engine stores timestamps of up to three digits in milliseconds. Iceberg's Java readers (1.11) take such
+numbers for microseconds: they show wrong values, and leave out row groups that a condition allows. PyIceberg
+reads them right. Nothing in a request tells how its client reads, so that one has to say it.
 
 Fields keep their ids. Elements, keys and values have none in a schema; the engine gives them, in Parquet
 files, ids that follow from the column's id and the depth: :func:`inner_fields`.
@@ -29,6 +35,11 @@ from typing import Final
 from app.table.schema.schema import TableSchema
 from app.types import DataField, DataType, Json, TypeRoot
 from app.types.data_types import FLOATING_ROOTS
+
+ACCEPT: Final = "X-Paimon-Accept"
+"""The header by which a client says what it reads right."""
+MILLIS: Final = "timestamp-millis"
+"""That of a client that reads timestamps in milliseconds."""
 
 UNPARTITIONED: Final = 0
 """Number of the partition spec without fields, which files have whose partition has a NULL."""
@@ -50,7 +61,8 @@ _SAME: Final = {
     TypeRoot.DATE: "date",
 }
 _TIMESTAMPS: Final = {TypeRoot.TIMESTAMP: "timestamp", TypeRoot.TIMESTAMP_LTZ: "timestamptz"}
-_MOST_DIGITS: Final = 6
+_MICRO_DIGITS: Final = range(4, 7)
+_MILLI_DIGITS: Final = range(4)
 _PARTITIONS: Final = frozenset(_SAME) - {
     *FLOATING_ROOTS,
     TypeRoot.CHAR,
@@ -64,8 +76,12 @@ _DEPTHS: Final = 1 << 10
 _FIRST_PARTITION_FIELD: Final = 1000
 
 
-def schema_json(schema: TableSchema) -> dict[str, Json]:
+def schema_json(schema: TableSchema, *, millis: bool) -> dict[str, Json]:
     """A schema.
+
+    Args:
+        schema: of the table.
+        millis: whether the client reads timestamps in milliseconds right.
 
     Raises:
         ValueError: a column has a type that Iceberg lacks.
@@ -73,7 +89,7 @@ def schema_json(schema: TableSchema) -> dict[str, Json]:
     written: dict[str, Json] = {
         "type": "struct",
         "schema-id": schema.id,
-        "fields": [_field(field) for field in schema.fields],
+        "fields": [_field(field, millis) for field in schema.fields],
     }
     keys = [schema.by_name[name] for name in schema.primary_keys]
     if keys and all(key.type.root not in FLOATING_ROOTS and not key.type.nullable for key in keys):
@@ -166,41 +182,49 @@ def _inner_id(column: int, depth: int, sign: int) -> int:
     return _INNER_IDS + sign * (column * _DEPTHS + depth)
 
 
-def _field(field: DataField) -> dict[str, Json]:
+def _field(field: DataField, millis: bool) -> dict[str, Json]:  # noqa: FBT001 - as above
     written: dict[str, Json] = {
         "id": field.id,
         "name": field.name,
         "required": not field.type.nullable,
-        "type": _type(field),
+        "type": _type(field, millis),
     }
     if field.description is not None:
         written["doc"] = field.description
     return written
 
 
-def _type(field: DataField) -> Json:
+def _type(field: DataField, millis: bool) -> Json:  # noqa: FBT001 - as above
     data_type = field.type
     root = data_type.root
     if root in _SAME:
         return _SAME[root]
     if root is TypeRoot.DECIMAL:
         return f"decimal({data_type.precision},{data_type.scale})"
-    if root in _TIMESTAMPS and data_type.precision <= _MOST_DIGITS:
+    if root in _TIMESTAMPS and data_type.precision in _MICRO_DIGITS:
         return _TIMESTAMPS[root]
+    if root in _TIMESTAMPS and data_type.precision in _MILLI_DIGITS:
+        if millis:
+            return _TIMESTAMPS[root]
+        raise ValueError(
+            f"column {field.name!r} is {data_type}, stored in milliseconds, which Java readers take for "
+            f"microseconds; a client that reads them right, as PyIceberg does, sends the header "
+            f"{ACCEPT}: {MILLIS}"
+        )
     match root, inner_fields(field):
         case TypeRoot.ROW, [_, *_] as fields:
-            return {"type": "struct", "fields": [_field(each) for each in fields]}
+            return {"type": "struct", "fields": [_field(each, millis) for each in fields]}
         case TypeRoot.ARRAY, [element]:
-            return {"type": "list", **_part("element", element)}
+            return {"type": "list", **_part("element", element, millis)}
         case TypeRoot.MAP, [key, value]:
             return {
                 "type": "map",
                 "key-id": key.id,
-                "key": _type(key),
-                **_part("value", value),
+                "key": _type(key, millis),
+                **_part("value", value, millis),
             }
     raise ValueError(f"column {field.name!r} is {data_type}, which they have no type for as it is stored")
 
 
-def _part(name: str, part: DataField) -> dict[str, Json]:
-    return {f"{name}-id": part.id, name: _type(part), f"{name}-required": not part.type.nullable}
+def _part(name: str, part: DataField, millis: bool) -> dict[str, Json]:  # noqa: FBT001 - as above
+    return {f"{name}-id": part.id, name: _type(part, millis), f"{name}-required": not part.type.nullable}

@@ -14,8 +14,8 @@ from pydantic import TypeAdapter
 from pyroaring import BitMap
 
 from app.api import documents
+from app.iceberg.described import DescribedTable
 from app.planning.keys import answers
-from app.planning.version.descriptions import TableDescription
 from tests import golden_tables
 from tests.api.conftest import Serve
 from tests.golden_tables import GoldenWarehouse
@@ -78,7 +78,7 @@ def test_databases_and_tables_are_listed(client: httpx.Client) -> None:
 def test_every_table_is_described(client: httpx.Client, name: str) -> None:
     expected = golden_tables.expected(name)
 
-    answer = get(client, f"{TABLES}/{name}", TableDescription)
+    answer = get(client, f"{TABLES}/{name}", DescribedTable)
 
     assert [field["name"] for field in answer["fields"]] == [
         field["name"] for field in expected["schema"]["fields"]

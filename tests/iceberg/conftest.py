@@ -36,13 +36,15 @@ def serve_iceberg(golden: GoldenWarehouse) -> ServeIceberg:
 
 @pytest.fixture(scope="session")
 def iceberg(serve_iceberg: ServeIceberg) -> Iterator[httpx.Client]:
-    """Asks below ``/iceberg/v1``."""
+    """Asks below ``/iceberg/v1``, as a client that reads milliseconds."""
     with serve_iceberg() as client:
         client.base_url = httpx.URL(f"{client.base_url}/iceberg/v1/")
+        client.headers["X-Paimon-Accept"] = "timestamp-millis"
         yield client
 
 
 @pytest.fixture(scope="session")
 def pyiceberg(iceberg: httpx.Client) -> RestCatalog:
-    """PyIceberg, unmodified."""
-    return RestCatalog("paimon", uri=str(iceberg.base_url).removesuffix("/v1/"))
+    """PyIceberg, unmodified, with a property that its documentation has."""
+    uri = str(iceberg.base_url).removesuffix("/v1/")
+    return RestCatalog("paimon", uri=uri, **{"header.X-Paimon-Accept": "timestamp-millis"})

@@ -33,7 +33,7 @@ class Client(Enum):
 
 
 def takes(client: Client, expression: Any, row: Row) -> bool:
-    """Whether a client has a row in the answer. Every expression is of the form that :mod:`strategies` makes."""
+    """Whether a client takes a row by an expression that :mod:`tests.iceberg.strategies` makes."""
     return _takes(client, expression, row, negated=False)
 
 

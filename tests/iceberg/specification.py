@@ -1,7 +1,7 @@
 """Iceberg's own OpenAPI document of its REST catalog, as a judge of answers.
 
-``rest-catalog-open-api.yaml`` is of Apache Iceberg's repository, as it was on 2026-08-21, with its licence. It
-is of OpenAPI 3.1 and is read with three mistakes mended: a primitive value is *one of* types that a number
+``rest-catalog-open-api.yaml`` is of Apache Iceberg's repository, as it was on 2026-08-21, with its licence.
+It is of OpenAPI 3.1 and is read with three mistakes mended: a primitive value is *one of* types that a number
 may have at once, ``nullable`` is of OpenAPI 3.0, and the answer 406 has its example in another form than its
 schema, which no client reads.
 """
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import yaml
 from jsonschema import Draft202012Validator
-from referencing import Registry, Resource
+from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
 _PATH: Final = Path(__file__).with_name("rest-catalog-open-api.yaml")
@@ -25,7 +25,7 @@ _DEFINED_TWICE: Final = ("PrimitiveTypeValue",)
 @cache
 def document() -> dict[str, Any]:
     """The document."""
-    loaded: dict[str, Any] = yaml.load(_PATH.read_text(), yaml.CSafeLoader)  # noqa: S506 - a safe one
+    loaded: dict[str, Any] = yaml.load(_PATH.read_text(), yaml.CSafeLoader)
     schemas = loaded["components"]["schemas"]
     _mend_nullable(loaded)
     for name in _DEFINED_TWICE:
@@ -46,7 +46,7 @@ def validate_schema(value: object, name: str) -> None:
 
 
 def validate_answer(value: object, method: str, path: str, status: int) -> None:
-    """Asserts that an endpoint may give this answer; a status that it does not name is an error of any kind."""
+    """Asserts that an endpoint may give this answer; a few statuses that it does not name are errors."""
     responses = document()["paths"][path][method.lower()]["responses"]
     names = (status, str(status), f"{status // 100}XX")
     response = next((responses[name] for name in names if name in responses), None)
@@ -69,5 +69,5 @@ def _validate(value: object, reference: str) -> None:
 
 @cache
 def _validator(reference: str) -> Draft202012Validator:
-    registry: Registry[Any] = Registry().with_resource(_URI, Resource(document(), DRAFT202012))
+    registry: Registry[Any] = Registry().with_resource(_URI, DRAFT202012.create_resource(document()))
     return Draft202012Validator({"$ref": f"{_URI}{reference}"}, registry=registry)

@@ -94,7 +94,8 @@ def test_databases_are_namespaces_of_one_level(iceberg: httpx.Client) -> None:
 
 def test_tables_are_listed_in_pages_where_a_client_asks_for_them(iceberg: httpx.Client) -> None:
     whole = ask(iceberg, "GET", f"{GOLDEN}/tables", TABLES)[1]
-    names, token = [], ""
+    names: list[str] = []
+    token: Any = ""
     while token is not None:
         params = {"pageSize": 7, "pageToken": token}
         page = ask(iceberg, "GET", f"{GOLDEN}/tables", TABLES, params=params)[1]
@@ -123,6 +124,18 @@ def test_every_table_is_loaded_and_planned_or_refused_with_its_reason(
     assert error["type"] == "UnsupportedOperationException"
     assert REFUSED[table] in error["message"]
     assert "To read it, " in error["message"]
+
+
+def test_milliseconds_are_for_clients_that_say_that_they_read_them(iceberg: httpx.Client) -> None:
+    path = f"{GOLDEN}/tables/append_sidecar"
+    for headers in ({"X-Paimon-Accept": ""}, {"X-Paimon-Accept": "x"}):
+        status, error = ask(iceberg, "GET", path, TABLE, headers=headers)
+        assert status == 406
+        assert "'logged' is TIMESTAMP(3)" in error["error"]["message"]
+        assert "X-Paimon-Accept: timestamp-millis" in error["error"]["message"]
+        assert iceberg.post(f"{path}/plan", json={}, headers=headers).status_code == 406
+
+    assert iceberg.get(path, headers={"X-Paimon-Accept": "x, timestamp-millis"}).status_code == 200
 
 
 def test_a_table_that_is_known_is_not_sent_again(iceberg: httpx.Client) -> None:
@@ -229,5 +242,5 @@ def test_a_token_of_nobody_is_no_plan(iceberg: httpx.Client, token: str) -> None
 
 
 def test_the_document_is_strict_enough_to_find_faults() -> None:
-    with pytest.raises(Exception, match="'status' is a required property|is not valid under any"):
+    with pytest.raises(Exception, match=r"'status' is a required property|is not valid under any"):
         validate_schema({"file-scan-tasks": []}, "PlanTableScanResult")

@@ -9,24 +9,18 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.api.strict_json import write_json
-from app.errors import FilterError, LimitExceededError
 from app.iceberg.catalog import Catalog
-from app.iceberg.expressions import read_expression
 from app.iceberg.plan_tokens import PlanQuestion
 from app.opening import create_service
 from app.planning.request.limits import Limits
-from app.planning.request.requests import SnapshotSelector, TableRef
+from app.planning.request.requests import TableRef
 from app.planning.service import IndexService
-from app.predicates.limits import FilterLimits
 from app.settings import Settings
-from app.table.schema.schema import TableSchema
-from app.types import DataField, parse_type
 from tests.examples import examples
 from tests.golden_tables import GoldenWarehouse, expected
 from tests.iceberg.meaning import Client, takes
@@ -115,7 +109,7 @@ def test_no_file_is_left_out_that_has_a_row_for_some_client(
         if any(takes(client, wanted, row) for row in rows)
     }
 
-    catalog = Catalog(service, Limits(), budget_ms=60_000)
+    catalog = Catalog(service, Limits(), budget_ms=60_000, millis=True)
     tasks = json.loads(write_json(catalog.plan(table.ref, PlanQuestion(filter=question))))["file-scan-tasks"]
 
     planned = {task["data-file"]["file-path"].rpartition("/")[2] for task in tasks}

@@ -65,7 +65,7 @@ def test_the_parts_of_a_plan_are_the_whole_plan_on_every_replica(warehouse: Path
 def test_a_long_filter_stands_in_one_token_at_a_time(warehouse: Path) -> None:
     days = [(FIRST_DAY.toordinal() - 719_163) + day for day in range(70)]
     numbers = {"type": "not-in", "term": "c3", "values": [str(-7919 * each) for each in range(30_000)]}
-    test = {"type": "and", "left": {"type": "in", "term": "day", "values": days}, "right": numbers}
+    test: Any = {"type": "and", "left": {"type": "in", "term": "day", "values": days}, "right": numbers}
 
     with replica(warehouse) as catalog:
         answer = read(catalog.plan(REF, PlanQuestion(filter=test)))
@@ -76,7 +76,7 @@ def test_a_long_filter_stands_in_one_token_at_a_time(warehouse: Path) -> None:
 
 
 def test_a_part_that_is_filtered_has_the_files_that_are_left(warehouse: Path) -> None:
-    test = {"type": "lt", "term": "c1", "value": 500_000}
+    test: Any = {"type": "lt", "term": "c1", "value": 500_000}
     with replica(warehouse) as catalog:
         first = read(catalog.plan(REF, PlanQuestion(filter=test)))
         rest = [path for task in first["plan-tasks"] for path in paths(read(catalog.fetch_tasks(REF, task)))]
@@ -108,7 +108,7 @@ def test_a_plan_goes_on_with_its_snapshot(tmp_path: Path) -> None:
     assert paths(again) == paths(before) != paths(after)
 
 
-def test_without_its_snapshot_a_plan_is_gone(warehouse: Path, tmp_path: Path) -> None:
+def test_without_its_snapshot_a_plan_is_gone(tmp_path: Path) -> None:
     write_table(tmp_path / "warehouse", NO_INDEX, 100)
     with replica(tmp_path / "warehouse") as catalog:
         plan_id = read(catalog.plan(REF, PlanQuestion()))["plan-id"]
