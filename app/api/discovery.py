@@ -28,7 +28,7 @@ from app.api.runtime import Shared
 from app.api.selections import MOST_POSITIONS
 from app.api.strict_json import JsonMembers, write_json
 from app.api.versioned import Question
-from app.iceberg.described import DescribedTable, describe_table
+from app.iceberg.described import TableDescription, describe_table
 from app.planning.version.descriptions import Schema
 from app.planning.version.version import Version
 from app.release import __version__
@@ -106,7 +106,7 @@ async def tables(warehouse: WarehouseName, database: DatabaseName, runtime: Shar
     return await runtime.answer(lambda: {"tables": runtime.service.tables(warehouse, database)})
 
 
-@router.get(TABLE, **operation(DescribedTable))
+@router.get(TABLE, **operation(TableDescription))
 async def describe(table: Table, query: Annotated[VersionQuery, Query()], runtime: Shared) -> Response:
     """Describe a table as it is or as a version was: its schema, keys, options and indexes."""
     return await runtime.answer(lambda: describe_table(runtime.service, table, query.selector()))

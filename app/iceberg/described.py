@@ -11,11 +11,11 @@ from app.described import DESCRIBED
 from app.iceberg.refusals import reason_against
 from app.planning.request.requests import SnapshotSelector, TableRef
 from app.planning.service import IndexService
-from app.planning.version.descriptions import TableDescription
+from app.planning.version import descriptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DescribedTable(TableDescription):
+class TableDescription(descriptions.TableDescription):
     """The schema of a version of a table and what follows from it."""
 
     __pydantic_config__ = DESCRIBED
@@ -26,7 +26,7 @@ class DescribedTable(TableDescription):
     ]
 
 
-def describe_table(service: IndexService, table: TableRef, selector: SnapshotSelector) -> DescribedTable:
+def describe_table(service: IndexService, table: TableRef, selector: SnapshotSelector) -> TableDescription:
     """The description of a version of a table.
 
     Raises:
@@ -35,4 +35,4 @@ def describe_table(service: IndexService, table: TableRef, selector: SnapshotSel
     described = service.describe(table, selector)
     members = {each.name: getattr(described, each.name) for each in fields(described)}
     schema = service.resolve(table, selector).schema
-    return DescribedTable(**members, iceberg_refusal=reason_against(schema, described.table))
+    return TableDescription(**members, iceberg_refusal=reason_against(schema, described.table))

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from pyroaring import BitMap
 
 from app.api import documents
-from app.iceberg.described import DescribedTable
+from app.iceberg.described import TableDescription
 from app.planning.keys import answers
 from tests import golden_tables
 from tests.api.conftest import Serve
@@ -78,7 +78,7 @@ def test_databases_and_tables_are_listed(client: httpx.Client) -> None:
 def test_every_table_is_described(client: httpx.Client, name: str) -> None:
     expected = golden_tables.expected(name)
 
-    answer = get(client, f"{TABLES}/{name}", DescribedTable)
+    answer = get(client, f"{TABLES}/{name}", TableDescription)
 
     assert [field["name"] for field in answer["fields"]] == [
         field["name"] for field in expected["schema"]["fields"]

@@ -17,7 +17,7 @@ from app.api.problems import problem_of
 from app.api.request_ids import RequestIds
 from app.api.runtime import Runtime
 from app.errors import BusyError, DeadlineExceededError, RequestCancelledError
-from app.iceberg.described import DescribedTable
+from app.iceberg.described import TableDescription
 from app.opening import create_service
 from app.planning.version.descriptions import Schema
 from app.settings import Settings
@@ -95,7 +95,7 @@ def test_schemas_are_those_that_the_engine_wrote(client: httpx.Client, table: st
 def test_nested_types_are_told_in_full(serve: Serve, tmp_path: Path) -> None:
     write_schemas(tmp_path / "db.db" / "t", 1, NESTED)
     with serve(warehouses={"main": str(tmp_path)}) as client:
-        described = get(client, "/v1/main/databases/db/tables/t", DescribedTable)
+        described = get(client, "/v1/main/databases/db/tables/t", TableDescription)
         schema = get(client, "/v1/main/databases/db/tables/t/schemas/0", Schema)
 
     row = described["fields"][1]["type"]
@@ -152,7 +152,7 @@ def test_a_table_is_described_as_a_version_was(client: httpx.Client) -> None:
     latest = max(snapshot["id"] for snapshot in expected["snapshots"])
     for snapshot in expected["snapshots"]:
         for asked in ({"snapshot_id": snapshot["id"]}, {"timestamp_millis": snapshot["timeMillis"]}):
-            found = get(client, f"{TABLES}/evolve_append", DescribedTable, **asked)
+            found = get(client, f"{TABLES}/evolve_append", TableDescription, **asked)
             assert (found["snapshot"]["id"], found["schema_id"]) == (snapshot["id"], snapshot["schemaId"])
             assert [field["name"] for field in found["fields"]] == fields[snapshot["schemaId"]]
             assert found["latest_snapshot"]["id"] == latest
@@ -165,10 +165,10 @@ def test_a_table_is_described_as_a_version_was(client: httpx.Client) -> None:
 def test_a_table_is_described_as_of_a_tag_and_on_a_branch(client: httpx.Client) -> None:
     expected = golden_tables.expected("versions")
     for tag, snapshot_id in expected["tags"].items():
-        found = get(client, f"{TABLES}/versions", DescribedTable, tag=tag)
+        found = get(client, f"{TABLES}/versions", TableDescription, tag=tag)
         assert found["snapshot"]["id"] == snapshot_id
     for branch in expected["branches"]:
-        found = get(client, f"{TABLES}/versions", DescribedTable, branch=branch)
+        found = get(client, f"{TABLES}/versions", TableDescription, branch=branch)
         assert found["snapshot"] == found["latest_snapshot"]
         assert get(client, f"{TABLES}/versions/schemas", SchemaList, branch=branch)["schemas"]
     problem(client.get(f"{TABLES}/versions?tag=nowhere"), 404, "not-found")
