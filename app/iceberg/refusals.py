@@ -32,6 +32,7 @@ from app.types.data_types import INTEGER_BITS
 FORMAT: Final = "parquet"
 """The format of data files that clients read by field ids."""
 
+_REWRITE: Final = "compact the table in full"
 _ELSEWHERE: Final = "use the engine, or plans of this service"
 
 
@@ -119,12 +120,23 @@ def check_file_schema(file: TableSchema, schema: TableSchema) -> None:
     Raises:
         UnsupportedFormatError: with the reason.
     """
-    for column in () if file.id == schema.id else _cast(file.by_id, schema.fields):
+    if file.id == schema.id:
+        return
+    for column in file.fields:
+        if _holds_time(column.type):
+            # Readers look at the type of every column of a file, also of those that are gone.
+            raise refusal(f"files of schema {file.id} hold column {column.name!r} of TIME", _REWRITE)
+    for column in _cast(file.by_id, schema.fields):
         raise refusal(
             f"files of schema {file.id} hold column {column.name!r} as {file.by_id[column.id].type}, which "
             f"is {column.type} in schema {schema.id}",
-            "compact the table in full",
+            _REWRITE,
         )
+
+
+def _holds_time(data_type: DataType) -> bool:
+    inner = (*data_type.children, *(field.type for field in data_type.fields))
+    return data_type.root is TypeRoot.TIME or any(map(_holds_time, inner))
 
 
 def _cast(file: Mapping[int, DataField], fields: tuple[DataField, ...]) -> Iterator[DataField]:

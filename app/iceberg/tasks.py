@@ -27,7 +27,7 @@ from app.planning.plan.planned_files import PlannedFiles
 from app.planning.version.version import Version
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.schema.schema import TableSchema
-from app.types import DataField, Json, TypeRoot, Value, to_json
+from app.types import DataField, Json, to_json
 from app.types.index_files import DeletionRange
 
 _AT_ONCE: Final = 256
@@ -163,7 +163,10 @@ class TaskWriter:
             if not fields or any(values[each.name] is None for each in fields):
                 self._partitions[code] = UNPARTITIONED, []
             else:
-                self._partitions[code] = PARTITIONED, [_value(values[each.name], each) for each in fields]
+                self._partitions[code] = (
+                    PARTITIONED,
+                    [to_json(values[each.name], each.type) for each in fields],
+                )
         return self._partitions[code]
 
     def _delete_files(self, start: int, stop: int) -> Mapping[int, Mapping[str, Json]]:
@@ -216,11 +219,3 @@ def _ranges(entries: Iterable[IndexEntry]) -> Mapping[tuple[str, int, str], tupl
         for entry in entries
         for place in entry.file.ranges
     }
-
-
-def _value(value: Value | None, column: DataField) -> Json:
-    """A partition value as Iceberg writes it."""
-    written = to_json(value, column.type)
-    if column.type.root is TypeRoot.TIMESTAMP_LTZ and isinstance(written, str):
-        return written.removesuffix("Z") + "+00:00"
-    return written

@@ -107,3 +107,20 @@ def _micros(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return (
         pc.cast(column, pa.timestamp("us", column.type.tz)) if pa.types.is_timestamp(column.type) else column
     )
+
+
+def field_ids(path: Path) -> dict[int, str]:
+    """The names of all fields of a data file by their ids."""
+    found: dict[int, str] = {}
+    pending = list(pq.read_schema(path))
+    while pending:
+        field = pending.pop()
+        found[int((field.metadata or {}).get(_FIELD_ID, -1))] = field.name
+        kind = field.type
+        if pa.types.is_map(kind):
+            pending += [kind.key_field, kind.item_field]
+        elif pa.types.is_list(kind):
+            pending.append(kind.value_field)
+        elif pa.types.is_struct(kind):
+            pending += list(kind)
+    return found
