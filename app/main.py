@@ -24,6 +24,7 @@ from app.api import (
     discovery,
     documentation,
     explorer,
+    iceberg,
     index_files,
     operations,
     planning,
@@ -31,7 +32,7 @@ from app.api import (
 from app.api.access import Authentication, Gate, authorise, everybody, open_paths, this_machine, tokens_of
 from app.api.admission import MOST_REQUESTS, Admission
 from app.api.advice import SharedUsage
-from app.api.answer_headers import RequestIds, SecurityHeaders, request_id_of
+from app.api.answer_headers import RequestIds, SecurityHeaders
 from app.api.bodies import explain_faults
 from app.api.caches import Caches
 from app.api.negotiation import Compression
@@ -147,6 +148,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         operations,
         documentation,
         explorer,
+        *((iceberg,) if settings.iceberg else ()),
     ):
         app.include_router(module.router)
     for kind in (PaimonIndexError, ProblemError, RequestValidationError, HTTPException):
@@ -177,4 +179,4 @@ async def _answer_error(request: Request, error: Exception) -> Response:
         case _:
             named = getattr(request.state, "path_was_named", False)
             problem = problem_of(error, path_was_named=named)
-    return problem.response(request_id_of(request))
+    return problem.response(request.scope)
