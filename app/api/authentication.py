@@ -103,7 +103,13 @@ def tokens_of(file: TokenFile) -> Gate:
         if given is None:
             return _unauthorized("a token is needed: send Authorization: Bearer SECRET", None)
         secret = _BEARER.fullmatch(given)
-        caller = None if secret is None else file.find(secret[1])
+        if secret is None:
+            return _unauthorized(
+                "the header Authorization is not of the form Bearer SECRET: the word Bearer, a blank and the "
+                "secret of one token",
+                "invalid_token",
+            )
+        caller = file.find(secret[1])
         if caller is None:
             return _unauthorized("the token is not known here", "invalid_token")
         if caller.is_expired:

@@ -15,6 +15,7 @@ from app.api.explorer import PATHS as EXPLORER_PATHS
 from app.api.paths import DATABASES, TABLE, TABLES
 from app.api.problems import ProblemError, problem_of_status
 from app.settings import Settings
+from app.suggestions import listed
 from app.table.table import DATABASE_SUFFIX
 
 
@@ -124,9 +125,14 @@ def check_place(caller: Caller, warehouse: str, database: str | None) -> None:
         ProblemError: 403.
     """
     if not caller.may_use(warehouse):
-        raise _forbidden(f"the token {caller.name!r} may not use warehouse {warehouse!r}")
-    if not caller.may_use(warehouse, database):
-        raise _forbidden(f"the token {caller.name!r} may not use database {database!r} of {warehouse!r}")
+        # What a token may use is its own; whether it is there is not looked at.
+        may_use = listed(sorted(caller.warehouses or ()))
+        raise _forbidden(f"the token {caller.name!r} may not use warehouse {warehouse!r}, but {may_use}")
+    if database is not None and not caller.may_use(warehouse, database):
+        may_use = listed(sorted(caller.databases or ()))
+        raise _forbidden(
+            f"the token {caller.name!r} may not use database {database!r} of {warehouse!r}, but {may_use}"
+        )
 
 
 def check_path(caller: Caller, warehouse: str, path: str | None) -> None:

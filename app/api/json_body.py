@@ -10,7 +10,7 @@ from app.api.bodies import Body
 from app.api.problems import ProblemError, problem_of, problem_of_status
 from app.api.runtime import Runtime
 from app.api.strict_json import read_json
-from app.errors import MemoryShortError
+from app.errors import MemoryShortError, RequestError
 from app.storage.ledger import LEDGER, Claim
 
 BodyType = TypeVar("BodyType", bound=Body)
@@ -53,10 +53,20 @@ class JsonBody(Generic[BodyType]):
                 problem = problem_of(error)
                 raise ProblemError(replace(problem, headers={**problem.headers, **_CLOSE})) from error
             if len(content) <= _SMALL_BYTES:
-                return self._model.read(read_json(content))
+                return self._read(content)
             # Long enough for others to wait for it, and JSON takes several times as much memory as its text.
             LEDGER.require(_MEMORY_PER_BYTE * len(content), "a body")
-            return await runtime.run(lambda: self._model.read(read_json(content)))
+            return await runtime.run(lambda: self._read(content))
+
+    def _read(self, content: bytes) -> BodyType:
+        expected = f"send a JSON object such as {self._model.example_text()}"
+        if not content:
+            raise RequestError(f"the body is empty: {expected}; curl sends one with -d")
+        try:
+            members = read_json(content)
+        except RequestError as error:
+            raise RequestError(f"{error}; {expected}") from error
+        return self._model.read(members)
 
 
 async def _receive(request: Request, limit: int, claim: Claim) -> bytes:

@@ -13,7 +13,8 @@ from typing import Annotated, Final, NamedTuple
 import typer
 
 import app
-from app.errors import PaimonIndexError
+from app.cli.command import Command
+from app.errors import PaimonIndexError, UnknownPlaceError
 
 __all__ = ["main", "program"]
 
@@ -82,7 +83,7 @@ def _program(commands: tuple[str, ...]) -> typer.Typer:
             continue
         module = import_module(f"app.cli.{command.module}")
         if hasattr(module, name):
-            found.command(name)(getattr(module, name))
+            found.command(name, cls=Command)(getattr(module, name))
         else:
             # A command that has commands of its own.
             found.add_typer(module.program, name=name)
@@ -117,5 +118,14 @@ def main() -> None:
     try:
         _program((word,) if word in _COMMANDS else () if is_list else tuple(_COMMANDS))()
     except PaimonIndexError as error:
-        typer.echo(f"error: {error}", err=True)
+        typer.echo(f"error: {_told(error)}", err=True)
         sys.exit(1)
+
+
+def _told(error: PaimonIndexError) -> str:
+    """The message of an error, with the names that there are: who runs a command may know all."""
+    if not isinstance(error, UnknownPlaceError):
+        return str(error)
+    if error.known:
+        return error.naming(error.known)
+    return f"{error}: the warehouse has none. Its URL is that of the directory in which DATABASE.db is"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
-from app.building import ColumnAdvice, DataFile, table_options
+from app.building import ColumnAdvice, DataFile, size_warning, table_options
 from app.building import advise as advise_columns
 from app.cli.data_files import DataOption, SchemaOption, TypesOption, column_types, progress, read_schema
 from app.cli.output import print_json, print_line, print_table
@@ -32,7 +32,7 @@ def advise(
         _print(file, advice, options)
 
 
-def _document(file: DataFile, advice: Sequence[ColumnAdvice], options: Mapping[str, str]) -> dict[str, Any]:
+def _document(file: DataFile, advice: tuple[ColumnAdvice, ...], options: Mapping[str, str]) -> dict[str, Any]:
     return {
         "data": str(file.path),
         "rows": file.row_count,
@@ -51,11 +51,12 @@ def _document(file: DataFile, advice: Sequence[ColumnAdvice], options: Mapping[s
             for each in advice
         ],
         "index_bytes": sum(each.size_bytes for each in advice),
+        "warning": size_warning(file, advice),
         "options": dict(options),
     }
 
 
-def _print(file: DataFile, advice: Sequence[ColumnAdvice], options: Mapping[str, str]) -> None:
+def _print(file: DataFile, advice: tuple[ColumnAdvice, ...], options: Mapping[str, str]) -> None:
     print_table(
         ("column", "type", "values", "nulls", "index", "bytes", "why"),
         (
@@ -76,9 +77,9 @@ def _print(file: DataFile, advice: Sequence[ColumnAdvice], options: Mapping[str,
         f"indexes: {size_bytes:,} bytes beside the {file.size_bytes:,} bytes of the file "
         f"({size_bytes / file.size_bytes:.1%})"
     )
-    for each in advice:
-        if each.warning:
-            print_line(f"warning: {each.warning}")
+    for warning in (size_warning(file, advice), *(each.warning for each in advice)):
+        if warning:
+            print_line(f"warning: {warning}")
     if options:
         print_line("table options:")
     for name, value in options.items():
