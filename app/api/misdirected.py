@@ -8,7 +8,7 @@ from typing import Final
 
 from starlette.requests import Request
 
-from app.api.authorisation import ACCESS
+from app.api.access import ACCESS
 from app.api.openapi import BODIES
 from app.suggestions import alike
 

@@ -1,6 +1,6 @@
 """The OpenAPI document: what FastAPI knows of the routes, with our bodies and problems added.
 
-Bodies are read by :mod:`app.api.json_body` and answers are written without models, so FastAPI sees neither:
+Bodies are read by :mod:`app.api.bodies` and answers are written without models, so FastAPI sees neither:
 :func:`operation` tells it at each route, and :func:`document` adds the schemas.
 """
 
@@ -14,7 +14,8 @@ from pydantic.json_schema import models_json_schema
 from starlette.responses import PlainTextResponse, Response
 
 from app import errors
-from app.api.authorisation import ACCESS, Access
+from app.api.access import ACCESS, Access
+from app.api.advice_bodies import WhatIfBody
 from app.api.bodies import AssignBody, Body, DeletionsBody, LookupBody
 from app.api.documents import ProblemDetails
 from app.api.index_file_bodies import EvaluateBody, InspectBody
@@ -36,6 +37,7 @@ BODIES: dict[str, type[Body]] = {
     f"{TABLE}/buckets/assign": AssignBody,
     "/v1/{warehouse}/index-files/evaluate": EvaluateBody,
     "/v1/{warehouse}/index-files/inspect": InspectBody,
+    f"{TABLE}/what-if": WhatIfBody,
 }
 """Every kind of body, by the path that takes it."""
 
@@ -50,6 +52,7 @@ _TAGS = [
     {"name": "buckets", "description": "Which bucket does a key live in?"},
     {"name": "index files", "description": "Index files on their own, without a table."},
     {"name": "discovery", "description": "What is there?"},
+    {"name": "advice", "description": "Which indexes are worth what they cost?"},
     {"name": "operations", "description": "Running the service."},
 ]
 

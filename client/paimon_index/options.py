@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, Required, TypeAlias, TypedDict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,6 +100,33 @@ class AssignOptions(LookupOptions, total=False):
     assign_id: int
     num_assigners: int
     num_channels: int
+
+
+class AdviceOptions(VersionOptions, total=False):
+    """Which version, and of how many data files the index heads are read at most."""
+
+    files: int
+
+
+class WhatIfOptions(VersionOptions, total=False):
+    """What indexes are tried on: these filters, in which ``?`` stands for literals to draw, or the usual ones.
+
+    ``files`` are tried for each filter, at most ``bytes`` of data files are read, and ``seed`` chooses them.
+    """
+
+    filters: Sequence[Filter] | None
+    files: int
+    bytes: int
+    seed: int
+    time_zone: str | None
+
+
+class ProposedIndex(TypedDict, total=False):
+    """An index to try: its column, its kind as ``index``, and its options by their last names."""
+
+    column: Required[str]
+    index: Required[str]
+    options: Mapping[str, str]
 
 
 class EvaluateOptions(TypedDict, total=False):

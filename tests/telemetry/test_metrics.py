@@ -16,8 +16,7 @@ import yaml
 from app.observation import Phase, during, observed_by
 from app.server.processes import Processes
 from app.storage.ledger import LEDGER
-from app.telemetry.middleware import Accounting
-from app.telemetry.service import Telemetry
+from app.telemetry.service import Accounting, Telemetry
 from tests.api.conftest import Serve
 from tests.golden_tables import GoldenWarehouse
 from tests.telemetry.running import ROUTE, TABLES, Scrape

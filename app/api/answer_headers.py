@@ -1,8 +1,13 @@
-"""Every request has an id: the caller's own, if it looks like one, or a new one.
+"""What every answer bears in its headers: the id of its request, and what browsers and caches may do with it.
+
+Every request has an id: the caller's own, if it looks like one, or a new one.
 
 The id goes out in ``X-Request-Id`` and as ``instance`` of problems, and into the log with what went wrong.
 Only the security headers are outside of this layer, so it also turns what nobody expected into a problem
 answer.
+
+An answer belongs to whoever asked: one with an ``ETag`` may be kept by its caller, who asks before using it
+again; all others are not kept. A route that sets one of these headers itself keeps its own.
 """
 
 from __future__ import annotations
@@ -23,6 +28,13 @@ from app.api.problems import AGAIN, problem_of, problem_of_status
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
 
 HEADER = "x-request-id"
 
@@ -102,3 +114,37 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
             return
         yield at
         at = at.__cause__ or (None if at.__suppress_context__ else at.__context__)
+
+
+_HEADERS: Final = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+_KEPT: Final = (b"cache-control", b"private, no-cache")
+_NOT_KEPT: Final = (b"cache-control", b"no-store")
+
+
+class SecurityHeaders:
+    """ASGI middleware that adds these headers; the outermost, so that no answer goes out without."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handles one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = message["headers"]
+                there = {name for name, _ in headers}
+                wanted = (*_HEADERS, _KEPT if b"etag" in there else _NOT_KEPT)
+                added = (header for header in wanted if header[0] not in there)
+                message = {**message, "headers": [*headers, *added]}
+            await send(message)
+
+        await self._app(scope, receive, send_guarded)
