@@ -9,7 +9,8 @@ from typing import Final
 
 _MOST_COMPARED: Final = 1_000
 """Comparing a word with so many names takes some milliseconds."""
-_MOST_CHARACTERS: Final = 60
+_MOST_CHARACTERS: Final = 120
+"""Of a name or word; names of files have some 70."""
 _MOST_ALIKE: Final = 3
 _MOST_LISTED: Final = 12
 _ALIKE: Final = 0.6
@@ -29,7 +30,8 @@ def hint(word: str, known: Iterable[str], *, what: str | None = None, also: Mapp
     """
     names = list(islice(known, _MOST_COMPARED + 1))
     found = alike(word, names, also)
-    text = f": did you mean {' or '.join(repr(name) for name in found)}?" if found else ""
+    meant = " or ".join(f"{name!r:.{_MOST_CHARACTERS}}" for name in found)
+    text = f": did you mean {meant}?" if found else ""
     if what is None:
         return text
     if not names:
