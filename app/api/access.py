@@ -274,12 +274,12 @@ def check_place(caller: Caller, warehouse: str, database: str | None) -> None:
     """
     if not caller.may_use(warehouse):
         # What a token may use is its own; whether it is there is not looked at.
-        may_use = listed(sorted(caller.warehouses or ()))
-        raise _forbidden(f"the token {caller.name!r} may not use warehouse {warehouse!r}, but {may_use}")
+        own = listed(sorted(caller.warehouses or ()))
+        raise _forbidden(f"the token {caller.name!r} may not use warehouse {warehouse!r}; it may use {own}")
     if database is not None and not caller.may_use(warehouse, database):
-        may_use = listed(sorted(caller.databases or ()))
+        own = listed(sorted(caller.databases or ()))
         raise _forbidden(
-            f"the token {caller.name!r} may not use database {database!r} of {warehouse!r}, but {may_use}"
+            f"the token {caller.name!r} may not use database {database!r} of {warehouse!r}; it may use {own}"
         )
 
 

@@ -220,7 +220,7 @@ MISTAKES: Final[dict[str, tuple[Mistake, int, tuple[str, ...]]]] = {
     "a database that a token may not use": (
         guarded("Bearer pix_narrow"),
         403,
-        ("may not use database 'demo'", "did you mean 'demos'?", "sales"),
+        ("may not use database 'demo'", "it may use demos, sales"),
     ),
     # Versions.
     "a moment before the table": (
