@@ -17,6 +17,8 @@ from app.errors import (
     CorruptMetadataError,
     LimitExceededError,
     NotFoundError,
+    PathNotAllowedError,
+    SnapshotExpiredError,
     StorageError,
     UnknownPlaceError,
 )
@@ -367,10 +369,11 @@ class IndexService:
         """
         try:
             yield
-        except NotFoundError:
+        except NotFoundError as error:
             check_listable(self._warehouse(warehouse))
-            with suppress(StorageError, CorruptMetadataError):
-                self._catalog(warehouse).check_there(database, table, branch)
+            if not isinstance(error, SnapshotExpiredError):
+                with suppress(StorageError, CorruptMetadataError, PathNotAllowedError):
+                    self._catalog(warehouse).check_there(database, table, branch)
             raise
 
     def _catalog(self, warehouse: str) -> Catalog:
