@@ -255,6 +255,11 @@ MISTAKES: Final[dict[str, tuple[Mistake, int, tuple[str, ...]]]] = {
         ("no option --where", "did you mean '--filter'?", "plan --help"),
     ),
     "an option": (command("plan", "demo.sessions", *OPTIONS, "--filtr", "fee = 1"), 2, ("'--filter'",)),
+    "a number of an option": (
+        command("plan", "demo.sessions", *OPTIONS, "--snapshot-id", "latest"),
+        2,
+        ("--snapshot-id", "whole number"),
+    ),
     "a command": (command("pln", "demo.sessions"), 2, ("'pln'", "Did you mean 'plan'?")),
     "a filter of a job": (
         command("job", "delete", "demo.sessions", *OPTIONS, "--filter", "fee = 1"),
