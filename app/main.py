@@ -19,11 +19,13 @@ from starlette.exceptions import HTTPException
 from app.access import Caller, TokenFile
 from app.api import (
     advice,
+    aggregates,
     buckets,
     deletions,
     discovery,
     documentation,
     explorer,
+    iceberg,
     index_files,
     operations,
     planning,
@@ -31,7 +33,7 @@ from app.api import (
 from app.api.access import Authentication, Gate, authorise, everybody, open_paths, this_machine, tokens_of
 from app.api.admission import MOST_REQUESTS, Admission
 from app.api.advice import SharedUsage
-from app.api.answer_headers import RequestIds, SecurityHeaders, request_id_of
+from app.api.answer_headers import RequestIds, SecurityHeaders
 from app.api.caches import Caches
 from app.api.faults import explain_faults
 from app.api.misdirected import unknown_path, wrong_method
@@ -139,6 +141,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     app.state.usage = SharedUsage(service, processes)
     for module in (
         planning,
+        aggregates,
         deletions,
         buckets,
         discovery,
@@ -147,6 +150,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
         operations,
         documentation,
         explorer,
+        *((iceberg,) if settings.iceberg else ()),
     ):
         app.include_router(module.router)
     for kind in (PaimonIndexError, ProblemError, RequestValidationError, HTTPException):
@@ -192,4 +196,4 @@ async def _answer_error(request: Request, error: Exception) -> Response:
         case _:
             named = getattr(request.state, "path_was_named", False)
             problem = problem_of(error, path_was_named=named)
-    return problem.response(request_id_of(request))
+    return problem.response(request.scope)

@@ -31,7 +31,7 @@ from starlette.requests import Request
 
 from app.access import Role
 from app.api.explorer import PATHS as EXPLORER_PATHS
-from app.api.paths import DATABASES, TABLE, TABLES
+from app.api.paths import DATABASES, ICEBERG, ICEBERG_ROUTES, TABLE, TABLES
 from app.api.problems import ProblemError
 from app.settings import Settings
 from app.suggestions import listed
@@ -71,7 +71,7 @@ class Authentication:
                 headers[name] = headers[name] + _TWICE + value if name in headers else value
         found = _forgery(scope, headers) or self._gate(scope, headers)
         if isinstance(found, Problem):
-            await found.response(scope["state"]["request_id"])(scope, receive, send)
+            await found.response(scope)(scope, receive, send)
             return
         scope["state"]["caller"] = found
         scope["state"]["token_name"] = found.name
@@ -214,13 +214,16 @@ ACCESS: Final[Mapping[str, Access]] = {
     f"POST {TABLE}/plan": Access.DATA,
     f"POST {TABLE}/pruned-snapshot": Access.DATA,
     f"POST {TABLE}/deletions": Access.DATA,
+    f"POST {TABLE}/aggregate": Access.DATA,
     f"GET {TABLE}/buckets": Access.DATA,
     f"POST {TABLE}/buckets/lookup": Access.DATA,
     f"POST {TABLE}/buckets/assign": Access.DATA,
     f"POST {_INDEX_FILES}/evaluate": Access.DATA,
     f"POST {_INDEX_FILES}/inspect": Access.DATA,
+    f"GET {ICEBERG}/v1/config": Access.TOKEN,
+    **dict.fromkeys(ICEBERG_ROUTES, Access.DATA),
 }
-"""Who may ask, by method and path of the route."""
+"""Who may ask, by method and path of the route; those of Iceberg are there where the operator has set it."""
 
 
 def open_paths(settings: Settings) -> frozenset[str]:

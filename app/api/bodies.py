@@ -108,7 +108,8 @@ class Body(BaseModel):
     def _drop_nulls(cls, members: object) -> object:
         if not isinstance(members, dict):
             return members
-        refuse_unknown(cls, members, "member" if cls.model_config.get("strict") else "parameter")
+        if cls.model_config.get("extra") == "forbid":
+            refuse_unknown(cls, members, "member" if cls.model_config.get("strict") else "parameter")
         return {name: value for name, value in members.items() if value is not None}
 
 

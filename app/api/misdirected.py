@@ -10,12 +10,15 @@ from starlette.requests import Request
 
 from app.api.access import ACCESS
 from app.api.openapi import BODIES
+from app.api.paths import ICEBERG
 from app.suggestions import alike
 
 _MOST_SEGMENTS: Final = 20
 _METHODS: Final[dict[str, list[str]]] = {}
+"""Of each path; Iceberg's clients make their paths themselves."""
 for _method, _, _path in (route.partition(" ") for route in ACCESS):
-    _METHODS.setdefault(_path, []).append(_method)
+    if not _path.startswith(ICEBERG):
+        _METHODS.setdefault(_path, []).append(_method)
 _PATHS: Final = {re.compile(re.sub(r"\{\w+\}", "[^/]+", path)): path for path in _METHODS}
 
 
@@ -31,8 +34,10 @@ def unknown_path(request: Request) -> str:
 def wrong_method(request: Request) -> str:
     """What to say where the path of a request is asked by other methods."""
     path = request.url.path.removeprefix(request.scope.get("root_path", ""))
-    template = next(template for pattern, template in _PATHS.items() if pattern.fullmatch(path))
-    told = f"{request.method} is not taken here, {' and '.join(_METHODS[template])} is"
+    template = next((template for pattern, template in _PATHS.items() if pattern.fullmatch(path)), "")
+    told = (
+        f"{request.method} is not taken here, {' and '.join(_METHODS.get(template, ['another method']))} is"
+    )
     body = BODIES.get(template)
     if body is None:
         return told

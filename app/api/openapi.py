@@ -16,6 +16,7 @@ from starlette.responses import PlainTextResponse, Response
 from app import errors
 from app.api.access import ACCESS, Access
 from app.api.advice_bodies import WhatIfBody
+from app.api.aggregate_bodies import AggregateBody
 from app.api.bodies import AssignBody, Body, DeletionsBody, LookupBody
 from app.api.documents import ProblemDetails
 from app.api.index_file_bodies import EvaluateBody, InspectBody
@@ -32,6 +33,7 @@ _REFERENCE = "#/components/schemas/{model}"
 BODIES: dict[str, type[Body]] = {
     f"{TABLE}/plan": PlanBody,
     f"{TABLE}/pruned-snapshot": PrunedSnapshotBody,
+    f"{TABLE}/aggregate": AggregateBody,
     f"{TABLE}/deletions": DeletionsBody,
     f"{TABLE}/buckets/lookup": LookupBody,
     f"{TABLE}/buckets/assign": AssignBody,
@@ -48,6 +50,7 @@ rows are deleted, and which bucket a key lives in.
 
 _TAGS = [
     {"name": "planning", "description": "Which files and rows does a query read?"},
+    {"name": "aggregates", "description": "How many rows, which values, without reading data?"},
     {"name": "deletions", "description": "Which rows are deleted?"},
     {"name": "buckets", "description": "Which bucket does a key live in?"},
     {"name": "index files", "description": "Index files on their own, without a table."},

@@ -417,3 +417,40 @@ class WhatIf:
     indexes: tuple[ProposedIndex, ...]
     filters: tuple[FilterEffect, ...]
     warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateValue:
+    """What an aggregate is where it is ``exact``, else between what it lies; None is not known."""
+
+    function: str
+    column: str | None
+    exact: bool
+    value: Any
+    lower: Any
+    upper: Any
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateGroup:
+    """One group: its values by column, the rows that surely belong to it, and its aggregates."""
+
+    key: dict[str, Any]
+    rows: int
+    values: tuple[AggregateValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateAnswer:
+    """Groups that indexes tell, and the names of data files that leave them open."""
+
+    snapshot_id: int | None
+    snapshot_age_ms: int
+    exact: bool
+    groups: tuple[AggregateGroup, ...]
+    groups_total: int
+    open_files: tuple[str, ...]
+    open_bytes: int
+    open_rows: int
+    files_total: int
+    warnings: tuple[str, ...]
