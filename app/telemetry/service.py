@@ -54,6 +54,10 @@ _QUIET: Final = ("/health/", "/metrics")
 """Probes and scrapes come every few seconds and tell nothing."""
 
 _BUG: Final = 500
+_NOT_FOUND: Final = 404
+_PATH_CHARACTERS: Final = 500
+"""Longer paths are cut in the log: callers choose them."""
+
 _TRACE_PARENT: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
 _NO_TRACE: Final = "0" * 32
 
@@ -89,6 +93,11 @@ def _members(account: Account, seconds: float) -> Mapping[str, Any]:
     place = scope.get("path_params") or {}
     # A path below a warehouse names its table; what it is asked stays unsaid.
     members |= {name: place[name] for name in ("warehouse", "database", "table") if name in place}
+    if account.status == _NOT_FOUND:
+        # Who asks for what is not there can only be helped if both are known.
+        members["path"] = scope["path"][:_PATH_CHARACTERS]
+        if scope.get("client"):
+            members["client"] = scope["client"][0]
     if account.token_name is not None:
         members["token"] = account.token_name
     if account.phases:

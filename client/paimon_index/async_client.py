@@ -140,6 +140,12 @@ class AsyncClient:
         """What a table's file indexes cost and give, and what to do about it."""
         return await self._run(calls.one(results.TableAdvice, get(under(table, "/advice"), asked)))
 
+    async def aggregate(
+        self, table: str, **asked: Unpack[options.AggregateOptions]
+    ) -> results.AggregateAnswer:
+        """Counts, ends, sums and facets, as far as indexes tell them without data."""
+        return await self._run(calls.one(results.AggregateAnswer, post(under(table, "/aggregate"), asked)))
+
     async def what_if(
         self,
         table: str,

@@ -163,6 +163,10 @@ class Client:
         """What a table's file indexes cost and give, and what to do about it."""
         return self._run(calls.one(results.TableAdvice, get(under(table, "/advice"), asked)))
 
+    def aggregate(self, table: str, **asked: Unpack[options.AggregateOptions]) -> results.AggregateAnswer:
+        """Counts, ends, sums and facets, as far as indexes tell them without data."""
+        return self._run(calls.one(results.AggregateAnswer, post(under(table, "/aggregate"), asked)))
+
     def what_if(
         self,
         table: str,

@@ -108,8 +108,26 @@ class AdviceOptions(VersionOptions, total=False):
     files: int
 
 
+class AggregateFunction(TypedDict, total=False):
+    """A function, such as ``sum``, of a column; ``count`` without one is of rows."""
+
+    function: Required[Literal["count", "count_distinct", "min", "max", "sum"]]
+    column: str | None
+
+
+class AggregateOptions(VersionOptions, total=False):
+    """Which aggregates of which rows, by which partition columns and at most one indexed column."""
+
+    filter: Filter | None
+    alias: str | None
+    aggregates: Sequence[AggregateFunction] | None
+    group_by: Sequence[str]
+    top: int
+    time_zone: str | None
+
+
 class WhatIfOptions(VersionOptions, total=False):
-    """What indexes are tried on: these filters, in which ``?`` stands for literals to draw, or the usual ones.
+    """What indexes are tried on: filters, in which ``?`` stands for literals to draw, or the usual ones.
 
     ``files`` are tried for each filter, at most ``bytes`` of data files are read, and ``seed`` chooses them.
     """

@@ -14,7 +14,14 @@ from paimon_index.selections import Selection
 
 @dataclass(frozen=True, slots=True)
 class ExplainStep:
-    """One thing that was tried for one file."""
+    """One thing that was tried for one file.
+
+    Attributes:
+        rows: how many were left.
+        evidence: what the file has, such as ``city min 'Bonn' max 'Köln' < 'Wien'``.
+        fpp: of a bloom filter: how likely it does not rule out a value that the file lacks.
+        index_bytes: of the index that was asked.
+    """
 
     step: str
     outcome: Literal["skip", "keep", "rows", "unknown"]
@@ -22,6 +29,9 @@ class ExplainStep:
     index: str | None
     predicate: str | None
     rows: int | None
+    evidence: str | None = None
+    fpp: float | None = None
+    index_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,4 +416,41 @@ class WhatIf:
     bytes_read: int
     indexes: tuple[ProposedIndex, ...]
     filters: tuple[FilterEffect, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateValue:
+    """What an aggregate is where it is ``exact``, else between what it lies; None is not known."""
+
+    function: str
+    column: str | None
+    exact: bool
+    value: Any
+    lower: Any
+    upper: Any
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateGroup:
+    """One group: its values by column, the rows that surely belong to it, and its aggregates."""
+
+    key: dict[str, Any]
+    rows: int
+    values: tuple[AggregateValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateAnswer:
+    """Groups that indexes tell, and the names of data files that leave them open."""
+
+    snapshot_id: int | None
+    snapshot_age_ms: int
+    exact: bool
+    groups: tuple[AggregateGroup, ...]
+    groups_total: int
+    open_files: tuple[str, ...]
+    open_bytes: int
+    open_rows: int
+    files_total: int
     warnings: tuple[str, ...]
