@@ -54,11 +54,13 @@ def main() -> None:
     options = arguments.parse_args()
     if git("status", "--porcelain"):
         print(f"The working tree has changes; what is built is {options.commit} without them.")
+    # Whoever commits meanwhile changes nothing.
+    commit = git("rev-parse", "--verify", f"{options.commit}^{{commit}}")
     with tempfile.TemporaryDirectory(prefix="paimon-index-release-") as work:
-        first = Build(Path(work) / "first", options.commit, options.home)
+        first = Build(Path(work) / "first", commit, options.home)
         first.make()
         if options.check:
-            second = Build(Path(work) / "another" / "place", options.commit, options.home)
+            second = Build(Path(work) / "another" / "place", commit, options.home)
             second.make(OTHER_PLACE)
             compare(first.dist, second.dist)
             check_licences(first.python)
