@@ -17,6 +17,8 @@ from starlette.exceptions import HTTPException
 
 from app.access import TokenFile
 from app.api import (
+    advice,
+    aggregates,
     buckets,
     deletions,
     discovery,
@@ -28,6 +30,7 @@ from app.api import (
 )
 from app.api.access import Authentication, Gate, authorise, everybody, open_paths, this_machine, tokens_of
 from app.api.admission import MOST_REQUESTS, Admission
+from app.api.advice import SharedUsage
 from app.api.answer_headers import RequestIds, SecurityHeaders, request_id_of
 from app.api.bodies import explain_faults
 from app.api.caches import Caches
@@ -132,12 +135,15 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     app.state.telemetry = telemetry
     app.state.listings = listings
     app.state.caches = Caches(service, processes)
+    app.state.usage = SharedUsage(service, processes)
     for module in (
         planning,
+        aggregates,
         deletions,
         buckets,
         discovery,
         index_files,
+        advice,
         operations,
         documentation,
         explorer,

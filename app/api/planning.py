@@ -57,11 +57,11 @@ async def plan(
     wanted = body.to_request()
     form = SelectionEncoding(wanted.selection, deletions=wanted.deletions)
 
-    def planned(version: Version) -> Plan:
-        return runtime.service.plan(version, wanted, runtime.settings.plan_budget_ms)
+    def planned(version: Version, offset: int = 0) -> Plan:
+        return runtime.service.plan(version, wanted, runtime.settings.plan_budget_ms, is_counted=offset == 0)
 
     def page(version: Version, window: Window, token: NextToken) -> JsonMembers | Passing[JsonMembers]:
-        answer = planned(version)
+        answer = planned(version, window.offset)
         return tagged(answer, encode_plan(answer, window, form, token, explain=wanted.explain))
 
     def lines(version: Version) -> Iterator[bytes] | Passing[Iterator[bytes]]:

@@ -38,6 +38,9 @@ _COMMANDS: Final = {
     ),
     "plan": _Command("tables", "Tell which files of a table a query reads, and which of their rows."),
     "deletions": _Command("tables", "Tell which rows of which files are deleted."),
+    "count": _Command(
+        "aggregates", "Count rows, or compute other aggregates, from indexes and statistics alone."
+    ),
     "lookup": _Command("tables", "Tell which buckets keys live in."),
     "describe": _Command("discovery", "Describe a table: its schema, keys, options and indexes."),
     "schemas": _Command(
@@ -49,9 +52,8 @@ _COMMANDS: Final = {
     ),
     "build": _Command("build", "Build the index file of one data file."),
     "verify": _Command("verify", "Prove an index file against its data: no row that matches is left out."),
-    "advise": _Command(
-        "advise", "Propose indexes, and sizes of bloom filters, from the values that a data file has."
-    ),
+    "advise": _Command("advise", "Advise on the indexes of a table, or of the values that a data file has."),
+    "what-if": _Command("what_if", "Try indexes on some data files: how many files would they leave out?"),
     "job": _Command("job", "Run a Spark job over a table: build-index, upsert, delete, audit, plan."),
     "orphans": _Command("orphans", "List files of a table that no snapshot, tag or branch refers to."),
     "token": _Command("token", "Make tokens for callers: token new."),
@@ -83,8 +85,9 @@ def _program(commands: tuple[str, ...]) -> typer.Typer:
             found.command(name, help=command.summary)(_nothing)
             continue
         module = import_module(f"app.cli.{command.module}")
-        if hasattr(module, name):
-            found.command(name)(getattr(module, name))
+        function = name.replace("-", "_")
+        if hasattr(module, function):
+            found.command(name)(getattr(module, function))
         else:
             # A command that has commands of its own.
             found.add_typer(module.program, name=name)

@@ -215,7 +215,7 @@ def plan_manifest(task: PlanTask) -> PlannedManifest:
         (*filter_warnings(predicate), *planner.effort.warnings, *planner.lasting_warnings),
         planner.warnings,
     )
-    return _planned(answer_plan(part, request, drafts, warnings, {}))
+    return _planned(answer_plan(part, request, predicate, drafts, warnings, {}))
 
 
 def _planned(answer: Plan) -> PlannedManifest:

@@ -148,6 +148,10 @@ class Metrics:
             "Data files that plans left out, by step and kind of index.",
             ("step", "index"),
         )
+        self.files_spared = Counts(
+            PREFIX + "plan_files_spared", "Data files that indexes left out, each plan counted once."
+        )
+        self.bytes_spared = Counts(PREFIX + "plan_bytes_spared", "Bytes of these files.")
         self.rows_selected = Counts(PREFIX + "plan_rows_selected", "Rows that plans left in kept files.")
         self.plan_warnings = Counts(PREFIX + "plan_warnings", "Warnings that plans carried.")
         self.storage_seconds = Durations(

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 TABLE = "/v1/main/databases/golden/tables/dyn_bucket"
 KEYS = {"partition": {"dte": "2024-01-01"}, "keys": [{"uid": 5}]}
 EVALUATE: dict[str, Any] = {"schema": [], "files": []}
+WHAT_IF = {"indexes": [{"column": "uid", "index": "bsi"}], "filters": ["uid = 5"]}
 INSPECT = {"content": base64.b64encode(b"\x01").decode(), "kind": "deletion_vectors"}
 
 SECRETS = {
@@ -81,6 +82,9 @@ ENDPOINTS: tuple[tuple[str, str, Any, tuple[int, ...]], ...] = (
     ("GET", f"{TABLE}/branches", None, DATABASE),
     ("GET", f"{TABLE}/index-files", None, DATABASE),
     ("GET", f"{TABLE}/buckets", None, DATABASE),
+    ("GET", f"{TABLE}/advice", None, DATABASE),
+    ("POST", f"{TABLE}/aggregate", {}, DATABASE),
+    ("POST", f"{TABLE}/what-if", WHAT_IF, DATABASE),
     ("POST", f"{TABLE}/plan", {}, DATABASE),
     ("POST", f"{TABLE}/pruned-snapshot", {}, DATABASE),
     ("POST", f"{TABLE}/deletions", {}, DATABASE),

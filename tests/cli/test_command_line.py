@@ -272,3 +272,32 @@ def test_the_list_of_commands_loads_none_of_them() -> None:
     )
 
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_counts_and_facets_without_data() -> None:
+    table = ("demo.sessions", "--warehouse", str(WAREHOUSE))
+
+    counted = run("count", *table, "--filter", "fee = 58.43")
+    facets = run("count", *table, "--by", "grade", "--of", "count", "--of", "sum:fee", "--top", "2")
+    between = run("count", *table, "--of", "min:memo")
+    wrong = run("count", *table, "--of", "sum:")
+
+    assert counted.stdout.split() == ["count", "8"]
+    assert facets.stdout.splitlines()[0].split() == ["grade", "count", "sum", "of", "fee"]
+    assert "more groups" in facets.stdout
+    assert "10 of 10 files leave the answer open" in between.stdout
+    assert (wrong.returncode, "FUNCTION:COLUMN" in wrong.stderr) == (1, True)
+
+
+def test_advice_and_what_if() -> None:
+    table = ("demo.sessions", "--warehouse", str(WAREHOUSE))
+
+    advised = run("advise", *table)
+    tried = run("what-if", *table, "--index", "memo=bloom-filter,items=200", "--filter", "memo = ?")
+    neither = run("advise")
+
+    assert (advised.returncode, advised.stderr) == (0, "")
+    assert "set 'file-index.bloom-filter.channel.items' = '130'" in advised.stdout
+    assert (tried.returncode, tried.stderr) == (0, "")
+    assert "bloom-filter of memo" in tried.stdout
+    assert (neither.returncode, "--data" in neither.stderr) == (1, True)
