@@ -31,9 +31,10 @@ from starlette.requests import Request
 
 from app.access import Role
 from app.api.explorer import PATHS as EXPLORER_PATHS
-from app.api.paths import DATABASES, TABLE, TABLES
+from app.api.paths import DATABASES, ICEBERG, ICEBERG_ROUTES, TABLE, TABLES
 from app.api.problems import ProblemError
 from app.settings import Settings
+from app.suggestions import listed
 from app.table.table import DATABASE_SUFFIX
 
 Headers: TypeAlias = "Mapping[bytes, bytes]"
@@ -70,7 +71,7 @@ class Authentication:
                 headers[name] = headers[name] + _TWICE + value if name in headers else value
         found = _forgery(scope, headers) or self._gate(scope, headers)
         if isinstance(found, Problem):
-            await found.response(scope["state"]["request_id"])(scope, receive, send)
+            await found.response(scope)(scope, receive, send)
             return
         scope["state"]["caller"] = found
         scope["state"]["token_name"] = found.name
@@ -117,7 +118,13 @@ def tokens_of(file: TokenFile) -> Gate:
         if given is None:
             return _unauthorized("a token is needed: send Authorization: Bearer SECRET", None)
         secret = _BEARER.fullmatch(given)
-        caller = None if secret is None else file.find(secret[1])
+        if secret is None:
+            return _unauthorized(
+                "the header Authorization is not of the form Bearer SECRET: the word Bearer, a blank and the "
+                "secret of one token",
+                "invalid_token",
+            )
+        caller = file.find(secret[1])
         if caller is None:
             return _unauthorized("the token is not known here", "invalid_token")
         if caller.is_expired:
@@ -213,8 +220,10 @@ ACCESS: Final[Mapping[str, Access]] = {
     f"POST {TABLE}/buckets/assign": Access.DATA,
     f"POST {_INDEX_FILES}/evaluate": Access.DATA,
     f"POST {_INDEX_FILES}/inspect": Access.DATA,
+    f"GET {ICEBERG}/v1/config": Access.TOKEN,
+    **dict.fromkeys(ICEBERG_ROUTES, Access.DATA),
 }
-"""Who may ask, by method and path of the route."""
+"""Who may ask, by method and path of the route; those of Iceberg are there where the operator has set it."""
 
 
 def open_paths(settings: Settings) -> frozenset[str]:
@@ -267,9 +276,14 @@ def check_place(caller: Caller, warehouse: str, database: str | None) -> None:
         ProblemError: 403.
     """
     if not caller.may_use(warehouse):
-        raise _forbidden(f"the token {caller.name!r} may not use warehouse {warehouse!r}")
-    if not caller.may_use(warehouse, database):
-        raise _forbidden(f"the token {caller.name!r} may not use database {database!r} of {warehouse!r}")
+        # What a token may use is its own; whether it is there is not looked at.
+        own = listed(sorted(caller.warehouses or ()))
+        raise _forbidden(f"the token {caller.name!r} may not use warehouse {warehouse!r}; it may use {own}")
+    if database is not None and not caller.may_use(warehouse, database):
+        own = listed(sorted(caller.databases or ()))
+        raise _forbidden(
+            f"the token {caller.name!r} may not use database {database!r} of {warehouse!r}; it may use {own}"
+        )
 
 
 def check_path(caller: Caller, warehouse: str, path: str | None) -> None:

@@ -84,7 +84,7 @@ class RequestIds:
             if not begun:
                 headers = {**AGAIN, "Connection": "close"}
                 problem = problem_of_status(503, "the service is shutting down", headers=headers)
-                await problem.response(request_id)(scope, receive, send_named)
+                await problem.response(scope)(scope, receive, send_named)
         except ClientDisconnect:
             _log.info("request %s: the caller went away", request_id)
         except Exception as error:  # noqa: BLE001 - answered and told in the log
@@ -93,7 +93,7 @@ class RequestIds:
             if begun:
                 # The server closes the connection, and writes an exception of its own kind to the log.
                 raise BrokenOffError(f"the answer to request {request_id} broke off") from None
-            await problem_of(error).response(request_id)(scope, receive, send_named)
+            await problem_of(error).response(scope)(scope, receive, send_named)
 
 
 def places_of(error: BaseException) -> str:

@@ -27,7 +27,8 @@ from app.api.runtime import Shared
 from app.api.selections import MOST_POSITIONS
 from app.api.strict_json import JsonMembers, write_json
 from app.api.versioned import Question
-from app.planning.version.descriptions import Schema, TableDescription
+from app.iceberg.described import TableDescription, describe_table
+from app.planning.version.descriptions import Schema
 from app.planning.version.version import Version
 from app.release import __version__
 from app.storage.ledger import LEDGER
@@ -107,7 +108,7 @@ async def tables(warehouse: WarehouseName, database: DatabaseName, runtime: Shar
 @router.get(TABLE, **operation(TableDescription))
 async def describe(table: Table, query: Annotated[VersionQuery, Query()], runtime: Shared) -> Response:
     """Describe a table as it is or as a version was: its schema, keys, options and indexes."""
-    return await runtime.answer(lambda: runtime.service.describe(table, query.selector()))
+    return await runtime.answer(lambda: describe_table(runtime.service, table, query.selector()))
 
 
 @router.get(TABLE + "/schemas", **operation(SchemaList))

@@ -14,7 +14,14 @@ from paimon_index.selections import Selection
 
 @dataclass(frozen=True, slots=True)
 class ExplainStep:
-    """One thing that was tried for one file."""
+    """One thing that was tried for one file.
+
+    Attributes:
+        rows: how many were left.
+        evidence: what the file has, such as ``city min 'Bonn' max 'Köln' < 'Wien'``.
+        fpp: of a bloom filter: how likely it does not rule out a value that the file lacks.
+        index_bytes: of the index that was asked.
+    """
 
     step: str
     outcome: Literal["skip", "keep", "rows", "unknown"]
@@ -22,6 +29,9 @@ class ExplainStep:
     index: str | None
     predicate: str | None
     rows: int | None
+    evidence: str | None = None
+    fpp: float | None = None
+    index_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
