@@ -11,7 +11,7 @@ HELM_VERSION := v4.3.1
 HELM := $(CURDIR)/$(TOOLS)/helm-$(HELM_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help env release release-check test lint openapi check-openapi demo docs bench bench-spark soak fuzz jvm image-check image image-base chart-check clean
+.PHONY: help env release release-check test lint openapi check-openapi demo docs site bench bench-spark soak fuzz jvm image-check image image-base chart-check clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,12 +74,16 @@ release-check: $(RELEASE_STAMP) ## builds a release twice, and uses it without t
 	$(if $(wildcard $(HELM)),HELM=$(HELM)) $(BIN)/python container/release_check.py
 
 $(RELEASE_STAMP): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[release]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs,release]'
 	touch $@
 
-# The pages as a site, in build/docs/html: wherever they lie in the tree, so that links are the same in both.
 docs: env ## the documentation as a site in build/docs/html
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@$(MAKE) --no-print-directory site
+
+# The pages as a site, wherever they lie in the tree, so that links are the same in both. A release calls it for its
+# own copy of the tree, with the programs of this one.
+site:
 	rm -rf build/docs
 	mkdir -p build/docs/source
 	tar -cf - *.md LICENSE NOTICE openapi.yaml compose.yaml docs examples benchmarks/*.md client/README.md \
