@@ -106,9 +106,11 @@ $(HELM):
 	GOBIN=$(CURDIR)/$(TOOLS) go install helm.sh/helm/v4/cmd/helm@$(HELM_VERSION)
 	mv $(TOOLS)/helm $@
 
-# Property tests with very many examples; takes hours. TESTS=tests/file_index runs those of one part.
-fuzz: env ## property tests at length; takes hours
+# Property tests with very many examples, then plans of random tables held against their rows; takes hours.
+# TESTS=tests/file_index runs the property tests of one part; PAIRS=20000 SEED=7 as many plans, of that seed.
+fuzz: env ## property tests and plans of random tables at length; takes hours
 	$(BIN)/python -m pytest -n auto -m "hypothesis and not shared and not engine" --hypothesis-profile=fuzz $(TESTS)
+	$(BIN)/python -m tests.proof --pairs $(or $(PAIRS),1000000) --seed $(or $(SEED),1) --processes 2
 
 # Callers of every kind over storage that fails now and then; about 5 minutes on two cores. SOAK="tables" instead
 # lets 2,000 tables pass through a server under a memory limit.
