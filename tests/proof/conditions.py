@@ -174,9 +174,10 @@ class Joined:
             case "NOT":
                 return np.int8(TRUE) - found[0]
             case "AND":
-                return np.min(np.stack(found), axis=0).astype(np.int8)
+                joined: Truths = np.min(np.stack(found), axis=0)
             case _:
-                return np.max(np.stack(found), axis=0).astype(np.int8)
+                joined = np.max(np.stack(found), axis=0)
+        return joined
 
     @property
     def sql(self) -> str:
