@@ -10,7 +10,7 @@ HELM_VERSION := v4.3.1
 HELM := $(CURDIR)/$(TOOLS)/helm-$(HELM_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help env dist test lint openapi check-openapi demo bench bench-spark soak fuzz jvm image-check wheels-check image image-base chart-check clean
+.PHONY: help env dist test lint openapi check-openapi demo bench bench-spark soak fuzz mutants jvm image-check wheels-check image image-base chart-check clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -111,6 +111,11 @@ $(HELM):
 fuzz: env ## property tests and plans of random tables at length; takes hours
 	$(BIN)/python -m pytest -n auto -m "hypothesis and not shared and not engine" --hypothesis-profile=fuzz $(TESTS)
 	$(BIN)/python -m tests.proof --pairs $(or $(PAIRS),1000000) --seed $(or $(SEED),1) --processes 2
+
+# Wrong skips planted into each step of the planner, in a copy of the tree; takes half an hour. STEP=bitmap plants those
+# of the steps that have this text.
+mutants: env ## plants wrong skips, and sees whether tests find them
+	$(BIN)/python -m tests.proof.mutants $(if $(STEP),--step '$(STEP)')
 
 # Callers of every kind over storage that fails now and then; about 5 minutes on two cores. SOAK="tables" instead
 # lets 2,000 tables pass through a server under a memory limit.

@@ -1,8 +1,7 @@
-"""``python -m tests.mutants``: plants a wrong skip into each step of the planner, and sees whether tests find it.
+"""``python -m tests.proof.mutants``: plants wrong skips into the planner, and sees whether tests find them.
 
-Each mutant is one change of one line or two, in a copy of the tree. It is found if a test of ``make test`` fails.
-Those that hold plans against rows (``tests/proof``) run first; where they pass, all tests of the parts that
-plan do.
+Each mutant is one change in a copy of the tree, of a line or two. It is found if a test of ``make test``
+fails. Those that hold plans against rows run first; where they pass, the tests of what plans.
 """
 
 from __future__ import annotations
@@ -18,10 +17,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-_TREE: Final = Path(__file__).parent.parent
+_TREE: Final = Path(__file__).parent.parent.parent
 _COPIED: Final = ("app", "benchmarks", "client", "demo", "tests", "pyproject.toml", "openapi.yaml")
 _MARKS: Final = "not shared and not engine and not jvm and not helm and not long"
-_ROUNDS: Final = (("tests/proof",), ("tests/planning",), ("tests/file_index", "tests/predicates", "tests/api"))
+_ROUNDS: Final = (
+    ("tests/proof",),
+    ("tests/planning",),
+    ("tests/file_index", "tests/predicates", "tests/api"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,9 @@ class Mutant:
             ValueError: what is to be changed does not stand there once.
         """
         if (count := source.count(self.old)) != 1:
-            raise ValueError(f"app/{self.path} has {self.old!r} {count} times: adapt the mutant {self.step!r}")
+            raise ValueError(
+                f"app/{self.path} has {self.old!r} {count} times: adapt the mutant {self.step!r}"
+            )
         return source.replace(self.old, self.new)
 
 
@@ -239,7 +244,8 @@ MUTANTS: Final = (
         "deletion vectors: of files that nobody counted",
         f"{_SCAN}/live_rows.py",
         "needed = narrowed | wanted | (deleted == UNKNOWN_CARDINALITY)",
-        "deleted = np.where(deleted == UNKNOWN_CARDINALITY, row_counts, deleted)\n        needed = narrowed | wanted",
+        "deleted = np.where(deleted == UNKNOWN_CARDINALITY, row_counts, deleted)\n"
+        "        needed = narrowed | wanted",
     ),
     Mutant(
         "merging: a file without a match goes alone",
@@ -312,7 +318,7 @@ MUTANTS: Final = (
 
 def main() -> int:
     """Runs the mutants; returns 1 where one is not found."""
-    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.proof.mutants", description=__doc__)
     parser.add_argument("--step", default="", help="only mutants whose step has this text")
     asked = parser.parse_args()
     chosen = [mutant for mutant in MUTANTS if asked.step in mutant.step]

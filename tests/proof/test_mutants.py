@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants import MUTANTS, Mutant
+from tests.proof.mutants import MUTANTS, Mutant
 
-APP = Path(__file__).parent.parent / "app"
+APP = Path(__file__).parent.parent.parent / "app"
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.step)
