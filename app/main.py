@@ -9,35 +9,39 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from app.access import TokenFile
+from app.access import Caller, TokenFile
 from app.api import (
+    advice,
+    aggregates,
     buckets,
     deletions,
     discovery,
     documentation,
     explorer,
+    iceberg,
     index_files,
     operations,
     planning,
 )
+from app.api.access import Authentication, Gate, authorise, everybody, open_paths, this_machine, tokens_of
 from app.api.admission import MOST_REQUESTS, Admission
-from app.api.authentication import Authentication, Gate, everybody, this_machine, tokens_of
-from app.api.authorisation import authorise, open_paths
-from app.api.bodies import explain_faults
+from app.api.advice import SharedUsage
+from app.api.answer_headers import RequestIds, SecurityHeaders
 from app.api.caches import Caches
-from app.api.compression import Compression
+from app.api.faults import explain_faults
+from app.api.misdirected import unknown_path, wrong_method
+from app.api.negotiation import Compression
 from app.api.openapi import document
 from app.api.problems import ProblemError, problem_of, problem_of_status
-from app.api.request_ids import RequestIds, request_id_of
 from app.api.runtime import Runtime
-from app.api.security_headers import SecurityHeaders
-from app.errors import PaimonIndexError, RequestError
+from app.errors import PaimonIndexError, RequestError, UnknownPlaceError
 from app.opening import create_service
 from app.planning.service import IndexService
 from app.release import __version__
@@ -48,8 +52,7 @@ from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.storage import Listings
 from app.storage.memory import prepare_process
 from app.table.avro.blocks import NATIVE
-from app.telemetry.middleware import Accounting
-from app.telemetry.service import Telemetry
+from app.telemetry.service import Accounting, Telemetry
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -135,15 +138,19 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     app.state.telemetry = telemetry
     app.state.listings = listings
     app.state.caches = Caches(service, processes)
+    app.state.usage = SharedUsage(service, processes)
     for module in (
         planning,
+        aggregates,
         deletions,
         buckets,
         discovery,
         index_files,
+        advice,
         operations,
         documentation,
         explorer,
+        *((iceberg,) if settings.iceberg else ()),
     ):
         app.include_router(module.router)
     for kind in (PaimonIndexError, ProblemError, RequestValidationError, HTTPException):
@@ -165,13 +172,28 @@ def _gate(settings: Settings, tokens: TokenFile | None) -> Gate:
     return everybody if settings.auth == "off" else this_machine
 
 
+def _visible(request: Request, error: UnknownPlaceError) -> list[str]:
+    """Those of the names beside one that is not there that the caller may know of."""
+    caller: Caller = request.scope["state"]["caller"]
+    if error.warehouse is None:
+        return [name for name in error.known if caller.may_use(name)]
+    return [name for name in error.known if caller.may_use(error.warehouse, name)]
+
+
 async def _answer_error(request: Request, error: Exception) -> Response:
     match error:
+        case HTTPException(status_code=404):
+            # Nothing but the router raises it.
+            problem = problem_of_status(404, unknown_path(request))
+        case HTTPException(status_code=405, headers=headers):
+            problem = problem_of_status(405, wrong_method(request), headers=headers)
         case HTTPException():
             problem = problem_of_status(error.status_code, error.detail, headers=error.headers)
+        case UnknownPlaceError():
+            problem = replace(problem_of(error), detail=error.naming(_visible(request, error)))
         case RequestValidationError():
             problem = problem_of(RequestError(explain_faults(error.errors())))
         case _:
             named = getattr(request.state, "path_was_named", False)
             problem = problem_of(error, path_was_named=named)
-    return problem.response(request_id_of(request))
+    return problem.response(request.scope)

@@ -33,6 +33,15 @@ _WAREHOUSE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _MIB = 1 << 20
 _LIMITS = Limits()
 
+ICEBERG_S3: Final = (
+    "client.region",
+    "s3.endpoint",
+    "s3.force-virtual-addressing",
+    "s3.path-style-access",
+    "s3.region",
+)
+"""What Iceberg's clients may be told of an object store."""
+
 _OF_MEMORY = "is a share of PAIMON_INDEX_MEMORY_BYTES"
 REMOVED: Final[Mapping[str, str]] = {
     name: fate
@@ -51,6 +60,7 @@ REMOVED: Final[Mapping[str, str]] = {
 LogFormat = Literal["auto", "json", "text"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 Positive = Annotated[int, Field(gt=0)]
+Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 OpenOrToken = Literal["open", "token"]
 
@@ -66,6 +76,8 @@ class Settings(BaseSettings):
     engine_writes_only: Annotated[tuple[str, ...], NoDecode] = ()
     watch: Annotated[tuple[str, ...], NoDecode] = ()
     watch_seconds: Seconds = 10.0
+    iceberg: bool = False
+    iceberg_s3: Annotated[dict[str, str], NoDecode] = {}
 
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 8080
@@ -96,6 +108,9 @@ class Settings(BaseSettings):
     log_format: LogFormat = "auto"
     log_level: LogLevel = "info"
     metrics_token_names: bool = False
+    filter_shapes: bool = True
+    price_per_terabyte: Price | None = None
+    price_per_1000_calls: Price | None = None
 
     disk_cache: str | None = None
     disk_cache_bytes: Positive = 10 << 30
@@ -123,7 +138,7 @@ class Settings(BaseSettings):
         except ValidationError as error:
             raise SettingsError("\n".join(_explain(fault) for fault in error.errors())) from error
 
-    @field_validator("warehouses", "public_urls", mode="before")
+    @field_validator("warehouses", "public_urls", "iceberg_s3", mode="before")
     @classmethod
     def _read_urls(cls, value: object) -> object:
         return _json(value, 'a JSON object such as {"main": "file:///data"}')
@@ -152,6 +167,15 @@ class Settings(BaseSettings):
                 raise ValueError(
                     f"{url!r} of warehouse {name!r} is no URL: expected scheme://place or file:/path"
                 )
+        return value
+
+    @field_validator("iceberg_s3")
+    @classmethod
+    def _check_iceberg_s3(cls, value: dict[str, str]) -> dict[str, str]:
+        for name in value:
+            # Whoever may load a table is told all of it, so that no credential may be here.
+            if name not in ICEBERG_S3:
+                raise ValueError(f"{name!r} is none of {', '.join(ICEBERG_S3)}")
         return value
 
     @field_validator("time_zone")

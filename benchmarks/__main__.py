@@ -24,6 +24,7 @@ from benchmarks import (
     explorer,
     filters,
     http_plans,
+    iceberg_clients,
     index_files,
     index_writing,
     key_assignment,
@@ -165,6 +166,7 @@ def _suites(arguments: argparse.Namespace, engine_directory: Path | None) -> Ite
     if not arguments.quick:
         yield from restarts.suites(with_huge=arguments.files is None)
     yield from peers.suites(max(sizes))
+    yield from iceberg_clients.suites(max(sizes))
     if engine_directory is not None:
         yield engine.plan_suite(engine_directory, max(sizes))
 

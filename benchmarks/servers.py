@@ -19,13 +19,16 @@ _END_SECONDS: Final = 30
 
 
 @contextmanager
-def server(warehouse: Path | str, *, workers: int = 1, has_own_core: bool = True) -> Iterator[int]:
+def server(
+    warehouse: Path | str, *, workers: int = 1, has_own_core: bool = True, **settings: str
+) -> Iterator[int]:
     """A server over one warehouse; gives its port.
 
     Args:
         warehouse: a directory, or a URL.
         workers: processes of the server.
         has_own_core: the server runs on one core and the caller on the others, where there are two.
+        settings: others, by their names.
     """
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         port = int(listener.getsockname()[1])
@@ -35,7 +38,11 @@ def server(warehouse: Path | str, *, workers: int = 1, has_own_core: bool = True
         [sys.executable, "-c", program, "serve", *flags],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "PAIMON_INDEX_DRAIN_SECONDS": "0"},
+        env={
+            **os.environ,
+            "PAIMON_INDEX_DRAIN_SECONDS": "0",
+            **{f"PAIMON_INDEX_{name.upper()}": value for name, value in settings.items()},
+        },
     )
     try:
         if has_own_core and hasattr(os, "sched_setaffinity"):

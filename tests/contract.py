@@ -1,4 +1,4 @@
-"""``python -m tests.contract``: schemathesis asks a running server what ``openapi.yaml`` allows, and much else.
+"""``python -m tests.contract``: schemathesis asks a server whatever ``openapi.yaml`` allows, and much else.
 
 No answer is a 5xx, and each has a status, media type, headers and body as described. That a request which the
 description allows is refused is no fault: it cannot say that at most one of three members names a version.

@@ -47,14 +47,14 @@ _WEIGHT: Final = 1 / 16
 
 _LONGEST_PAUSE_SECONDS: Final = 30
 
-_GUARDED: Final = "/v1/"
+_GUARDED: Final = ("/v1/", "/iceberg/")
 
 MOST_REQUESTS: Final = 2_048
 """Of one process, under way at one time."""
 
 
 class Admission:
-    """ASGI middleware in front of everything under ``/v1``.
+    """ASGI middleware in front of everything under ``/v1`` and ``/iceberg``.
 
     Args:
         app: what it guards.
@@ -73,7 +73,7 @@ class Admission:
             return
         refusal = self._refusal(scope)
         if refusal is not None:
-            await refusal.response(scope["state"]["request_id"])(scope, receive, send)
+            await refusal.response(scope)(scope, receive, send)
             return
         self._under_way += 1
         try:

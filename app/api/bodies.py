@@ -3,25 +3,35 @@
 Types are taken strictly (``"7"`` is no number, 1.0 no integer), a null is as good as an absent member, and a
 member that nobody knows is refused, since a misspelt one would otherwise change the question in silence.
 Literals, keys and partitions are read by the planner, which knows the types of their columns.
+
+:class:`JsonBody` receives them: bounded in bytes and in time, strict in form, documented in OpenAPI.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, Self
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from starlette.requests import Request
 
-from app.errors import RequestError
+from app.api.faults import explain_faults, refuse_unknown
+from app.api.problems import ProblemError, problem_of, problem_of_status
+from app.api.runtime import Runtime
+from app.api.strict_json import read_json
+from app.errors import MemoryShortError, RequestError
 from app.planning.request.requests import (
     AssignRequest,
     DeletionsRequest,
     LookupRequest,
     SnapshotSelector,
 )
+from app.storage.ledger import LEDGER, Claim
 from app.types.session_zone import session_zone
 
-_MOST_FAULTS = 5
 _INT32 = 1 << 31
 _LONG_MAX = (1 << 63) - 1
 
@@ -70,6 +80,14 @@ class Body(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
+    example: ClassVar[Mapping[str, object]] = {}
+    """What a caller may send."""
+
+    @classmethod
+    def example_text(cls) -> str:
+        """The example as JSON."""
+        return json.dumps(cls.example)
+
     @classmethod
     def read(cls, members: object) -> Self:
         """The body that a JSON value stands for.
@@ -78,17 +96,20 @@ class Body(BaseModel):
             RequestError: it does not; the message names the members at fault.
         """
         if not isinstance(members, dict):
-            raise RequestError("the body is not a JSON object")
+            raise RequestError(f"the body is not a JSON object: send one such as {cls.example_text()}")
         try:
             return cls.model_validate(members)
         except ValidationError as error:
-            raise RequestError(explain_faults(error.errors(include_url=False))) from error
+            faults = error.errors(include_url=False)
+            raise RequestError(explain_faults(faults, cls.model_fields)) from error
 
     @model_validator(mode="before")
     @classmethod
     def _drop_nulls(cls, members: object) -> object:
         if not isinstance(members, dict):
             return members
+        if cls.model_config.get("extra") == "forbid":
+            refuse_unknown(cls, members, "member" if cls.model_config.get("strict") else "parameter")
         return {name: value for name, value in members.items() if value is not None}
 
 
@@ -129,7 +150,9 @@ class VersionedBody(Body):
 
     snapshot_id: Count | None = None
     tag: Name | None = None
-    timestamp_millis: Count | None = None
+    timestamp_millis: Count | None = Field(
+        None, description="Milliseconds since 1970-01-01 UTC.", examples=[1754006400000]
+    )
     branch: Name | None = None
     max_staleness_ms: Count | None = Field(
         None,
@@ -164,7 +187,11 @@ class PagedBody(VersionedBody):
 class DeletionsBody(PagedBody):
     """Which rows of which files are deleted?"""
 
-    partition: TypedValues | None = None
+    example: ClassVar = {"partition": {"dt": "2025-08-01"}, "encoding": "positions"}
+
+    partition: TypedValues | None = Field(
+        None, description="Values by partition column.", examples=[{"dt": "2025-08-01"}]
+    )
     files: FileNames | None = Field(None, description="Data file names; absent: every file with a vector.")
     encoding: Literal["positions", "ranges", "bitmap", "count"] = "positions"
     time_zone: TimeZone | None = None
@@ -180,9 +207,15 @@ class DeletionsBody(PagedBody):
 class LookupBody(VersionedBody):
     """Which buckets do these keys live in?"""
 
-    partition: TypedValues | None = None
+    example: ClassVar = {"partition": {"dt": "2025-08-01"}, "keys": [{"id": 1}, {"id": 2}]}
+
+    partition: TypedValues | None = Field(
+        None, description="Values by partition column.", examples=[{"dt": "2025-08-01"}]
+    )
     keys: Annotated[list[TypedValues], Field(fail_fast=True)] | None = Field(
-        None, description="Objects over the primary key; partition columns may be left out."
+        None,
+        description="Objects over the primary key; partition columns may be left out.",
+        examples=[[{"id": 1}, {"id": 2}]],
     )
     hashes: Annotated[list[Hash], Field(fail_fast=True)] | None = None
     time_zone: TimeZone | None = None
@@ -207,6 +240,13 @@ class LookupBody(VersionedBody):
 class AssignBody(LookupBody):
     """Which buckets would a writer assign?"""
 
+    example: ClassVar = {
+        "partition": {"dt": "2025-08-01"},
+        "keys": [{"id": 1}],
+        "num_assigners": 2,
+        "num_channels": 2,
+    }
+
     assign_id: Annotated[int, Field(ge=0, lt=_INT32)] = 0
     num_assigners: Channels = 1
     num_channels: Channels = 1
@@ -216,11 +256,76 @@ class AssignBody(LookupBody):
         return AssignRequest(self.to_lookup(), self.assign_id, self.num_assigners, self.num_channels)
 
 
-def explain_faults(faults: Sequence[Mapping[str, Any]]) -> str:
-    """One line that names the members at fault."""
-    return "; ".join(_explain(fault) for fault in faults[:_MOST_FAULTS])
+BodyType = TypeVar("BodyType", bound=Body)
+
+# What is left of such a body would be taken for the next request on the connection.
+_CLOSE = {"Connection": "close"}
+_SMALL_BYTES = 1 << 16
+"""Bodies of so few bytes are received whatever others hold; the number of requests bounds them."""
+
+_MEMORY_PER_BYTE = 8
+_LEAST_SECONDS = 1.0
+"""That a body has to arrive, however short the deadline."""
 
 
-def _explain(fault: Mapping[str, Any]) -> str:
-    place = ".".join(str(part) for part in fault["loc"]) or "body"
-    return f"{place}: {fault['msg'].removeprefix('Value error, ')}"
+class JsonBody(Generic[BodyType]):
+    """A FastAPI dependency that gives a request's body as ``model``."""
+
+    def __init__(self, model: type[BodyType]) -> None:
+        self._model = model
+
+    async def __call__(self, request: Request) -> BodyType:
+        """The body.
+
+        Raises:
+            ProblemError: it is too large, or did not arrive in time.
+            RequestError: it is not what the model says.
+            MemoryShortError: there is no memory for it now.
+        """
+        runtime: Runtime = request.app.state.runtime
+        settings = runtime.settings
+        seconds = max(settings.deadline_seconds, _LEAST_SECONDS)
+        with runtime.bodies.claim() as claim:
+            try:
+                async with asyncio.timeout(seconds):
+                    content = await _receive(request, settings.body_bytes, claim)
+            except TimeoutError as error:
+                detail = f"the body did not arrive within {seconds:g} s"
+                raise ProblemError(problem_of_status(408, detail, headers=_CLOSE)) from error
+            except MemoryShortError as error:
+                problem = problem_of(error)
+                raise ProblemError(replace(problem, headers={**problem.headers, **_CLOSE})) from error
+            if len(content) <= _SMALL_BYTES:
+                return self._read(content)
+            # Long enough for others to wait for it, and JSON takes several times as much memory as its text.
+            LEDGER.require(_MEMORY_PER_BYTE * len(content), "a body")
+            return await runtime.run(lambda: self._read(content))
+
+    def _read(self, content: bytes) -> BodyType:
+        expected = f"send a JSON object such as {self._model.example_text()}"
+        if not content:
+            raise RequestError(f"the body is empty: {expected}; curl sends one with -d")
+        try:
+            members = read_json(content)
+        except RequestError as error:
+            raise RequestError(f"{error}; {expected}") from error
+        return self._model.read(members)
+
+
+async def _receive(request: Request, limit: int, claim: Claim) -> bytes:
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > limit:
+        raise _too_large(limit)
+    content = bytearray()
+    async for piece in request.stream():
+        content += piece
+        if len(content) > _SMALL_BYTES:
+            claim.grow_to(len(content))
+        if len(content) > limit:
+            raise _too_large(limit)
+    return bytes(content)
+
+
+def _too_large(limit: int) -> ProblemError:
+    detail = f"the body is over the limit of {limit} bytes"
+    return ProblemError(problem_of_status(413, detail, headers=_CLOSE, limit=limit))

@@ -5,8 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from app.api.authorisation import Asking
-from app.api.compression import CODINGS
+from app.api.access import Asking
 from app.api.documents import (
     BranchList,
     Configuration,
@@ -19,7 +18,7 @@ from app.api.documents import (
 )
 from app.api.encoding import NextToken, encode_index_files, encode_schemas
 from app.api.listings import Listing
-from app.api.negotiation import PlanFormat
+from app.api.negotiation import CODINGS, PlanFormat
 from app.api.openapi import operation
 from app.api.paging import PAGE_BYTES, Window
 from app.api.paths import DATABASES, TABLE, TABLES, DatabaseName, SchemaId, Table, WarehouseName
@@ -28,7 +27,8 @@ from app.api.runtime import Shared
 from app.api.selections import MOST_POSITIONS
 from app.api.strict_json import JsonMembers, write_json
 from app.api.versioned import Question
-from app.planning.version.descriptions import Schema, TableDescription
+from app.iceberg.described import TableDescription, describe_table
+from app.planning.version.descriptions import Schema
 from app.planning.version.version import Version
 from app.release import __version__
 from app.storage.ledger import LEDGER
@@ -108,7 +108,7 @@ async def tables(warehouse: WarehouseName, database: DatabaseName, runtime: Shar
 @router.get(TABLE, **operation(TableDescription))
 async def describe(table: Table, query: Annotated[VersionQuery, Query()], runtime: Shared) -> Response:
     """Describe a table as it is or as a version was: its schema, keys, options and indexes."""
-    return await runtime.answer(lambda: runtime.service.describe(table, query.selector()))
+    return await runtime.answer(lambda: describe_table(runtime.service, table, query.selector()))
 
 
 @router.get(TABLE + "/schemas", **operation(SchemaList))

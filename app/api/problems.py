@@ -12,12 +12,15 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from app import errors
+from app.api.iceberg_errors import iceberg_error
+from app.api.paths import ICEBERG
 from app.api.strict_json import write_json
 from app.storage.locations import is_absolute_uri
 from app.types import Json
 
 if TYPE_CHECKING:
     from starlette.responses import Response
+    from starlette.types import Scope
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:paimon-index:error:"
@@ -56,10 +59,15 @@ class Problem:
             **{name: value for name, value in self.members.items() if value is not None},
         }
 
-    def response(self, request_id: str) -> Response:
-        """The HTTP answer."""
+    def response(self, scope: Scope) -> Response:
+        """The HTTP answer to a request that has an id; in Iceberg's form to one of Iceberg's endpoints."""
         from starlette.responses import Response  # noqa: PLC0415 - the command line tells problems without HTTP
 
+        request_id: str = scope["state"]["request_id"]
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        if path.startswith(f"{ICEBERG}/"):
+            status, error = iceberg_error(self, path)
+            return Response(write_json(error), status, dict(self.headers), media_type="application/json")
         return Response(
             write_json(self.to_json(request_id)), self.status, dict(self.headers), media_type=MEDIA_TYPE
         )

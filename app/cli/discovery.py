@@ -21,6 +21,7 @@ from app.cli.options import (
     grouped,
 )
 from app.cli.output import plain, print_json, print_line, print_table
+from app.iceberg.described import describe_table
 
 _EVERYTHING = Window(0, sys.maxsize, sys.maxsize)
 
@@ -35,7 +36,7 @@ def describe(
     """Describe a table: its schema, keys, options and indexes."""
     opened = version.open()
     selector = VersionQuery.read(version.members).selector()
-    answer = opened.service.describe(opened.table(table), selector)
+    answer = describe_table(opened.service, opened.table(table), selector)
     if as_json:
         print_json(answer)
         return
@@ -51,6 +52,7 @@ def describe(
     print_line(f"bucket mode: {found['bucket_mode']}")
     for index in found["indexes"]:
         print_line(f"index: {index['type']} on {index['column']}")
+    print_line(f"Iceberg: {found['iceberg_refusal'] or 'its clients can read the table'}")
 
 
 def schemas(
@@ -58,7 +60,7 @@ def schemas(
     *,
     warehouse: WarehouseOption = None,
     schema_id: Annotated[
-        int | None, typer.Option("--schema-id", min=0, help="Check only this warehouse.")
+        int | None, typer.Option("--schema-id", min=0, help="Show only the schema of this number.")
     ] = None,
     branch: BranchOption = None,
     as_json: JsonOption = False,

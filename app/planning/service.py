@@ -9,17 +9,25 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, fields, replace
 from typing import Any, TypeVar
 
-from app.errors import LimitExceededError, NotFoundError
+from app.errors import (
+    CorruptMetadataError,
+    LimitExceededError,
+    NotFoundError,
+    PathNotAllowedError,
+    SnapshotExpiredError,
+    StorageError,
+    UnknownPlaceError,
+)
 from app.observation import Phase, during
 from app.planning.deletions import DeletionsAnswer, answer_deletions
 from app.planning.keys.answers import AssignmentAnswer, BucketList, BucketLookup
 from app.planning.keys.buckets import answer_assignment, answer_buckets, answer_lookup
 from app.planning.plan.answers import Plan
-from app.planning.plan.plan_answer import plan_bytes
+from app.planning.plan.plan_answer import plan_bytes, report_plan
 from app.planning.plans import Plans
 from app.planning.pruned import PrunedSnapshot, prune
 from app.planning.request.limits import CacheBytes, Limits
@@ -36,6 +44,7 @@ from app.planning.request.requests import (
 )
 from app.planning.side_files.file_indexes import open_declared
 from app.planning.standalone import EvaluateAnswer, evaluate_files, inspect_file
+from app.planning.usage import Usage
 from app.planning.version.contents import ContentsCache
 from app.planning.version.descriptions import (
     Branch,
@@ -70,6 +79,11 @@ class IndexService:
         limits: how large requests may be.
         time_zone: the session time zone of requests that name none; None if it is not known.
         disk: where the warehouses keep what they read, if anywhere.
+        with_shapes: whether the shapes of filters are counted.
+
+    Attributes:
+        warehouses: by name.
+        usage: what the plans of each table came to.
     """
 
     def __init__(
@@ -80,10 +94,12 @@ class IndexService:
         limits: Limits,
         time_zone: str | None = None,
         disk: DiskTier | None = None,
+        with_shapes: bool = True,
     ) -> None:
         self.warehouses = dict(warehouses)
         self._limits = limits
         self._time_zone = time_zone
+        self.usage = Usage(with_shapes=with_shapes)
         self._disk = disk
         capacities = cache_bytes.by_name
         room = CacheRoom(capacities) if cache_bytes.is_shared else None
@@ -104,7 +120,7 @@ class IndexService:
 
     def tables(self, warehouse: str, database: str) -> list[str]:
         """Names of the tables of a database."""
-        with self._telling_missing_warehouses(warehouse):
+        with self._telling_what_is_there(warehouse, database):
             return self._catalog(warehouse).tables(database)
 
     def describe(self, ref: TableRef, selector: SnapshotSelector) -> TableDescription:
@@ -115,7 +131,7 @@ class IndexService:
 
     def schema(self, ref: TableRef, schema_id: int, branch: str | None = None) -> Schema:
         """One schema of a table, with the full types of its columns."""
-        with self._telling_missing_warehouses(ref.warehouse):
+        with self._telling_what_is_there(ref.warehouse, ref.database, ref.table, branch):
             return Schema.of(self._table(ref).schema_of(schema_id, branch))
 
     def schemas(self, version: Version) -> Sequence[Schema]:
@@ -133,7 +149,7 @@ class IndexService:
             after: the number that they follow; None for the first ones.
             count: how many at most; never more than :data:`MOST_READS`.
         """
-        with self._telling_missing_warehouses(ref.warehouse):
+        with self._telling_what_is_there(ref.warehouse, ref.database, ref.table, branch):
             part = self._table(ref).snapshots(branch, after, count)
         return [Snapshot.of(each) for each in part.entries.values()], part.last
 
@@ -141,13 +157,13 @@ class IndexService:
         self, ref: TableRef, branch: str | None = None, after: str | None = None, count: int = MOST_READS
     ) -> tuple[list[Tag], str | None]:
         """Some tags of a table by name, each with its snapshot; as of :meth:`snapshots`."""
-        with self._telling_missing_warehouses(ref.warehouse):
+        with self._telling_what_is_there(ref.warehouse, ref.database, ref.table, branch):
             part = self._table(ref).tags(branch, after, count)
         return [Tag(name, Snapshot.of(each)) for name, each in part.entries.items()], part.last
 
     def branches(self, ref: TableRef) -> list[Branch]:
         """The branches of a table besides the main one."""
-        with self._telling_missing_warehouses(ref.warehouse):
+        with self._telling_what_is_there(ref.warehouse, ref.database, ref.table):
             return list(map(Branch, self._table(ref).branches()))
 
     def resolve(self, ref: TableRef, selector: SnapshotSelector) -> Version:
@@ -158,7 +174,10 @@ class IndexService:
         """
         started = time.perf_counter()
         table, staleness = self._table(ref), selector.max_staleness_ms
-        with during(Phase.RESOLVE), self._telling_missing_warehouses(ref.warehouse):
+        with (
+            during(Phase.RESOLVE),
+            self._telling_what_is_there(ref.warehouse, ref.database, ref.table, selector.branch),
+        ):
             resolved = table.resolve(
                 snapshot_id=selector.snapshot_id,
                 tag=selector.tag,
@@ -174,9 +193,16 @@ class IndexService:
 
     def index_files(self, version: Version, index_type: str | None) -> list[IndexFileEntry]:
         """The index files of a version."""
-        return self._answer(version, lambda version: describe_index_files(version, index_type))
+        return self.ask(version, lambda version: describe_index_files(version, index_type))
 
-    def plan(self, of: TableRef | Version, request: PlanRequest, budget_ms: int | None = None) -> Plan:
+    def plan(
+        self,
+        of: TableRef | Version,
+        request: PlanRequest,
+        budget_ms: int | None = None,
+        *,
+        is_counted: bool = True,
+    ) -> Plan:
         """Which files a query reads, and which of their rows.
 
         Plans are remembered for a while, so that further pages of one cost nothing. Index files that a plan
@@ -186,11 +212,16 @@ class IndexService:
             of: a table, or a version that was resolved before, whatever the request's selector says.
             request: what is asked of it.
             budget_ms: of requests that name none; None for as long as it takes.
+            is_counted: it counts in :attr:`usage`, as further pages of a plan do not.
         """
         self._check_named(request.files)
         version = self._version(of, request.selector)
         request = replace(request, time_zone=self.time_zone(request.time_zone))
-        return self._answer(version, lambda version: self._plans.of(version, request, budget_ms))
+        plan = self.ask(version, lambda version: self._plans.of(version, request, budget_ms))
+        if is_counted:
+            self.usage.add(version, plan)
+        report_plan(plan, is_counted=is_counted)
+        return plan
 
     def pruned_snapshot(
         self, ref: TableRef, request: PlanRequest, budget_ms: int | None = None, most_share: float = 1.0
@@ -212,7 +243,7 @@ class IndexService:
             with during(Phase.EVALUATE):
                 return prune(version, plan, most_share)
 
-        return self._answer(version, pruned)
+        return self.ask(version, pruned)
 
     def deletions(self, of: TableRef | Version, request: DeletionsRequest) -> DeletionsAnswer:
         """Which rows are deleted; ``of`` as for :meth:`plan`."""
@@ -240,7 +271,7 @@ class IndexService:
             SnapshotExpiredError: the version went away.
             CorruptMetadataError: one of its manifests is damaged.
         """
-        self._answer(version, _warm)
+        self.ask(version, _warm)
 
     def evaluate(
         self, warehouse: str, request: EvaluateRequest, *, any_place: bool = False
@@ -253,7 +284,7 @@ class IndexService:
             any_place: paths may name any file, as those of whoever operates the service may.
         """
         self._check_named(request.files)
-        storage, zone = self._warehouse(warehouse), self._zone(request.time_zone)
+        storage, zone = self._warehouse(warehouse), self.zone(request.time_zone)
         with during(Phase.EVALUATE):
             return evaluate_files(storage, request, self._limits, zone, any_place=any_place)
 
@@ -275,6 +306,11 @@ class IndexService:
         """The session time zone of a request that names ``named``; None if nobody knows it."""
         return named or self._time_zone
 
+    def zone(self, named: str | None) -> SessionZone | None:
+        """The session time zone of a request that names ``named``, for those who read its filters."""
+        name = self.time_zone(named)
+        return None if name is None else session_zone(name)
+
     def cache_statistics(self) -> Mapping[str, Mapping[str, int]]:
         """Entries, bytes, capacity, hits, misses and evictions of each cache; ``disk`` if there is one."""
         found = {cache.name: asdict(cache.statistics()) for cache in self._caches()}
@@ -289,7 +325,8 @@ class IndexService:
         # It takes long, and nobody waits for it.
         threading.Thread(target=give_memory_back, name="memory", daemon=True).start()
 
-    def _answer(self, version: Version, work: Callable[[Version], Found]) -> Found:
+    def ask(self, version: Version, work: Callable[[Version], Found]) -> Found:
+        """What ``work`` finds of a version; see :func:`app.planning.version.version.sound_answer`."""
         return sound_answer(version, work, self.clear_caches)
 
     def _evaluate(
@@ -298,10 +335,10 @@ class IndexService:
         request: Asked,
         answer: Callable[[Version, Asked, SessionZone | None], Found],
     ) -> Found:
-        zone = self._zone(request.time_zone)
+        zone = self.zone(request.time_zone)
         version = self._version(of, request.selector)
         with during(Phase.EVALUATE):
-            return self._answer(version, lambda version: answer(version, request, zone))
+            return self.ask(version, lambda version: answer(version, request, zone))
 
     def _version(self, of: TableRef | Version, selector: SnapshotSelector) -> Version:
         return of if isinstance(of, Version) else self.resolve(of, selector)
@@ -319,17 +356,24 @@ class IndexService:
     def _warehouse(self, name: str) -> Warehouse:
         found = self.warehouses.get(name)
         if found is None:
-            # The names of the others are for GET /v1/config to tell, which knows who may see which.
-            raise NotFoundError(f"there is no warehouse {name!r}")
+            raise UnknownPlaceError(name, sorted(self.warehouses))
         return found
 
     @contextmanager
-    def _telling_missing_warehouses(self, name: str) -> Iterator[None]:
-        """Nothing is found in a warehouse that is not there, and that is what has to be told then."""
+    def _telling_what_is_there(
+        self, warehouse: str, database: str, table: str | None = None, branch: str | None = None
+    ) -> Iterator[None]:
+        """Has the caller told which of the names is the one that nothing has, and what there is instead.
+
+        Nothing is found in a warehouse that is not there, and that is what has to be told then.
+        """
         try:
             yield
-        except NotFoundError:
-            check_listable(self._warehouse(name))
+        except NotFoundError as error:
+            check_listable(self._warehouse(warehouse))
+            if not isinstance(error, SnapshotExpiredError):
+                with suppress(StorageError, CorruptMetadataError, PathNotAllowedError):
+                    self._catalog(warehouse).check_there(database, table, branch)
             raise
 
     def _catalog(self, warehouse: str) -> Catalog:
@@ -338,10 +382,6 @@ class IndexService:
 
     def _table(self, ref: TableRef) -> Table:
         return self._catalog(ref.warehouse).table(ref.database, ref.table)
-
-    def _zone(self, named: str | None) -> SessionZone | None:
-        name = self.time_zone(named)
-        return None if name is None else session_zone(name)
 
     def _check_named(self, files: Sequence[object] | None) -> None:
         limit = self._limits.files_named

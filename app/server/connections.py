@@ -2,7 +2,7 @@
 
 uvicorn closes a connection that is silent between two requests, but waits without end for the first request,
 for the rest of a head of which some bytes have come, and for callers to take their answers. Bodies have a
-deadline of their own, see :mod:`app.api.json_body`.
+deadline of their own, see :mod:`app.api.bodies`.
 
 Half of the file descriptors that a process may have are for connections, the others for files and for
 storage. Connections of which nobody waits for an answer give way to newer ones:
@@ -58,7 +58,7 @@ _REFUSAL: Final = (
     b"HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/problem+json\r\nRetry-After: 1\r\n"
     b"Connection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(_BODY), _BODY)
 )
-_GUARDED: Final = b" /v1/"
+_GUARDED: Final = (b" /v1/", b" /iceberg/")
 """As in :mod:`app.api.admission`: health answers always."""
 
 _METHOD_BYTES: Final = 16
@@ -329,7 +329,7 @@ class PunctualProtocol(H11Protocol):
         """
         last: RequestResponseCycle | None = self.cycle
         is_first_piece = last is None or last.response_complete
-        is_guarded = is_first_piece and _GUARDED in data[:_METHOD_BYTES]
+        is_guarded = is_first_piece and any(path in data[:_METHOD_BYTES] for path in _GUARDED)
         if not _TELLS_STATE or self._socket is None or not is_guarded:
             return False
         try:

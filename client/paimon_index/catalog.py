@@ -150,6 +150,7 @@ class TableDescription:
     bucket_mode: str
     deletion_vectors: bool
     indexes: tuple[DeclaredIndex, ...]
+    iceberg_refusal: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

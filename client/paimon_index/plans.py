@@ -133,7 +133,7 @@ class PlanReader:
                     self._deleted_form, row["deleted_rows"], row["deleted_format"]
                 )
             if row.get("explain") is not None:
-                members["explain"] = tuple(ExplainStep(**step) for step in row["explain"])
+                members["explain"] = tuple(decode(ExplainStep, step) for step in row["explain"])
             yield PlannedFile(**members)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from fastapi.routing import APIRoute
 
-from app.api.authorisation import ACCESS, Access
+from app.api.access import ACCESS, Access
 from app.api.explorer import PATHS as EXPLORER
 from app.main import create_app
 from app.settings import Settings
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 TABLE = "/v1/main/databases/golden/tables/dyn_bucket"
 KEYS = {"partition": {"dte": "2024-01-01"}, "keys": [{"uid": 5}]}
 EVALUATE: dict[str, Any] = {"schema": [], "files": []}
+WHAT_IF = {"indexes": [{"column": "uid", "index": "bsi"}], "filters": ["uid = 5"]}
+NAMESPACES = "/iceberg/v1/main/namespaces"
+ICEBERG = f"{NAMESPACES}/golden/tables/dyn_bucket"
 INSPECT = {"content": base64.b64encode(b"\x01").decode(), "kind": "deletion_vectors"}
 
 SECRETS = {
@@ -54,6 +57,9 @@ OPEN = (200,) * 8
 ANY_TOKEN = (401, 401, 401, 200, 200, 200, 200, 200)
 WAREHOUSE = (401, 401, 401, 403, 200, 200, 200, 200)
 DATABASE = (401, 401, 401, 403, 403, 200, 200, 200)
+DATABASE_ITSELF = (401, 401, 401, 403, 403, 204, 204, 204)
+MERGES = (401, 401, 401, 403, 403, 406, 406, 406)
+NO_PLAN = (401, 401, 401, 403, 403, 404, 404, 404)
 ADMIN = (401, 401, 401, 403, 403, 403, 403, 200)
 NOT_THERE = (401, 401, 401, 404, 404, 404, 404, 404)
 
@@ -81,6 +87,9 @@ ENDPOINTS: tuple[tuple[str, str, Any, tuple[int, ...]], ...] = (
     ("GET", f"{TABLE}/branches", None, DATABASE),
     ("GET", f"{TABLE}/index-files", None, DATABASE),
     ("GET", f"{TABLE}/buckets", None, DATABASE),
+    ("GET", f"{TABLE}/advice", None, DATABASE),
+    ("POST", f"{TABLE}/aggregate", {}, DATABASE),
+    ("POST", f"{TABLE}/what-if", WHAT_IF, DATABASE),
     ("POST", f"{TABLE}/plan", {}, DATABASE),
     ("POST", f"{TABLE}/pruned-snapshot", {}, DATABASE),
     ("POST", f"{TABLE}/deletions", {}, DATABASE),
@@ -88,6 +97,18 @@ ENDPOINTS: tuple[tuple[str, str, Any, tuple[int, ...]], ...] = (
     ("POST", f"{TABLE}/buckets/assign", KEYS, DATABASE),
     ("POST", "/v1/main/index-files/evaluate", EVALUATE, WAREHOUSE),
     ("POST", "/v1/main/index-files/inspect", INSPECT, WAREHOUSE),
+    ("GET", "/iceberg/v1/config", None, (401, 401, 401, 400, 200, 200, 200, 200)),
+    ("GET", NAMESPACES, None, WAREHOUSE),
+    ("GET", f"{NAMESPACES}/golden", None, DATABASE),
+    ("HEAD", f"{NAMESPACES}/golden", None, DATABASE_ITSELF),
+    ("GET", f"{NAMESPACES}/golden/tables", None, DATABASE),
+    ("GET", ICEBERG, None, DATABASE),
+    ("HEAD", ICEBERG, None, DATABASE_ITSELF),
+    ("POST", f"{ICEBERG}/plan", {}, MERGES),
+    ("GET", f"{ICEBERG}/plan/x", None, NO_PLAN),
+    ("DELETE", f"{ICEBERG}/plan/x", None, NO_PLAN),
+    ("POST", f"{ICEBERG}/tasks", {"plan-task": "x"}, NO_PLAN),
+    ("POST", f"{ICEBERG}/metrics", {"report-type": "scan-report"}, DATABASE_ITSELF),
 )
 # What is no endpoint, or is one in another spelling.
 OTHERS: tuple[tuple[str, str, Any, tuple[int, ...]], ...] = (
@@ -109,7 +130,7 @@ OTHERS: tuple[tuple[str, str, Any, tuple[int, ...]], ...] = (
 def guarded(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A service that knows the tokens of ENTRIES."""
     path = tokens.write(tmp_path_factory.mktemp("tokens") / "tokens", *ENTRIES)
-    with serve(tokens_file=str(path)) as client:
+    with serve(tokens_file=str(path), iceberg=True) as client:
         yield client
 
 
@@ -128,7 +149,7 @@ def routes(found: Iterable[BaseRoute]) -> Iterator[BaseRoute]:
 
 
 def test_every_route_states_who_may_ask(golden: GoldenWarehouse) -> None:
-    application = create_app(Settings.load(warehouses={"main": str(golden.root)}))
+    application = create_app(Settings.load(warehouses={"main": str(golden.root)}, iceberg=True))
 
     everything = list(routes(application.routes))
 
@@ -142,7 +163,13 @@ def test_every_route_states_who_may_ask(golden: GoldenWarehouse) -> None:
 
 def test_every_route_is_in_the_table_below() -> None:
     named = {(method, path) for method, path, *_ in ENDPOINTS}
-    values = {"warehouse": "main", "database": "golden", "table": "dyn_bucket", "schema_id": 0}
+    values = {
+        "warehouse": "main",
+        "database": "golden",
+        "table": "dyn_bucket",
+        "schema_id": 0,
+        "plan_id": "x",
+    }
     stated = {tuple(route.format(**values).split(" ")) for route in ACCESS}
 
     assert stated == named
@@ -159,7 +186,9 @@ def test_who_gets_which_status(
     )
     for answer in answers:
         assert ("www-authenticate" in answer.headers) == (answer.status_code == 401)
-        if answer.status_code >= 400:
+        if answer.status_code >= 400 and path.startswith("/iceberg") and method != "HEAD":
+            assert answer.json()["error"]["code"] == answer.status_code
+        elif answer.status_code >= 400 and method != "HEAD":
             slug = {401: "unauthorized", 403: "forbidden", 404: "not-found"}[answer.status_code]
             assert answer.json()["type"] == f"urn:paimon-index:error:{slug}"
             assert answer.json()["instance"] == answer.headers["x-request-id"]

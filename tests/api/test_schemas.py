@@ -12,13 +12,14 @@ import httpx
 import pytest
 from starlette.responses import Response
 
+from app.api.answer_headers import RequestIds
 from app.api.documents import SchemaList
 from app.api.problems import problem_of
-from app.api.request_ids import RequestIds
 from app.api.runtime import Runtime
 from app.errors import BusyError, DeadlineExceededError, RequestCancelledError
+from app.iceberg.described import TableDescription
 from app.opening import create_service
-from app.planning.version.descriptions import Schema, TableDescription
+from app.planning.version.descriptions import Schema
 from app.settings import Settings
 from app.storage import check_deadline
 from tests import golden_tables
@@ -244,7 +245,7 @@ class OneThread:
             await runtime.run(self._work)
             response = Response(b"done")
         except BusyError as error:
-            response = problem_of(error).response("")
+            response = problem_of(error).response({**scope, "state": {"request_id": ""}})
         await response(scope, receive, send)
 
     def close(self) -> None:

@@ -112,7 +112,10 @@ def test_a_file_tells_its_steps_its_rows_and_its_index(page: Page) -> None:
 
     assert page.text("#file .verdict") == "kept: nothing that was asked rules it out"
     steps = [item.text.split("\n") for item in page.driver.find_elements(By.CSS_SELECTOR, ".steps li")]
-    assert steps == [["statistics", "cannot tell", FEE], ["bit-sliced index", "3 rows", FEE]]
+    assert steps == [
+        ["statistics", "cannot tell", FEE, "fee min 14.93 max 64.18"],
+        ["bit-sliced index", "3 rows", FEE, "index of 1.8 KB"],
+    ]
     label = "return document.querySelector('.strip canvas').ariaLabel"
     assert page.run(label) == "3 of 128 rows are read"
 

@@ -35,14 +35,20 @@ class Spark:
         self._process = process
 
     @classmethod
-    def start(cls, directory: Path) -> Self:
-        """Starts Spark over a new warehouse inside of ``directory``."""
+    def start(cls, directory: Path, *more_jars: Path) -> Self:
+        """Starts Spark over a new warehouse inside of ``directory``, with the connector and other jars."""
         warehouse, scratch = directory / "warehouse", directory / "scratch"
         warehouse.mkdir()
         scratch.mkdir()
         python = str(spark_python())
         process = subprocess.Popen(  # noqa: S603 - fixed words
-            [python, str(_PROGRAM), str(CONNECTOR), str(warehouse), str(scratch)],
+            [
+                python,
+                str(_PROGRAM),
+                ",".join(map(str, (CONNECTOR, *more_jars))),
+                str(warehouse),
+                str(scratch),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

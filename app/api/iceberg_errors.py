@@ -1,0 +1,53 @@
+"""Problems as Iceberg's clients read them: ``{"error": {"message", "type", "code"}}``.
+
+A status that Iceberg's document does not know becomes the one that it has for the same, where it has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from app.types import Json
+
+if TYPE_CHECKING:
+    from app.api.problems import Problem
+
+_BAD_REQUEST: Final = (400, "BadRequestException")
+_UNAVAILABLE: Final = (503, "ServiceUnavailableException")
+_BROKEN: Final = (500, "ServerError")
+_KINDS: Final[Mapping[str, tuple[int, str]]] = {
+    "unsupported-format": (406, "UnsupportedOperationException"),
+    "filter": _BAD_REQUEST,
+    "limit-exceeded": _BAD_REQUEST,
+    "page-token": _BAD_REQUEST,
+    "malformed-request": _BAD_REQUEST,
+    "unauthorized": (401, "NotAuthorizedException"),
+    "forbidden": (403, "ForbiddenException"),
+    "too-many-requests": (429, "TooManyRequestsException"),
+    "storage-unavailable": _UNAVAILABLE,
+    "memory-short": _UNAVAILABLE,
+    "not-ready": _UNAVAILABLE,
+    "path-not-allowed": _BROKEN,
+    "corrupt-metadata": _BROKEN,
+    "corrupt-index": _BROKEN,
+    "file-missing": _BROKEN,
+}
+"""Status and type by slug; other problems keep their status."""
+
+_MISSING: Final = (
+    ("/plan/", "NoSuchPlanIdException"),
+    ("/tasks", "NoSuchPlanTaskException"),
+    ("/tables/", "NoSuchTableException"),
+    ("/namespaces/", "NoSuchNamespaceException"),
+    ("/config", "NoSuchWarehouseException"),
+)
+"""What is not there, by what stands in the path."""
+
+
+def iceberg_error(problem: Problem, path: str) -> tuple[int, Json]:
+    """Status and body of a problem with the request of ``path``."""
+    status, name = _KINDS.get(problem.slug, (problem.status, "ServerError"))
+    if problem.slug in ("not-found", "snapshot-expired"):
+        status, name = 404, next((kind for part, kind in _MISSING if part in path), "NotFoundException")
+    return status, {"error": {"message": problem.detail, "type": name, "code": status}}

@@ -1,0 +1,137 @@
+"""Whether Parquet files have field ids: what is looked at of a footer, in Thrift's compact protocol.
+
+::
+
+    "PAR1" ... FileMetaData, length of it (u32 little endian), "PAR1"
+
+    FileMetaData   1: i32 version   2: list<SchemaElement> schema   ...
+    SchemaElement  ...   4: string name   ...   9: i32 field_id   ...
+
+The first element is the root, the second one the first column. Writers give ids to all columns or to none.
+Anything else than this counts as no id, so that the file is refused and its bytes need not be trusted.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from app.errors import PaimonIndexError
+from app.planning.plan.planned_files import PlannedFiles
+from app.planning.version.version import Version
+
+_TAIL: Final = struct.Struct("<I4s")
+_MAGIC: Final = b"PAR1"
+_HEAD_BYTES: Final = 4_096
+"""Of a footer: the root and the first column take some tens of bytes."""
+
+_SCHEMA, _FIELD_ID = 2, 9
+_STOP, _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(13)
+
+
+def have_field_ids(version: Version, files: PlannedFiles, wanted: Sequence[int]) -> list[bool]:
+    """Of some files of a plan, given by their positions, whether each has field ids.
+
+    Raises:
+        PaimonIndexError: a file cannot be read.
+    """
+    if not wanted:
+        return []
+    root = version.source.warehouse.public_url
+    planned = [files[at] for at in wanted]
+    paths = [each.path.removeprefix(root) for each in planned]
+    sizes = [each.file_size for each in planned]
+    tails = _read(
+        version, [(path, size - _TAIL.size, _TAIL.size) for path, size in zip(paths, sizes, strict=True)]
+    )
+    heads = []
+    for path, size, tail in zip(paths, sizes, tails, strict=True):
+        length, magic = _TAIL.unpack(tail) if len(tail) == _TAIL.size else (0, b"")
+        start = size - _TAIL.size - length
+        heads.append(
+            (path, start, min(length, _HEAD_BYTES)) if magic == _MAGIC and start > 0 else (path, 0, 0)
+        )
+    return [_has_ids(head) for head in _read(version, heads)]
+
+
+def _read(version: Version, ranges: Sequence[tuple[str, int, int]]) -> Iterator[bytes]:
+    for found in version.source.warehouse.read_ranges(ranges, immutable=True):
+        if isinstance(found, PaimonIndexError):
+            raise found
+        yield found
+
+
+def _has_ids(metadata: bytes) -> bool:
+    """Whether the first column has an id."""
+    try:
+        reader = _Compact(metadata)
+        for number, kind in reader.fields():
+            if number == _SCHEMA and kind == _LIST:
+                count, element = reader.list_head()
+                if count < 2 or element != _STRUCT:  # noqa: PLR2004 - the root and a column
+                    return False
+                reader.skip(_STRUCT)
+                return any(number == _FIELD_ID for number, _ in reader.fields(skip=True))
+            reader.skip(kind)
+    except (IndexError, RecursionError):
+        pass
+    return False
+
+
+class _Compact:
+    """Goes through values of Thrift's compact protocol; IndexError where the bytes end."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self._at = 0
+
+    def fields(self, *, skip: bool = False) -> Iterator[tuple[int, int]]:
+        """Number and kind of each field of a struct; values are skipped if the caller does not read them."""
+        number = 0
+        while (head := self._byte()) != _STOP:
+            delta, kind = head >> 4, head & 0xF
+            number = number + delta if delta else self._varint() >> 1
+            yield number, kind
+            if skip:
+                self.skip(kind)
+
+    def list_head(self) -> tuple[int, int]:
+        """Length and kind of the elements of a list."""
+        head = self._byte()
+        count = head >> 4
+        return (self._varint() if count == 0xF else count), head & 0xF  # noqa: PLR2004 - a longer list
+
+    def skip(self, kind: int) -> None:
+        """Goes behind a value."""
+        if kind == _BYTE:
+            self._byte()
+        elif kind in (_I16, _I32, _I64):
+            self._varint()
+        elif kind == _DOUBLE:
+            self._at += 8
+        elif kind == _BINARY:
+            self._at += self._varint()
+        elif kind in (_LIST, _SET):
+            count, element = self.list_head()
+            for _ in range(count):
+                self.skip(_BYTE if element in (_TRUE, _FALSE) else element)
+        elif kind == _STRUCT:
+            for _ in self.fields(skip=True):
+                pass
+        elif kind not in (_TRUE, _FALSE):
+            raise IndexError(kind)
+
+    def _byte(self) -> int:
+        found = self._content[self._at]
+        self._at += 1
+        return found
+
+    def _varint(self) -> int:
+        value, shift = 0, 0
+        while True:
+            byte = self._byte()
+            value |= (byte & 0x7F) << shift
+            if not byte & 0x80:
+                return value
+            shift += 7

@@ -1,0 +1,147 @@
+"""The metadata of a table as Iceberg's clients load it: made of schemas, snapshots and tags.
+
+There are no manifest lists: each snapshot names one under a scheme that no storage has, so that a client
+which does not have its scans planned fails, and nobody takes this for metadata to write on.
+
+Iceberg has one list of snapshots, and reads a branch in the schema of the table. The engine counts the
+snapshots of each branch anew and gives it schemas of its own. So a branch is a table of its own here,
+``table$branch_name`` as the engine calls it, and only tags are refs.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Final
+
+from app.iceberg.schema import last_column_id, last_partition_id, partition_specs, schema_json
+from app.planning.version.descriptions import Snapshot
+from app.planning.version.version import Version
+from app.table.schema.schema import TableSchema
+from app.types import Json
+from app.types.digest import digest
+
+NO_MANIFESTS: Final = "paimon-index-plans-scans"
+"""The scheme under which manifest lists are named that nobody can read."""
+
+_OPERATIONS: Final = {
+    "APPEND": "append",
+    "COMPACT": "replace",
+    "OVERWRITE": "overwrite",
+    "ANALYZE": "replace",
+}
+_UNSORTED: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """What is told of a table.
+
+    Attributes:
+        version: the latest one.
+        schemas: ascending, up to the version's.
+        snapshots: ascending, up to the version's.
+        tags: snapshots by the names of tags.
+    """
+
+    version: Version
+    schemas: Sequence[TableSchema]
+    snapshots: Sequence[Snapshot]
+    tags: Mapping[str, Snapshot]
+
+    def json(self, name_mapping: str, *, referenced_only: bool, millis: bool) -> dict[str, Json]:
+        """The metadata.
+
+        Args:
+            name_mapping: JSON text of :class:`app.iceberg.name_mapping.NameMapping`.
+            referenced_only: tell only the snapshots that have a tag or are the latest.
+            millis: whether the client reads timestamps in milliseconds right.
+
+        Raises:
+            ValueError: the schema has a type that Iceberg lacks.
+        """
+        version, schema = self.version, self.version.schema
+        latest = None if version.resolved.snapshot is None else Snapshot.of(version.resolved.snapshot)
+        refs = {name: snapshot for name, snapshot in self.tags.items() if name != "main"}
+        known = {} if referenced_only else {each.id: each for each in self.snapshots}
+        for each in (*refs.values(), *(() if latest is None else (latest,))):
+            known[each.id] = each
+        # After a rollback a tag may have a number that is another snapshot's.
+        refs = {name: each for name, each in refs.items() if known[each.id] == each}
+        snapshots = [known[number] for number in sorted(known)]
+        location = version.source.warehouse.public_url + version.table.directory
+        times = list(accumulate((each.time_millis for each in snapshots), max))
+        written: dict[str, Json] = {
+            # Deletion vectors are of version 3.
+            "format-version": 3 if schema.options.deletion_vectors else 2,
+            "table-uuid": _uuid(location, self.schemas[0]),
+            "location": location,
+            "last-sequence-number": snapshots[-1].id if snapshots else 0,
+            "last-updated-ms": times[-1] if times else schema.time_millis,
+            "last-column-id": max(map(last_column_id, self.schemas)),
+            "current-schema-id": schema.id,
+            "schemas": list(_schemas(self.schemas, schema, millis=millis)),
+            "default-spec-id": len(partition_specs(schema)) - 1,
+            "partition-specs": partition_specs(schema),
+            "last-partition-id": last_partition_id(schema),
+            "default-sort-order-id": _UNSORTED,
+            "sort-orders": [{"order-id": _UNSORTED, "fields": []}],
+            "properties": {
+                "schema.name-mapping.default": name_mapping,
+                **({} if schema.comment is None else {"comment": schema.comment}),
+            },
+            "snapshots": [_snapshot(each, known) for each in snapshots],
+            "snapshot-log": [
+                {"snapshot-id": each.id, "timestamp-ms": time}
+                for each, time in zip(snapshots, times, strict=True)
+            ],
+            "metadata-log": [],
+        }
+        if schema.options.deletion_vectors:
+            snapshot = version.resolved.snapshot
+            written["next-row-id"] = 0 if snapshot is None else snapshot.next_row_id or 0
+        if latest is not None:
+            written["current-snapshot-id"] = latest.id
+            written["refs"] = {
+                "main": {"type": "branch", "snapshot-id": latest.id},
+                **{name: {"type": "tag", "snapshot-id": each.id} for name, each in refs.items()},
+            }
+        return written
+
+
+def _schemas(schemas: Sequence[TableSchema], current: TableSchema, *, millis: bool) -> Iterator[Json]:
+    """The schemas that Iceberg can state; of an older one the snapshots cannot be read by clients."""
+    for schema in schemas:
+        try:
+            yield schema_json(schema, millis=millis)
+        except ValueError:
+            if schema.id == current.id:
+                raise
+
+
+def _snapshot(snapshot: Snapshot, known: Mapping[int, Snapshot]) -> Json:
+    written: dict[str, Json] = {
+        "snapshot-id": snapshot.id,
+        "sequence-number": snapshot.id,
+        "timestamp-ms": snapshot.time_millis,
+        "manifest-list": f"{NO_MANIFESTS}:/snapshot-{snapshot.id}",
+        "schema-id": snapshot.schema_id,
+        "summary": {
+            "operation": _OPERATIONS.get(snapshot.commit_kind, "overwrite"),
+            **(
+                {}
+                if snapshot.total_record_count is None
+                else {"total-records": str(snapshot.total_record_count)}
+            ),
+        },
+    }
+    if snapshot.id - 1 in known:
+        written["parent-snapshot-id"] = snapshot.id - 1
+    return written
+
+
+def _uuid(location: str, first: TableSchema) -> str:
+    """A UUID that stays the table's, and is another one's of a table that is made anew at its place."""
+    return str(uuid.UUID(bytes=digest(location.encode(), first.digest.encode()), version=4))

@@ -1,0 +1,170 @@
+"""What Iceberg's clients cannot read right, and is refused with the reason and a way out.
+
+A table is refused for what its schema says; a plan, for what the files say that it keeps.
+
+============================================  ===================================================
+refused                                       why
+============================================  ===================================================
+types without a counterpart                   :mod:`app.iceberg.schema`
+timestamps in milliseconds                    likewise
+``data-evolution.enabled``                    rows lie in several files each
+files that merge                              clients would read every version of a row
+32-bit deletion vectors                       Iceberg's blobs are the engine's 64-bit ones
+files of ORC and Avro                         the engine writes no field ids of Iceberg's into them
+files of another type than a column has now   the engine casts, or cuts, what clients do not
+files without ids whose names are ambiguous   their columns are told by their names
+changes between two snapshots                 no client asks for them yet
+============================================  ===================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from app.errors import UnsupportedFormatError
+from app.iceberg.schema import schema_json
+from app.options.table_options import check_options
+from app.table.schema.schema import TableSchema
+from app.types import DataField, DataType, TypeRoot
+from app.types.data_types import INTEGER_BITS
+
+FORMAT: Final = "parquet"
+"""The format of data files that clients read by field ids."""
+
+_REWRITE: Final = "compact the table in full"
+_ELSEWHERE: Final = "use the engine, or plans of this service"
+
+
+def refusal(reason: str, remedy: str = "") -> UnsupportedFormatError:
+    """Why clients cannot read something right, and what to do."""
+    way_out = f"{remedy}; or {_ELSEWHERE}" if remedy else _ELSEWHERE
+    return UnsupportedFormatError(f"Iceberg's clients cannot read this: {reason}. To read it, {way_out}")
+
+
+def check_table(schema: TableSchema, *, millis: bool) -> None:
+    """Refuses a table that a client cannot read, whatever its files are; arguments as of ``schema_json``.
+
+    Raises:
+        UnsupportedFormatError: with the reason.
+    """
+    if schema.options.data_evolution:
+        raise refusal("the table has data-evolution.enabled, and its rows lie in several files each")
+    try:
+        schema_json(schema, millis=millis)
+    except ValueError as error:
+        raise refusal(str(error)) from error
+
+
+def reason_against(schema: TableSchema, name: str) -> str | None:
+    """Why clients cannot read a table, or some file that it may have; None if nothing is against it."""
+    try:
+        check_options(schema.options.values, name)
+        check_table(schema, millis=False)
+    except UnsupportedFormatError as error:
+        return str(error)
+    options = schema.options
+    if options.values.get("file.format", FORMAT) != FORMAT:
+        return str(other_format("a data file"))
+    if schema.primary_keys and not schema.keeps_one_version:
+        return f"{merging(1)}. Until then, only plans of files that need no merging are answered"
+    if options.deletion_vectors and options.values.get("deletion-vectors.bitmap64", "false") != "true":
+        return f"{narrow_vectors(1)}. Until then, only plans of files without deletion vectors are answered"
+    return None
+
+
+def merging(count: int) -> UnsupportedFormatError:
+    """Some files of a plan merge."""
+    return refusal(
+        f"{count} of its files hold versions of rows that have to be merged",
+        "compact the table in full, or set deletion-vectors.enabled and deletion-vectors.bitmap64",
+    )
+
+
+def narrow_vectors(count: int) -> UnsupportedFormatError:
+    """Some files of a plan have deletion vectors of 32 bits."""
+    return refusal(
+        f"{count} of its files have deletion vectors of 32 bits",
+        "set deletion-vectors.bitmap64=true and compact the table in full",
+    )
+
+
+def other_format(name: str) -> UnsupportedFormatError:
+    """A file of a plan is no Parquet."""
+    return refusal(
+        f"{name} is not Parquet, and has no field ids that they know",
+        "set file.format=parquet and compact the table in full",
+    )
+
+
+def without_ids(name: str) -> UnsupportedFormatError:
+    """A file of a plan has no field ids, and a name in it that is another column's by now."""
+    return refusal(
+        f"{name} has no field ids, and the name of one of its columns is another column's by now",
+        "compact the table in full with release 1.0 of the engine or newer",
+    )
+
+
+def changes() -> UnsupportedFormatError:
+    """A plan of what was appended between two snapshots."""
+    return refusal("what was appended between two snapshots is not planned", "ask for one snapshot")
+
+
+def check_file_schema(file: TableSchema, schema: TableSchema) -> None:
+    """Refuses files of a schema whose columns clients could not read as those of another one.
+
+    Args:
+        file: the schema that the files were written with.
+        schema: the one that they are read in.
+
+    Raises:
+        UnsupportedFormatError: with the reason.
+    """
+    if file.id == schema.id:
+        return
+    for column in file.fields:
+        if _holds_time(column.type):
+            # Readers look at the type of every column of a file, also of those that are gone.
+            raise refusal(f"files of schema {file.id} hold column {column.name!r} of TIME", _REWRITE)
+    for column in _cast(file.by_id, schema.fields):
+        raise refusal(
+            f"files of schema {file.id} hold column {column.name!r} as {file.by_id[column.id].type}, which "
+            f"is {column.type} in schema {schema.id}",
+            _REWRITE,
+        )
+
+
+def _holds_time(data_type: DataType) -> bool:
+    inner = (*data_type.children, *(field.type for field in data_type.fields))
+    return data_type.root is TypeRoot.TIME or any(map(_holds_time, inner))
+
+
+def _cast(file: Mapping[int, DataField], fields: tuple[DataField, ...]) -> Iterator[DataField]:
+    """The columns whose stored values are no values of the present type."""
+    return (field for field in fields if field.id in file and not _widens(file[field.id].type, field.type))
+
+
+def _widens(stored: DataType, present: DataType) -> bool:
+    """Whether each stored value is the same value of another type, to the engine and to Iceberg."""
+    if stored.root in INTEGER_BITS and present.root in INTEGER_BITS:
+        return INTEGER_BITS[stored.root] <= INTEGER_BITS[present.root]
+    if (stored.root, present.root) == (TypeRoot.FLOAT, TypeRoot.DOUBLE):
+        return True
+    if stored.root is not present.root or len(stored.children) != len(present.children):
+        return False
+    match stored.root:
+        case TypeRoot.DECIMAL:
+            return stored.scale == present.scale and stored.precision <= present.precision
+        case TypeRoot.VARCHAR | TypeRoot.VARBINARY:
+            return stored.precision <= present.precision
+        case TypeRoot.TIMESTAMP | TypeRoot.TIMESTAMP_LTZ:
+            # In milliseconds or in microseconds.
+            return stored.precision <= present.precision and (
+                stored.is_compact_timestamp is present.is_compact_timestamp
+            )
+        case TypeRoot.CHAR | TypeRoot.BINARY:
+            return stored.precision == present.precision
+        case _:
+            inner = zip(stored.children, present.children, strict=True)
+            by_id = {field.id: field for field in stored.fields}
+            return all(_widens(*pair) for pair in inner) and not any(_cast(by_id, present.fields))

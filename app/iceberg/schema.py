@@ -1,0 +1,230 @@
+"""Schemas as Iceberg states them: ids, types, identifiers and partition fields.
+
+==============================  ================  ====================================================
+Paimon                          Iceberg           care
+==============================  ================  ====================================================
+BOOLEAN, FLOAT, DOUBLE, DATE    the same
+TINYINT, SMALLINT, INT          int
+BIGINT                          long
+DECIMAL(p, s)                   decimal(p, s)
+CHAR, VARCHAR                   string            CHAR is told as it is stored, padded or not
+BINARY, VARBINARY               binary
+TIMESTAMP(4..6)                 timestamp
+TIMESTAMP_LTZ(4..6)             timestamptz
+TIMESTAMP(0..3), likewise LTZ   the same          only to a client that says that it reads them, see below
+TIMESTAMP(7..9), likewise LTZ                     stored in a form of which readers lose digits or years
+ARRAY, MAP, ROW                 list, map, struct
+TIME                                              stored in milliseconds, which Iceberg does not have
+MULTISET, VARIANT, BLOB ...                       Iceberg has none, or stores another form
+==============================  ================  ====================================================
+
+The engine stores timestamps of up to three digits in milliseconds. Iceberg's Java readers (1.11) take such
+numbers for microseconds: they show wrong values, and leave out row groups that a condition allows. PyIceberg
+reads them right. Nothing in a request tells how its client reads, so that one has to say it.
+
+Fields keep their ids. Elements, keys and values have none in a schema; the engine gives them, in Parquet
+files, ids that follow from the column's id and the depth: :func:`inner_fields`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from app.table.schema.schema import TableSchema
+from app.types import DataField, DataType, Json, TypeRoot
+from app.types.data_types import FLOATING_ROOTS
+
+ACCEPT: Final = "X-Paimon-Accept"
+"""The header by which a client says what it reads right."""
+MILLIS: Final = "timestamp-millis"
+"""That of a client that reads timestamps in milliseconds."""
+
+UNPARTITIONED: Final = 0
+"""Number of the partition spec without fields, which files have whose partition has a NULL."""
+PARTITIONED: Final = 1
+"""Number of the partition spec of a table with partition fields."""
+
+_SAME: Final = {
+    TypeRoot.BOOLEAN: "boolean",
+    TypeRoot.TINYINT: "int",
+    TypeRoot.SMALLINT: "int",
+    TypeRoot.INT: "int",
+    TypeRoot.BIGINT: "long",
+    TypeRoot.FLOAT: "float",
+    TypeRoot.DOUBLE: "double",
+    TypeRoot.CHAR: "string",
+    TypeRoot.VARCHAR: "string",
+    TypeRoot.BINARY: "binary",
+    TypeRoot.VARBINARY: "binary",
+    TypeRoot.DATE: "date",
+}
+_TIMESTAMPS: Final = {TypeRoot.TIMESTAMP: "timestamp", TypeRoot.TIMESTAMP_LTZ: "timestamptz"}
+_MICRO_DIGITS: Final = range(4, 7)
+_MILLI_DIGITS: Final = range(4)
+_PARTITIONS: Final = frozenset(_SAME) - {
+    *FLOATING_ROOTS,
+    TypeRoot.CHAR,
+    TypeRoot.BINARY,
+    TypeRoot.VARBINARY,
+}
+"""Types of partition columns that are partition fields: a value has one form, in JSON and in files."""
+
+_INNER_IDS: Final = (1 << 31) // 4 - 1
+_DEPTHS: Final = 1 << 10
+_FIRST_PARTITION_FIELD: Final = 1000
+
+
+def schema_json(schema: TableSchema, *, millis: bool) -> dict[str, Json]:
+    """A schema.
+
+    Args:
+        schema: of the table.
+        millis: whether the client reads timestamps in milliseconds right.
+
+    Raises:
+        ValueError: a column has a type that Iceberg lacks.
+    """
+    written: dict[str, Json] = {
+        "type": "struct",
+        "schema-id": schema.id,
+        "fields": [_field(field, millis) for field in schema.fields],
+    }
+    keys = [schema.by_name[name] for name in schema.primary_keys]
+    if keys and all(key.type.root not in FLOATING_ROOTS and not key.type.nullable for key in keys):
+        written["identifier-field-ids"] = [key.id for key in keys]
+    return written
+
+
+def last_column_id(schema: TableSchema) -> int:
+    """The highest id of a field, element, key or value."""
+    return max((number for number, _ in names_by_id(schema.fields)), default=0)
+
+
+def partition_fields(schema: TableSchema) -> list[DataField]:
+    """The partition columns that are partition fields, in their order."""
+    return [field for field in schema.partition_fields if field.type.root in _PARTITIONS]
+
+
+def partition_specs(schema: TableSchema) -> list[Json]:
+    """The partition specs, that of the table last.
+
+    The first one is for files whose partition has a NULL, which clients do not read in a list of values. It
+    also makes clients apply conditions on partition columns to rows themselves.
+    """
+    fields: list[Json] = [
+        {
+            "source-id": field.id,
+            "field-id": _FIRST_PARTITION_FIELD + at,
+            "name": field.name,
+            "transform": "identity",
+        }
+        for at, field in enumerate(partition_fields(schema))
+    ]
+    specs: list[Json] = [{"spec-id": UNPARTITIONED, "fields": []}]
+    return [*specs, {"spec-id": PARTITIONED, "fields": fields}] if fields else specs
+
+
+def last_partition_id(schema: TableSchema) -> int:
+    """The highest id of a partition field; one less than the first one's where there is none."""
+    return _FIRST_PARTITION_FIELD - 1 + len(partition_fields(schema))
+
+
+def names_by_id(fields: Iterable[DataField], before: str = "") -> Iterator[tuple[int, str]]:
+    """Every field, element, key and value with its full name, such as ``c.element.x``."""
+    for field in fields:
+        yield field.id, before + field.name
+        yield from names_by_id(inner_fields(field), f"{before}{field.name}.")
+
+
+def inner_fields(field: DataField) -> list[DataField]:
+    """What is right within a field: of a struct its fields, else element, key and value with their ids.
+
+    The inner fields of such a part are counted from the column that they are in: their ids follow from its id
+    and the depth. So the part's own id is given on as that of the column, see :class:`_Part`.
+    """
+    column, depth = (field.column, field.depth) if isinstance(field, _Part) else (field.id, 0)
+    parts: list[DataField] = [
+        _Part(_inner_id(column, depth + 1, sign), name, inner, column=column, depth=depth + 1)
+        for name, sign, inner in _parts(field.type)
+    ]
+    return [*parts, *field.type.fields]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part(DataField):
+    """An element, key or value.
+
+    Attributes:
+        column: id of the field of a struct, or column, that it is in.
+        depth: how many elements, keys and values lead to it.
+    """
+
+    column: int
+    depth: int
+
+
+def _parts(data_type: DataType) -> Iterator[tuple[str, int, DataType]]:
+    """Elements, keys and values: name, side of their ids, type."""
+    match data_type.root:
+        case TypeRoot.ARRAY:
+            yield "element", 1, data_type.children[0]
+        case TypeRoot.MAP:
+            yield "key", -1, data_type.children[0]
+            yield "value", 1, data_type.children[1]
+        case _:
+            pass
+
+
+def _inner_id(column: int, depth: int, sign: int) -> int:
+    """The id that the engine writes for an element or value (``sign`` 1) or a key (-1) of a column."""
+    return _INNER_IDS + sign * (column * _DEPTHS + depth)
+
+
+def _field(field: DataField, millis: bool) -> dict[str, Json]:  # noqa: FBT001 - as above
+    written: dict[str, Json] = {
+        "id": field.id,
+        "name": field.name,
+        "required": not field.type.nullable,
+        "type": _type(field, millis),
+    }
+    if field.description is not None:
+        written["doc"] = field.description
+    return written
+
+
+def _type(field: DataField, millis: bool) -> Json:  # noqa: FBT001 - as above
+    data_type = field.type
+    root = data_type.root
+    if root in _SAME:
+        return _SAME[root]
+    if root is TypeRoot.DECIMAL:
+        return f"decimal({data_type.precision},{data_type.scale})"
+    if root in _TIMESTAMPS and data_type.precision in _MICRO_DIGITS:
+        return _TIMESTAMPS[root]
+    if root in _TIMESTAMPS and data_type.precision in _MILLI_DIGITS:
+        if millis:
+            return _TIMESTAMPS[root]
+        raise ValueError(
+            f"column {field.name!r} is {data_type}, stored in milliseconds, which Java readers take for "
+            f"microseconds; a client that reads them right, as PyIceberg does, sends the header "
+            f"{ACCEPT}: {MILLIS}"
+        )
+    match root, inner_fields(field):
+        case TypeRoot.ROW, [_, *_] as fields:
+            return {"type": "struct", "fields": [_field(each, millis) for each in fields]}
+        case TypeRoot.ARRAY, [element]:
+            return {"type": "list", **_part("element", element, millis)}
+        case TypeRoot.MAP, [key, value]:
+            return {
+                "type": "map",
+                "key-id": key.id,
+                "key": _type(key, millis),
+                **_part("value", value, millis),
+            }
+    raise ValueError(f"column {field.name!r} is {data_type}, which they have no type for as it is stored")
+
+
+def _part(name: str, part: DataField, millis: bool) -> dict[str, Json]:  # noqa: FBT001 - as above
+    return {f"{name}-id": part.id, name: _type(part, millis), f"{name}-required": not part.type.nullable}

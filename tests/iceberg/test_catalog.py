@@ -1,0 +1,246 @@
+"""The catalog over HTTP: every answer is one that Iceberg's OpenAPI document allows."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests import tokens
+from tests.golden_tables import tables
+from tests.iceberg.conftest import ServeIceberg
+from tests.iceberg.specification import validate_answer, validate_schema
+
+NAMESPACES = "/v1/{prefix}/namespaces"
+NAMESPACE = NAMESPACES + "/{namespace}"
+TABLES = NAMESPACE + "/tables"
+TABLE = TABLES + "/{table}"
+GOLDEN = "main/namespaces/golden"
+
+REFUSED = {
+    "all_types": "TIME(3)",
+    "all_types_orc": "TIME(3)",
+    "append_avro": "is not Parquet",
+    "append_orc": "is not Parquet",
+    "data_evolution": "data-evolution.enabled",
+    **dict.fromkeys(
+        ("append_dv32", "bucketed_dv", "codec_deflate", "codec_null", "codec_snappy", "data_dir"), "32 bits"
+    ),
+    **dict.fromkeys(
+        ("evolve_pk_dv", "external_data", "index_external", "index_in_data_dir", "row_tracking"), "32 bits"
+    ),
+    **dict.fromkeys(("stats_counts", "versions"), "32 bits"),
+    **dict.fromkeys(
+        ("dyn_bucket", "dyn_bucket_max", "dyn_bucket_two", "dyn_index_in_dir", "pk_aggregation"), "merged"
+    ),
+    **dict.fromkeys(("pk_merge", "pk_partial_update"), "merged"),
+    "evolve_append": "DECIMAL(10, 2), which is DECIMAL(14, 4)",
+    "evolve_sidecar": "DECIMAL(10, 2), which is DECIMAL(14, 4)",
+}
+"""Golden tables whose latest version cannot be read by all clients, and what they are told."""
+
+
+def ask(client: httpx.Client, method: str, path: str, spec: str, body: Any = None, **how: Any) -> Any:
+    """The answer of an endpoint, which is as the specification says."""
+    answer = client.request(method, path, json=body, **how)
+    value = answer.json() if answer.content else None
+    validate_answer(value, method, spec, answer.status_code)
+    if answer.is_error and value is not None:
+        assert value["error"]["code"] == answer.status_code
+    return answer.status_code, value
+
+
+def test_the_configuration_lists_the_endpoints_that_there_are(iceberg: httpx.Client) -> None:
+    status, config = ask(iceberg, "GET", "config", "/v1/config")
+
+    assert status == 200
+    assert config["overrides"] == {"prefix": "main", "scan-planning-mode": "server"}
+    assert config["defaults"] == {}
+    assert f"POST {TABLE}/plan" in config["endpoints"]
+    assert all(each.split(" ")[0] in ("GET", "HEAD", "POST", "DELETE") for each in config["endpoints"])
+    assert ask(iceberg, "GET", "config?warehouse=main", "/v1/config")[1] == config
+
+
+def test_a_warehouse_that_is_not_there_is_no_such_warehouse(iceberg: httpx.Client) -> None:
+    status, error = ask(iceberg, "GET", "config?warehouse=cold", "/v1/config")
+
+    assert (status, error["error"]["type"]) == (404, "NoSuchWarehouseException")
+
+
+def test_clients_are_told_where_the_object_store_is(serve_iceberg: ServeIceberg) -> None:
+    with serve_iceberg(iceberg_s3={"s3.endpoint": "http://store:9000"}) as client:
+        config = client.get("/iceberg/v1/config").json()
+
+    assert config["defaults"] == {"s3.endpoint": "http://store:9000"}
+
+
+def test_without_the_setting_there_is_no_catalog(serve_iceberg: ServeIceberg) -> None:
+    with serve_iceberg(iceberg=False) as client:
+        assert client.get("/iceberg/v1/config").status_code == 404
+
+
+def test_databases_are_namespaces_of_one_level(iceberg: httpx.Client) -> None:
+    assert ask(iceberg, "GET", "main/namespaces", NAMESPACES)[1]["namespaces"] == [["golden"]]
+    assert ask(iceberg, "GET", "main/namespaces?parent=golden", NAMESPACES)[1]["namespaces"] == []
+    assert ask(iceberg, "GET", GOLDEN, NAMESPACE) == (200, {"namespace": ["golden"], "properties": {}})
+    assert ask(iceberg, "HEAD", GOLDEN, NAMESPACE) == (204, None)
+    assert iceberg.head("main/namespaces/other").status_code == 404
+    status, error = ask(iceberg, "GET", "main/namespaces/other", NAMESPACE)
+    assert (status, error["error"]["type"]) == (404, "NoSuchNamespaceException")
+
+
+def test_tables_are_listed_in_pages_where_a_client_asks_for_them(iceberg: httpx.Client) -> None:
+    whole = ask(iceberg, "GET", f"{GOLDEN}/tables", TABLES)[1]
+    names: list[str] = []
+    token: Any = ""
+    while token is not None:
+        params = {"pageSize": 7, "pageToken": token}
+        page = ask(iceberg, "GET", f"{GOLDEN}/tables", TABLES, params=params)[1]
+        assert len(page["identifiers"]) <= 7
+        names += [each["name"] for each in page["identifiers"]]
+        token = page["next-page-token"]
+
+    assert names == [each["name"] for each in whole["identifiers"]] == sorted(tables())
+    assert whole["next-page-token"] is None
+
+
+@pytest.mark.parametrize("table", tables())
+def test_every_table_is_loaded_and_planned_or_refused_with_its_reason(
+    iceberg: httpx.Client, table: str
+) -> None:
+    loaded = ask(iceberg, "GET", f"{GOLDEN}/tables/{table}", TABLE)
+    planned = ask(iceberg, "POST", f"{GOLDEN}/tables/{table}/plan", TABLE + "/plan", {})
+
+    statuses = (loaded[0], planned[0])
+    if table not in REFUSED:
+        assert statuses == (200, 200)
+        assert planned[1]["status"] == "completed"
+        return
+    assert statuses in ((406, 406), (200, 406))
+    error = planned[1]["error"]
+    assert error["type"] == "UnsupportedOperationException"
+    assert REFUSED[table] in error["message"]
+    assert "To read it, " in error["message"]
+
+
+def test_milliseconds_are_for_clients_that_say_that_they_read_them(iceberg: httpx.Client) -> None:
+    path = f"{GOLDEN}/tables/append_sidecar"
+    for headers in ({"X-Paimon-Accept": ""}, {"X-Paimon-Accept": "x"}):
+        status, error = ask(iceberg, "GET", path, TABLE, headers=headers)
+        assert status == 406
+        assert "'logged' is TIMESTAMP(3)" in error["error"]["message"]
+        assert "X-Paimon-Accept: timestamp-millis" in error["error"]["message"]
+        assert iceberg.post(f"{path}/plan", json={}, headers=headers).status_code == 406
+
+    assert iceberg.get(path, headers={"X-Paimon-Accept": "x, timestamp-millis"}).status_code == 200
+
+
+def test_a_table_that_is_known_is_not_sent_again(iceberg: httpx.Client) -> None:
+    first = iceberg.get(f"{GOLDEN}/tables/append_sidecar")
+    again = iceberg.get(f"{GOLDEN}/tables/append_sidecar", headers={"If-None-Match": first.headers["etag"]})
+
+    assert (again.status_code, again.content) == (304, b"")
+    other = iceberg.get(f"{GOLDEN}/tables/append_embedded", headers={"If-None-Match": first.headers["etag"]})
+    assert other.status_code == 200
+
+
+def test_a_table_that_is_not_there_is_no_such_table(iceberg: httpx.Client) -> None:
+    for method, path, spec, body in (
+        ("GET", "", TABLE, None),
+        ("POST", "/plan", TABLE + "/plan", {}),
+        ("POST", "/metrics", TABLE + "/metrics", {"report-type": "scan-report"}),
+    ):
+        status, error = ask(iceberg, method, f"{GOLDEN}/tables/nothing{path}", spec, body)
+        assert (status, error["error"]["type"]) == (404, "NoSuchTableException")
+    assert iceberg.head(f"{GOLDEN}/tables/nothing").status_code == 404
+    assert iceberg.head(f"{GOLDEN}/tables/append_sidecar").status_code == 204
+
+
+def test_a_report_is_taken_and_counted(iceberg: httpx.Client) -> None:
+    path, route = f"{GOLDEN}/tables/append_sidecar/metrics", "/iceberg/v1/{warehouse}/namespaces/{database}"
+    report = {"report-type": "scan-report", "table-name": "append_sidecar", "snapshot-id": 3}
+
+    answer = iceberg.post(path, json=report)
+
+    assert (answer.status_code, answer.content) == (204, b"")
+    counted = iceberg.get(str(iceberg.base_url).replace("/iceberg/v1/", "/metrics")).text
+    assert f'paimon_index_requests_total{{route="{route}/tables/{{table}}/metrics",status="204"}}' in counted
+
+
+@pytest.mark.parametrize(
+    ("body", "part"),
+    [
+        ({"filter": {"type": "eq", "term": "nothing", "value": 1}}, "nothing"),
+        ({"filter": {"type": "eq", "term": "GRADE", "value": 1}}, "GRADE"),
+        ({"filter": {"type": "like", "term": "memo", "value": "x%"}}, "like"),
+        ({"filter": {"type": "eq", "term": "grade", "value": "x"}}, "grade"),
+        ({"filter": {"type": "eq", "term": "grade"}}, "value"),
+        ({"filter": 5}, "filter"),
+        ({"snapshot-id": 1, "start-snapshot-id": 1, "end-snapshot-id": 2}, "snapshot-id"),
+        ({"start-snapshot-id": 1}, "end-snapshot-id"),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_bad(iceberg: httpx.Client, body: Any, part: str) -> None:
+    status, error = ask(iceberg, "POST", f"{GOLDEN}/tables/append_sidecar/plan", TABLE + "/plan", body)
+
+    assert (status, error["error"]["type"]) == (400, "BadRequestException")
+    assert part in error["error"]["message"]
+
+
+def test_names_are_folded_where_a_client_says_so(iceberg: httpx.Client) -> None:
+    path, test = f"{GOLDEN}/tables/append_sidecar/plan", {"type": "eq", "term": "GRADE", "value": 1}
+
+    assert iceberg.post(path, json={"filter": test, "case-sensitive": False}).status_code == 200
+
+
+def test_changes_between_snapshots_are_refused(iceberg: httpx.Client) -> None:
+    body = {"start-snapshot-id": 1, "end-snapshot-id": 2}
+    status, error = ask(iceberg, "POST", f"{GOLDEN}/tables/append_sidecar/plan", TABLE + "/plan", body)
+
+    assert (status, error["error"]["type"]) == (406, "UnsupportedOperationException")
+
+
+def test_tokens_are_those_of_the_service(serve_iceberg: ServeIceberg, tmp_path: Path) -> None:
+    file = tokens.write(tmp_path / "tokens", tokens.entry("reader", "pix_reader", databases=["elsewhere"]))
+    with serve_iceberg(tokens_file=str(file)) as client:
+        url = "/iceberg/v1/main/namespaces"
+        unknown = client.get(url)
+        mine = client.get(url, headers=tokens.bearer("pix_reader"))
+        other = client.get(f"{url}/golden/tables", headers=tokens.bearer("pix_reader"))
+
+    validate_answer(unknown.json(), "GET", NAMESPACES, unknown.status_code)
+    assert (unknown.status_code, unknown.json()["error"]["type"]) == (401, "NotAuthorizedException")
+    assert "www-authenticate" in unknown.headers
+    assert mine.json()["namespaces"] == []
+    validate_answer(other.json(), "GET", TABLES, other.status_code)
+    assert (other.status_code, other.json()["error"]["type"]) == (403, "ForbiddenException")
+
+
+def test_a_plan_is_the_same_by_its_id(iceberg: httpx.Client) -> None:
+    path = f"{GOLDEN}/tables/append_sidecar/plan"
+    question = {"filter": {"type": "gt", "term": "grade", "value": 5}, "snapshot-id": 2}
+    planned = ask(iceberg, "POST", path, TABLE + "/plan", question)[1]
+
+    again = ask(iceberg, "GET", f"{path}/{planned['plan-id']}", TABLE + "/plan/{plan-id}")[1]
+
+    assert again["file-scan-tasks"] == planned["file-scan-tasks"] != []
+    assert iceberg.delete(f"{path}/{planned['plan-id']}").status_code == 204
+
+
+@pytest.mark.parametrize("token", ["x", "", base64.urlsafe_b64encode(b"x" * 60).decode()])
+def test_a_token_of_nobody_is_no_plan(iceberg: httpx.Client, token: str) -> None:
+    path = f"{GOLDEN}/tables/append_sidecar"
+    status, error = ask(iceberg, "POST", f"{path}/tasks", TABLE + "/tasks", {"plan-task": token})
+
+    assert (status, error["error"]["type"]) == (404, "NoSuchPlanTaskException")
+    if token:
+        status, error = ask(iceberg, "GET", f"{path}/plan/{token}", TABLE + "/plan/{plan-id}")
+        assert (status, error["error"]["type"]) == (404, "NoSuchPlanIdException")
+
+
+def test_the_document_is_strict_enough_to_find_faults() -> None:
+    with pytest.raises(Exception, match=r"'status' is a required property|is not valid under any"):
+        validate_schema({"file-scan-tasks": []}, "PlanTableScanResult")

@@ -1,0 +1,120 @@
+"""Large plans come in tasks, whose tokens any replica can go on with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.api.strict_json import write_json
+from app.errors import NotFoundError, SnapshotExpiredError
+from app.iceberg.catalog import Catalog
+from app.iceberg.plan_tokens import LONGEST_ID, PlanQuestion, PlanToken
+from app.planning.request.limits import Limits
+from app.planning.request.requests import TableRef
+from benchmarks.events import DATABASE, FIRST_DAY, TABLE
+from benchmarks.services import NO_INDEX, WAREHOUSE, open_service
+from benchmarks.synthetic import table_directory, write_manifest, write_snapshot, write_table
+
+FILES = 7_000
+REF = TableRef(WAREHOUSE, DATABASE, TABLE)
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("many") / "warehouse"
+    write_table(directory, NO_INDEX, FILES)
+    return directory
+
+
+@contextmanager
+def replica(warehouse: Path) -> Iterator[Catalog]:
+    service = open_service(warehouse)
+    yield Catalog(service, Limits(), budget_ms=60_000)
+    service.close()
+
+
+def read(answer: Any) -> Any:
+    return json.loads(write_json(answer))
+
+
+def paths(answer: Any) -> list[str]:
+    return [task["data-file"]["file-path"] for task in answer["file-scan-tasks"]]
+
+
+def test_the_parts_of_a_plan_are_the_whole_plan_on_every_replica(warehouse: Path) -> None:
+    with replica(warehouse) as one:
+        first = read(one.plan(REF, PlanQuestion()))
+    found = paths(first)
+    assert len(first["plan-tasks"]) >= 2
+
+    with replica(warehouse) as other:
+        for task in first["plan-tasks"]:
+            part = read(other.fetch_tasks(REF, task))
+            assert len(write_json(part)) < 1.1 * (1 << 20)
+            assert part["plan-tasks"] == []
+            found += paths(part)
+
+    assert len(found) == len(set(found)) == FILES
+
+
+def test_a_long_filter_stands_in_one_token_at_a_time(warehouse: Path) -> None:
+    days = [(FIRST_DAY.toordinal() - 719_163) + day for day in range(70)]
+    numbers = {"type": "not-in", "term": "c3", "values": [str(-7919 * each) for each in range(30_000)]}
+    test: Any = {"type": "and", "left": {"type": "in", "term": "day", "values": days}, "right": numbers}
+
+    with replica(warehouse) as catalog:
+        answer = read(catalog.plan(REF, PlanQuestion(filter=test)))
+        assert len(answer["plan-id"]) <= LONGEST_ID
+        assert len(answer["plan-tasks"]) == 1
+        (again,) = read(catalog.fetch_tasks(REF, answer["plan-tasks"][0]))["plan-tasks"]
+        assert again != answer["plan-tasks"][0]
+
+
+def test_a_part_that_is_filtered_has_the_files_that_are_left(warehouse: Path) -> None:
+    test: Any = {"type": "lt", "term": "c1", "value": 500_000}
+    with replica(warehouse) as catalog:
+        first = read(catalog.plan(REF, PlanQuestion(filter=test)))
+        rest = [path for task in first["plan-tasks"] for path in paths(read(catalog.fetch_tasks(REF, task)))]
+
+    assert 0 < len(paths(first) + rest) < FILES
+    assert all(task["residual-filter"] in (True, test) for task in first["file-scan-tasks"])
+
+
+def test_a_token_is_of_its_table_alone(warehouse: Path) -> None:
+    with replica(warehouse) as catalog:
+        plan_id = read(catalog.plan(REF, PlanQuestion()))["plan-id"]
+        with pytest.raises(NotFoundError, match="plan again"):
+            PlanToken.read(plan_id, TableRef(WAREHOUSE, DATABASE, "other"))
+        damaged = ("A" if plan_id[0] != "A" else "B") + plan_id[1:]
+        with pytest.raises(NotFoundError, match="plan again"):
+            PlanToken.read(damaged, REF)
+
+
+def test_a_plan_goes_on_with_its_snapshot(tmp_path: Path) -> None:
+    warehouse = tmp_path / "warehouse"
+    first = write_table(warehouse, NO_INDEX, 100)
+    with replica(warehouse) as catalog:
+        before = read(catalog.plan(REF, PlanQuestion()))
+        more = write_manifest(warehouse, NO_INDEX, 100, 200)
+        write_snapshot(table_directory(warehouse), 2, first, [more], rows=200 * NO_INDEX.rows)
+        after = read(catalog.plan(REF, PlanQuestion()))
+        again = read(catalog.fetch_plan(REF, before["plan-id"]))
+
+    assert paths(again) == paths(before) != paths(after)
+
+
+def test_without_its_snapshot_a_plan_is_gone(tmp_path: Path) -> None:
+    write_table(tmp_path / "warehouse", NO_INDEX, 100)
+    with replica(tmp_path / "warehouse") as catalog:
+        plan_id = read(catalog.plan(REF, PlanQuestion()))["plan-id"]
+        snapshot = table_directory(tmp_path / "warehouse") / "snapshot"
+        for each in snapshot.iterdir():
+            each.unlink()
+
+        with pytest.raises((NotFoundError, SnapshotExpiredError)):
+            catalog.fetch_plan(REF, plan_id)

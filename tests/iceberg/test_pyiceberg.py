@@ -1,0 +1,192 @@
+"""PyIceberg, unmodified, reads the rows that the engine reads."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.expressions import (
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+    NotEqualTo,
+    NotNull,
+    Or,
+    StartsWith,
+)
+from pyiceberg.table import DataScan, Table
+
+from tests.golden_tables import GoldenWarehouse, expected
+from tests.iceberg.rows import Rows, expected_rows, live_rows, rows_of
+
+SERVED = (
+    *("append_bucketed", "append_embedded", "append_part_types", "append_partitioned", "append_sidecar"),
+    *("empty", "manifest_merge", "map_index", "pk_first_row", "pk_postpone", "stale_hints"),
+)
+"""Golden tables that PyIceberg reads. Those with 64-bit vectors are Spark's."""
+
+_TESTS: Mapping[str, Any] = {
+    "EQUAL": EqualTo,
+    "NOT_EQUAL": NotEqualTo,
+    "LESS_THAN": LessThan,
+    "LESS_OR_EQUAL": LessThanOrEqual,
+    "GREATER_THAN": GreaterThan,
+    "GREATER_OR_EQUAL": GreaterThanOrEqual,
+    "STARTS_WITH": StartsWith,
+}
+
+
+class InexpressibleError(Exception):
+    """Iceberg's expressions have no such test, or PyIceberg another meaning of it."""
+
+
+def expression(predicate: Mapping[str, Any], types: Mapping[str, str]) -> BooleanExpression:
+    """A golden predicate as PyIceberg has it."""
+    if predicate["kind"] == "COMPOUND":
+        first, *others = (expression(each, types) for each in predicate["children"])
+        join = And if predicate["function"] == "AND" else Or
+        return join(first, *others) if others else first
+    name = predicate["transform"]["fieldRef"]["name"]
+    if name not in types or types[name].startswith(("FLOAT", "DOUBLE", "CHAR")):
+        raise InexpressibleError("NaN, zeros and blanks mean something else to Arrow")
+    literals = [_literal(each, types[name]) for each in predicate.get("literals", ())]
+    match predicate["function"], literals:
+        case _, values if None in values:
+            raise InexpressibleError("there is no NULL")
+        case "IS_NULL", _:
+            return IsNull(name)
+        case "IS_NOT_NULL", _:
+            return NotNull(name)
+        case "IN", values:
+            return In(name, values)
+        case "BETWEEN", [low, high]:
+            return And(GreaterThanOrEqual(name, low), LessThanOrEqual(name, high))
+        case "NOT_BETWEEN", [low, high]:
+            return Not(And(GreaterThanOrEqual(name, low), LessThanOrEqual(name, high)))
+        case str(function), [value] if function in _TESTS:
+            found: BooleanExpression = _TESTS[function](name, value)
+            return found
+        case _:
+            raise InexpressibleError(predicate["function"])
+
+
+def _literal(value: Any, data_type: str) -> Any:
+    if value is not None and "TIMESTAMP" in data_type:
+        return str(value).replace(" ", "T") + ("+00:00" if "LOCAL" in data_type else "")
+    return value
+
+
+def read(scan: DataScan) -> Rows:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return rows_of(scan.to_arrow())
+
+
+def ids(table: Table, snapshot_id: int | None = None) -> list[int]:
+    snapshot = None if snapshot_id is None else table.snapshot_by_id(snapshot_id)
+    schema = table.schema() if snapshot is None else table.schemas()[snapshot.schema_id or 0]
+    return [field.field_id for field in schema.fields]
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_whole_tables_are_read(golden: GoldenWarehouse, pyiceberg: RestCatalog, name: str) -> None:
+    table, document = pyiceberg.load_table(f"golden.{name}"), expected(name)
+    latest = next(each for each in document["versions"] if not any(each["at"].values()))
+
+    assert read(table.scan()) == expected_rows(golden, latest, live_rows(latest), ids(table))
+
+
+@pytest.mark.parametrize("name", [name for name in SERVED if len(expected(name)["versions"]) > 1])
+def test_snapshots_tags_and_branches_are_read(
+    golden: GoldenWarehouse, pyiceberg: RestCatalog, name: str
+) -> None:
+    document = expected(name)
+    for version in document["versions"]:
+        at = version["at"]
+        branch = f"$branch_{at['branch']}" if at["branch"] else ""
+        table = pyiceberg.load_table(f"golden.{name}{branch}")
+        scan = table.scan(snapshot_id=at["snapshot_id"])
+        if at["tag"]:
+            scan = scan.use_ref(at["tag"])
+        wanted = ids(table, scan.snapshot_id)
+
+        assert read(scan) == expected_rows(golden, version, live_rows(version), wanted), at
+
+
+def filters(name: str) -> list[tuple[Mapping[str, Any], BooleanExpression]]:
+    """The queries of a golden table that Iceberg can express."""
+    found = []
+    for query in expected(name)["queries"]:
+        if query["predicate"] is None or query["topn"] is not None or query["limit"] is not None:
+            continue
+        types = {each["name"]: str(each["type"]) for each in expected(name)["schema"]["fields"]}
+        try:
+            found.append((query, expression(query["predicate"], types)))
+        except InexpressibleError:
+            continue
+    return found
+
+
+def check_filters(golden: GoldenWarehouse, pyiceberg: RestCatalog, name: str, step: int) -> int:
+    """Reads every so many of a table's queries; how many."""
+    versions = {str(each["at"]): each for each in expected(name)["versions"]}
+    chosen = filters(name)[::step]
+    for query, wanted in chosen:
+        at = {key: query[key] for key in ("snapshot_id", "tag", "branch")}
+        if at["branch"] or at["tag"]:
+            continue
+        table = pyiceberg.load_table(f"golden.{name}")
+        rows = read(table.scan(wanted, snapshot_id=at["snapshot_id"]))
+        fields = ids(table, at["snapshot_id"])
+        assert rows == expected_rows(golden, versions[str(at)], query["matching"], fields), (
+            query["name"],
+            wanted,
+        )
+    return len(chosen)
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_some_golden_filters_give_the_rows_that_match(
+    golden: GoldenWarehouse, pyiceberg: RestCatalog, name: str
+) -> None:
+    check_filters(golden, pyiceberg, name, 12)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", SERVED)
+def test_every_golden_filter_gives_the_rows_that_match(
+    golden: GoldenWarehouse, pyiceberg: RestCatalog, name: str
+) -> None:
+    check_filters(golden, pyiceberg, name, 1)
+
+
+def test_files_are_left_out_by_the_indexes_of_the_table(pyiceberg: RestCatalog) -> None:
+    table = pyiceberg.load_table("golden.append_sidecar")
+    chosen = [
+        (query, wanted)
+        for query, wanted in filters("append_sidecar")
+        if isinstance(wanted, EqualTo) and query["snapshot_id"] is query["tag"] is None
+    ]
+    assert chosen
+
+    for query, wanted in chosen:
+        planned = {task.file.file_path.rpartition("/")[2] for task in table.scan(wanted).plan_files()}
+        assert query["matching"].keys() <= planned <= {each["file"] for each in query["engine_index_kept"]}
+
+
+def test_rows_are_counted_as_they_are_read(pyiceberg: RestCatalog) -> None:
+    table = pyiceberg.load_table("golden.append_sidecar")
+
+    for wanted in (AlwaysTrue(), NotNull("grade"), NotEqualTo("grade", 5), LessThan("grade", 1_000_000)):
+        assert table.scan(wanted).count() == len(table.scan(wanted).to_arrow())
