@@ -38,6 +38,8 @@ TYPES: Final = (
     "TIMESTAMP(3) WITH LOCAL TIME ZONE",
     "TIMESTAMP(6) WITH LOCAL TIME ZONE",
 )
+FLOATING: Final = ("FLOAT", "DOUBLE")
+"""NaN and two zeros make them the most likely ones to go wrong."""
 PARTITION_TYPES: Final = tuple(each for each in TYPES if not each.startswith(("BINARY", "BYTES")))
 KEY_TYPES: Final = ("INT", "BIGINT", "STRING", "DATE", "DECIMAL(9, 2)", "TIMESTAMP(3)", "SMALLINT")
 
@@ -103,7 +105,7 @@ def random_column(
         written: its type; None for any.
         fixed: neither its name nor its type change, and it has fewer values.
     """
-    first = parse_type(written or rng.choice(TYPES))
+    first = parse_type(written or rng.choice((*TYPES, *FLOATING)))
     types, names = [first], [name]
     for _ in present[1:]:
         last = types[-1]

@@ -20,13 +20,16 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from app.aggregates.aggregation import aggregate
+from app.aggregates.answers import Aggregate, AggregateRequest, Function
 from app.planning.plan.answers import Plan
-from app.planning.request.limits import CacheBytes
+from app.planning.request.limits import CacheBytes, Limits
 from app.planning.request.requests import PlanRequest, SelectionForm, SortKey, TopN
 from app.planning.service import IndexService
 from app.planning.version.version import Version
 from app.storage import DiskTier
-from app.types import TypeRoot, to_json
+from app.types import TypeRoot, sql_key, to_json
+from app.types.session_zone import session_zone
 from tests.key_columns import arrow_array
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable
@@ -405,6 +408,34 @@ def _deletions_told(_: Random, subject: Subject, condition: Condition | None, ke
             raise WrongPlanError(f"deleted rows of {name}: {sorted(found)}")
 
 
+def _aggregated(rng: Random, subject: Subject, condition: Condition | None, _: Kept) -> None:
+    """Exact aggregates are those of the rows, others hold them."""
+    table, referee = subject.referee.table, subject.referee
+    if table.joins_rows or not _is_exact(condition):
+        return
+    at = rng.randrange(len(table.present))
+    column = table.present[at]
+    data_type = column.field.type
+    functions = [Function.COUNT, Function.COUNT_DISTINCT, Function.MIN, Function.MAX]
+    asked = [Aggregate(Function.COUNT), *(Aggregate(each, column.field.name) for each in functions)]
+    request = AggregateRequest(filter=_written(condition), aggregates=asked)
+    answer = aggregate(subject.version, request, Limits(), session_zone("UTC"))
+    rows = referee.all_rows[referee.matching(condition, referee.all_rows)][:, at]
+    key: Any = sql_key(data_type)
+    keys = sorted(key(column.read[code]) for code in rows.tolist() if code != NULL)
+    counts = [len(rows), len(keys), len(set(keys))]
+    [group] = answer.groups
+    for found, count in zip(group.values, counts, strict=False):
+        if found.exact and found.value != count:
+            raise WrongPlanError(f"{found}, expected {count}")
+        if (found.lower or 0) > count or (found.upper is not None and found.upper < count):
+            raise WrongPlanError(f"{found} does not hold {count}")
+    for found, end in zip(group.values[3:], (keys[:1], keys[-1:]), strict=True):
+        expected = [to_json(value, data_type) for value in column.read[1:] if [key(value)] == end]
+        if found.exact and found.value not in (expected or [None]):
+            raise WrongPlanError(f"{found}, expected {expected}")
+
+
 def _over_http(rng: Random, subject: Subject, condition: Condition | None, _: Kept) -> None:
     """Servers answer as the service does in this process, first rows included."""
     body: dict[str, Any] = {}
@@ -449,6 +480,7 @@ _OF_FORM: Final[dict[str, Variation]] = {
     "with LIMIT": _limited,
     "with ORDER BY and LIMIT": _ordered,
     "with deletions": _deletions_told,
+    "aggregated": _aggregated,
 }
 _DEAR: Final[dict[str, Variation]] = {
     "with cold caches": _cold,

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from app.bucket_index import BucketFunction, bucket_of
 from app.types import DataField, TypeRoot, Value
-from tests.proof.columns import KEY_TYPES, NULL, PARTITION_TYPES, Column, random_column
+from tests.proof.columns import FLOATING, KEY_TYPES, NULL, PARTITION_TYPES, Column, random_column
 
 Codes = NDArray[np.int16]
 
@@ -209,7 +209,7 @@ def _without_files(rng: Random, form: str) -> RandomTable:
         if number < partitions:
             kinds = KEY_TYPES if rng.random() < 0.8 else PARTITION_TYPES
         if partitions <= number < partitions + keys:
-            kinds = (*KEY_TYPES, "DOUBLE", "BOOLEAN") if form == "fixed" else KEY_TYPES
+            kinds = (*KEY_TYPES, *FLOATING, *FLOATING, "BOOLEAN") if form == "fixed" else KEY_TYPES
         present = [schema >= since for schema in range(schemas)]
         columns.append(
             random_column(rng, number, name, present, rng.choice(kinds) if kinds else None, fixed=is_key)
