@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SERVICE_STAMP := $(VENV)/.service-installed
+RELEASE_STAMP := $(VENV)/.release-installed
 
 TOOLS := .tools
 HELM_VERSION := v4.3.1
 HELM := $(CURDIR)/$(TOOLS)/helm-$(HELM_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help env dist test lint openapi check-openapi demo bench bench-spark soak fuzz jvm image-check wheels-check image image-base chart-check clean
+.PHONY: help env release release-check test lint openapi check-openapi demo docs bench bench-spark soak fuzz jvm image-check image image-base chart-check clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,7 +27,7 @@ $(SERVICE_STAMP): pyproject.toml constraints.txt
 	@echo 'Installs the service into $(VENV):'
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --disable-pip-version-check --no-input -c constraints.txt -e . \
-	  | sed -n 's/^Collecting \([A-Za-z0-9_.-]*\).*/  \1/p'
+	  | sed -n 's/^Collecting \([A-Za-z0-9_.-]*\).*/  \1/p; s/^Installing collected .*/  … all found: unpacks them/p'
 	@$(BIN)/python -c 'import app.main'
 	@touch $@
 
@@ -37,7 +38,7 @@ lint: env ## ruff, mypy, import-linter, hadolint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy container/check.py container/healthcheck.py container/wheels.py
+	$(BIN)/mypy container/check.py container/healthcheck.py container/release.py container/release_check.py
 	$(BIN)/lint-imports
 	$(BIN)/hadolint Dockerfile
 
@@ -62,12 +63,29 @@ jvm: env ## builds the engine's catalog, and tests it (Java, Maven)
 	mvn -q -B -f jvm/pom.xml package
 	$(BIN)/python -m pytest -m "jvm and not long$(if $(wildcard ../shared),, and not shared)"
 
-# What a release has, in dist/: the wheels of service and client, and the jar of the engine's catalog.
-dist: env ## what a release has, in dist/ (Maven)
-	rm -rf dist jvm/target
-	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist . ./client
-	mvn -q -B -f jvm/pom.xml package -DskipTests
-	cp jvm/target/paimon-index-catalog-*.jar dist
+# make release HOME_URL=https://... names the project's repository in the chart. Needs git, Java 11 and Maven.
+release: $(RELEASE_STAMP) ## what a release has, of HEAD, in dist/ (Maven)
+	$(BIN)/python container/release.py $(if $(HOME_URL),--home $(HOME_URL))
+
+# Builds twice and compares, looks at licences and known vulnerabilities of dependencies, and uses dist/ as somebody
+# without the clone does. Renders the chart where make chart-check has built helm.
+release-check: $(RELEASE_STAMP) ## builds a release twice, and uses it without the clone
+	$(BIN)/python container/release.py --check $(if $(HOME_URL),--home $(HOME_URL))
+	$(if $(wildcard $(HELM)),HELM=$(HELM)) $(BIN)/python container/release_check.py
+
+$(RELEASE_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[release]'
+	touch $@
+
+# The pages as a site, in build/docs/html: wherever they lie in the tree, so that links are the same in both.
+docs: env ## the documentation as a site in build/docs/html
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	rm -rf build/docs
+	mkdir -p build/docs/source
+	tar -cf - *.md LICENSE NOTICE openapi.yaml compose.yaml docs examples benchmarks/*.md client/README.md \
+	  helm/paimon-index/README.md | tar -xf - -C build/docs/source
+	cp docs/zensical.toml build/docs
+	$(BIN)/zensical build --strict --clean --config-file build/docs/zensical.toml
 
 # make bench FILES="1000" measures tables of that many files; ENGINE=DIR also the Java engine.
 # The planner that it is compared with may be missing, so failing to install it fails nothing.
@@ -85,10 +103,6 @@ bench-spark: env ## measures reading in Spark (Java 17)
 # the service from it.
 image-check: env ## installs what the image would have, and starts it
 	$(BIN)/python container/check.py $(if $(EXTRAS),--extras "$(EXTRAS)") $(if $(INTERPRETER),--python $(INTERPRETER))
-
-# Installs the built wheels as a newcomer would, and runs the examples of their pages.
-wheels-check: env ## installs the built wheels, and runs the examples of their pages
-	$(BIN)/python container/wheels.py
 
 # make image BASE_IMAGE=... EXTRAS=s3,gcs builds the image with podman and starts the service from it.
 image: env ## builds the image, and starts the service from it (podman)

@@ -17,6 +17,8 @@ from starlette.exceptions import HTTPException
 
 from app.access import TokenFile
 from app.api import (
+    advice,
+    aggregates,
     buckets,
     deletions,
     discovery,
@@ -27,17 +29,16 @@ from app.api import (
     operations,
     planning,
 )
+from app.api.access import Authentication, Gate, authorise, everybody, open_paths, this_machine, tokens_of
 from app.api.admission import MOST_REQUESTS, Admission
-from app.api.authentication import Authentication, Gate, everybody, this_machine, tokens_of
-from app.api.authorisation import authorise, open_paths
+from app.api.advice import SharedUsage
+from app.api.answer_headers import RequestIds, SecurityHeaders
 from app.api.bodies import explain_faults
 from app.api.caches import Caches
-from app.api.compression import Compression
+from app.api.negotiation import Compression
 from app.api.openapi import document
 from app.api.problems import ProblemError, problem_of, problem_of_status
-from app.api.request_ids import RequestIds
 from app.api.runtime import Runtime
-from app.api.security_headers import SecurityHeaders
 from app.errors import PaimonIndexError, RequestError
 from app.opening import create_service
 from app.planning.service import IndexService
@@ -49,8 +50,7 @@ from app.settings import ENVIRONMENT_PREFIX, Settings
 from app.storage import Listings
 from app.storage.memory import prepare_process
 from app.table.avro.blocks import NATIVE
-from app.telemetry.middleware import Accounting
-from app.telemetry.service import Telemetry
+from app.telemetry.service import Accounting, Telemetry
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -136,12 +136,15 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     app.state.telemetry = telemetry
     app.state.listings = listings
     app.state.caches = Caches(service, processes)
+    app.state.usage = SharedUsage(service, processes)
     for module in (
         planning,
+        aggregates,
         deletions,
         buckets,
         discovery,
         index_files,
+        advice,
         operations,
         documentation,
         explorer,

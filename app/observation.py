@@ -94,6 +94,8 @@ class PlanObserved:
         warnings: how many the plan carries.
         is_complete: no index was left unasked for want of time.
         fits_caches: what it asks can be kept for the next one.
+        files_spared: files that indexes left out; 0 for further pages of a plan.
+        bytes_spared: of these.
     """
 
     files: int
@@ -103,6 +105,8 @@ class PlanObserved:
     warnings: int
     is_complete: bool
     fits_caches: bool
+    files_spared: int
+    bytes_spared: int
 
 
 class Observer:

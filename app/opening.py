@@ -53,6 +53,7 @@ def create_service(settings: Settings) -> IndexService:
         limits=settings.limits,
         time_zone=settings.time_zone,
         disk=disk,
+        with_shapes=settings.filter_shapes,
     )
 
 

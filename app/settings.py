@@ -60,6 +60,7 @@ REMOVED: Final[Mapping[str, str]] = {
 LogFormat = Literal["auto", "json", "text"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 Positive = Annotated[int, Field(gt=0)]
+Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 OpenOrToken = Literal["open", "token"]
 
@@ -107,6 +108,9 @@ class Settings(BaseSettings):
     log_format: LogFormat = "auto"
     log_level: LogLevel = "info"
     metrics_token_names: bool = False
+    filter_shapes: bool = True
+    price_per_terabyte: Price | None = None
+    price_per_1000_calls: Price | None = None
 
     disk_cache: str | None = None
     disk_cache_bytes: Positive = 10 << 30

@@ -20,6 +20,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,13 +63,18 @@ class Question:
 
 
 def in_files(answer: dict[str, Any]) -> str:
-    """What is left to read, and what took the rest away."""
+    """What is left to read, and which index took the rest away."""
     summary = answer["summary"]
-    skipped = [f"{by} skipped {files}" for by, files in summary["skipped_by"].items() if files]
+    # The last step that names an index is the one that decided.
+    decided = (
+        next(step for step in reversed(file["explain"]) if step["index"]) for file in answer["skipped_files"]
+    )
+    skipped = Counter(f"{step['index']} on {step['column']}" for step in decided)
     rows = [f"{file['file_name'][:13]}… {file['selection']}" for file in answer["files"]]
     return (
-        f"{summary['files_kept']} of {summary['files_total']} files, {summary['rows_selected']} of "
-        f"{summary['rows_total']:,} rows; {', '.join(skipped)}.\n  {', '.join(rows)}"
+        f"{summary['files_kept']} of {summary['files_total']} files, "
+        f"{summary['rows_selected']} of {summary['rows_total']:,} rows: "
+        f"{', '.join(f'{index} skipped {files}' for index, files in skipped.items())}.\n  {', '.join(rows)}"
     )
 
 
@@ -86,18 +92,23 @@ def in_buckets(answer: dict[str, Any]) -> str:
 
 def in_warnings(answer: dict[str, Any]) -> str:
     """What is left to read, and what the service warns of."""
-    summary = answer["summary"]
     return (
-        f"{summary['files_kept']} of {summary['files_total']} files: the one whose index is damaged is kept, "
-        f"and a warning says so:\n  {answer['warnings'][0]}"
+        f"{in_short(answer)} The one whose index is damaged is kept, and a warning says so:\n"
+        f"  {answer['warnings'][0]}"
     )
+
+
+def in_short(answer: dict[str, Any]) -> str:
+    """What is left to read, in short."""
+    summary = answer["summary"]
+    return f"{summary['files_kept']} of {summary['files_total']} files."
 
 
 QUESTIONS = (
     Question(
         "Which files and rows of sessions can hold a fee of 58.43?",
         "databases/demo/tables/sessions/plan",
-        FEE,
+        FEE | {"explain": True},
         {
             "summary": {"files_total": 10, "files_kept": 3, "rows_selected": 8},
             "files": [
@@ -145,7 +156,7 @@ WITHOUT_STORAGE = Question(
     "databases/demo/tables/sessions/plan",
     FEE | {"max_staleness_ms": 600_000},
     WITH_DAMAGE.members,
-    in_warnings,
+    in_short,
 )
 
 

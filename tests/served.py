@@ -37,12 +37,12 @@ class Served:
 
 @contextmanager
 def serving(
-    warehouse: Path, workers: int = 1, *, before: str = "", log: Path | None = None, **settings: object
+    warehouse: Path | None, workers: int = 1, *, before: str = "", log: Path | None = None, **settings: object
 ) -> Iterator[Served]:
     """A server for the time of a block.
 
     Args:
-        warehouse: what it serves.
+        warehouse: what it serves as ``main``; None where a setting says so.
         workers: processes of it.
         before: what a shell does before it becomes the server, such as setting limits.
         log: the file for its lines.
@@ -52,7 +52,9 @@ def serving(
         port = free.getsockname()[1]
     named = {f"PAIMON_INDEX_{name.upper()}": str(value) for name, value in settings.items()}
     command = [sys.executable, "-c", "from app.cli import main; main()", "serve"]
-    command += ["--warehouse", f"main={warehouse}", "--port", str(port), "--workers", str(workers)]
+    command += ["--port", str(port), "--workers", str(workers)]
+    if warehouse is not None:
+        command += ["--warehouse", f"main={warehouse}"]
     if before:
         command = ["/bin/sh", "-c", f'{before}; exec "$@"', "sh", *command]
     with ExitStack() as stack:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+README = Path(__file__).parents[1] / "README.md"
 DEMO = Path(__file__).parents[1] / "demo" / "demo.py"
 
 
@@ -19,14 +20,16 @@ def test_each_answer_is_a_sentence() -> None:
     printed = demonstrated()
 
     for sentence in (
-        "3 of 10 files, 8 of 1,113 rows; file_index skipped 7.",
+        "3 of 10 files, 8 of 1,113 rows: bsi on fee skipped 7.",
         "17 rows: 2, 3, 14, 25, 36, 47, …",
         "bucket 0, bucket 5, a new key, in no bucket yet",
         "Without it the answer is an error, never fewer rows: warehouse 'copy' cannot be listed",
     ):
         assert sentence in printed
+    assert README.read_text().partition("```\nWhich files")[2].partition("```")[0] in printed
     # Of the damaged copy, while it is there and from memory.
-    assert printed.count("4 of 10 files: the one whose index is damaged is kept") == 2
+    assert printed.count("  4 of 10 files.") == 2
+    assert "The one whose index is damaged is kept, and a warning says so" in printed
 
 
 def test_json_shows_requests_and_answers() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from itertools import chain
@@ -84,7 +85,7 @@ def test_every_command_is_described_with_its_own_options(command: str) -> None:
 
 def test_every_path_that_is_named_exists() -> None:
     pages = [*DOCS.rglob("*.md"), DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md"]
-    path = r"`((?:app|benchmarks|client|docs|helm|tests)/[\w/.-]+)`"
+    path = r"`((?:app|benchmarks|client|demo|docs|examples|helm|tests)/[\w/.-]+)`"
     named = {(page.name, each) for page in pages for each in re.findall(path, page.read_text())}
 
     assert len(named) > 100
@@ -92,7 +93,7 @@ def test_every_path_that_is_named_exists() -> None:
 
 
 def test_every_link_between_pages_leads_to_a_page_and_a_heading() -> None:
-    pages = [each for each in DOCS.parent.rglob("*.md") if not {".venv", "golden"} & set(each.parts)]
+    pages = [each for each in DOCS.parent.rglob("*.md") if not {".venv", "build", "golden"} & set(each.parts)]
     anchors = {
         page.resolve(): {
             re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
@@ -114,6 +115,17 @@ def test_every_link_between_pages_leads_to_a_page_and_a_heading() -> None:
         assert not anchor or anchor in anchors[found], (page, target, anchor)
 
 
+def test_every_page_is_in_the_list_of_pages_and_in_the_navigation_of_the_site() -> None:
+    index = (DOCS / "README.md").read_text()
+    navigation = json.dumps(tomllib.loads((DOCS / "zensical.toml").read_text())["project"]["nav"])
+    entries = set(re.findall(r'"([\w/-]+\.md)"', navigation))
+
+    pages = {page.name for page in DOCS.glob("*.md")}
+    assert {page for page in pages if f"({page})" not in index} == {"README.md"}
+    assert entries >= {str(page.relative_to(DOCS.parent)) for page in DOCS.rglob("*.md")}
+    assert {entry for entry in entries if not (DOCS.parent / entry).exists()} == set()
+
+
 def test_every_decision_is_in_their_index() -> None:
     directory = DOCS / "decisions"
     index = (directory / "README.md").read_text()
@@ -129,14 +141,16 @@ def test_no_text_installs_a_package_that_no_registry_has() -> None:
         root / "Makefile",
         root / "README.md",
         root / "CONTRIBUTING.md",
-        *(root / "demo").glob("*.md"),
+        root / "compose.yaml",
     ]
     for directory, suffixes in (
         ("app", ("py",)),
         ("benchmarks", ("py", "md")),
         ("client", ("py", "md")),
         ("container", ("py", "sh")),
+        ("demo", ("py",)),
         ("docs", ("md",)),
+        ("examples", ("md", "py", "sh", "sql")),
         ("helm", ("md", "yaml", "txt")),
     ):
         pages += [page for suffix in suffixes for page in (root / directory).rglob(f"*.{suffix}")]

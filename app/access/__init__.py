@@ -1,8 +1,16 @@
 """Who may ask: tokens, the file that lists them, and addresses that only this machine reaches."""
 
-from app.access.addresses import is_loopback
 from app.access.token_file import TokenFile
-from app.access.tokens import EVERYBODY, EVERYTHING, Caller, Role, TokenBook, new_secret, stored_digest
+from app.access.tokens import (
+    EVERYBODY,
+    EVERYTHING,
+    Caller,
+    Role,
+    TokenBook,
+    is_loopback,
+    new_secret,
+    stored_digest,
+)
 
 __all__ = [
     "EVERYBODY",

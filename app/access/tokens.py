@@ -15,6 +15,8 @@ Only digests are stored. A plain SHA-256 is enough, since a secret has 256 rando
 A secret is looked up by the first bytes of its digest; the whole digest is then compared in constant time.
 How long the look-up takes may depend on those bytes, but callers cannot choose the digest of what they send,
 so the time tells them nothing that helps to find a secret.
+
+Without tokens a caller's address decides: :func:`is_loopback` tells those that only this machine reaches.
 """
 
 from __future__ import annotations
@@ -22,8 +24,10 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import hmac
+import ipaddress
 import re
 import secrets
+import socket
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -212,3 +216,26 @@ def _explain(error: ValidationError) -> str:
     known = [str(part) for part in fault["loc"] if part in _Token.model_fields or isinstance(part, int)]
     place = ".".join(known) or f"a member that is none of {', '.join(_Token.model_fields)}"
     return f"{place}: {fault['msg'].removeprefix('Value error, ')}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether all addresses of a host, a name or a number, are loopback; False for an unknown name."""
+    written = ip_address(host)
+    if written is not None:
+        return written.is_loopback
+    try:
+        found = socket.getaddrinfo(host or None, None, flags=socket.AI_PASSIVE)
+    except OSError:
+        return False
+    addresses = [ip_address(str(place[0])) for *_, place in found]
+    return all(address is not None and address.is_loopback for address in addresses)
+
+
+def ip_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address that a text writes, an IPv4 address in IPv6 form as IPv4; None for a name."""
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address

@@ -3,22 +3,31 @@
 Types are taken strictly (``"7"`` is no number, 1.0 no integer), a null is as good as an absent member, and a
 member that nobody knows is refused, since a misspelt one would otherwise change the question in silence.
 Literals, keys and partitions are read by the planner, which knows the types of their columns.
+
+:class:`JsonBody` receives them: bounded in bytes and in time, strict in form, documented in OpenAPI.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, Self
+from dataclasses import replace
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from starlette.requests import Request
 
-from app.errors import RequestError
+from app.api.problems import ProblemError, problem_of, problem_of_status
+from app.api.runtime import Runtime
+from app.api.strict_json import read_json
+from app.errors import MemoryShortError, RequestError
 from app.planning.request.requests import (
     AssignRequest,
     DeletionsRequest,
     LookupRequest,
     SnapshotSelector,
 )
+from app.storage.ledger import LEDGER, Claim
 from app.types.session_zone import session_zone
 
 _MOST_FAULTS = 5
@@ -224,3 +233,68 @@ def explain_faults(faults: Sequence[Mapping[str, Any]]) -> str:
 def _explain(fault: Mapping[str, Any]) -> str:
     place = ".".join(str(part) for part in fault["loc"]) or "body"
     return f"{place}: {fault['msg'].removeprefix('Value error, ')}"
+
+
+BodyType = TypeVar("BodyType", bound=Body)
+
+# What is left of such a body would be taken for the next request on the connection.
+_CLOSE = {"Connection": "close"}
+_SMALL_BYTES = 1 << 16
+"""Bodies of so few bytes are received whatever others hold; the number of requests bounds them."""
+
+_MEMORY_PER_BYTE = 8
+_LEAST_SECONDS = 1.0
+"""That a body has to arrive, however short the deadline."""
+
+
+class JsonBody(Generic[BodyType]):
+    """A FastAPI dependency that gives a request's body as ``model``."""
+
+    def __init__(self, model: type[BodyType]) -> None:
+        self._model = model
+
+    async def __call__(self, request: Request) -> BodyType:
+        """The body.
+
+        Raises:
+            ProblemError: it is too large, or did not arrive in time.
+            RequestError: it is not what the model says.
+            MemoryShortError: there is no memory for it now.
+        """
+        runtime: Runtime = request.app.state.runtime
+        settings = runtime.settings
+        seconds = max(settings.deadline_seconds, _LEAST_SECONDS)
+        with runtime.bodies.claim() as claim:
+            try:
+                async with asyncio.timeout(seconds):
+                    content = await _receive(request, settings.body_bytes, claim)
+            except TimeoutError as error:
+                detail = f"the body did not arrive within {seconds:g} s"
+                raise ProblemError(problem_of_status(408, detail, headers=_CLOSE)) from error
+            except MemoryShortError as error:
+                problem = problem_of(error)
+                raise ProblemError(replace(problem, headers={**problem.headers, **_CLOSE})) from error
+            if len(content) <= _SMALL_BYTES:
+                return self._model.read(read_json(content))
+            # Long enough for others to wait for it, and JSON takes several times as much memory as its text.
+            LEDGER.require(_MEMORY_PER_BYTE * len(content), "a body")
+            return await runtime.run(lambda: self._model.read(read_json(content)))
+
+
+async def _receive(request: Request, limit: int, claim: Claim) -> bytes:
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > limit:
+        raise _too_large(limit)
+    content = bytearray()
+    async for piece in request.stream():
+        content += piece
+        if len(content) > _SMALL_BYTES:
+            claim.grow_to(len(content))
+        if len(content) > limit:
+            raise _too_large(limit)
+    return bytes(content)
+
+
+def _too_large(limit: int) -> ProblemError:
+    detail = f"the body is over the limit of {limit} bytes"
+    return ProblemError(problem_of_status(413, detail, headers=_CLOSE, limit=limit))

@@ -6,9 +6,8 @@ from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.bodies import AssignBody, LookupBody
+from app.api.bodies import AssignBody, JsonBody, LookupBody
 from app.api.encoding import NextToken, encode_lookup
-from app.api.json_body import JsonBody
 from app.api.openapi import operation
 from app.api.paging import Window
 from app.api.paths import TABLE, Table

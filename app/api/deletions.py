@@ -6,10 +6,9 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.bodies import DeletionsBody
+from app.api.bodies import DeletionsBody, JsonBody
 from app.api.documents import DeletionsPage
 from app.api.encoding import NextToken, encode_deletions
-from app.api.json_body import JsonBody
 from app.api.openapi import operation
 from app.api.paging import Window
 from app.api.paths import TABLE, Table

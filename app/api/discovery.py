@@ -5,8 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from app.api.authorisation import Asking
-from app.api.compression import CODINGS
+from app.api.access import Asking
 from app.api.documents import (
     BranchList,
     Configuration,
@@ -19,7 +18,7 @@ from app.api.documents import (
 )
 from app.api.encoding import NextToken, encode_index_files, encode_schemas
 from app.api.listings import Listing
-from app.api.negotiation import PlanFormat
+from app.api.negotiation import CODINGS, PlanFormat
 from app.api.openapi import operation
 from app.api.paging import PAGE_BYTES, Window
 from app.api.paths import DATABASES, TABLE, TABLES, DatabaseName, SchemaId, Table, WarehouseName

@@ -13,9 +13,9 @@ from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.authorisation import Asking, check_place
+from app.api.access import Asking, check_place
+from app.api.bodies import JsonBody
 from app.api.iceberg_bodies import FetchTasksBody, ListQuery, LoadQuery, MetricsBody, PlanScanBody
-from app.api.json_body import JsonBody
 from app.api.paths import (
     ICEBERG,
     ICEBERG_ROUTES,

@@ -6,15 +6,15 @@ from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api.authorisation import Asking, check_path
+from app.api.access import Asking, check_path
+from app.api.answer_headers import request_id_of
+from app.api.bodies import JsonBody
 from app.api.documents import Evaluation, Inspection
 from app.api.encoding import encode_evaluation
 from app.api.index_file_bodies import EvaluateBody, InspectBody
-from app.api.json_body import JsonBody
 from app.api.openapi import operation
 from app.api.paths import WarehouseName
 from app.api.queries import InspectQuery
-from app.api.request_ids import request_id_of
 from app.api.runtime import Shared
 from app.api.selections import SelectionEncoding
 from app.errors import RequestError

@@ -1,6 +1,6 @@
 """The OpenAPI document: what FastAPI knows of the routes, with our bodies and problems added.
 
-Bodies are read by :mod:`app.api.json_body` and answers are written without models, so FastAPI sees neither:
+Bodies are read by :mod:`app.api.bodies` and answers are written without models, so FastAPI sees neither:
 :func:`operation` tells it at each route, and :func:`document` adds the schemas.
 """
 
@@ -14,7 +14,9 @@ from pydantic.json_schema import models_json_schema
 from starlette.responses import PlainTextResponse, Response
 
 from app import errors
-from app.api.authorisation import ACCESS, Access
+from app.api.access import ACCESS, Access
+from app.api.advice_bodies import WhatIfBody
+from app.api.aggregate_bodies import AggregateBody
 from app.api.bodies import (
     AssignBody,
     DeletionsBody,
@@ -34,6 +36,11 @@ _REFERENCE = "#/components/schemas/{model}"
 _BODIES: dict[type[BaseModel], dict[str, Any]] = {
     PlanBody: {"filter": "dt = '2025-08-01' AND score BETWEEN 60 AND 80", "selection": "ranges"},
     PrunedSnapshotBody: {"filter": "dt = '2025-08-01' AND score BETWEEN 60 AND 80"},
+    AggregateBody: {
+        "filter": "amount > 100",
+        "aggregates": [{"function": "count"}, {"function": "sum", "column": "amount"}],
+        "group_by": ["dt"],
+    },
     DeletionsBody: {"partition": {"dt": "2025-08-01"}, "encoding": "positions"},
     LookupBody: {"partition": {"dt": "2025-08-01"}, "keys": [{"id": 1}, {"id": 2}]},
     AssignBody: {
@@ -48,6 +55,10 @@ _BODIES: dict[type[BaseModel], dict[str, Any]] = {
         "filter": "score > 60",
     },
     InspectBody: {"path": "demo.db/events/bucket-0/data-1.parquet.index"},
+    WhatIfBody: {
+        "indexes": [{"column": "user_id", "index": "bloom-filter", "options": {"items": "10000"}}],
+        "filters": ["user_id = ?", "dt = '2025-08-01' AND user_id IN (17, 23)"],
+    },
 }
 """Every kind of body, with an example."""
 
@@ -58,10 +69,12 @@ rows are deleted, and which bucket a key lives in.
 
 _TAGS = [
     {"name": "planning", "description": "Which files and rows does a query read?"},
+    {"name": "aggregates", "description": "How many rows, which values, without reading data?"},
     {"name": "deletions", "description": "Which rows are deleted?"},
     {"name": "buckets", "description": "Which bucket does a key live in?"},
     {"name": "index files", "description": "Index files on their own, without a table."},
     {"name": "discovery", "description": "What is there?"},
+    {"name": "advice", "description": "Which indexes are worth what they cost?"},
     {"name": "operations", "description": "Running the service."},
 ]
 

@@ -10,13 +10,13 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import Response
 
+from app.api.bodies import JsonBody
 from app.api.documents import PlanAnswer
 from app.api.encoding import (
     NextToken,
     archive_pruned_snapshot,
     encode_plan,
 )
-from app.api.json_body import JsonBody
 from app.api.negotiation import PlanFormat, preferred_format
 from app.api.openapi import operation
 from app.api.paging import Window
@@ -57,11 +57,11 @@ async def plan(
     wanted = body.to_request()
     form = SelectionEncoding(wanted.selection, deletions=wanted.deletions)
 
-    def planned(version: Version) -> Plan:
-        return runtime.service.plan(version, wanted, runtime.settings.plan_budget_ms)
+    def planned(version: Version, offset: int = 0) -> Plan:
+        return runtime.service.plan(version, wanted, runtime.settings.plan_budget_ms, is_counted=offset == 0)
 
     def page(version: Version, window: Window, token: NextToken) -> JsonMembers | Passing[JsonMembers]:
-        answer = planned(version)
+        answer = planned(version, window.offset)
         return tagged(answer, encode_plan(answer, window, form, token, explain=wanted.explain))
 
     def lines(version: Version) -> Iterator[bytes] | Passing[Iterator[bytes]]:

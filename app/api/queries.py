@@ -53,6 +53,14 @@ class IndexFilesQuery(PagedBody):
     type: Name | None = Field(None, description="Only entries of this index type.", examples=["HASH"])
 
 
+class AdviceQuery(VersionQuery):
+    """What to look at for advice."""
+
+    files: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
+        None, description="Data files whose index heads are read at most. Absent: 1,000."
+    )
+
+
 class BucketsQuery(VersionedBody):
     """Which buckets of which version."""
 

@@ -70,9 +70,12 @@ class Runtime:
         """
         budget = MemoryBudget.of(settings)
         LEDGER.keep_within(budget.limit)
-        members = {"memory": budget.describe()}
         if _log.isEnabledFor(logging.INFO):
-            _log.handle(event_record(_log.name, logging.INFO, "memory of this process in bytes", members))
+            for event, members in (
+                ("warehouses that are served", {"warehouses": sorted(service.warehouses)}),
+                ("memory of this process in bytes", {"memory": budget.describe()}),
+            ):
+                _log.handle(event_record(_log.name, logging.INFO, event, members))
         watch = Watch(service, settings.watched_tables, settings.watch_seconds, observer=observer)
         watch.start()
         bulkheads = {

@@ -14,8 +14,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Send
 
 from app.api.bodies import PagedBody, VersionedBody
-from app.api.compression import CODINGS
 from app.api.encoding import NextToken
+from app.api.negotiation import CODINGS
 from app.api.paging import PAGE_BYTES, PageToken, VersionKey, Window
 from app.api.runtime import Runtime
 from app.api.strict_json import JsonMembers, write_json

@@ -5,6 +5,7 @@ Exit status: 0 for an answer, 1 for an error with a line on standard error, 2 fo
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import cache
 from importlib import import_module
@@ -28,6 +29,8 @@ class _Command(NamedTuple):
     summary: str
 
 
+_COMPLETION: Final = "_PAIMON_INDEX_COMPLETE"
+_COMPLETION_OPTIONS: Final = ("--install-completion", "--show-completion")
 _COMMANDS: Final = {
     "serve": _Command("serve", "Serve HTTP."),
     "doctor": _Command(
@@ -35,6 +38,9 @@ _COMMANDS: Final = {
     ),
     "plan": _Command("tables", "Tell which files of a table a query reads, and which of their rows."),
     "deletions": _Command("tables", "Tell which rows of which files are deleted."),
+    "count": _Command(
+        "aggregates", "Count rows, or compute other aggregates, from indexes and statistics alone."
+    ),
     "lookup": _Command("tables", "Tell which buckets keys live in."),
     "describe": _Command("discovery", "Describe a table: its schema, keys, options and indexes."),
     "schemas": _Command(
@@ -46,9 +52,8 @@ _COMMANDS: Final = {
     ),
     "build": _Command("build", "Build the index file of one data file."),
     "verify": _Command("verify", "Prove an index file against its data: no row that matches is left out."),
-    "advise": _Command(
-        "advise", "Propose indexes, and sizes of bloom filters, from the values that a data file has."
-    ),
+    "advise": _Command("advise", "Advise on the indexes of a table, or of the values that a data file has."),
+    "what-if": _Command("what_if", "Try indexes on some data files: how many files would they leave out?"),
     "job": _Command("job", "Run a Spark job over a table: build-index, upsert, delete, audit, plan."),
     "orphans": _Command("orphans", "List files of a table that no snapshot, tag or branch refers to."),
     "token": _Command("token", "Make tokens for callers: token new."),
@@ -72,7 +77,6 @@ def _program(commands: tuple[str, ...]) -> typer.Typer:
     found = typer.Typer(
         name="paimon-index",
         help="Answers from Apache Paimon index files.",
-        add_completion=False,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
     )
@@ -81,8 +85,9 @@ def _program(commands: tuple[str, ...]) -> typer.Typer:
             found.command(name, help=command.summary)(_nothing)
             continue
         module = import_module(f"app.cli.{command.module}")
-        if hasattr(module, name):
-            found.command(name)(getattr(module, name))
+        function = name.replace("-", "_")
+        if hasattr(module, function):
+            found.command(name)(getattr(module, function))
         else:
             # A command that has commands of its own.
             found.add_typer(module.program, name=name)
@@ -111,9 +116,13 @@ def _options(
 
 def main() -> None:
     """Runs the command line."""
-    word = next(iter(sys.argv[1:]), "--help")
+    words = sys.argv
+    if _COMPLETION in os.environ:
+        # A shell that completes a line gives it in a variable: bash in the first, zsh and fish in the second.
+        words = (os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")).split()
+    word = next(iter(words[1:]), "--help")
     # Behind an option of the whole program there may be any command.
-    is_list = word in ("--help", "--version") or not word.startswith("-")
+    is_list = word in ("--help", "--version", *_COMPLETION_OPTIONS) or not word.startswith("-")
     try:
         _program((word,) if word in _COMMANDS else () if is_list else tuple(_COMMANDS))()
     except PaimonIndexError as error:

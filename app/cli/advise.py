@@ -1,26 +1,102 @@
-"""``advise``: which indexes the columns of a data file are worth."""
+"""``advise``: which indexes a table needs or can do without, or which a data file is worth."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from app.advice.table_advice import MOST_FILES, TableAdvice, advise_table
+from app.api.queries import VersionQuery
 from app.building import ColumnAdvice, DataFile, table_options
 from app.building import advise as advise_columns
-from app.cli.data_files import DataOption, SchemaOption, TypesOption, column_types, progress, read_schema
+from app.cli.data_files import SchemaOption, TypesOption, column_types, progress, read_schema
+from app.cli.options import VersionOptions, grouped
 from app.cli.output import print_json, print_line, print_table
+from app.errors import RequestError
+from app.planning.usage import TableUsage
 
 
+@grouped
 def advise(
-    data: DataOption,
+    table: Annotated[str | None, typer.Argument(metavar="[DATABASE.TABLE]")] = None,
     *,
+    version: VersionOptions,
+    files: Annotated[
+        int, typer.Option(min=1, help="Data files of the table whose index heads are read at most.")
+    ] = MOST_FILES,
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="FILE", help="A data file, in place of a table.")
+    ] = None,
     schema: SchemaOption = None,
     columns: TypesOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Propose indexes, and sizes of bloom filters, from the values that a data file has."""
+    """Advise on the indexes of a table, or of the values that a data file has."""
+    if (table is None) == (data is None):
+        raise RequestError("advise takes a table, such as sales.orders, or --data and a data file")
+    if data is not None:
+        _advise_file(data, schema, columns, as_json=as_json)
+        return
+    opened = version.open()
+    selector = VersionQuery.read(version.members).selector()
+    resolved = opened.service.resolve(opened.table(table or ""), selector)
+    with progress("reading index heads", files) as advance:
+        answer = opened.service.ask(
+            resolved, lambda version: advise_table(version, TableUsage(), most_files=files, advance=advance)
+        )
+    if as_json:
+        print_json(answer)
+    else:
+        _print_table_advice(answer)
+
+
+def _print_table_advice(found: TableAdvice) -> None:
+    print_line(
+        f"snapshot {found.snapshot_id}: {found.files:,} files, {found.data_bytes:,} bytes, and "
+        f"{found.index_bytes:,} bytes of indexes; heads of {found.files_examined:,} files read"
+    )
+    print_table(
+        ("column", "index", "declared", "files", "files without", "bytes", "largest"),
+        (
+            (
+                each.column,
+                each.index,
+                "yes" if each.declared else "no",
+                f"{each.files:,}",
+                f"{each.files_without:,}",
+                f"{each.bytes:,}",
+                f"{each.largest_bytes:,}",
+            )
+            for each in found.indexes
+        ),
+    )
+    for advice in found.advice:
+        saved = advice.bytes_saved
+        effect = (
+            ""
+            if saved is None
+            else f" (saves {saved:,} bytes)"
+            if saved >= 0
+            else f" (takes {-saved:,} bytes)"
+        )
+        print_line(f"{advice.subject}: {advice.detail}{effect}")
+        for name, value in advice.options.items():
+            setting = (
+                f"remove {_quoted(name)}" if value is None else f"set {_quoted(name)} = {_quoted(value)}"
+            )
+            print_line(f"  {setting}")
+        if advice.command:
+            print_line(f"  then {advice.command}")
+    if not found.advice:
+        print_line("nothing to advise")
+    for warning in found.warnings:
+        print_line(f"warning: {warning}")
+
+
+def _advise_file(data: Path, schema: Path | None, columns: list[str] | None, *, as_json: bool) -> None:
     file = DataFile.open(data)
     types = column_types(file, read_schema(schema), columns)
     with progress("counting", len(file.schema.names)) as advance:

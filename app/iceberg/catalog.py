@@ -22,7 +22,7 @@ from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSe
 from app.planning.service import IndexService
 from app.planning.version.descriptions import Snapshot
 from app.planning.version.version import Version
-from app.predicates.limits import FilterLimits
+from app.predicates.unbound import FilterLimits
 from app.table.references import MOST_READS
 from app.table.schema.schema import TableSchema
 from app.types import Json

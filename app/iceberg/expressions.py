@@ -33,7 +33,7 @@ from typing import Any, Final, TypeAlias, final
 from app.errors import FilterError
 from app.iceberg.literals import Fitted, fit_literal
 from app.iceberg.schema import names_by_id
-from app.predicates.limits import FilterLimits
+from app.predicates.unbound import FilterLimits
 from app.table.schema.schema import TableSchema
 from app.types import DataField, Json, TypeRoot
 from app.types.data_types import FLOATING_ROOTS, NESTED_ROOTS, STRING_ROOTS

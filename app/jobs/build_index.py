@@ -35,7 +35,7 @@ from app.planning.version.version import Version
 from app.table.commits import Changes, CommitKind, Committer
 from app.table.commits.changes import identity, live_entries, removed_identities
 from app.table.manifests.manifest_entry import FILE_INDEX_SUFFIX, FileKind, ManifestEntry
-from app.table.paths import POSTPONED_BUCKET
+from app.table.table import POSTPONED_BUCKET
 from app.types import Json
 
 if TYPE_CHECKING:

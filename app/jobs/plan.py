@@ -27,9 +27,14 @@ from app.planning.plan.file_plan import SkipStep
 from app.planning.plan.plan_answer import PlanWarnings, answer_plan
 from app.planning.plan.planned_files import PlannedFiles
 from app.planning.plan.state import decision
-from app.planning.request.filters import filter_warnings, read_filter
 from app.planning.request.limits import CacheBytes, Limits
-from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector
+from app.planning.request.requests import (
+    PlanRequest,
+    SelectionForm,
+    SnapshotSelector,
+    filter_warnings,
+    read_filter,
+)
 from app.planning.scan.partition_pruning import needed_manifests
 from app.planning.scan.planner import Planner
 from app.planning.version.contents import VersionContents
@@ -210,7 +215,7 @@ def plan_manifest(task: PlanTask) -> PlannedManifest:
         (*filter_warnings(predicate), *planner.effort.warnings, *planner.lasting_warnings),
         planner.warnings,
     )
-    return _planned(answer_plan(part, request, drafts, warnings, {}))
+    return _planned(answer_plan(part, request, predicate, drafts, warnings, {}))
 
 
 def _planned(answer: Plan) -> PlannedManifest:

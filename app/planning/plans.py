@@ -13,11 +13,10 @@ from typing import Final
 from app.errors import PaimonIndexError
 from app.observation import Phase, during
 from app.planning.plan.answers import Plan
-from app.planning.plan.plan_answer import PlanWarnings, answer_plan, report_plan
+from app.planning.plan.plan_answer import PlanWarnings, answer_plan
 from app.planning.request.effort import YIELDING, Budget
-from app.planning.request.filters import filter_warnings, read_filter
 from app.planning.request.limits import Limits
-from app.planning.request.requests import PlanRequest, SnapshotSelector
+from app.planning.request.requests import PlanRequest, SnapshotSelector, filter_warnings, read_filter
 from app.planning.scan.partition_pruning import needed_manifests
 from app.planning.scan.planner import Planner
 from app.planning.version.version import Version, sound_answer
@@ -91,9 +90,7 @@ class Plans:
         """
         budget = Budget.begin(budget_ms if request.budget_ms is None else request.budget_ms)
         request = replace(request, selector=SnapshotSelector())
-        plan = self._remembered(version, request, budget)
-        report_plan(plan)
-        return plan
+        return self._remembered(version, request, budget)
 
     def close(self) -> None:
         """Ends what is under way in the background."""
@@ -147,4 +144,4 @@ class Plans:
                 *planner.lasting_warnings,
             )
             warnings = PlanWarnings(lasting, planner.warnings)
-            return answer_plan(version, request, state, warnings, timings)
+            return answer_plan(version, request, predicate, state, warnings, timings)

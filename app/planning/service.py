@@ -19,7 +19,7 @@ from app.planning.deletions import DeletionsAnswer, answer_deletions
 from app.planning.keys.answers import AssignmentAnswer, BucketList, BucketLookup
 from app.planning.keys.buckets import answer_assignment, answer_buckets, answer_lookup
 from app.planning.plan.answers import Plan
-from app.planning.plan.plan_answer import plan_bytes
+from app.planning.plan.plan_answer import plan_bytes, report_plan
 from app.planning.plans import Plans
 from app.planning.pruned import PrunedSnapshot, prune
 from app.planning.request.limits import CacheBytes, Limits
@@ -36,6 +36,7 @@ from app.planning.request.requests import (
 )
 from app.planning.side_files.file_indexes import open_declared
 from app.planning.standalone import EvaluateAnswer, evaluate_files, inspect_file
+from app.planning.usage import Usage
 from app.planning.version.contents import ContentsCache
 from app.planning.version.descriptions import (
     Branch,
@@ -70,6 +71,11 @@ class IndexService:
         limits: how large requests may be.
         time_zone: the session time zone of requests that name none; None if it is not known.
         disk: where the warehouses keep what they read, if anywhere.
+        with_shapes: whether the shapes of filters are counted.
+
+    Attributes:
+        warehouses: by name.
+        usage: what the plans of each table came to.
     """
 
     def __init__(
@@ -80,10 +86,12 @@ class IndexService:
         limits: Limits,
         time_zone: str | None = None,
         disk: DiskTier | None = None,
+        with_shapes: bool = True,
     ) -> None:
         self.warehouses = dict(warehouses)
         self._limits = limits
         self._time_zone = time_zone
+        self.usage = Usage(with_shapes=with_shapes)
         self._disk = disk
         capacities = cache_bytes.by_name
         room = CacheRoom(capacities) if cache_bytes.is_shared else None
@@ -174,9 +182,16 @@ class IndexService:
 
     def index_files(self, version: Version, index_type: str | None) -> list[IndexFileEntry]:
         """The index files of a version."""
-        return self._answer(version, lambda version: describe_index_files(version, index_type))
+        return self.ask(version, lambda version: describe_index_files(version, index_type))
 
-    def plan(self, of: TableRef | Version, request: PlanRequest, budget_ms: int | None = None) -> Plan:
+    def plan(
+        self,
+        of: TableRef | Version,
+        request: PlanRequest,
+        budget_ms: int | None = None,
+        *,
+        is_counted: bool = True,
+    ) -> Plan:
         """Which files a query reads, and which of their rows.
 
         Plans are remembered for a while, so that further pages of one cost nothing. Index files that a plan
@@ -186,11 +201,16 @@ class IndexService:
             of: a table, or a version that was resolved before, whatever the request's selector says.
             request: what is asked of it.
             budget_ms: of requests that name none; None for as long as it takes.
+            is_counted: it counts in :attr:`usage`, as further pages of a plan do not.
         """
         self._check_named(request.files)
         version = self._version(of, request.selector)
         request = replace(request, time_zone=self.time_zone(request.time_zone))
-        return self._answer(version, lambda version: self._plans.of(version, request, budget_ms))
+        plan = self.ask(version, lambda version: self._plans.of(version, request, budget_ms))
+        if is_counted:
+            self.usage.add(version, plan)
+        report_plan(plan, is_counted=is_counted)
+        return plan
 
     def pruned_snapshot(
         self, ref: TableRef, request: PlanRequest, budget_ms: int | None = None, most_share: float = 1.0
@@ -212,7 +232,7 @@ class IndexService:
             with during(Phase.EVALUATE):
                 return prune(version, plan, most_share)
 
-        return self._answer(version, pruned)
+        return self.ask(version, pruned)
 
     def deletions(self, of: TableRef | Version, request: DeletionsRequest) -> DeletionsAnswer:
         """Which rows are deleted; ``of`` as for :meth:`plan`."""
@@ -240,7 +260,7 @@ class IndexService:
             SnapshotExpiredError: the version went away.
             CorruptMetadataError: one of its manifests is damaged.
         """
-        self._answer(version, _warm)
+        self.ask(version, _warm)
 
     def evaluate(
         self, warehouse: str, request: EvaluateRequest, *, any_place: bool = False
@@ -253,7 +273,7 @@ class IndexService:
             any_place: paths may name any file, as those of whoever operates the service may.
         """
         self._check_named(request.files)
-        storage, zone = self._warehouse(warehouse), self._zone(request.time_zone)
+        storage, zone = self._warehouse(warehouse), self.zone(request.time_zone)
         with during(Phase.EVALUATE):
             return evaluate_files(storage, request, self._limits, zone, any_place=any_place)
 
@@ -275,6 +295,11 @@ class IndexService:
         """The session time zone of a request that names ``named``; None if nobody knows it."""
         return named or self._time_zone
 
+    def zone(self, named: str | None) -> SessionZone | None:
+        """The session time zone of a request that names ``named``, for those who read its filters."""
+        name = self.time_zone(named)
+        return None if name is None else session_zone(name)
+
     def cache_statistics(self) -> Mapping[str, Mapping[str, int]]:
         """Entries, bytes, capacity, hits, misses and evictions of each cache; ``disk`` if there is one."""
         found = {cache.name: asdict(cache.statistics()) for cache in self._caches()}
@@ -289,7 +314,8 @@ class IndexService:
         # It takes long, and nobody waits for it.
         threading.Thread(target=give_memory_back, name="memory", daemon=True).start()
 
-    def _answer(self, version: Version, work: Callable[[Version], Found]) -> Found:
+    def ask(self, version: Version, work: Callable[[Version], Found]) -> Found:
+        """What ``work`` finds of a version; see :func:`app.planning.version.version.sound_answer`."""
         return sound_answer(version, work, self.clear_caches)
 
     def _evaluate(
@@ -298,10 +324,10 @@ class IndexService:
         request: Asked,
         answer: Callable[[Version, Asked, SessionZone | None], Found],
     ) -> Found:
-        zone = self._zone(request.time_zone)
+        zone = self.zone(request.time_zone)
         version = self._version(of, request.selector)
         with during(Phase.EVALUATE):
-            return self._answer(version, lambda version: answer(version, request, zone))
+            return self.ask(version, lambda version: answer(version, request, zone))
 
     def _version(self, of: TableRef | Version, selector: SnapshotSelector) -> Version:
         return of if isinstance(of, Version) else self.resolve(of, selector)
@@ -338,10 +364,6 @@ class IndexService:
 
     def _table(self, ref: TableRef) -> Table:
         return self._catalog(ref.warehouse).table(ref.database, ref.table)
-
-    def _zone(self, named: str | None) -> SessionZone | None:
-        name = self.time_zone(named)
-        return None if name is None else session_zone(name)
 
     def _check_named(self, files: Sequence[object] | None) -> None:
         limit = self._limits.files_named

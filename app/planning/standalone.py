@@ -36,9 +36,8 @@ from app.file_index.inspect import inspect
 from app.file_index.top_n import indexed_rows, top_n
 from app.planning.plan.file_plan import ExplainStep
 from app.planning.request.effort import Effort
-from app.planning.request.filters import filter_warnings, read_filter
 from app.planning.request.limits import Limits
-from app.planning.request.requests import EvaluateRequest, IndexFileRef
+from app.planning.request.requests import EvaluateRequest, IndexFileRef, filter_warnings, read_filter
 from app.predicates.binding.names import Names, Relation
 from app.predicates.model import BoundPredicate
 from app.storage import Warehouse, check_deadline

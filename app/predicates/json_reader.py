@@ -20,15 +20,17 @@ from functools import partial
 from typing import Final
 
 from app.errors import FilterError, RequestError
-from app.predicates.limits import DEFAULT_LIMITS, FilterLimits, LiteralCount
 from app.predicates.literal_lists import arrow_literals, json_literals
 from app.predicates.model import Operator
 from app.predicates.unbound import (
+    DEFAULT_LIMITS,
     And,
     Column,
     Constant,
+    FilterLimits,
     Leaf,
     Literal,
+    LiteralCount,
     Not,
     Or,
     Predicate,

@@ -41,8 +41,7 @@ import numpy as np
 import pyarrow as pa
 
 from app.errors import FilterError
-from app.predicates.limits import LiteralCount
-from app.predicates.unbound import Literal, LiteralKind
+from app.predicates.unbound import Literal, LiteralCount, LiteralKind
 from app.types import DataType, Json, TypeRoot, Value, to_json
 from app.types.civil_time import clock_text
 from app.types.time_units import NANOS_PER_DAY, NANOS_PER_MICRO, NANOS_PER_MILLI, NANOS_PER_SECOND

@@ -3,15 +3,18 @@
 Columns are names, literals are raw and say where they come from, NOT is still there. The readers
 (:func:`app.predicates.json_reader.read_json_filter`, :func:`app.predicates.sql.reader.read_sql`) make it,
 :func:`app.predicates.binding.binding.bind` turns it into what can be evaluated.
+
+How large a filter may be, in either of its forms, stands here too: :class:`FilterLimits`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeAlias
 
+from app.errors import LimitExceededError
 from app.predicates.model import Operator
 
 _SHOWN_CHARACTERS: Final = 200
@@ -157,3 +160,50 @@ Predicate: TypeAlias = Leaf | Flag | And | Or | Not | Constant | Unknown
 def shorten(text: str) -> str:
     """Text for people, cut where it would fill their screen."""
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 3] + "..."
+
+
+@dataclass(frozen=True, slots=True)
+class FilterLimits:
+    """What an operator allows.
+
+    Attributes:
+        depth: nesting of AND, OR and NOT, and of parentheses in SQL.
+        literals: literals in the whole filter.
+    """
+
+    depth: int = 200
+    literals: int = 100_000
+
+    def check_depth(self, depth: int) -> None:
+        """Refuses a filter that is nested deeper than allowed.
+
+        Raises:
+            LimitExceededError: it is.
+        """
+        if depth > self.depth:
+            raise LimitExceededError(
+                f"the filter is nested deeper than {self.depth} levels", limit=self.depth
+            )
+
+
+@dataclass(slots=True)
+class LiteralCount:
+    """Counts the literals of one filter while it is read."""
+
+    limits: FilterLimits
+    _counted: int = field(default=0, init=False)
+
+    def add(self, literals: int) -> None:
+        """Counts more literals.
+
+        Raises:
+            LimitExceededError: there are now more than allowed.
+        """
+        self._counted += literals
+        if self._counted > self.limits.literals:
+            raise LimitExceededError(
+                f"the filter has more than {self.limits.literals} literals", limit=self.limits.literals
+            )
+
+
+DEFAULT_LIMITS = FilterLimits()

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.errors import FileMissingError, PathNotAllowedError, SettingsError
-from app.storage.failures import is_behind_the_end
 from app.storage.libraries import STALL_SECONDS, ask, open_filesystem
 from app.storage.object_store import ObjectStore
-from app.storage.retry import Attempt
+from app.storage.retry import Attempt, is_behind_the_end
 from app.storage.slots import waiting
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)")

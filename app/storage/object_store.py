@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from app.storage.deadline import wait_for
-from app.storage.failures import StoreAnswerError
-from app.storage.retry import Attempt
+from app.storage.retry import Attempt, StoreAnswerError
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, S3CredentialProvider, S3Store

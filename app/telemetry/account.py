@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from app.errors import DeadlineExceededError
 from app.observation import FileFormat, Observer, Phase, PlanObserved, StorageCall, StorageOperation
-from app.storage.failures import is_missing, is_timeout
+from app.storage.retry import is_missing, is_timeout
 from app.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -161,6 +161,8 @@ class Account(Background):
                 metrics.files_kept.add((), plan.files_kept)
                 metrics.rows_selected.add((), plan.rows)
                 metrics.plan_warnings.add((), plan.warnings)
+                metrics.files_spared.add((), plan.files_spared)
+                metrics.bytes_spared.add((), plan.bytes_spared)
                 if not plan.is_complete:
                     metrics.plans_incomplete.add(())
                 if not plan.fits_caches:

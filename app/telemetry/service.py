@@ -1,4 +1,7 @@
-"""Keeps account of every request, and tells how the service is doing."""
+"""Keeps account of every request, whatever becomes of it, and tells how the service is doing.
+
+The middleware is the outermost layer of the application; each request leaves a line in the log.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,6 @@ from app.server.processes import Processes
 from app.storage import Listings
 from app.telemetry.account import Account, Background
 from app.telemetry.metrics import Metrics
-from app.telemetry.request_lines import write_line
 from app.telemetry.state import (
     cache_families,
     listing_family,
@@ -29,6 +31,105 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
     from app.telemetry.spans import Tracing
+
+
+import logging
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.datastructures import Headers
+
+from app.telemetry.account import NO_ANSWER, PHASE_NAMES
+from app.telemetry.logs import event_record
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+
+LOGGER: Final = "paimon_index.requests"
+
+_log = logging.getLogger(LOGGER)
+
+_QUIET: Final = ("/health/", "/metrics")
+"""Probes and scrapes come every few seconds and tell nothing."""
+
+_BUG: Final = 500
+_NOT_FOUND: Final = 404
+_PATH_CHARACTERS: Final = 500
+"""Longer paths are cut in the log: callers choose them."""
+
+_TRACE_PARENT: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
+_NO_TRACE: Final = "0" * 32
+
+
+def write_line(account: Account, seconds: float) -> None:
+    """Writes the line of a request that is over, if the log's level lets it."""
+    level = _level(account)
+    if _log.isEnabledFor(level):
+        _log.handle(event_record(LOGGER, level, "request", _members(account, seconds)))
+
+
+def _level(account: Account) -> int:
+    if account.route.startswith(_QUIET):
+        return logging.DEBUG
+    status = account.status or 0
+    if status == _BUG:
+        return logging.ERROR
+    if status > _BUG or (account.status is not None and not account.is_complete):
+        return logging.WARNING
+    return logging.INFO
+
+
+def _members(account: Account, seconds: float) -> Mapping[str, Any]:
+    scope = account.scope
+    members: dict[str, Any] = {
+        "request_id": scope["state"].get("request_id"),
+        **_trace(account),
+        "method": scope["method"],
+        "route": account.route,
+        "status": int(NO_ANSWER) if account.status is None else account.status,
+        "duration_ms": round(seconds * 1000, 3),
+    }
+    place = scope.get("path_params") or {}
+    # A path below a warehouse names its table; what it is asked stays unsaid.
+    members |= {name: place[name] for name in ("warehouse", "database", "table") if name in place}
+    if account.status == _NOT_FOUND:
+        # Who asks for what is not there can only be helped if both are known.
+        members["path"] = scope["path"][:_PATH_CHARACTERS]
+        if scope.get("client"):
+            members["client"] = scope["client"][0]
+    if account.token_name is not None:
+        members["token"] = account.token_name
+    if account.phases:
+        # Copied first, since a thread that nobody waits for any more may still add to them.
+        phases = account.phases.copy()
+        members["phases_ms"] = {PHASE_NAMES[each]: round(spent * 1000, 3) for each, spent in phases.items()}
+    if account.plan is not None:
+        members["files_considered"] = account.plan.files
+        members["files_kept"] = account.plan.files_kept
+        members["rows_selected"] = account.plan.rows
+        if account.plan.warnings:
+            members["warnings"] = account.plan.warnings
+    if account.storage_calls:
+        members["storage_calls"] = account.storage_calls
+        members["storage_bytes"] = account.storage_bytes
+        members["storage_ms"] = round(account.storage_seconds * 1000, 3)
+    if account.cache_hits or account.cache_misses:
+        members["cache_hits"] = account.cache_hits
+        members["cache_misses"] = account.cache_misses
+    members["answer_bytes"] = account.answer_bytes
+    if account.status is not None and not account.is_complete:
+        members["broken_off"] = True
+    return members
+
+
+def _trace(account: Account) -> Mapping[str, str]:
+    """The trace that the request belongs to, by our own span or the caller's header (W3C Trace Context)."""
+    trace = account.trace
+    if trace is None:
+        found = _TRACE_PARENT.fullmatch(Headers(scope=account.scope).get("traceparent", ""))
+        return {"trace_id": found[1]} if found and found[1] != _NO_TRACE else {}
+    return {"trace_id": trace[0], "span_id": trace[1]}
 
 
 class Telemetry:
@@ -120,3 +221,39 @@ class _Collected:
 
     def collect(self) -> Iterable[Metric]:
         return self._families
+
+
+class Accounting:
+    """ASGI middleware; what is inside finds the request's account in ``scope["state"]["observer"]``.
+
+    Args:
+        app: what answers.
+        telemetry: takes the accounts.
+    """
+
+    def __init__(self, app: ASGIApp, telemetry: Telemetry) -> None:
+        self._app = app
+        self._telemetry = telemetry
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handles one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        scope.setdefault("state", {})
+        account = self._telemetry.begin(scope)
+        scope["state"]["observer"] = account
+
+        async def send_noted(message: Message) -> None:
+            is_body = message["type"] == "http.response.body"
+            if not is_body:
+                account.status = message.get("status", account.status)
+            await send(message)
+            if is_body:
+                account.answer_bytes += len(message.get("body", b""))
+                account.is_complete = not message.get("more_body", False)
+
+        try:
+            await self._app(scope, receive, send_noted)
+        finally:
+            self._telemetry.end(account)

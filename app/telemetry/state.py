@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import platform
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from prometheus_client import PROCESS_COLLECTOR
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 
 from app.planning.watch import Watch
@@ -36,8 +34,6 @@ _COUNTERS: Final = {
     "waits": ("waits", "Objects waited for while another request loaded them."),
     "corrupt": ("corruptions", "Entries that were not what was written."),
 }
-_STARTED: Final = time.time()
-_DESCRIPTORS: Final = Path("/proc/self/fd")
 
 
 def cache_families(statistics: Mapping[str, Mapping[str, int]]) -> list[Metric]:
@@ -85,7 +81,7 @@ def listing_family(listings: Listings | None) -> Metric:
 
 
 def process_families() -> list[Metric]:
-    """The process: memory, processor time, open files, release."""
+    """The process: what every process is asked for, its memory, its release."""
     limit = GaugeMetricFamily(PREFIX + "memory_limit_bytes", "Resident memory that the service may use.")
     if LEDGER.limit:
         limit.add_metric([], LEDGER.limit)
@@ -94,8 +90,9 @@ def process_families() -> list[Metric]:
     )
     for account, count in sorted(LEDGER.claimed.items()):
         claimed.add_metric([account], count)
-    used = os.times()
     return [
+        # By the names that Prometheus' own libraries have for them, on Linux.
+        *PROCESS_COLLECTOR.collect(),
         GaugeMetricFamily(
             PREFIX + "memory_resident_bytes",
             "Resident memory of the service, without the pages of mapped files.",
@@ -113,11 +110,6 @@ def process_families() -> list[Metric]:
             "Times that all caches were made smaller since memory was short.",
             value=LEDGER.shrinks,
         ),
-        CounterMetricFamily(
-            PREFIX + "cpu_seconds", "Processor time of the service.", value=used.user + used.system
-        ),
-        GaugeMetricFamily(PREFIX + "open_files", "Open file descriptors.", _open_files()),
-        GaugeMetricFamily(PREFIX + "start_time_seconds", "When a process started, in Unix time.", _STARTED),
         GaugeMetricFamily(PREFIX + "workers", "Processes that serve.", 1),
         InfoMetricFamily(
             PREFIX + "build",
@@ -125,13 +117,6 @@ def process_families() -> list[Metric]:
             {"version": __version__, "python": platform.python_version()},
         ),
     ]
-
-
-def _open_files() -> int:
-    try:
-        return sum(1 for _ in _DESCRIPTORS.iterdir())
-    except OSError:
-        return 0
 
 
 def _family(prefix: str, member: str, caches: Mapping[str, Mapping[str, int]]) -> Metric | None:

@@ -38,7 +38,7 @@ _TOLD_ONCE: Final[Mapping[str, Callable[[float, float], float]]] = {
     PREFIX + "disk_cache_bytes": max,
     PREFIX + "disk_cache_capacity_bytes": max,
     PREFIX + "disk_cache_entries": max,
-    PREFIX + "start_time_seconds": max,
+    "process_start_time_seconds": max,
     PREFIX + "build": max,
 }
 """Gauges that are not added up, and what is told instead."""

@@ -136,6 +136,26 @@ class AsyncClient:
         """The buckets that a writer would give keys; writes nothing."""
         return await self._run(calls.assign(table, asked))
 
+    async def advice(self, table: str, **asked: Unpack[options.AdviceOptions]) -> results.TableAdvice:
+        """What a table's file indexes cost and give, and what to do about it."""
+        return await self._run(calls.one(results.TableAdvice, get(under(table, "/advice"), asked)))
+
+    async def aggregate(
+        self, table: str, **asked: Unpack[options.AggregateOptions]
+    ) -> results.AggregateAnswer:
+        """Counts, ends, sums and facets, as far as indexes tell them without data."""
+        return await self._run(calls.one(results.AggregateAnswer, post(under(table, "/aggregate"), asked)))
+
+    async def what_if(
+        self,
+        table: str,
+        indexes: Iterable[options.ProposedIndex],
+        **asked: Unpack[options.WhatIfOptions],
+    ) -> results.WhatIf:
+        """How many files indexes would leave out that nobody has built yet; reads some data files."""
+        body = {"indexes": list(indexes), **asked}
+        return await self._run(calls.one(results.WhatIf, post(under(table, "/what-if"), body)))
+
     async def evaluate(
         self,
         warehouse: str,

@@ -159,6 +159,24 @@ class Client:
         """The buckets that a writer would give keys; writes nothing."""
         return self._run(calls.assign(table, asked))
 
+    def advice(self, table: str, **asked: Unpack[options.AdviceOptions]) -> results.TableAdvice:
+        """What a table's file indexes cost and give, and what to do about it."""
+        return self._run(calls.one(results.TableAdvice, get(under(table, "/advice"), asked)))
+
+    def aggregate(self, table: str, **asked: Unpack[options.AggregateOptions]) -> results.AggregateAnswer:
+        """Counts, ends, sums and facets, as far as indexes tell them without data."""
+        return self._run(calls.one(results.AggregateAnswer, post(under(table, "/aggregate"), asked)))
+
+    def what_if(
+        self,
+        table: str,
+        indexes: Iterable[options.ProposedIndex],
+        **asked: Unpack[options.WhatIfOptions],
+    ) -> results.WhatIf:
+        """How many files indexes would leave out that nobody has built yet; reads some data files."""
+        body = {"indexes": list(indexes), **asked}
+        return self._run(calls.one(results.WhatIf, post(under(table, "/what-if"), body)))
+
     def evaluate(
         self,
         warehouse: str,

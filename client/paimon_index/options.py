@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, Required, TypeAlias, TypedDict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,6 +100,51 @@ class AssignOptions(LookupOptions, total=False):
     assign_id: int
     num_assigners: int
     num_channels: int
+
+
+class AdviceOptions(VersionOptions, total=False):
+    """Which version, and of how many data files the index heads are read at most."""
+
+    files: int
+
+
+class AggregateFunction(TypedDict, total=False):
+    """A function, such as ``sum``, of a column; ``count`` without one is of rows."""
+
+    function: Required[Literal["count", "count_distinct", "min", "max", "sum"]]
+    column: str | None
+
+
+class AggregateOptions(VersionOptions, total=False):
+    """Which aggregates of which rows, by which partition columns and at most one indexed column."""
+
+    filter: Filter | None
+    alias: str | None
+    aggregates: Sequence[AggregateFunction] | None
+    group_by: Sequence[str]
+    top: int
+    time_zone: str | None
+
+
+class WhatIfOptions(VersionOptions, total=False):
+    """What indexes are tried on: filters, in which ``?`` stands for literals to draw, or the usual ones.
+
+    ``files`` are tried for each filter, at most ``bytes`` of data files are read, and ``seed`` chooses them.
+    """
+
+    filters: Sequence[Filter] | None
+    files: int
+    bytes: int
+    seed: int
+    time_zone: str | None
+
+
+class ProposedIndex(TypedDict, total=False):
+    """An index to try: its column, its kind as ``index``, and its options by their last names."""
+
+    column: Required[str]
+    index: Required[str]
+    options: Mapping[str, str]
 
 
 class EvaluateOptions(TypedDict, total=False):

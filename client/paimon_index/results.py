@@ -295,3 +295,152 @@ class Inspection:
     hashes: tuple[int, ...] | None = None
     vector_count: int | None = None
     next_offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """One thing to do about a table's indexes; ``options`` are to be set, or removed where they are None."""
+
+    subject: str
+    column: str | None
+    index: str | None
+    detail: str
+    files: int
+    bytes_saved: int | None
+    options: dict[str, str | None]
+    command: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexUse:
+    """The indexes of one kind on one column: files that have and lack it, bytes, plans that asked it."""
+
+    column: str
+    index: str
+    declared: bool
+    files: int
+    files_without: int
+    bytes: int
+    largest_bytes: int
+    plans_asked: int
+    plans_useful: int
+
+
+@dataclass(frozen=True, slots=True)
+class Savings:
+    """What file indexes have spared the readers of a table since the service started."""
+
+    plans: int
+    files: int
+    bytes: int
+    calls: int
+    money: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeUse:
+    """A filter with ``?`` for each literal, and how many plans had it."""
+
+    filter: str
+    plans: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableAdvice:
+    """What the file indexes of a table cost and give, and what to do about it."""
+
+    snapshot_id: int | None
+    files: int
+    files_examined: int
+    data_bytes: int
+    index_bytes: int
+    files_without_index: int
+    indexes: tuple[IndexUse, ...]
+    advice: tuple[Advice, ...]
+    options: dict[str, str | None]
+    savings: Savings
+    shapes: tuple[ShapeUse, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedIndex:
+    """An index that was tried: files that it was built for, and bytes for all files of the table."""
+
+    column: str
+    index: str
+    options: dict[str, str]
+    files: int
+    index_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """Files that an index leaves out, between the ends of an interval; without a column, of all indexes."""
+
+    column: str | None
+    index: str | None
+    files: float
+    files_low: float
+    files_high: float
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FilterEffect:
+    """What indexes would do for one filter, beside the plan of today."""
+
+    filter: str
+    files_kept: float
+    bytes_kept: int
+    files_tried: float
+    effects: tuple[Effect, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """What indexes would do that nobody has built yet."""
+
+    snapshot_id: int | None
+    files_read: int
+    bytes_read: int
+    indexes: tuple[ProposedIndex, ...]
+    filters: tuple[FilterEffect, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateValue:
+    """What an aggregate is where it is ``exact``, else between what it lies; None is not known."""
+
+    function: str
+    column: str | None
+    exact: bool
+    value: Any
+    lower: Any
+    upper: Any
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateGroup:
+    """One group: its values by column, the rows that surely belong to it, and its aggregates."""
+
+    key: dict[str, Any]
+    rows: int
+    values: tuple[AggregateValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateAnswer:
+    """Groups that indexes tell, and the names of data files that leave them open."""
+
+    snapshot_id: int | None
+    snapshot_age_ms: int
+    exact: bool
+    groups: tuple[AggregateGroup, ...]
+    groups_total: int
+    open_files: tuple[str, ...]
+    open_bytes: int
+    open_rows: int
+    files_total: int
+    warnings: tuple[str, ...]

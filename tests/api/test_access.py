@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from fastapi.routing import APIRoute
 
-from app.api.authorisation import ACCESS, Access
+from app.api.access import ACCESS, Access
 from app.api.explorer import PATHS as EXPLORER
 from app.main import create_app
 from app.settings import Settings
@@ -30,6 +30,7 @@ KEYS = {"partition": {"dte": "2024-01-01"}, "keys": [{"uid": 5}]}
 EVALUATE: dict[str, Any] = {"schema": [], "files": []}
 NAMESPACES = "/iceberg/v1/main/namespaces"
 ICEBERG = f"{NAMESPACES}/golden/tables/dyn_bucket"
+WHAT_IF = {"indexes": [{"column": "uid", "index": "bsi"}], "filters": ["uid = 5"]}
 INSPECT = {"content": base64.b64encode(b"\x01").decode(), "kind": "deletion_vectors"}
 
 SECRETS = {
@@ -86,6 +87,9 @@ ENDPOINTS: tuple[tuple[str, str, Any, tuple[int, ...]], ...] = (
     ("GET", f"{TABLE}/branches", None, DATABASE),
     ("GET", f"{TABLE}/index-files", None, DATABASE),
     ("GET", f"{TABLE}/buckets", None, DATABASE),
+    ("GET", f"{TABLE}/advice", None, DATABASE),
+    ("POST", f"{TABLE}/aggregate", {}, DATABASE),
+    ("POST", f"{TABLE}/what-if", WHAT_IF, DATABASE),
     ("POST", f"{TABLE}/plan", {}, DATABASE),
     ("POST", f"{TABLE}/pruned-snapshot", {}, DATABASE),
     ("POST", f"{TABLE}/deletions", {}, DATABASE),

@@ -13,8 +13,8 @@ import pytest
 from starlette.responses import Response
 
 from app.api.admission import Admission, Bulkhead
+from app.api.answer_headers import RequestIds
 from app.api.problems import problem_of
-from app.api.request_ids import RequestIds
 from app.errors import BusyError
 from tests.api.conftest import listening
 

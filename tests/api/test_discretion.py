@@ -10,8 +10,8 @@ import anyio
 import httpx
 import pytest
 
+from app.api.answer_headers import places_of
 from app.api.problems import problem_of
-from app.api.request_ids import places_of
 from app.errors import CorruptIndexError, FileMissingError, PathNotAllowedError, StorageError
 from app.main import create_app
 from app.memory_budget import MemoryBudget
@@ -20,7 +20,7 @@ from app.settings import Settings
 from app.storage import RetryPolicy, Warehouse
 from tests.api.conftest import listening
 from tests.golden_tables import GoldenWarehouse
-from tests.storage.test_failures import KEY, SECRET, failing_store
+from tests.storage.test_retry import KEY, SECRET, failing_store
 
 TABLE = "/v1/main/databases/db/tables/t"
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import Message, Receive, Scope, Send
 
-from app.api.compression import CODINGS, Compression, preferred_coding
+from app.api.negotiation import CODINGS, Compression, preferred_coding
 from app.api.strict_json import read_json, write_json
 from app.api.versioned import is_known
 from app.errors import RequestError

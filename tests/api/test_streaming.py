@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from app.api.compression import Compression
-from app.api.request_ids import RequestIds
+from app.api.answer_headers import RequestIds
+from app.api.negotiation import Compression
 from app.api.runtime import Runtime
 from app.api.versioned import PieceStream
 from app.opening import create_service

@@ -6,7 +6,7 @@ import anyio
 import httpx
 import pytest
 
-from app.api.authentication import this_machine
+from app.api.access import this_machine
 from app.api.problems import Problem
 from app.main import create_app
 from app.settings import Settings

@@ -219,6 +219,42 @@ def test_openapi_prints_the_file_in_the_tree() -> None:
     assert run("openapi").stdout == (WAREHOUSE.parents[1] / "openapi.yaml").read_text()
 
 
+@pytest.mark.parametrize(
+    ("line", "completed"),
+    [
+        ("paimon-index de", {"deletions", "describe"}),
+        ("paimon-index job build", {"build-index"}),
+        ("paimon-index plan --order", {"--order-by"}),
+    ],
+)
+def test_bash_completes_commands_and_options(line: str, completed: set[str]) -> None:
+    script = run(_PAIMON_INDEX_COMPLETE="source_bash").stdout
+    asked = f"COMP_WORDS=({line}); COMP_CWORD={line.count(' ')}; _paimon_index_completion paimon-index"
+    bash = ["bash", "-c", f"{script}\n{asked}\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+    done = subprocess.run(  # noqa: S603 - our own program
+        bash, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+    )
+
+    assert set(done.stdout.split()) == completed, done.stderr
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_are_told_what_completes_a_line(shell: str) -> None:
+    given = {
+        "_PAIMON_INDEX_COMPLETE": f"complete_{shell}",
+        "_TYPER_COMPLETE_ARGS": "paimon-index de",
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+    }
+
+    told = run(**given).stdout
+
+    assert "deletions" in told
+    assert "describe" in told
+    assert "doctor" not in told
+
+
 def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
     listed = run("--help", COLUMNS="200").stdout
 
@@ -236,3 +272,32 @@ def test_the_list_of_commands_loads_none_of_them() -> None:
     )
 
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_counts_and_facets_without_data() -> None:
+    table = ("demo.sessions", "--warehouse", str(WAREHOUSE))
+
+    counted = run("count", *table, "--filter", "fee = 58.43")
+    facets = run("count", *table, "--by", "grade", "--of", "count", "--of", "sum:fee", "--top", "2")
+    between = run("count", *table, "--of", "min:memo")
+    wrong = run("count", *table, "--of", "sum:")
+
+    assert counted.stdout.split() == ["count", "8"]
+    assert facets.stdout.splitlines()[0].split() == ["grade", "count", "sum", "of", "fee"]
+    assert "more groups" in facets.stdout
+    assert "10 of 10 files leave the answer open" in between.stdout
+    assert (wrong.returncode, "FUNCTION:COLUMN" in wrong.stderr) == (1, True)
+
+
+def test_advice_and_what_if() -> None:
+    table = ("demo.sessions", "--warehouse", str(WAREHOUSE))
+
+    advised = run("advise", *table)
+    tried = run("what-if", *table, "--index", "memo=bloom-filter,items=200", "--filter", "memo = ?")
+    neither = run("advise")
+
+    assert (advised.returncode, advised.stderr) == (0, "")
+    assert "set 'file-index.bloom-filter.channel.items' = '130'" in advised.stdout
+    assert (tried.returncode, tried.stderr) == (0, "")
+    assert "bloom-filter of memo" in tried.stdout
+    assert (neither.returncode, "--data" in neither.stderr) == (1, True)

@@ -107,8 +107,35 @@ class TestNetworkPolicy:
         test_labels = rendered.one("Pod")["metadata"]["labels"]
         assert policy["policyTypes"] == ["Ingress", "Egress"]
         assert incoming["ports"] == [{"port": "http", "protocol": "TCP"}]
-        assert ports == {53, 443, 80}
+        assert ports == {53, 443, 80, 9000}
         assert incoming["from"][-1]["podSelector"]["matchLabels"].items() <= test_labels.items()
+
+    @pytest.mark.parametrize(
+        ("warehouse", "endpoint", "port"),
+        [
+            ("s3://bucket/warehouse", "http://minio.storage:9000", 9000),
+            ("s3://bucket/warehouse", "http://user@store.example.com:7480/path", 7480),
+            ("s3://bucket/warehouse", "http://store.example.com", 80),
+            ("s3://bucket/warehouse", "https://store.example.com:9443", 9443),
+            ("hdfs://namenode:8020/warehouse", "", 8020),
+            ("http://files.example.com/a:9/warehouse", "", 80),
+        ],
+    )
+    def test_ports_of_other_stores_are_those_of_their_urls(
+        self, warehouse: str, endpoint: str, port: int
+    ) -> None:
+        rendered = render(
+            MINIMAL,
+            networkPolicy__enabled=True,
+            warehouses__main=warehouse,
+            extraEnv=[
+                {"name": "AWS_ENDPOINT_URL", "value": endpoint},
+                {"name": "AWS_REGION", "value": "a:1"},
+            ],
+        )
+
+        egress = rendered.one("NetworkPolicy")["spec"]["egress"]
+        assert [each["port"] for rule in egress for each in rule["ports"]] == [53, 53, 443, port]
 
 
 class TestMonitoring:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.settings import Settings
-from tests.helm.chart import CHART, MINIMAL, VALUES, Rendered, helm, refusal, render
+from tests.helm.chart import CHART, MINIMAL, VALUES, Rendered, cluster, helm, refusal, render
 
 pytestmark = pytest.mark.helm
 
@@ -24,7 +25,7 @@ PODS = {
 
 class TestWhoMayAsk:
     def test_nothing_is_rendered_before_tokens_or_their_absence_are_chosen(self) -> None:
-        message = refusal(warehouses={"main": "s3://bucket"})
+        message = refusal(image__repository="x", warehouses={"main": "s3://bucket"})
 
         assert "tokens.existingSecret" in message
         assert "auth.enabled=false" in message
@@ -102,7 +103,7 @@ class TestSettings:
         assert render(MINIMAL).pod["spec"]["enableServiceLinks"] is False
 
     def test_a_warehouse_is_needed(self) -> None:
-        assert "warehouses: name at least one" in refusal(auth__enabled=False)
+        assert "warehouses: name at least one" in refusal(image__repository="x", auth__enabled=False)
 
 
 class TestCache:
@@ -143,22 +144,80 @@ class TestCache:
         assert "cache" not in rendered.volumes
 
 
+def containers_of(pod: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*pod.get("initContainers", ()), *pod["containers"]]
+
+
+def violations(pod: dict[str, Any]) -> set[str]:
+    """What Kubernetes' Pod Security Standard *restricted* forbids in the specification of a pod of Linux."""
+    security = pod["securityContext"]
+    found = {name for name in ("hostNetwork", "hostPID", "hostIPC") if pod.get(name)}
+    if security.get("sysctls") or "seLinuxOptions" in security:
+        found.add("sysctls or SELinux options")
+    allowed = {
+        "configMap",
+        "csi",
+        "downwardAPI",
+        "emptyDir",
+        "ephemeral",
+        "persistentVolumeClaim",
+        "projected",
+    }
+    for volume in pod.get("volumes", ()):
+        found |= {f"volume {kind}" for kind in volume.keys() - {"name", "secret"} - allowed}
+    for container in containers_of(pod):
+        # What the container does not set is that of the pod.
+        own = security | container.get("securityContext", {})
+        capabilities = own.get("capabilities", {})
+        for is_right, fault in (
+            (not own.get("privileged"), "privileged"),
+            (own.get("allowPrivilegeEscalation") is False, "allowPrivilegeEscalation"),
+            (own.get("runAsNonRoot") is True and own.get("runAsUser") != 0, "runs as root"),
+            (own.get("seccompProfile", {}).get("type") in ("RuntimeDefault", "Localhost"), "seccompProfile"),
+            (capabilities.get("drop") == ["ALL"], "keeps capabilities"),
+            (set(capabilities.get("add", ())) <= {"NET_BIND_SERVICE"}, "adds capabilities"),
+            (own.get("procMount", "Default") == "Default", "procMount"),
+            (not any("hostPort" in port for port in container.get("ports", ())), "hostPort"),
+        ):
+            if not is_right:
+                found.add(f"{container['name']}: {fault}")
+    return found
+
+
 class TestPods:
     @pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)
-    def test_they_have_no_privileges(self, values: Path) -> None:
+    def test_they_meet_the_pod_security_standard_restricted(self, values: Path) -> None:
         rendered = render(values)
 
         for pod in (rendered.pod["spec"], rendered.one("Pod")["spec"]):
-            assert pod["securityContext"]["runAsNonRoot"] is True
-            assert pod["securityContext"]["runAsUser"] > 0
-            assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+            assert violations(pod) == set()
+
+    def test_what_breaks_the_standard_would_be_found(self) -> None:
+        container = {"name": "shell", "image": "shell", "ports": [{"containerPort": 1, "hostPort": 1}]}
+        volume = {"name": "root", "hostPath": {"path": "/"}}
+
+        rendered = render(MINIMAL, extraContainers=[container], volumes=[volume])
+
+        assert violations(rendered.pod["spec"]) == {
+            "volume hostPath",
+            "shell: allowPrivilegeEscalation",
+            "shell: keeps capabilities",
+            "shell: hostPort",
+        }
+
+    @pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)
+    def test_they_write_to_volumes_alone_and_know_nothing_of_kubernetes(self, values: Path) -> None:
+        rendered = render(values)
+
+        assert rendered.container["securityContext"]["readOnlyRootFilesystem"] is True
+        for pod in (rendered.pod["spec"], rendered.one("Pod")["spec"]):
             assert pod["automountServiceAccountToken"] is False
-            for container in pod["containers"]:
-                assert container["securityContext"] == {
-                    "allowPrivilegeEscalation": False,
-                    "readOnlyRootFilesystem": True,
-                    "capabilities": {"drop": ["ALL"]},
-                }
+
+    def test_containers_of_ones_own_run_before_and_beside_the_service(self) -> None:
+        pod = render(FULL).pod["spec"]
+
+        assert [each["name"] for each in pod["initContainers"]] == ["wait"]
+        assert [each["name"] for each in pod["containers"]] == ["paimon-index", "proxy"]
 
     def test_probes_ask_the_endpoints_that_are_made_for_them(self) -> None:
         container = render(MINIMAL).container
@@ -221,8 +280,13 @@ class TestPods:
         assert rendered.pod["spec"]["serviceAccountName"] == account["metadata"]["name"]
 
     def test_an_image_is_named_by_version_or_digest(self) -> None:
-        assert re.fullmatch(r"paimon-index:\d+\.\d+\.\d+", render(MINIMAL).container["image"])
+        assert re.fullmatch(
+            r"registry\.example\.com/paimon-index:\d+\.\d+\.\d+", render(MINIMAL).container["image"]
+        )
         assert render(FULL).container["image"].startswith("registry.example.com/data/paimon-index@sha256:")
+
+    def test_an_image_is_needed(self) -> None:
+        assert "image.repository: name the repository" in refusal(MINIMAL, image__repository="")
 
     def test_every_object_of_the_service_selects_its_pods_and_no_others(self) -> None:
         rendered = render(FULL)
@@ -236,6 +300,35 @@ class TestPods:
         assert selectors == [PODS] * 5
         assert PODS.items() <= rendered.pod["metadata"]["labels"].items()
         assert not PODS.items() <= rendered.one("Pod")["metadata"]["labels"].items()
+
+
+class TestRotation:
+    def test_reloader_watches_the_secrets_that_a_process_reads_once(self) -> None:
+        workload = render(FULL).one("StatefulSet")
+        more = render(
+            MINIMAL,
+            extraEnvFrom=[{"secretRef": {"name": "one"}}, {"configMapRef": {"name": "no-secret"}}],
+            extraEnv=[{"name": "A", "valueFrom": {"secretKeyRef": {"name": "two", "key": "a"}}}],
+        ).one("Deployment")
+
+        name = "secret.reloader.stakater.com/reload"
+        assert workload["metadata"]["annotations"] == {name: "gcs-key,s3-credentials,tls"}
+        assert more["metadata"]["annotations"] == {name: "one,two"}
+
+    def test_tokens_are_read_again_and_restart_nothing(self) -> None:
+        rendered = render(MINIMAL)
+
+        assert "annotations" not in rendered.one("Deployment")["metadata"]
+        assert rendered.pod["metadata"]["annotations"].keys() == {"checksum/config"}
+
+    def test_an_upgrade_after_a_change_of_a_secret_starts_new_pods(self, tmp_path: Path) -> None:
+        with cluster(tmp_path) as (secrets, configuration):
+            checksums = []
+            for secrets["tls"] in ({"tls.crt": "b2xk"}, {"tls.crt": "b2xk"}, {"tls.crt": "bmV3"}):
+                rendered = render(MINIMAL, kubeconfig=configuration, tls__existingSecret="tls")
+                checksums.append(rendered.pod["metadata"]["annotations"]["checksum/secrets"])
+
+        assert checksums[0] == checksums[1] != checksums[2]
 
 
 class TestScaling:
@@ -254,6 +347,10 @@ class TestScaling:
         strategy = render(MINIMAL).one("Deployment")["spec"]["strategy"]
 
         assert strategy["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+
+    @pytest.mark.parametrize(("cache", "kind"), [("claim", "StatefulSet"), ("emptyDir", "Deployment")])
+    def test_few_revisions_are_kept(self, cache: str, kind: str) -> None:
+        assert render(FULL, cache__type=cache).one(kind)["spec"]["revisionHistoryLimit"] == 3
 
 
 class TestNotes:
@@ -274,6 +371,9 @@ def test_all_objects_carry_the_labels_that_kubernetes_recommends() -> None:
     rendered: Rendered = render(FULL)
 
     for each in rendered.objects:
+        if each["metadata"]["name"] == "t-proxies":
+            continue  # one of extraObjects
+        assert each["metadata"]["labels"]["app.kubernetes.io/part-of"] == "lake"
         assert each["metadata"]["labels"].keys() >= {
             "app.kubernetes.io/name",
             "app.kubernetes.io/instance",
@@ -281,6 +381,22 @@ def test_all_objects_carry_the_labels_that_kubernetes_recommends() -> None:
             "app.kubernetes.io/managed-by",
             "helm.sh/chart",
         }
+
+
+def test_labels_of_ones_own_are_no_part_of_selectors() -> None:
+    rendered = render(FULL)
+
+    assert rendered.pod["metadata"]["labels"]["app.kubernetes.io/part-of"] == "lake"
+    assert rendered.one("StatefulSet")["spec"]["selector"]["matchLabels"] == PODS
+
+
+def test_more_objects_are_templates_as_yaml_or_text() -> None:
+    text = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: {{ .Release.Name }}-more\n"
+    tree = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "{{ .Release.Name }}-other"}}
+
+    rendered = render(MINIMAL, extraObjects=[text, tree])
+
+    assert {each["metadata"]["name"] for each in rendered.all("Secret")} == {"t-more", "t-other"}
 
 
 @pytest.mark.parametrize("values", VALUES, ids=lambda path: path.stem)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from typing import Any
@@ -73,6 +74,18 @@ def test_versions_agree() -> None:
     project = (CHART.parent.parent / "pyproject.toml").read_text()
 
     assert f'\nversion = "{chart["appVersion"]}"\n' in project
+    assert chart["version"] == chart["appVersion"]
+
+
+def test_the_icon_is_that_of_the_explorer() -> None:
+    icon = yaml.safe_load((CHART / "Chart.yaml").read_text())["icon"]
+
+    kind, _, content = icon.partition(",")
+    assert kind == "data:image/svg+xml;base64"
+    assert (
+        base64.b64decode(content)
+        == (CHART.parent.parent / "app" / "api" / "explorer" / "icon.svg").read_bytes()
+    )
 
 
 def test_settings_that_the_values_files_name_exist() -> None:
@@ -111,6 +124,10 @@ def test_settings_that_the_values_files_name_exist() -> None:
         ("serviceMonitor__interval", "often"),
         ("topologySpreadConstraints", [{"maxSkew": 1}]),
         ("livenessProbe__httpGet", {}),
+        ("revisionHistoryLimit", -1),
+        ("extraContainers", [{"image": "x"}]),
+        ("commonLabels", {"app.kubernetes.io/name": "x"}),
+        ("extraObjects", [{"metadata": {}}]),
     ],
 )
 def test_values_that_mean_nothing_are_refused(name: str, value: object) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import Self
 
-from app.table.paths import TablePaths
+from app.table.table import TablePaths
 from tests.golden_tables import DATABASE, GoldenWarehouse
 from tests.jobs.running_jobs import table
 from tests.spark.sessions import Spark, SparkSession

@@ -115,6 +115,7 @@ class MadeTable:
         return answer_plan(
             version,
             request,
+            predicate,
             state,
             PlanWarnings((*planner.effort.warnings, *planner.lasting_warnings), planner.warnings),
             {},

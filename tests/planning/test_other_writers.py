@@ -89,10 +89,11 @@ class WrittenTable:
 
     def plan(self, predicate: BoundPredicate | None, **asked: Any) -> Plan:
         request = PlanRequest(**asked)
-        planner = Planner(self.version, request, ALWAYS_TRUE if predicate is None else predicate)
+        predicate = ALWAYS_TRUE if predicate is None else predicate
+        planner = Planner(self.version, request, predicate)
         state = planner.run()
         warnings = PlanWarnings((*planner.lasting_warnings,), planner.warnings)
-        return answer_plan(self.version, request, state, warnings, {})
+        return answer_plan(self.version, request, predicate, state, warnings, {})
 
     def matching(self, predicate: BoundPredicate) -> dict[str, int]:
         """How many rows of each file satisfy a predicate."""

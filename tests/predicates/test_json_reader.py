@@ -7,8 +7,8 @@ import pytest
 from app.errors import FilterError, LimitExceededError, RequestError
 from app.predicates.binding.binding import bind
 from app.predicates.json_reader import read_json_filter
-from app.predicates.limits import FilterLimits
 from app.predicates.model import Unknown
+from app.predicates.unbound import FilterLimits
 from app.types import DataField, parse_type
 
 FIELDS = [

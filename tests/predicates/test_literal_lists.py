@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from app.errors import FilterError, LimitExceededError
 from app.predicates.binding.binding import bind
 from app.predicates.json_reader import read_lists
-from app.predicates.limits import DEFAULT_LIMITS, FilterLimits
-from app.predicates.unbound import Leaf
+from app.predicates.unbound import DEFAULT_LIMITS, FilterLimits, Leaf
 from app.types import DataField, parse_type
 from app.types.session_zone import SessionZone, session_zone
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from app.errors import FilterError, LimitExceededError
 from app.predicates.binding.binding import bind
 from app.predicates.json_reader import read_json_filter
-from app.predicates.limits import FilterLimits
 from app.predicates.sql.reader import read_sql
-from app.predicates.unbound import Leaf, Not, Predicate
+from app.predicates.unbound import FilterLimits, Leaf, Not, Predicate
 from app.types import DataField, parse_type
 
 NUMBERS = st.one_of(

@@ -16,7 +16,7 @@ from app.errors import FileMissingError, PathNotAllowedError, SettingsError, Sto
 from app.storage import RetryPolicy, Warehouse
 from tests.examples import examples
 from tests.faulty_store import BUCKET, Fault, Store
-from tests.storage.test_failures import failing_store
+from tests.storage.test_retry import failing_store
 
 CONTENT = bytes(range(256)) * 8
 

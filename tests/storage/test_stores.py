@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from app.storage.failures import is_missing, is_transient
 from app.storage.libraries import ask, open_filesystem
+from app.storage.retry import is_missing, is_transient
 from tests.faulty_store import BUCKET, Fault, Store
 
 STALL_SECONDS = 0.4

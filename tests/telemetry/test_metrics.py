@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import shutil
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,7 @@ import yaml
 from app.observation import Phase, during, observed_by
 from app.server.processes import Processes
 from app.storage.ledger import LEDGER
-from app.telemetry.middleware import Accounting
-from app.telemetry.service import Telemetry
+from app.telemetry.service import Accounting, Telemetry
 from tests.api.conftest import Serve
 from tests.golden_tables import GoldenWarehouse
 from tests.telemetry.running import ROUTE, TABLES, Scrape
@@ -342,14 +342,39 @@ def test_queries_ask_for_metrics_that_there_are(query: str, series: set[str]) ->
 
 def test_every_metric_is_described_and_shown(client: httpx.Client, series: set[str]) -> None:
     page = (ROOT / "docs" / "metrics.md").read_text()
-    rows = re.findall(r"^\| `(paimon_index_\w+)` \| (\w+) \|", page, re.MULTILINE)
+    rows = re.findall(r"^\| `((?:paimon_index|process)_\w+)` \| (\w+) \|", page, re.MULTILINE)
     families = Scrape.of(client).families.values()
     there = {(f"{each.name}_total" if each.type == "counter" else each.name, each.type) for each in families}
+    ours = {name for name, _ in there if name.startswith("paimon_index_")}
     asked = {name for query in queries() for name in selected(query)}
 
     assert set(rows) == there
-    assert {name for name, kind in there if not asked & {name, f"{name}_bucket", f"{name}_sum"}} == set()
+    assert {name for name in ours if not asked & {name, f"{name}_bucket", f"{name}_sum"}} == set()
     assert asked <= series
+
+
+def test_histograms_have_few_buckets_and_those_that_alerts_compare_with(client: httpx.Client) -> None:
+    client.post(f"{TABLES}/append_sidecar/plan", json={})
+    bounds: dict[str, set[float]] = {}
+    for family in Scrape.of(client).families.values():
+        for sample in family.samples:
+            if sample.name.endswith("_bucket"):
+                bounds.setdefault(sample.name, set()).add(float(sample.labels["le"]))
+
+    assert len(bounds) == 3
+    for name, found in bounds.items():
+        assert len(found) <= 10
+        limits = [rule["expr"].rpartition(">")[2] for rule in ALERTS.values() if name in rule["expr"]]
+        assert {float(limit) for limit in limits} <= found
+
+
+def test_the_process_has_the_names_that_prometheus_gives_every_process(client: httpx.Client) -> None:
+    families = Scrape.of(client).families
+    value = {name: families[name].samples[0].value for name in families if name.startswith("process_")}
+
+    assert value["process_open_fds"] < value["process_max_fds"]
+    assert 1 << 20 < value["process_resident_memory_bytes"] < value["process_virtual_memory_bytes"]
+    assert 0 < time.time() - value["process_start_time_seconds"] < 24 * 3600
 
 
 @pytest.mark.parametrize("name", ALERTS)

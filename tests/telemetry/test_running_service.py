@@ -71,6 +71,14 @@ def test_each_request_leaves_one_line_but_for_probes(run: Run) -> None:
     assert list(run.requests) == [request_id for request_id, *_ in QUESTIONS if request_id != "probe"]
 
 
+def test_the_service_names_its_warehouses_when_it_starts(run: Run) -> None:
+    events = map(orjson.loads, run.lines)
+
+    assert [event["warehouses"] for event in events if event["event"] == "warehouses that are served"] == [
+        ["main"]
+    ]
+
+
 def test_the_line_of_memory_has_its_figures_as_members(run: Run) -> None:
     lines = [event for event in map(orjson.loads, run.lines) if event["event"].startswith("memory of this")]
 
@@ -99,6 +107,9 @@ def test_the_line_of_a_plan_tells_what_it_took(run: Run) -> None:
 def test_lines_of_requests_that_were_refused(run: Run) -> None:
     assert (run.requests["refused"]["status"], run.requests["lost"]["status"]) == (422, 404)
     assert run.requests["lost"]["route"] == "unrouted"
+    assert run.requests["lost"]["path"] == '/v1/x\n{"level":"info"}\x1b[2J/plan'
+    assert run.requests["lost"]["client"] == "127.0.0.1"
+    assert not {"path", "client"} & run.requests["refused"].keys()
 
 
 def test_nothing_secret_is_told(run: Run) -> None:

@@ -6,7 +6,7 @@ a set of rows, those of :class:`RowStack`. How a condition is put together from 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, Protocol, assert_never
 
 import numpy as np
@@ -37,6 +37,9 @@ class RowIndex(Protocol):
 
     def rows_between(self, start: Key | None, stop: Key | None) -> BitMap:
         """Rows with a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
+
+    def key_counts(self, rows: BitMap | None) -> Iterator[tuple[Key, int]]:
+        """Keys, ascending, and how many of ``rows`` (None: of all) have each; keys of none are left out."""
 
 
 def select(index: RowIndex, condition: Condition) -> Result:

@@ -49,7 +49,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -255,6 +255,18 @@ class BitmapIndex:
     def rows_between(self, start: Key | None, stop: Key | None) -> BitMap:
         """Rows with a key from ``start`` up to, but without, ``stop``; None leaves a side open."""
         return self._union(self.entries.between(start, stop))
+
+    def key_counts(self, rows: BitMap | None) -> Iterator[tuple[Key, int]]:
+        """Keys, ascending, and how many of ``rows`` (None: of all) have each; keys of none are left out."""
+        left = self.row_count
+        for key, reference in self.entries.all():
+            found = self._union([reference])
+            left -= len(found)
+            if left < 0:
+                raise CorruptIndexError("expected a bitmap of its own for each value", offset=self.body)
+            count = len(found) if rows is None else found.intersection_cardinality(rows)
+            if count:
+                yield key, count
 
     def _union(self, references: Iterable[Reference]) -> BitMap:
         """The rows of several keys.

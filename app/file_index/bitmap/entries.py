@@ -48,6 +48,9 @@ class Entries(Protocol):
     def between(self, start: Key | None, stop: Key | None) -> Iterator[Reference]:
         """The rows of each key from ``start`` up to, but without, ``stop``; None leaves a side open."""
 
+    def all(self) -> Iterator[tuple[Key, Reference]]:
+        """Every key, ascending, and its rows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Records:
@@ -133,6 +136,11 @@ class PlainEntries:
         """The rows of each key from ``start`` up to, but without, ``stop``."""
         return map(self._reference, _slice(self.records, start, stop))
 
+    def all(self) -> Iterator[tuple[Key, Reference]]:
+        """Every key, ascending, and its rows."""
+        for position in self.records.positions:
+            yield self.records.key(position), self._reference(position)
+
     def _reference(self, position: int) -> Reference:
         (offset,) = OFFSET.unpack_from(self.records.buffer, self.records.behind_key(position))
         return offset, None
@@ -192,6 +200,13 @@ class BlockedEntries:
         for block in self.blocks.positions[first:behind]:
             entries = self._entries(block)
             yield from map(partial(_reference, entries), _slice(entries, start, stop))
+
+    def all(self) -> Iterator[tuple[Key, Reference]]:
+        """Every key, ascending, and its rows."""
+        for block in self.blocks.positions:
+            entries = self._entries(block)
+            for position in entries.positions:
+                yield entries.key(position), _reference(entries, position)
 
     def _entries(self, block: int) -> Records:
         """The entries of the block whose record starts at ``block``."""

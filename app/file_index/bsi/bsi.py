@@ -23,7 +23,7 @@ width  type         meaning
 4      i32          number of slices: as many as max - min has bits
        roaring ...  slices of value - min, least significant bit first
 =====  ===========  ============================================================
-
+from collections.abc import Iterator, Sequence
 -9223372036854775808 and decimals beyond 64 bits cannot be written. As literals they are in order here; the
 engine of 1.4 loses rows for the former and fails for the latter.
 """
@@ -135,6 +135,15 @@ class BitSlicedIntegers:
         first = -LARGEST_ABSOLUTE if start is None else int(start)
         behind = LARGEST_ABSOLUTE + 1 if stop is None else int(stop)
         return self._rows_in([(first, behind)])
+
+    def key_counts(self, rows: BitMap | None) -> Iterator[tuple[Key, int]]:
+        """Values, ascending, and how many of ``rows`` (None: of all) have each; values of none left out."""
+        if self.negative:
+            counts = list(self.negative.slices.code_counts(rows))
+            yield from ((-(self.negative.low + code), count) for code, count in reversed(counts))
+        if self.positive:
+            low = self.positive.low
+            yield from ((low + code, count) for code, count in self.positive.slices.code_counts(rows))
 
     def bounds(self) -> tuple[int, int] | None:
         """The smallest and the largest value; None where no row has one."""

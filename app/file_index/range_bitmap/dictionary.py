@@ -38,6 +38,7 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -146,6 +147,14 @@ class Dictionary:
         at = bisect_left(range(chunk.keys), key, key=lambda number: self._further_key(chunk, number))
         found = at < chunk.keys and self._further_key(chunk, at) == key
         return chunk.code + 1 + at, found
+
+    def all(self) -> Iterator[Key]:
+        """Every key, in the order of the codes."""
+        for number in range(self.chunks):
+            chunk = self._chunk(number)
+            yield chunk.first
+            for at in range(chunk.keys):
+                yield self._further_key(chunk, at)
 
     def _head_offset(self, chunk: int) -> int:
         (offset,) = OFFSET.unpack_from(self.buffer, self.heads_area - OFFSET.size * (self.chunks - chunk))

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -151,6 +151,18 @@ class RangeBitmap:
         behind = self.cardinality if stop is None else self._rank(stop)
         # No row has a code above the last one; a span to the end of all codes spares the walk along its edge.
         return self.slices.select([(first, behind if behind < self.cardinality else 1 << MAX_SLICES)])
+
+    def key_counts(self, rows: BitMap | None) -> Iterator[tuple[Key, int]]:
+        """Keys, ascending, and how many of ``rows`` (None: of all) have each; keys of none are left out.
+
+        Raises:
+            CorruptIndexError: a row has a code that the dictionary lacks.
+        """
+        keys = list(self.dictionary.all())
+        for code, count in self.slices.code_counts(rows):
+            if code >= len(keys):
+                raise CorruptIndexError(f"expected codes below {len(keys)}, found {code}")
+            yield keys[code], count
 
     def code(self, key: Key) -> int | None:
         """The code of the rows that have ``key``; None if no row has it."""

@@ -8,7 +8,7 @@ question, so the sets shrink as the walk goes on and slices are decoded only whe
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
@@ -95,6 +95,14 @@ class BitSlices:
             ones = np.asarray((existing & self._slice(level)).to_array(), np.uint32)
             codes[np.searchsorted(rows, ones)] |= np.uint64(1 << level)
         return rows, codes
+
+    def code_counts(self, rows: BitMap | None) -> Iterator[tuple[int, int]]:
+        """Codes, ascending, and how many of ``rows`` (None: of all) have each; codes of none are left out."""
+        having, codes = self.codes()
+        if rows is not None:
+            codes = codes[np.isin(having, np.asarray(rows.to_array(), np.uint32), assume_unique=True)]
+        found, counts = np.unique(codes, return_counts=True)
+        yield from zip(found.tolist(), counts.tolist(), strict=True)
 
     def extreme(self, *, largest: bool) -> int | None:
         """The smallest or the largest code of a row; None if no row has one."""

@@ -137,6 +137,11 @@ class Heads:
         """Every kind of index that a file has on a column, also kinds that nobody here knows."""
         return tuple(self._places.get(column, ()))
 
+    @property
+    def listed(self) -> list[tuple[str, str]]:
+        """Every column and kind of index that a file has, also kinds that nobody here knows."""
+        return [(column, kind) for column, kinds in self._places.items() for kind in kinds]
+
     def extents(self, column: str, kind: str) -> Extents:
         """Where the indexes of one kind on one column lie."""
         at_of_layout = np.full(len(self.layouts) + 1, -1)

@@ -21,7 +21,7 @@ from app.jobs.rows.preparing import BUCKET, CHANNEL, HASH, PARTITION, SLOT, valu
 from app.jobs.rows.target import Target
 from app.options.dynamic_buckets import DynamicBucketOptions
 from app.table.manifests.index_manifest import IndexEntry
-from app.table.paths import TablePaths
+from app.table.table import TablePaths
 from app.types.index_files import HASH as HASH_INDEX
 from app.types.index_files import IndexFileMeta
 

@@ -29,8 +29,8 @@ from app.jobs.rows.target import Target
 from app.storage.writing import Writing
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import DataFileMeta, FileKind
-from app.table.paths import TablePaths
 from app.table.schema.schema import BucketMode
+from app.table.table import TablePaths
 from app.types.arrow_fields import field_values
 from app.types.index_files import HASH, IndexFileMeta
 

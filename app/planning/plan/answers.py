@@ -58,6 +58,9 @@ class Plan:
         schemas: those of the version and of the kept files, as JSON; None where nobody asked.
         fits_caches: what it asks can be kept for the next one.
         skipped_by_index: of the files that indexes left out, how many each kind did.
+        bytes_skipped_by_index: of these files.
+        filter_columns: columns that the filter tests.
+        filter_shape: the filter with ``?`` for each literal; see :mod:`app.predicates.shapes`.
     """
 
     snapshot_id: int | None
@@ -73,3 +76,6 @@ class Plan:
     schemas: tuple[Schema, ...] | None = None
     fits_caches: bool = True
     skipped_by_index: Mapping[str, int] = field(default_factory=dict)
+    bytes_skipped_by_index: int = 0
+    filter_columns: frozenset[str] = frozenset()
+    filter_shape: str = ""

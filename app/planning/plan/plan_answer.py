@@ -18,6 +18,8 @@ from app.planning.request.requests import PlanRequest, SelectionForm
 from app.planning.version.descriptions import Schema
 from app.planning.version.files import FileColumns
 from app.planning.version.version import Version
+from app.predicates.model import BoundLeaf, BoundPredicate, leaves
+from app.predicates.shapes import shape_of
 
 _MEMORY_PER_PLAN: Final = 10_000
 _MOST_WARNINGS: Final = 100
@@ -38,6 +40,7 @@ class PlanWarnings(NamedTuple):
 def answer_plan(
     version: Version,
     request: PlanRequest,
+    predicate: BoundPredicate,
     state: PlanState,
     warnings: PlanWarnings,
     timings_ms: Mapping[str, float],
@@ -47,6 +50,7 @@ def answer_plan(
     Args:
         version: what was planned.
         request: what was asked.
+        predicate: its filter.
         state: every file that was asked about, decided.
         warnings: what should be known besides.
         timings_ms: how long the steps took.
@@ -88,6 +92,13 @@ def answer_plan(
         nbytes=_MEMORY_PER_PLAN + planned.nbytes + left_out.nbytes,
         ran_out_of_time=state.ran_out_of_time,
         fits_caches=state.fits_caches,
+        bytes_skipped_by_index=_bytes_skipped_by_index(state)
+        if any(step is SkipStep.FILE_INDEX for step, _ in left_out_by)
+        else 0,
+        filter_columns=frozenset(
+            each.field.name for each in leaves(predicate) if isinstance(each, BoundLeaf)
+        ),
+        filter_shape=shape_of(predicate),
     )
 
 
@@ -96,15 +107,16 @@ def plan_bytes(plan: Plan) -> int:
     return plan.nbytes if plan.summary.complete else sys.maxsize
 
 
-def report_plan(plan: Plan) -> None:
-    """Tells the observer what a plan comes to."""
+def report_plan(plan: Plan, *, is_counted: bool) -> None:
+    """Tells the observer what a plan comes to; what it has spared only if it is counted."""
     summary = plan.summary
     skipped: dict[tuple[str, str], int] = {
         (step, ""): count for step, count in summary.skipped_by.items() if step is not SkipStep.FILE_INDEX
     }
     by_index = {(SkipStep.FILE_INDEX, kind): count for kind, count in plan.skipped_by_index.items()}
     # Entries without any value rule files out whatever kind they are said to be of.
-    rest = summary.skipped_by.get(SkipStep.FILE_INDEX, 0) - sum(by_index.values())
+    by_indexes = summary.skipped_by.get(SkipStep.FILE_INDEX, 0)
+    rest = by_indexes - sum(by_index.values())
     if rest:
         skipped[SkipStep.FILE_INDEX, "other"] = rest
     observer().planned(
@@ -116,6 +128,8 @@ def report_plan(plan: Plan) -> None:
             warnings=len(plan.warnings),
             is_complete=not plan.ran_out_of_time,
             fits_caches=plan.fits_caches,
+            files_spared=by_indexes if is_counted else 0,
+            bytes_spared=plan.bytes_skipped_by_index if is_counted else 0,
         )
     )
 
@@ -174,6 +188,11 @@ def _skipped(
         listed = read if version.needed is None else version.needed.files
         by_skip[SkipStep.PARTITION, None] = max(0, listed - allowed - invisible)
     return {skip: count for skip, count in by_skip.items() if count}
+
+
+def _bytes_skipped_by_index(state: PlanState) -> int:
+    skipped = state.is_skipped_by(state.considered, SkipStep.FILE_INDEX)
+    return int(state.files.columns.file_sizes[state.considered[skipped]].sum())
 
 
 def _rows_total(version: Version, state: PlanState, request: PlanRequest) -> int:

@@ -21,8 +21,8 @@ from app.planning.plan.file_plan import DeletionFile, ExplainStep, FilePlan
 from app.planning.plan.state import PlanState, decision
 from app.planning.version.version import Version
 from app.storage import check_deadline
-from app.table.paths import TablePaths
 from app.table.schema.partition import Partitions
+from app.table.table import TablePaths
 from app.types import Json
 from app.types.roaring import Positions
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from app.errors import FilterError
-from app.planning.request.filters import WITHOUT_TIME_ZONE
+from app.planning.request.requests import WITHOUT_TIME_ZONE
 from app.table.schema.schema import TableSchema
 from app.types import DataField, Json, TypeRoot, Value, parse_json
 from app.types.json_values import parse_instants

@@ -24,10 +24,9 @@ from app.planning.version.version_files import (
 from app.storage import ByteCache
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.live_files import live_rows
-from app.table.paths import POSTPONED_BUCKET
 from app.table.resolution import ResolvedSnapshot
 from app.table.schema.schema import TableSchema
-from app.table.table import Table
+from app.table.table import POSTPONED_BUCKET, Table
 from app.types.bytes_column import BytesColumn, own_bytes
 from app.types.index_files import DELETION_VECTORS, HASH, DeletionRange
 

@@ -31,11 +31,10 @@ from app.predicates.binding.names import Relation
 from app.storage import ByteCache, Readers, Warehouse
 from app.storage.mapped_files import Look
 from app.table.manifests.manifest_list import ManifestFile
-from app.table.paths import TablePaths
 from app.table.resolution import ResolvedSnapshot
 from app.table.schema.partition import Partitions
 from app.table.schema.schema import TableSchema
-from app.table.table import Table
+from app.table.table import Table, TablePaths
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 ==================  =========================================================================================
 column              literals of SQL that have a place
 ==================  =========================================================================================
-numeric, BOOLEAN    numbers, booleans, text that Spark casts (:mod:`app.predicates.binding.number_fitting`)
+numeric, BOOLEAN    numbers, booleans, text that Spark casts
 strings             strings (with anything else Spark casts the column)
 binaries            binaries
 DATE, timestamps    dates, timestamps, text (:mod:`app.predicates.binding.time_fitting`)
@@ -26,24 +26,198 @@ instants           TIMESTAMP_LTZ
 =================  ==========================================
 
 Any other list is fitted literal by literal.
+
+Numbers are compared as Spark does. Integers, decimals and booleans are *scaled* types: whole multiples of a
+power of ten between two ends. Against them a number of SQL is compared exactly, a 32 or 64-bit literal after
+the **column** was cast to floating point: that is exact as long as the cast loses nothing near the literal.
+Floating columns compare with SQL numbers as 64-bit floats; with integers the non-ANSI mode casts the integer
+to 32 bits instead.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
 from app.errors import FilterError
-from app.predicates.binding.number_fitting import place_in_double, place_in_float, place_in_scaled
-from app.predicates.binding.places import Exact, Nowhere, Place
+from app.predicates.binding.places import Exact, Gap, Nowhere, Place
 from app.predicates.binding.time_fitting import TIME_ROOTS, place_among_instants, place_in_times
 from app.predicates.literal_lists import ListedKind, LiteralList
+from app.predicates.spark_text import cast_boolean, cast_integer, cast_number, to_double
 from app.predicates.unbound import Literal, LiteralKind
 from app.types import DataField, DataType, TypeRoot, Value, parse_json
 from app.types.data_types import BINARY_ROOTS, INTEGER_BITS, STRING_ROOTS
-from app.types.json_values import parse_instants
+from app.types.json_values import parse_decimal, parse_instants, parse_integer
 from app.types.session_zone import SessionZone
-from app.types.values import integer_range
+from app.types.values import integer_range, nearest_float32, next_float32, to_float32
+
+_MAX_DIGITS: Final = 38
+"""Digits of Spark's widest DECIMAL; comparing what needs more rounds one of the sides."""
+
+_EXACT_INTEGERS: Final = {LiteralKind.FLOAT: 1 << 24, LiteralKind.DOUBLE: 1 << 53}
+"""Up to here every integer has a 32 or 64-bit float of its own."""
+
+_INJECTIVE_DIGITS: Final = 15
+"""Decimals of so many digits have a 64-bit float each."""
+
+_SPARK_DIGITS: Final = {TypeRoot.BOOLEAN: 1, TypeRoot.TINYINT: 3, TypeRoot.SMALLINT: 5, TypeRoot.INT: 10}
+_LONG_DIGITS: Final = 20
+
+
+def place_in_scaled(literal: Literal, data_type: DataType) -> Place:
+    """The place of a literal in BOOLEAN, an integer type or DECIMAL.
+
+    Raises:
+        FilterError: a JSON literal is no number.
+        ValueError: text that Spark cannot cast.
+    """
+    place = _place_in_scaled(literal, data_type)
+    if data_type.root is not TypeRoot.BOOLEAN:
+        return place
+    match place:
+        case Exact(value):
+            return Exact(bool(value))
+        case Gap(below, above):
+            return Gap(None if below is None else bool(below), None if above is None else bool(above))
+        case _:
+            return place
+
+
+def _place_in_scaled(literal: Literal, data_type: DataType) -> Place:
+    value = literal.value
+    match literal.kind:
+        case LiteralKind.JSON if data_type.root is TypeRoot.DECIMAL:
+            return _place(Fraction(parse_decimal(value, data_type)), data_type)
+        case LiteralKind.JSON:
+            return _place(Fraction(parse_integer(value, data_type)), data_type)
+        case LiteralKind.BOOLEAN:
+            return _place(Fraction(bool(value)), data_type)
+        case LiteralKind.NUMBER if isinstance(value, Decimal):
+            fits = _needed_digits(value, literal.integer_digits, data_type) <= _MAX_DIGITS
+            return _place(Fraction(value), data_type) if fits else Nowhere.UNDECIDED
+        case LiteralKind.FLOAT | LiteralKind.DOUBLE if isinstance(value, float):
+            return _place_of_float(value, literal.kind, data_type)
+        case LiteralKind.STRING:
+            return _place_of_text(str(value), data_type)
+        case _:
+            return Nowhere.UNDECIDED
+
+
+def _place_of_text(text: str, data_type: DataType) -> Place:
+    if data_type.root is TypeRoot.BOOLEAN:
+        return Exact(cast_boolean(text))
+    if data_type.root is TypeRoot.DECIMAL:
+        number = cast_number(text)
+        return (
+            Nowhere.UNDECIDED
+            if number is None
+            else _place_of_float(to_double(number), LiteralKind.DOUBLE, data_type)
+        )
+    integer = cast_integer(text)
+    return Nowhere.UNDECIDED if integer is None else _place(Fraction(integer), data_type)
+
+
+def _ends(data_type: DataType) -> tuple[int, int]:
+    """Smallest and largest value of a scaled type, DECIMAL unscaled."""
+    match data_type.root:
+        case TypeRoot.BOOLEAN:
+            return 0, 1
+        case TypeRoot.DECIMAL:
+            return 1 - 10**data_type.precision, 10**data_type.precision - 1
+        case _:
+            return integer_range(data_type)
+
+
+def _place(number: Fraction, data_type: DataType) -> Place:
+    low, high = _ends(data_type)
+    scaled = number * 10**data_type.scale
+    below = math.floor(scaled)
+    if below < low:
+        return Gap(None, low)
+    if scaled > high:
+        return Gap(high, None)
+    return Exact(below) if below == scaled else Gap(below, below + 1)
+
+
+def _needed_digits(number: Decimal, integer_digits: int, data_type: DataType) -> int:
+    """Digits of the DECIMAL in which Spark compares the two; 0 where both are integers."""
+    exponent = number.as_tuple().exponent
+    fraction = max(0, -exponent) if isinstance(exponent, int) else 0
+    integer = max(integer_digits, number.adjusted() + 1, 0)
+    if data_type.root is TypeRoot.DECIMAL:
+        return max(data_type.precision - data_type.scale, integer) + max(data_type.scale, fraction)
+    return max(_SPARK_DIGITS.get(data_type.root, _LONG_DIGITS), integer) + fraction if fraction else 0
+
+
+def _place_of_float(number: float, kind: LiteralKind, data_type: DataType) -> Place:
+    low, high = _ends(data_type)
+    unit = 10**data_type.scale
+    if math.isnan(number) or math.isinf(number):
+        return Gap(None, low) if number < 0 else Gap(high, None)
+    # The cast keeps the order, so that a number well outside of the type is outside of what is cast, too.
+    far_away = abs(Fraction(number)) * unit > 2 * high + 2
+    if data_type.root is not TypeRoot.DECIMAL:
+        limit = _EXACT_INTEGERS[kind]
+        exact = far_away or high <= limit or abs(number) < limit
+        return _place(Fraction(number), data_type) if exact else Nowhere.UNDECIDED
+    if far_away or data_type.precision <= _INJECTIVE_DIGITS:
+        return _place_among_casts(number, data_type)
+    return Nowhere.UNDECIDED
+
+
+def _place_among_casts(number: float, data_type: DataType) -> Place:
+    """The place of a 64-bit float among the 64-bit floats that a DECIMAL's values become."""
+    place = _place(Fraction(number), data_type)
+    if isinstance(place, Gap):
+        for neighbour in (place.below, place.above):
+            if neighbour is not None and float(Fraction(int(neighbour), 10**data_type.scale)) == number:
+                return Exact(neighbour)
+    return place
+
+
+def place_in_double(literal: Literal) -> Place:
+    """The place of a literal of SQL in DOUBLE.
+
+    Raises:
+        ValueError: text that Spark cannot cast.
+    """
+    number = _as_decimal(literal)
+    return Nowhere.UNDECIDED if number is None else Exact(to_double(number))
+
+
+def place_in_float(literal: Literal) -> Place:
+    """The place of a literal of SQL in FLOAT.
+
+    Raises:
+        ValueError: text that Spark cannot cast.
+    """
+    number = _as_decimal(literal)
+    if number is None:
+        return Nowhere.UNDECIDED
+    double = to_double(number)
+    rounded = to_float32(double)
+    if math.isnan(double) or rounded == double:
+        return Exact(double)
+    upwards = rounded > double
+    below = next_float32(rounded, -math.inf) if upwards else rounded
+    above = rounded if upwards else next_float32(rounded, math.inf)
+    is_integer = literal.kind is LiteralKind.NUMBER and number == number.to_integral_value()
+    may_be_cast = literal.kind is LiteralKind.STRING or is_integer
+    return Gap(below, above, nearest_float32(Fraction(number)) if may_be_cast else None)
+
+
+def _as_decimal(literal: Literal) -> Decimal | None:
+    match literal.kind:
+        case LiteralKind.NUMBER | LiteralKind.BOOLEAN | LiteralKind.FLOAT | LiteralKind.DOUBLE:
+            return Decimal(literal.value)  # type: ignore[arg-type] # a number by its kind
+        case LiteralKind.STRING:
+            return cast_number(str(literal.value))
+        case _:
+            return None
+
 
 _SCALED_ROOTS = frozenset({TypeRoot.DECIMAL, *INTEGER_BITS})
 _LISTED_ROOTS: Final = {
@@ -71,7 +245,7 @@ def fit(literal: Literal, field: DataField, zone: SessionZone | None) -> Place:
     if literal.value is None:
         return Nowhere.NULL
     try:
-        return _place(literal, field.type, zone)
+        return _place_of_literal(literal, field.type, zone)
     except FilterError as error:
         raise FilterError(str(error), column=field.name, position=literal.position) from error
     except ValueError as error:
@@ -80,7 +254,7 @@ def fit(literal: Literal, field: DataField, zone: SessionZone | None) -> Place:
         raise FilterError(message, column=field.name, position=literal.position) from error
 
 
-def _place(literal: Literal, data_type: DataType, zone: SessionZone | None) -> Place:
+def _place_of_literal(literal: Literal, data_type: DataType, zone: SessionZone | None) -> Place:
     root = data_type.root
     if literal.kind is LiteralKind.JSON:
         return _place_of_json(literal, data_type, zone)

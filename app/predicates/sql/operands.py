@@ -19,7 +19,6 @@ from dataclasses import replace
 from typing import Final, NoReturn, TypeAlias
 
 from app.errors import FilterError
-from app.predicates.limits import DEFAULT_LIMITS
 from app.predicates.sql.literals import (
     cast_literal,
     negate,
@@ -30,7 +29,7 @@ from app.predicates.sql.literals import (
     typed_literal,
 )
 from app.predicates.sql.tokens import Token, TokenKind, tokenize
-from app.predicates.unbound import Column, Literal, LiteralKind
+from app.predicates.unbound import DEFAULT_LIMITS, Column, Literal, LiteralKind
 from app.types.session_zone import SessionZone
 
 Operand: TypeAlias = Column | Literal

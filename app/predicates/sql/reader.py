@@ -24,11 +24,20 @@ from functools import lru_cache
 from typing import Final
 
 from app.errors import FilterError
-from app.predicates.limits import DEFAULT_LIMITS, FilterLimits, LiteralCount
 from app.predicates.sql.operands import OPERATORS, OperandReader, begins_case
 from app.predicates.sql.tests import read_test
 from app.predicates.sql.tokens import LIST_ITEM, Token, TokenKind, tokenize
-from app.predicates.unbound import And, Not, Or, Predicate, Unknown, shorten
+from app.predicates.unbound import (
+    DEFAULT_LIMITS,
+    And,
+    FilterLimits,
+    LiteralCount,
+    Not,
+    Or,
+    Predicate,
+    Unknown,
+    shorten,
+)
 from app.types.session_zone import SessionZone
 
 _REMEMBERED_CHARACTERS: Final = 4_096

@@ -24,7 +24,7 @@ from enum import Enum
 from typing import Final, NamedTuple, final
 
 from app.errors import FilterError, LimitExceededError
-from app.predicates.limits import FilterLimits
+from app.predicates.unbound import FilterLimits
 
 _TOKENS_PER_LITERAL: Final = 12
 """``m['k'] = CAST('1.20' AS DECIMAL(12, 2)) OR`` has about so many; more tokens than that are no filter."""

@@ -21,6 +21,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{ include "paimon-index.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{- define "paimon-index.selectorLabels" -}}
@@ -54,6 +57,47 @@ app.kubernetes.io/component: service
 {{- ternary "https" "http" (not (empty .Values.tls.existingSecret)) }}
 {{- end }}
 
+{{/* Secrets that a process reads when it starts, and never again, separated by commas; tokens are read again and again. */}}
+{{- define "paimon-index.secretsReadOnce" -}}
+{{- $names := list .Values.tls.existingSecret .Values.credentials.existingSecret .Values.credentials.filesSecret }}
+{{- range .Values.extraEnvFrom }}{{ with .secretRef }}{{ $names = append $names .name }}{{ end }}{{ end }}
+{{- range .Values.extraEnv }}{{ with .valueFrom }}{{ with .secretKeyRef }}{{ $names = append $names .name }}{{ end }}{{ end }}{{ end }}
+{{- compact $names | uniq | sortAlpha | join "," }}
+{{- end }}
+
+{{/* Their contents as one digest: it is empty where helm has no cluster to ask. */}}
+{{- define "paimon-index.secretsChecksum" -}}
+{{- $contents := list }}
+{{- range compact (splitList "," (include "paimon-index.secretsReadOnce" .)) }}
+{{- $contents = append $contents (dig "data" dict (lookup "v1" "Secret" $.Release.Namespace .)) }}
+{{- end }}
+{{- toJson $contents | sha256sum }}
+{{- end }}
+
+{{/* Has Reloader, where it is installed, restart the pods as soon as such a Secret changes. */}}
+{{- define "paimon-index.workloadAnnotations" -}}
+{{- with include "paimon-index.secretsReadOnce" . }}
+annotations:
+  secret.reloader.stakater.com/reload: {{ . | quote }}
+{{- end }}
+{{- end }}
+
+{{/* TCP ports that the network policy opens: those of its values, and of the URLs of warehouses and variables. */}}
+{{- define "paimon-index.egressPorts" -}}
+{{- $ports := list }}
+{{- range .Values.networkPolicy.egressPorts }}{{ $ports = append $ports (int .) }}{{ end }}
+{{- $urls := values .Values.warehouses }}
+{{- range .Values.extraEnv }}{{ $urls = append $urls (toString .value) }}{{ end }}
+{{- range $urls }}
+{{- $explicit := regexFind "^[a-z0-9+]+://[^/?#]*:[0-9]+" . | regexFind "[0-9]+$" }}
+{{- if $explicit }}{{ $ports = append $ports (int $explicit) }}
+{{- else if hasPrefix "http://" . }}{{ $ports = append $ports 80 }}
+{{- else if hasPrefix "https://" . }}{{ $ports = append $ports 443 }}
+{{- end }}
+{{- end }}
+{{- toJson (uniq $ports) }}
+{{- end }}
+
 {{/* A quantity of bytes such as 10Gi as a number. */}}
 {{- define "paimon-index.bytes" -}}
 {{- $units := dict "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 "k" 1000 "M" 1000000 "G" 1000000000 "T" 1000000000000 "" 1 }}
@@ -74,6 +118,9 @@ app.kubernetes.io/component: service
 
 {{/* What the chart cannot do without, and what contradicts itself. */}}
 {{- define "paimon-index.validate" -}}
+{{- if not .Values.image.repository }}
+{{- fail "image.repository: name the repository that the image was pushed to, such as --set image.repository=registry.example.com/paimon-index" }}
+{{- end }}
 {{- if not .Values.warehouses }}
 {{- fail "warehouses: name at least one, such as --set warehouses.main=s3://bucket/warehouse" }}
 {{- end }}

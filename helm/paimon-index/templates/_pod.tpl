@@ -4,6 +4,10 @@ metadata:
   annotations:
     # A change of the settings starts new pods.
     checksum/config: {{ include (print $.Template.BasePath "/configmap.yaml") . | sha256sum }}
+    {{- if include "paimon-index.secretsReadOnce" . }}
+    # So does helm upgrade after a change of a Secret that processes read once.
+    checksum/secrets: {{ include "paimon-index.secretsChecksum" . }}
+    {{- end }}
     {{- with .Values.podAnnotations }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
@@ -29,6 +33,10 @@ spec:
   terminationGracePeriodSeconds: {{ .Values.terminationGracePeriodSeconds }}
   securityContext:
     {{- toYaml .Values.podSecurityContext | nindent 4 }}
+  {{- with .Values.initContainers }}
+  initContainers:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
   containers:
     - name: paimon-index
       image: {{ include "paimon-index.image" . }}
@@ -126,6 +134,9 @@ spec:
         {{- with .Values.volumeMounts }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
+    {{- with .Values.extraContainers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
   volumes:
     - name: tmp
       emptyDir:

@@ -8,9 +8,9 @@ import pytest
 from app.errors import FilterError, LimitExceededError
 from app.predicates.binding.binding import bind
 from app.predicates.binding.names import Relation
-from app.predicates.limits import FilterLimits
 from app.predicates.model import Unknown
 from app.predicates.sql.reader import read_sql
+from app.predicates.unbound import FilterLimits
 from app.predicates.verdicts import Verdict, evaluate_bounds, matches
 from app.types import DataField, parse_type
 from tests.file_bounds import FileBounds, column_bounds

@@ -1,0 +1,1 @@
+"""Counts, ends, sums and facets of tables, answered by indexes and statistics without reading data."""

@@ -1,0 +1,90 @@
+"""``GET .../advice`` and ``POST .../what-if``: which indexes a table needs, and which it can do without."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import orjson
+from fastapi import APIRouter, Depends, Query
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.advice.table_advice import MOST_FILES, Prices, TableAdvice, advise_table
+from app.advice.what_if import WhatIf, try_indexes
+from app.api.advice_bodies import WhatIfBody
+from app.api.bodies import JsonBody
+from app.api.openapi import operation
+from app.api.paths import TABLE, Table
+from app.api.queries import AdviceQuery
+from app.api.runtime import Shared
+from app.planning.request.requests import TableRef
+from app.planning.service import IndexService
+from app.planning.usage import TableUsage
+from app.server.processes import Processes
+
+router = APIRouter(tags=["advice"])
+
+_USAGE: Final = b"usage"
+
+
+class SharedUsage:
+    """What the plans of tables came to in every process.
+
+    Args:
+        service: of this process.
+        processes: those of the service, of which this is one.
+    """
+
+    def __init__(self, service: IndexService, processes: Processes) -> None:
+        self._service = service
+        self._processes = processes
+        processes.answer(_USAGE, lambda: orjson.dumps(service.usage.to_json()))
+
+    def of_table(self, table: TableRef) -> TableUsage:
+        """The usage of one table, as far as processes answer; blocks for two seconds at most."""
+        found = self._service.usage.of_table(table)
+        for answer in self._processes.ask(_USAGE):
+            for warehouse, database, name, members in orjson.loads(answer.content or b"[]"):
+                if TableRef(warehouse, database, name) == table:
+                    found.merge(TableUsage.of_json(members))
+        return found
+
+
+@router.get(TABLE + "/advice", **operation(TableAdvice))
+async def advice(
+    request: Request, table: Table, query: Annotated[AdviceQuery, Query()], runtime: Shared
+) -> Response:
+    """Advise on a table's file indexes, from manifests and index heads; no data is read."""
+    shared: SharedUsage = request.app.state.usage
+    settings = runtime.settings
+    prices = Prices(settings.price_per_terabyte, settings.price_per_1000_calls)
+
+    def compute() -> TableAdvice:
+        version = runtime.service.resolve(table, query.selector())
+        usage = shared.of_table(table)
+        most_files = query.files or MOST_FILES
+        return runtime.service.ask(version, lambda version: advise_table(version, usage, prices, most_files))
+
+    return await runtime.answer(compute)
+
+
+@router.post(TABLE + "/what-if", **operation(WhatIf, WhatIfBody))
+async def what_if(
+    request: Request,
+    table: Table,
+    body: Annotated[WhatIfBody, Depends(JsonBody(WhatIfBody))],
+    runtime: Shared,
+) -> Response:
+    """Try indexes that nobody has built: how many files would they leave out? Reads some data files."""
+    shared: SharedUsage = request.app.state.usage
+    service = runtime.service
+
+    def compute() -> WhatIf:
+        version = service.resolve(table, body.selector())
+        shapes = () if body.filters is not None else shared.of_table(table).most_asked_shapes()
+        wanted, zone = body.to_request(shapes), service.zone(body.time_zone)
+        return service.ask(
+            version, lambda version: try_indexes(version, wanted, runtime.settings.limits, zone)
+        )
+
+    return await runtime.answer(compute)

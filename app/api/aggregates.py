@@ -1,0 +1,34 @@
+"""``POST .../aggregate``: counts, ends, sums and facets, as far as indexes and statistics tell them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from starlette.responses import Response
+
+from app.aggregates.aggregation import aggregate as aggregate_version
+from app.aggregates.answers import AggregateAnswer
+from app.api.aggregate_bodies import AggregateBody
+from app.api.bodies import JsonBody
+from app.api.openapi import operation
+from app.api.paths import TABLE, Table
+from app.api.runtime import Shared
+
+router = APIRouter(tags=["aggregates"])
+
+
+@router.post(TABLE + "/aggregate", **operation(AggregateAnswer, AggregateBody))
+async def aggregate(
+    table: Table, body: Annotated[AggregateBody, Depends(JsonBody(AggregateBody))], runtime: Shared
+) -> Response:
+    """Answer aggregates from indexes and statistics, and tell the files that leave them open."""
+    service, wanted = runtime.service, body.to_request()
+
+    def compute() -> AggregateAnswer:
+        version, zone = service.resolve(table, wanted.selector), service.zone(wanted.time_zone)
+        return service.ask(
+            version, lambda version: aggregate_version(version, wanted, runtime.settings.limits, zone)
+        )
+
+    return await runtime.answer(compute)

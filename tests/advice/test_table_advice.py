@@ -1,0 +1,186 @@
+"""Advice about whole tables: each piece is followed, and what it promised is measured."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from app.advice.table_advice import Advice, AdviceSubject, Prices, TableAdvice
+from app.planning.request.requests import PlanRequest
+from app.planning.usage import TableUsage
+from tests.advice.indexed_tables import IndexedTable, events, indexed_table
+
+FILES = [events(300, first) for first in range(0, 3_000, 300)]
+THRESHOLD = "file-index.in-manifest-threshold"
+
+
+def piece(found: TableAdvice, subject: AdviceSubject) -> Advice:
+    [advice] = [each for each in found.advice if each.subject is subject]
+    return advice
+
+
+def followed(options: Mapping[str, str], advice: Advice) -> dict[str, str]:
+    """The options after the advice was taken."""
+    merged = {**options, **advice.options}
+    return {name: value for name, value in merged.items() if value is not None}
+
+
+def index_bytes(table: IndexedTable) -> int:
+    return table.advice().index_bytes
+
+
+def check_promise(
+    tmp_path: Path, options: Mapping[str, str], subject: AdviceSubject, indexed: list[int] | None = None
+) -> IndexedTable:
+    """Takes the advice; the indexes must then take what was promised, and the advice must be gone."""
+    before = indexed_table(tmp_path, FILES, options, indexed=indexed)
+    advice = piece(before.advice(), subject)
+    after = indexed_table(tmp_path, FILES, followed(options, advice))
+    assert advice.bytes_saved is not None
+    assert index_bytes(before) - index_bytes(after) == pytest.approx(advice.bytes_saved, rel=0.1)
+    assert subject not in {each.subject for each in after.advice().advice}
+    return after
+
+
+def test_bloom_filters_for_a_million_values_beside_small_files(tmp_path: Path) -> None:
+    after = check_promise(
+        tmp_path, {"file-index.bloom-filter.columns": "city"}, AdviceSubject.BLOOM_FILTER_ITEMS
+    )
+
+    kept = after.made.plan(after.service, "city = 'nowhere'").summary.files_kept
+    assert kept <= 5  # of ten, by filters of ten percent
+
+
+def test_bitmaps_of_values_that_hardly_repeat(tmp_path: Path) -> None:
+    options = {"file-index.bitmap.columns": "id,city"}
+
+    found = indexed_table(tmp_path, FILES, options).advice()
+
+    advice = piece(found, AdviceSubject.BITMAP_OF_MANY_VALUES)
+    assert (advice.column, advice.files) == ("id", 10)
+    assert advice.options == {
+        "file-index.bitmap.columns": "city",
+        "file-index.range-bitmap.columns": "id",
+    }
+    after = indexed_table(tmp_path, FILES, followed(options, advice))
+    assert [(each.column, each.index) for each in after.advice().indexes] == [
+        ("city", "bitmap"),
+        ("id", "range-bitmap"),
+    ]
+    assert after.made.plan(after.service, "id = 299").summary.files_kept == 1
+
+
+def test_a_bsi_where_a_range_bitmap_serves(tmp_path: Path) -> None:
+    options = {"file-index.bsi.columns": "amount"}
+    advice = piece(indexed_table(tmp_path, FILES, options).advice(), AdviceSubject.RANGE_BITMAP_FOR_BSI)
+
+    after = indexed_table(tmp_path, FILES, followed(options, advice))
+
+    assert [each.index for each in after.advice().indexes] == ["range-bitmap"]
+
+
+def test_a_bsi_beside_a_range_bitmap_goes(tmp_path: Path) -> None:
+    options = {"file-index.bsi.columns": "amount", "file-index.range-bitmap.columns": "amount"}
+
+    advice = piece(indexed_table(tmp_path, FILES, options).advice(), AdviceSubject.RANGE_BITMAP_FOR_BSI)
+
+    assert advice.options == {"file-index.bsi.columns": None}
+
+
+def test_files_without_the_indexes_that_options_name(tmp_path: Path) -> None:
+    options = {"file-index.bitmap.columns": "city"}
+    table = indexed_table(tmp_path, FILES, options, indexed=[0, 1, 2, 3])
+    found = table.advice()
+    [use] = found.indexes
+
+    assert (use.files, use.files_without, found.files_without_index) == (4, 6, 6)
+    assert piece(found, AdviceSubject.INDEX_MISSING).files == 6
+    check_promise(tmp_path, options, AdviceSubject.INDEX_MISSING, indexed=[0, 1, 2, 3])
+
+
+def test_indexes_that_are_large_beside_their_data(tmp_path: Path) -> None:
+    after = check_promise(tmp_path, {"file-index.bitmap.columns": "at,city"}, AdviceSubject.LARGE_INDEX)
+
+    assert [each.column for each in after.advice().indexes] == ["city"]
+
+
+def test_small_index_files_belong_into_manifests(tmp_path: Path) -> None:
+    options = {"file-index.bitmap.columns": "amount"}
+    table = indexed_table(tmp_path, FILES, options)
+    advice = piece(table.advice(), AdviceSubject.EMBED_INDEXES)
+
+    after = indexed_table(tmp_path, FILES, followed(options, advice))
+
+    assert advice.files == 10
+    assert list(table.made.directory.glob("bucket-0/*.index"))
+    assert not list(after.made.directory.glob("bucket-0/*.index"))
+    assert after.advice().index_bytes == table.advice().index_bytes
+
+
+def test_what_plans_never_needed(tmp_path: Path) -> None:
+    options = {"file-index.bitmap.columns": "city,amount"}
+    table = indexed_table(tmp_path, FILES, options)
+    for number in range(30):
+        table.made.plan(table.service, f"city = 'city {number % 5}' AND id > {number}")
+
+    found = table.advice(table.service.usage.of_table(table.made.ref))
+
+    without_effect = piece(found, AdviceSubject.INDEX_WITHOUT_EFFECT)
+    assert (without_effect.column, without_effect.options) == (
+        "city",
+        {"file-index.bitmap.columns": "amount"},
+    )
+    assert piece(found, AdviceSubject.COLUMN_WITHOUT_INDEX).column == "id"
+    assert [(each.filter, each.plans) for each in found.shapes] == [("`city` = ? AND `id` > ?", 30)]
+
+
+def test_what_was_spared(tmp_path: Path) -> None:
+    table = indexed_table(tmp_path, FILES, {"file-index.range-bitmap.columns": "id"})
+    sizes = [path.stat().st_size for path in sorted(table.made.directory.glob("bucket-0/*.parquet"))]
+    table.made.plan(table.service, "id = 5")
+    table.service.plan(table.made.ref, PlanRequest(filter="id = 5"), is_counted=False)
+
+    usage = table.service.usage.of_table(table.made.ref)
+
+    assert (usage.plans, usage.files, usage.bytes) == (1, 9, sum(sizes) - sizes[0])
+    assert Prices(5.0, 0.4).of(2 * 10**12, 3_000) == pytest.approx(11.2)
+    assert Prices().of(1, 1) is None
+
+
+def test_a_part_of_the_files_stands_for_all(tmp_path: Path) -> None:
+    table = indexed_table(tmp_path, FILES, {"file-index.bitmap.columns": "city"})
+
+    some, whole = table.advice(most_files=5), table.advice()
+
+    assert (some.files, some.files_examined) == (10, 5)
+    assert some.index_bytes == pytest.approx(whole.index_bytes, rel=0.1)
+    assert [each.files for each in some.indexes] == [10]
+
+
+def test_a_table_that_needs_nothing(tmp_path: Path) -> None:
+    table = indexed_table(tmp_path, FILES, {"file-index.bitmap.columns": "city", THRESHOLD: "1 mb"})
+
+    assert table.advice().advice == []
+
+
+def test_a_damaged_index_is_told(tmp_path: Path) -> None:
+    table = indexed_table(tmp_path, FILES, {"file-index.bitmap.columns": "amount"})
+    table.made.side_file("data-3.parquet").unlink()
+
+    found = table.advice()
+
+    assert [each.files for each in found.indexes] == [9]
+    assert len(found.warnings) == 1
+    assert "data-3.parquet.index" in found.warnings[0]
+
+
+def test_usage_of_several_processes_adds_up(tmp_path: Path) -> None:
+    table = indexed_table(tmp_path, FILES, {"file-index.bitmap.columns": "city"})
+    for _ in range(3):
+        table.made.plan(table.service, "city = 'city 1'")
+    usage = table.service.usage.of_table(table.made.ref)
+
+    other = TableUsage.of_json(usage.to_json())  # type: ignore[arg-type]
+    other.merge(usage)
+
+    assert (other.plans, other.asked["city", "bitmap"], other.shapes["`city` = ?"]) == (6, 6, 6)

@@ -1,0 +1,162 @@
+"""Indexes that nobody has built: what is promised is what a plan finds once they are built."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.advice.what_if import Effect, WhatIf, WhatIfRequest, try_indexes, wilson
+from app.building.data_files import DataFormat
+from app.errors import FilterError, RequestError
+from app.options.file_indexes import DeclaredIndex
+from app.planning.request.limits import Limits
+from app.types.session_zone import session_zone
+from tests.advice.indexed_tables import IndexedTable, events, indexed_table
+
+FILES = [events(300, first, cities=2 + first // 300) for first in range(0, 6_000, 300)]
+KINDS = {"bitmap": "city", "range-bitmap": "amount", "bsi": "at", "bloom-filter": "id"}
+FILTERS = {
+    "bitmap": ["city = 'city 9'", "city IN ('city 3', 'city 19') OR city IS NULL"],
+    "range-bitmap": ["amount = 17", "amount BETWEEN 3 AND 4", "amount > 998"],
+    "bsi": ["at = TIMESTAMP '1970-01-01 00:10:00'", "at > TIMESTAMP '1970-01-01 01:00:00'"],
+    "bloom-filter": ["id = 4_000".replace("_", ""), "id IN (1, 2)"],
+}
+
+
+def tried(table: IndexedTable, *indexes: DeclaredIndex, filters: list[str], **how: int) -> WhatIf:
+    request = WhatIfRequest(indexes, filters, **how)
+    return try_indexes(table.version, request, Limits(), session_zone("UTC"))
+
+
+def alone(found: WhatIf, at: int = 0) -> Effect:
+    return found.filters[at].effects[0]
+
+
+@pytest.mark.parametrize("data_format", [DataFormat.PARQUET, DataFormat.ORC])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_effect_is_that_of_the_built_index(tmp_path: Path, kind: str, data_format: DataFormat) -> None:
+    bare = indexed_table(tmp_path, FILES, {}, data_format=data_format)
+    parameters = {"items": "300"} if kind == "bloom-filter" else {}
+    option = f"file-index.{kind}.{KINDS[kind]}"
+    options = {f"file-index.{kind}.columns": KINDS[kind]} | {
+        f"{option}.{name}": value for name, value in parameters.items()
+    }
+    built = indexed_table(tmp_path, FILES, options, data_format=data_format)
+
+    found = tried(bare, DeclaredIndex(KINDS[kind], kind, parameters), filters=FILTERS[kind], files=1_000)
+
+    assert found.warnings == []
+    assert found.files_read == 20
+    assert found.indexes[0].index_bytes == built.advice().index_bytes
+    for at, written in enumerate(FILTERS[kind]):
+        plan = built.made.plan(built.service, written, time_zone="UTC")
+        effect = alone(found, at)
+        assert effect.files_low == effect.files == effect.files_high == plan.summary.files_skipped
+        assert effect.bytes == plan.summary.bytes_total - plan.summary.bytes_kept
+        assert found.filters[at].files_kept == 20
+
+
+def test_indexes_that_are_there_take_part(tmp_path: Path) -> None:
+    table = indexed_table(tmp_path, FILES, {"file-index.bitmap.columns": "city"})
+    # Each alone keeps every file with such a row; together they know that it is not the same one.
+    written = "city = 'city 1' AND amount = 17"
+    both = {"file-index.bitmap.columns": "city", "file-index.range-bitmap.columns": "amount"}
+    built = indexed_table(tmp_path, FILES, both)
+
+    found = tried(table, DeclaredIndex("amount", "range-bitmap", {}), filters=[written], files=1_000)
+
+    kept = built.made.plan(built.service, written).summary.files_kept
+    assert found.filters[0].files_kept - alone(found).files == kept
+
+
+def test_several_indexes_alone_and_together(tmp_path: Path) -> None:
+    table = indexed_table(tmp_path, FILES, {})
+    indexes = [DeclaredIndex("city", "bitmap", {}), DeclaredIndex("amount", "range-bitmap", {})]
+
+    [effect] = tried(table, *indexes, filters=["city = 'city 9' AND amount = 17"], files=1_000).filters
+
+    by_index = {each.column: each.files for each in effect.effects}
+    assert list(by_index) == ["city", "amount", None]
+    assert by_index[None] >= max(by_index["city"], by_index["amount"])
+
+
+def test_an_estimate_lies_near_the_truth_and_says_how_near(tmp_path: Path) -> None:
+    table = indexed_table(tmp_path, FILES, {})
+    index = DeclaredIndex("city", "bitmap", {})
+    truth = alone(tried(table, index, filters=["city = 'city 9'"], files=1_000)).files
+
+    effects = [
+        alone(tried(table, index, filters=["city = 'city 9'"], files=10, seed=seed)) for seed in range(10)
+    ]
+
+    assert all(each.files_low <= truth <= each.files_high for each in effects)
+    assert all(each.files_low < each.files_high for each in effects)
+    assert {each.files for each in effects} != {truth}
+
+
+def test_literals_are_drawn_from_the_table(tmp_path: Path) -> None:
+    table = indexed_table(tmp_path, FILES, {})
+    index = DeclaredIndex("id", "range-bitmap", {})
+
+    [effect] = tried(table, index, filters=["`id` = ?"], files=1_000).filters
+
+    # Every id is in one file of twenty.
+    assert (effect.files_kept, effect.effects[0].files) == (20, 19)
+
+
+def test_a_question_mark_of_a_name_or_text_is_no_placeholder(tmp_path: Path) -> None:
+    table = indexed_table(tmp_path, FILES, {})
+    index = DeclaredIndex("city", "bitmap", {})
+
+    assert alone(tried(table, index, filters=["city = 'what?'"], files=1_000)).files == 20
+
+
+def test_bytes_are_bounded(tmp_path: Path) -> None:
+    table = indexed_table(tmp_path, FILES, {})
+
+    found = tried(table, DeclaredIndex("city", "bitmap", {}), filters=["city = 'city 9'"], bytes=10_000)
+
+    assert 0 < found.files_read < 20
+    assert found.bytes_read <= 10_000
+    assert len(found.warnings) == 1
+    effect = alone(found)
+    assert effect.files_low < effect.files_high
+
+
+def test_a_damaged_data_file_is_not_tried(tmp_path: Path) -> None:
+    table = indexed_table(tmp_path, FILES, {})
+    path = table.made.directory / "bucket-0" / "data-4.parquet"
+    path.write_bytes(b"PAR1" + path.read_bytes()[4:-8] + b"\xff" * 8)
+
+    found = tried(table, DeclaredIndex("city", "bitmap", {}), filters=["city = 'city 9'"], files=1_000)
+
+    assert found.filters[0].files_tried == 19
+    assert "data-4.parquet" in found.warnings[0]
+
+
+def test_what_cannot_be_tried_is_refused(tmp_path: Path) -> None:
+    table = indexed_table(tmp_path, FILES, {})
+
+    with pytest.raises(RequestError, match="no column 'town'"):
+        tried(table, DeclaredIndex("town", "bitmap", {}), filters=["id = 1"])
+    with pytest.raises(FilterError, match="no column 'town'"):
+        tried(table, DeclaredIndex("city", "bitmap", {}), filters=["town = ?"])
+    with pytest.raises(RequestError, match="joins tests of columns"):
+        tried(table, DeclaredIndex("city", "bitmap", {}), filters=["NOT (city = ?)"])
+
+
+@given(total=st.integers(1, 10_000), data=st.data())
+def test_an_interval_holds_the_share(total: int, data: st.DataObject) -> None:
+    count = data.draw(st.integers(1, total))
+    hits = data.draw(st.integers(0, count))
+
+    low, share, high = wilson(hits, count, total)
+
+    assert 0 <= low <= share <= high <= 1
+    assert (low == high) == (count == total)
+
+
+def test_nothing_tried_says_nothing() -> None:
+    assert wilson(0, 0, 7) == (0.0, 0.0, 1.0)
+    assert wilson(0, 0, 0) == (0.0, 0.0, 0.0)

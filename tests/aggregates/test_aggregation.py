@@ -1,0 +1,261 @@
+"""Aggregates against rows: exact ones are what SQL computes, others hold it, open files make up the rest."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.aggregates.aggregation import aggregate
+from app.aggregates.answers import Aggregate, AggregateRequest, AggregateValue, Function
+from app.file_index.container import write
+from app.file_index.index_kinds import KINDS
+from app.planning.request.limits import Limits
+from app.planning.request.requests import read_filter
+from app.planning.service import IndexService
+from app.predicates.model import BoundPredicate
+from app.types import DataField, TypeRoot, Value, parse_type, sql_key, to_json
+from app.types.binary_row.row import serialize_row
+from app.types.session_zone import session_zone
+from tests.brute_force import matching_rows
+from tests.filters import values
+from tests.planning.copied_tables import open_service
+from tests.planning.made_tables import MadeTable, no_statistics, payload, statistics
+from tests.table.entries import entry
+
+DAY = DataField(0, "day", parse_type("INT"))
+COLUMNS = [
+    DataField(number, name, parse_type(text))
+    for number, (name, text) in enumerate(
+        {
+            "n": "INT",
+            "d": "DECIMAL(9, 2)",
+            "s": "STRING",
+            "x": "DOUBLE",
+            "t": "TIMESTAMP(3)",
+            "fine": "TIMESTAMP(9)",
+            "b": "BOOLEAN",
+            "c": "CHAR(3)",
+        }.items(),
+        start=1,
+    )
+]
+BY_NAME = {column.name: column for column in (DAY, *COLUMNS)}
+KINDS_OF = {
+    name: [kind for kind in KINDS.values() if kind.takes(column.type)] for name, column in BY_NAME.items()
+}
+FILTERS = ["n = 1", "n > 0 AND n < 3", "s = 'a' OR n IS NULL", "d >= 0", "x > 0", "b", "day = 1 AND n >= 0"]
+
+
+@dataclass(frozen=True)
+class File:
+    """Rows of one file, and what is told of them."""
+
+    day: int | None
+    rows: Mapping[str, Sequence[Value | None]]
+    indexed: Mapping[str, str]
+    has_statistics: bool
+
+    @property
+    def count(self) -> int:
+        return len(self.rows["n"])
+
+
+def few(column: DataField) -> st.SearchStrategy[Value | None]:
+    """A handful of values, so that they repeat."""
+    if column.type.root is TypeRoot.CHAR:
+        return st.sampled_from([None, b"a", b"a  ", b"ab "])
+    return st.one_of(st.none(), values(column.type))
+
+
+@st.composite
+def files(draw: st.DrawFn) -> File:
+    count = draw(st.integers(1, 6))
+    rows = {column.name: draw(st.lists(few(column), min_size=count, max_size=count)) for column in COLUMNS}
+    indexed = {
+        name: draw(st.sampled_from(kinds))
+        for name, kinds in KINDS_OF.items()
+        if name != "day" and kinds and draw(st.booleans())
+    }
+    return File(draw(st.sampled_from([1, 2, None])), rows, indexed, draw(st.booleans()))
+
+
+def made(warehouse: Path, made_files: Sequence[File]) -> tuple[MadeTable, IndexService]:
+    table = MadeTable.make(warehouse, [DAY, *COLUMNS], partitioned_by=[DAY])
+    entries = []
+    for number, file in enumerate(made_files):
+        containers: dict[str, list[tuple[str, bytes | None]]] = {
+            name: [(kind, payload(KINDS[kind], file.rows[name], BY_NAME[name]))]
+            for name, kind in file.indexed.items()
+            if kind != "bsi" or holds(file.rows[name])
+        }
+        told = {BY_NAME[name]: rows for name, rows in file.rows.items() if name in ("n", "d", "t", "b")}
+        entries.append(
+            entry(
+                partition=serialize_row([file.day], [DAY.type]),
+                file_name=f"data-{number}.parquet",
+                row_count=file.count,
+                embedded_index=write(containers) if containers else None,
+                **(statistics(told) if file.has_statistics else no_statistics()),
+            )
+        )
+    table.commit(entries)
+    return table, open_service(warehouse)
+
+
+def holds(rows: Sequence[Value | None]) -> bool:
+    """Whether a BSI can hold the values."""
+    return all(value is None or isinstance(value, bytes) or int(value) > -(2**62) for value in rows)
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Every aggregate by the rows of files."""
+
+    files: Sequence[File]
+    predicate: BoundPredicate
+
+    def rows(self, only: Callable[[int], bool] = lambda _: True) -> list[dict[str, Value | None]]:
+        """The rows that match, of files by number."""
+        found = []
+        for number, file in enumerate(self.files):
+            if only(number):
+                columns = {**file.rows, "day": [file.day] * file.count}
+                matching = matching_rows(self.predicate, columns, file.count)
+                found += [{name: column[row] for name, column in columns.items()} for row in matching]
+        return found
+
+
+def same(column: str, value: Value | None) -> Any:
+    if isinstance(value, bytes) and BY_NAME[column].type.root is TypeRoot.CHAR:
+        return value.rstrip()
+    return None if value is None else sql_key(BY_NAME[column].type)(value)
+
+
+def computed(asked: Aggregate, rows: Sequence[Mapping[str, Value | None]]) -> Any:
+    """The aggregate of rows: a number, or the key of a value; None for NULL."""
+    if asked.column is None:
+        return len(rows)
+    found = [same(asked.column, row[asked.column]) for row in rows if row[asked.column] is not None]
+    match asked.function:
+        case Function.COUNT:
+            return len(found)
+        case Function.COUNT_DISTINCT:
+            return len(set(found))
+        case Function.SUM:
+            return sum(found) if found else None
+        case Function.MIN:
+            return min(found, default=None)
+        case _:
+            return max(found, default=None)
+
+
+def written(asked: Aggregate, value: Any) -> Any:
+    """What an answer tells, in a form that compares with :func:`computed`."""
+    if value is None or asked.column is None or asked.function in (Function.COUNT, Function.COUNT_DISTINCT):
+        return value
+    data_type = BY_NAME[asked.column].type
+    if data_type.root is TypeRoot.DECIMAL:
+        return int(Decimal(value).scaleb(data_type.scale))
+    if asked.function is Function.SUM:
+        return value
+    candidates = {
+        json_key(to_json(each, data_type)): sql_key(data_type)(each) for each in KNOWN[asked.column]
+    }
+    return candidates[json_key(value)]
+
+
+def json_key(value: Any) -> Any:
+    return ("number", float(value)) if isinstance(value, float) and not math.isnan(value) else value
+
+
+KNOWN: dict[str, set[Any]] = {}
+ASKED = [
+    Aggregate(Function.COUNT),
+    *(Aggregate(Function.COUNT, name) for name in BY_NAME),
+    *(Aggregate(Function.COUNT_DISTINCT, name) for name in BY_NAME),
+    *(Aggregate(function, name) for function in (Function.MIN, Function.MAX) for name in BY_NAME),
+    *(Aggregate(Function.SUM, name) for name in ("n", "d", "day")),
+]
+
+
+def check(asked: Aggregate, found: AggregateValue, truth: Any) -> None:
+    value, lower, upper = (written(asked, each) for each in (found.value, found.lower, found.upper))
+    if found.exact:
+        assert value == truth == lower == upper
+        return
+    assert value is None
+    if truth is not None:
+        assert lower is None or lower <= truth
+        assert upper is None or upper >= truth
+
+
+@given(
+    made_files=st.lists(files(), min_size=1, max_size=5),
+    condition=st.sampled_from([None, *FILTERS]),
+    asked=st.lists(st.sampled_from(ASKED), min_size=1, max_size=3),
+    groups=st.sampled_from([(), ("day",), ("n",), ("s",), ("x",), ("c",), ("day", "b"), ("n", "day")]),
+)
+def test_aggregates_hold_the_truth(
+    made_files: list[File], condition: str | None, asked: list[Aggregate], groups: tuple[str, ...]
+) -> None:
+    KNOWN.clear()
+    KNOWN.update(
+        {
+            column.name: {
+                value for file in made_files for value in file.rows[column.name] if value is not None
+            }
+            for column in COLUMNS
+        }
+    )
+    KNOWN["day"] = {1, 2}
+    with tempfile.TemporaryDirectory() as directory:
+        table, service = made(Path(directory), made_files)
+        version = table.version(service)
+        request = AggregateRequest(filter=condition, aggregates=asked, group_by=groups)
+
+        found = aggregate(version, request, Limits(), session_zone("UTC"))
+
+        predicate = bound(service, table, condition)
+        service.close()
+    truth = Truth(made_files, predicate)
+    rows = truth.rows()
+    by_group: dict[Any, list[dict[str, Value | None]]] = {}
+    for row in rows:
+        by_group.setdefault(tuple(same(name, row[name]) for name in groups), []).append(row)
+    if not groups:
+        by_group.setdefault((), [])
+    told = {tuple(key_of(name, group.key[name]) for name in groups): group for group in found.groups}
+    assert len(told) == len(found.groups) == found.groups_total
+    for key, group in told.items():
+        of_group = by_group.get(key, [])
+        assert group.rows <= len(of_group)
+        for each, value in zip(asked, group.values, strict=True):
+            check(each, value, computed(each, of_group))
+    if found.exact:
+        assert told.keys() == by_group.keys()
+    else:
+        missing = sum(len(by_group[key]) for key in by_group.keys() - told.keys())
+        assert missing <= found.open_rows
+    # What is settled, and what open files give, are all rows, each once.
+    opened = {int(name.removeprefix("data-").removesuffix(".parquet")) for name in found.open_files}
+    settled = sum(group.rows for group in found.groups)
+    assert settled + len(truth.rows(lambda number: number in opened)) == len(rows)
+
+
+def key_of(name: str, value: Any) -> Any:
+    return None if value is None else written(Aggregate(Function.MIN, name), value)
+
+
+def bound(service: IndexService, table: MadeTable, condition: str | None) -> BoundPredicate:
+    version = table.version(service)
+    return read_filter(
+        condition, version.schema.fields, Limits(), version.relation(None), session_zone("UTC")
+    )

@@ -1,0 +1,79 @@
+"""``examples/catalog.sql`` in a real Spark: with the settings beside it, and as ``compose.yaml`` has them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.composed import running
+from tests.example_scripts import EXAMPLES, SAMPLES, output, written_output
+from tests.jvm.sql_sessions import built_jar
+from tests.served import Served, serving
+from tests.spark.environment import spark_python
+from tests.spark.sessions import CONNECTOR
+
+pytestmark = [pytest.mark.jvm, pytest.mark.shared]
+
+SCRIPT: Final = "catalog.sql"
+SCANS: Final = 4
+
+
+def printed_by_shell(options: Sequence[str], *jars: Path) -> str:
+    """What ``spark-sql`` prints of the script."""
+    python = spark_python()
+    command = [
+        str(python.with_name("spark-sql")),
+        *options,
+        f"--jars={','.join(map(str, jars))}",
+        "--conf=spark.ui.enabled=false",
+        *("-f", str(EXAMPLES / SCRIPT)),
+    ]
+    return output(command, {**os.environ, "PYSPARK_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1"})
+
+
+def scans_planned(service: Served) -> float:
+    route = '/pruned-snapshot",status="200"} '
+    lines = service.client.get("/metrics").text.splitlines()
+    (counted,) = [line for line in lines if "requests_total" in line and route in line]
+    return float(counted.rpartition(" ")[2])
+
+
+def test_the_script_prints_what_stands_in_it_and_is_planned_by_the_service() -> None:
+    with serving(SAMPLES) as service:
+        url = f"--conf=spark.sql.catalog.main.paimon-index.uri=http://127.0.0.1:{service.port}"
+        settings = f"--properties-file={EXAMPLES / 'catalog.conf'}"
+        printed = printed_by_shell([settings, url], CONNECTOR, built_jar())
+        scans = scans_planned(service)
+
+    assert printed == written_output(SCRIPT)
+    assert scans >= SCANS
+
+
+def test_the_shell_of_compose_prints_the_same_from_the_object_store(tmp_path: Path) -> None:
+    with running(tmp_path) as services:
+        options = services.command("sql")[1:]
+        (package,) = [each.partition("=")[2] for each in options if each.startswith("--packages=")]
+        # Jars are mounted in the container, and Spark has its own way to Maven Central there.
+        kept = [each for each in options if not each.startswith(("--packages=", "--jars="))]
+        printed = printed_by_shell(kept, CONNECTOR, built_jar(), from_maven(package, tmp_path))
+        scans = scans_planned(services.index)
+
+    assert printed == written_output(SCRIPT)
+    assert scans >= SCANS
+
+
+def from_maven(package: str, directory: Path) -> Path:
+    """A jar of Maven Central: ``group:artifact:version``."""
+    plugin = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
+    subprocess.run(  # noqa: S603 - fixed words
+        ["mvn", "-q", "-B", plugin, f"-Dartifact={package}", f"-DoutputDirectory={directory}"],  # noqa: S607
+        check=True,
+        capture_output=True,
+    )
+    (jar,) = directory.glob("*.jar")
+    return jar
