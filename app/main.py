@@ -21,6 +21,7 @@ from app.api import (
     advice,
     aggregates,
     buckets,
+    changes,
     deletions,
     discovery,
     documentation,
@@ -142,6 +143,7 @@ def create_app(settings: Settings | None = None, service: IndexService | None = 
     for module in (
         planning,
         aggregates,
+        changes,
         deletions,
         buckets,
         discovery,

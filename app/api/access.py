@@ -214,6 +214,7 @@ ACCESS: Final[Mapping[str, Access]] = {
     f"POST {TABLE}/plan": Access.DATA,
     f"POST {TABLE}/pruned-snapshot": Access.DATA,
     f"POST {TABLE}/deletions": Access.DATA,
+    f"POST {TABLE}/changes": Access.DATA,
     f"POST {TABLE}/aggregate": Access.DATA,
     f"GET {TABLE}/buckets": Access.DATA,
     f"POST {TABLE}/buckets/lookup": Access.DATA,

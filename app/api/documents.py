@@ -317,6 +317,16 @@ class PlannedFile(SkippedFile):
     deleted_format: SelectionFormat = None
 
 
+class ChangesAnswer(Document):
+    """Files that came and went between two versions."""
+
+    from_snapshot_id: int
+    snapshot_id: SnapshotId
+    added: list[PlannedFile] = Field(description="Of the later version.")
+    removed: list[PlannedFile] = Field(description="Of the earlier one, as a plan of it tells them.")
+    warnings: list[str]
+
+
 class PlanAnswer(Document):
     """One page of a plan."""
 

@@ -18,6 +18,7 @@ from app.api.access import ACCESS, Access
 from app.api.advice_bodies import WhatIfBody
 from app.api.aggregate_bodies import AggregateBody
 from app.api.bodies import AssignBody, Body, DeletionsBody, LookupBody
+from app.api.change_bodies import ChangesBody
 from app.api.documents import ProblemDetails
 from app.api.index_file_bodies import EvaluateBody, InspectBody
 from app.api.paths import TABLE
@@ -34,6 +35,7 @@ BODIES: dict[str, type[Body]] = {
     f"{TABLE}/plan": PlanBody,
     f"{TABLE}/pruned-snapshot": PrunedSnapshotBody,
     f"{TABLE}/aggregate": AggregateBody,
+    f"{TABLE}/changes": ChangesBody,
     f"{TABLE}/deletions": DeletionsBody,
     f"{TABLE}/buckets/lookup": LookupBody,
     f"{TABLE}/buckets/assign": AssignBody,

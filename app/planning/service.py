@@ -23,6 +23,7 @@ from app.errors import (
     UnknownPlaceError,
 )
 from app.observation import Phase, during
+from app.planning.changes import Changes, answer_changes
 from app.planning.deletions import DeletionsAnswer, answer_deletions
 from app.planning.keys.answers import AssignmentAnswer, BucketList, BucketLookup
 from app.planning.keys.buckets import answer_assignment, answer_buckets, answer_lookup
@@ -244,6 +245,29 @@ class IndexService:
                 return prune(version, plan, most_share)
 
         return self.ask(version, pruned)
+
+    def changes(self, ref: TableRef, from_snapshot_id: int, request: PlanRequest) -> Changes:
+        """The files that came and went since a snapshot, after a filter.
+
+        Args:
+            ref: the table.
+            from_snapshot_id: of the earlier version, of the same branch.
+            request: the later version, and what is asked of both.
+        """
+        later, zone = self.resolve(ref, request.selector), self.zone(request.time_zone)
+        # The filter means the columns of one schema in both.
+        earlier = SnapshotSelector(
+            from_snapshot_id, branch=request.selector.branch, schema_id=later.schema_id
+        )
+        before = self.resolve(ref, earlier)
+
+        def changed(after: Version) -> Changes:
+            with during(Phase.EVALUATE):
+                return self.ask(
+                    before, lambda before: answer_changes(before, after, request, self._limits, zone)
+                )
+
+        return self.ask(later, changed)
 
     def deletions(self, of: TableRef | Version, request: DeletionsRequest) -> DeletionsAnswer:
         """Which rows are deleted; ``of`` as for :meth:`plan`."""

@@ -167,6 +167,13 @@ class Client:
         """Counts, ends, sums and facets, as far as indexes tell them without data."""
         return self._run(calls.one(results.AggregateAnswer, post(under(table, "/aggregate"), asked)))
 
+    def changes(
+        self, table: str, from_snapshot_id: int, **asked: Unpack[options.ChangesOptions]
+    ) -> results.ChangesAnswer:
+        """The files that came and went since a snapshot, after a filter."""
+        body = {"from_snapshot_id": from_snapshot_id, **asked}
+        return self._run(calls.one(results.ChangesAnswer, post(under(table, "/changes"), body)))
+
     def what_if(
         self,
         table: str,

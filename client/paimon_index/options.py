@@ -126,6 +126,16 @@ class AggregateOptions(VersionOptions, total=False):
     time_zone: str | None
 
 
+class ChangesOptions(VersionOptions, total=False):
+    """Changes up to which version, and of which files; ``wait_seconds`` is for the next one."""
+
+    filter: Filter | None
+    alias: str | None
+    time_zone: str | None
+    uris: bool
+    wait_seconds: float
+
+
 class WhatIfOptions(VersionOptions, total=False):
     """What indexes are tried on: filters, in which ``?`` stands for literals to draw, or the usual ones.
 

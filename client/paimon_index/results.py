@@ -455,3 +455,32 @@ class AggregateAnswer:
     open_rows: int
     files_total: int
     warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFile:
+    """A data file that came or went; of a plan's members those that tell which it is."""
+
+    path: str
+    file_name: str
+    format: str
+    file_size: int
+    row_count: int
+    schema_id: int
+    level: int
+    partition: dict[str, Any]
+    bucket: int
+    raw_convertible: bool
+    residual: bool
+    deletion: DeletionFile | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesAnswer:
+    """Files that came and went between two versions; one with another deletion vector did both."""
+
+    from_snapshot_id: int
+    snapshot_id: int | None
+    added: tuple[ChangedFile, ...]
+    removed: tuple[ChangedFile, ...]
+    warnings: tuple[str, ...]

@@ -50,6 +50,7 @@ class Planner:
         lasting_warnings: what holds for every plan of this request.
         effort: what may be asked of long lists.
         budget: when to stop reading index files.
+        named: the files that are decided, ascending; None for those that the request names.
     """
 
     version: Version
@@ -59,12 +60,15 @@ class Planner:
     lasting_warnings: list[str] = field(default_factory=list)
     effort: Effort = field(default_factory=Effort)
     budget: Budget = UNBOUNDED
+    named: NDArray[np.int64] | None = None
 
     def run(self) -> PlanState:
         """Every file that was asked about, decided."""
         version, request = self.version, self.request
         files = version.files()
-        named = None if request.files is None else files.named(request.files)
+        named = self.named
+        if named is None and request.files is not None:
+            named = files.named(request.files)
         state = PlanState.start(files, self._beside(named), self.predicate, explain=request.explain)
         prune_partitions(state, version)
         BucketPruning(version, self.warnings).prune(state)

@@ -1,0 +1,132 @@
+"""What differs between two versions of a table: the files that came, and those that went, after a filter.
+
+A file that compaction has rewritten went, and what it was rewritten to came. A file with another deletion
+vector than before did both: its rows before are those of the first version, and its rows after those of the
+second.
+
+Manifests that both versions have give them the same files, but for those that a later manifest removes. So
+names are compared of the other manifests alone, and a commit costs what it added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.planning.plan.answers import Plan
+from app.planning.plan.plan_answer import PlanWarnings, answer_plan
+from app.planning.request.limits import Limits
+from app.planning.request.requests import PlanRequest, filter_warnings, read_filter
+from app.planning.scan.planner import Planner
+from app.planning.version.version import Version
+from app.types.session_zone import SessionZone
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What differs between two versions.
+
+    Attributes:
+        added: a plan of the later version, of the files that it has besides.
+        removed: a plan of the earlier version, of the files that it alone has.
+    """
+
+    added: Plan
+    removed: Plan
+
+
+def answer_changes(
+    before: Version, after: Version, request: PlanRequest, limits: Limits, zone: SessionZone | None
+) -> Changes:
+    """The changes from one version to another.
+
+    Args:
+        before: the earlier one, with the schema of the later one.
+        after: the later one.
+        request: filter and form of the answer; ``files`` counts for nothing.
+        limits: how large the filter may be.
+        zone: the time zone of the caller's session; None if it is not known.
+
+    Raises:
+        FilterError: the filter cannot be read, or does not fit.
+        SnapshotExpiredError: a version went away.
+    """
+    removed, added = changed_files(before, after)
+    return Changes(
+        _plan(after, replace(request, files=()), added, limits, zone),
+        _plan(before, replace(request, files=()), removed, limits, zone),
+    )
+
+
+def changed_files(before: Version, after: Version) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The files that only one of two versions has, or that have another deletion vector; ascending."""
+    here, there = dict(_changed(before, after)), dict(_changed(after, before))
+    removed = np.array(sorted(file for name, file in here.items() if name not in there), np.int64)
+    added = np.array(sorted(file for name, file in there.items() if name not in here), np.int64)
+    vectors, later = _vectors(before), _vectors(after)
+    names = [
+        name.decode(errors="surrogatepass")
+        for name in vectors.keys() | later.keys()
+        if vectors.get(name) != later.get(name)
+    ]
+    if names:
+        # Of the files that both have: others came or went anyway.
+        removed = np.union1d(removed, _of_both(before, after, names))
+        added = np.union1d(added, _of_both(after, before, names))
+    return removed, added
+
+
+def _of_both(version: Version, other: Version, names: Sequence[str]) -> NDArray[np.int64]:
+    """The files of these names that another version has, too."""
+    files, others = version.files(), other.files()
+    there = others.names(others.named(names)).to_pylist()
+    return files.named([name.decode(errors="surrogatepass") for name in there])
+
+
+def _changed(version: Version, other: Version) -> Iterator[tuple[bytes, int]]:
+    """Name and number of each file that the other version may lack."""
+    numbers = {file: number for number, file in enumerate(other.manifest_files())}
+    files, others = version.files(), other.files()
+    for number, file in enumerate(version.manifest_files()):
+        rows, same = files.columns.rows[number], numbers.get(file)
+        start = int(files.columns.starts[number])
+        if same is not None:
+            other_rows = others.columns.rows[same]
+            if rows is other_rows or other_rows is None:
+                continue
+            if rows is None:
+                rows = np.arange(len(files.manifests[number]), dtype=np.int64)
+            places = np.flatnonzero(~np.isin(rows, other_rows))
+        else:
+            places = np.arange(int(files.columns.starts[number + 1]) - start)
+        names = files.names(start + places)
+        yield from zip(names.to_pylist(), (start + places).tolist(), strict=True)
+
+
+def _vectors(version: Version) -> dict[bytes, tuple[str, int, int]]:
+    """Where the deletion vector of each file lies that has one, by the file's name."""
+    files = version.files()
+    numbers = version.vector_numbers(files.all())
+    having = np.flatnonzero(numbers >= 0)
+    places = version.contents().vectors.places
+    found = {}
+    for name, number in zip(files.names(having).to_pylist(), numbers[having].tolist(), strict=True):
+        entry, place = places[number]
+        found[name] = (entry.file.file_name, place.offset, place.length)
+    return found
+
+
+def _plan(
+    version: Version, request: PlanRequest, files: NDArray[np.int64], limits: Limits, zone: SessionZone | None
+) -> Plan:
+    """A plan that decides some files."""
+    relation = version.relation(request.alias)
+    predicate = read_filter(request.filter, version.schema.fields, limits, relation, zone, request.in_lists)
+    planner = Planner(version, request, predicate, named=files)
+    state = planner.run()
+    version.keep_derived()
+    lasting = (*filter_warnings(predicate), *planner.effort.warnings, *planner.lasting_warnings)
+    return answer_plan(version, request, predicate, state, PlanWarnings(lasting, planner.warnings), {})
