@@ -109,7 +109,7 @@ def test_sizes_are_read_as_the_engine_reads_them(text: str, size: int) -> None:
         ({"bitmap.columns": "id", "bsi.id.version": "1"}, "file-index.bsi.columns does not list 'id'"),
         ({"bitmap.columns": "with.dot", "bitmap.with.dot.version": "1"}, "with a dot has no options"),
         ({"bitmap.columns": "id", "bitmap.version": "1"}, "file-index.bitmap.version has no effect"),
-        ({"bitmap.columns": "id", "bitmap.id.fpp": "1"}, "no option of bitmap.*ptions: version, index-block-size"),
+        ({"bitmap.columns": "id", "bitmap.id.fpp": "1"}, "no option of bitmap.*: version, index-block-size"),
         ({"bsi.columns": "id", "bsi.id.fpp": "1"}, "'fpp' is no option of bsi; there are no options"),
         ({"bitmap.columns": "id", "bitmap.id.version": "3"}, "version must be 1 or 2, found 3"),
         (
