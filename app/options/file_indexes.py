@@ -141,5 +141,5 @@ def _refuse_without_effect(
         if (kind, column) not in indexed:
             raise RequestError(f"{name} has no effect: {PREFIX}{kind}.columns does not list {column!r}")
         if parameter not in known[kind]:
-            suggestion = hint(parameter, known[kind], what="options") or ", which has none"
+            suggestion = hint(parameter, known[kind], what="options")
             raise RequestError(f"{name} has no effect: {parameter!r} is no option of {kind}{suggestion}")

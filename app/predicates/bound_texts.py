@@ -54,19 +54,20 @@ def bound_texts(leaf: BoundLeaf, bounds: ColumnBounds, verdicts: Verdicts) -> li
     Returns:
         A text for each file.
     """
-    name, count = leaf.field.name, len(bounds)
-    texts = np.full(count, f"{name} has no bounds", object)
+    name = leaf.field.name
     all_null = (bounds.null_count == bounds.row_count) & (bounds.row_count > 0)
     by_nulls = all_null | ((leaf.operator in _NULL_TESTS) & (bounds.null_count != UNKNOWN_COUNT))
-    at = np.flatnonzero(by_nulls)
-    texts[at] = [
-        f"{name} is NULL in {nulls:,} of {rows:,} rows"
-        for nulls, rows in zip(bounds.null_count[at].tolist(), bounds.row_count[at].tolist(), strict=True)
+    has_ends = ~by_nulls & (bounds.has_low | bounds.has_high)
+    if has_ends.all():
+        return _ends(leaf, bounds, verdicts)
+    texts = np.full(len(bounds), f"{name} has no bounds", object)
+    nulls, rows = bounds.null_count[by_nulls].tolist(), bounds.row_count[by_nulls].tolist()
+    texts[by_nulls] = [
+        f"{name} is NULL in {missing:,} of {all_rows:,} rows"
+        for missing, all_rows in zip(nulls, rows, strict=True)
     ]
-    at = np.flatnonzero(~by_nulls & (bounds.has_low | bounds.has_high))
-    if len(at):
-        some = bounds if len(at) == count else bounds.take(at)
-        texts[at] = _ends(leaf, some, verdicts if len(at) == count else verdicts[at])
+    if has_ends.any():
+        texts[has_ends] = _ends(leaf, bounds.take(np.flatnonzero(has_ends)), verdicts[has_ends])
     found: list[str] = texts.tolist()
     return found
 
@@ -83,9 +84,15 @@ def point_texts(field: DataField, bounds: ColumnBounds) -> list[str]:
 def _ends(leaf: BoundLeaf, bounds: ColumnBounds, verdicts: Verdicts) -> list[str]:
     """The bounds of files at least one of whose ends is known."""
     name, none = leaf.field.name, verdicts == Verdict.NONE
-    lows = _labelled("min", bounds.low, bounds.has_low, leaf.field)
-    highs = _labelled("max", bounds.high, bounds.has_high, leaf.field)
-    texts = [f"{name}{low}{high}" for low, high in zip(lows, highs, strict=True)]
+    lows = _known(bounds.low, bounds.has_low, leaf.field)
+    highs = _known(bounds.high, bounds.has_high, leaf.field)
+    if bounds.has_low.all() and bounds.has_high.all():
+        # Nearly always, and of very many files.
+        texts = [f"{name} min {low} max {high}" for low, high in zip(lows, highs, strict=True)]
+    else:
+        texts = [
+            f"{name}{_part('min', low)}{_part('max', high)}" for low, high in zip(lows, highs, strict=True)
+        ]
     if not leaf.literals or not none.any():
         return texts
     first, last = leaf.literals[0], leaf.literals[-1]
@@ -96,8 +103,12 @@ def _ends(leaf: BoundLeaf, bounds: ColumnBounds, verdicts: Verdicts) -> list[str
         texts[at] += end
     end = f" {_ABOVE.get(leaf.operator, '>')} {shown_value(last, leaf.field)}"
     for at in np.flatnonzero(above).tolist():
-        texts[at] = f"{name}{highs[at]}{lows[at]}{end}"
+        texts[at] = f"{name}{_part('max', highs[at])} min {lows[at]}{end}"
     return texts
+
+
+def _part(label: str, text: str | None) -> str:
+    return "" if text is None else f" {label} {text}"
 
 
 def _is_below(operator: Operator, highs: Values, literal: Value) -> NDArray[np.bool_]:
@@ -127,14 +138,13 @@ def _prefix(operator: Operator, literal: Value) -> Value:
     return literal_prefix(literal) if is_pattern else literal  # type: ignore[arg-type] # narrowed by a name
 
 
-def _labelled(label: str, values: Values, known: NDArray[np.bool_], field: DataField) -> list[str]:
-    """A blank, the label and the value of each file; nothing where it is not known."""
+def _known(values: Values, known: NDArray[np.bool_], field: DataField) -> Sequence[str | None]:
+    """One end of each file; None where it is not known."""
     if known.all():
-        return [f" {label} {text}" for text in _shown(values, field)]
-    texts = np.full(len(known), "", object)
-    at = np.flatnonzero(known)
-    texts[at] = [f" {label} {text}" for text in _shown(values.take(at), field)]
-    found: list[str] = texts.tolist()
+        return _shown(values, field)
+    texts = np.full(len(known), None, object)
+    texts[known] = _shown(values.take(np.flatnonzero(known)), field)
+    found: list[str | None] = texts.tolist()
     return found
 
 
