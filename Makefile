@@ -11,7 +11,7 @@ HELM_VERSION := v4.3.1
 HELM := $(CURDIR)/$(TOOLS)/helm-$(HELM_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help env release release-check test lint openapi check-openapi demo docs site bench bench-spark soak fuzz contract mutants jvm image-check image image-base chart-check clean
+.PHONY: help env release release-check test lint openapi check-openapi demo docs site bench bench-spark soak fuzz contract decoders mutants jvm image-check image image-base chart-check clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -139,6 +139,17 @@ contract: env $(SCHEMATHESIS) ## asks a server whatever openapi.yaml allows
 $(SCHEMATHESIS):
 	$(PYTHON) -m venv $@
 	$@/bin/python -m pip install --quiet --disable-pip-version-check 'schemathesis>=4.32,<5'
+
+# Bytes that atheris finds by the code they reach, for SECONDS each decoder; on Linux with a Python that it has a wheel for.
+ATHERIS := $(TOOLS)/atheris
+DECODERS := file-index stacked-index deletion-vectors hash-index manifest index-manifest schema snapshot sql-filter json-filter
+decoders: env $(ATHERIS) ## bytes of every kind for every decoder
+	for name in $(DECODERS); do PYTHONPATH=. $(ATHERIS)/bin/python -m tests.proof.decoders $$name -max_total_time=$(or $(SECONDS),60) || exit 1; done
+
+$(ATHERIS):
+	$(PYTHON) -m venv $@
+	$@/bin/python -m pip install --quiet --disable-pip-version-check 'atheris>=3,<4'
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > "$$($@/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/tests.pth"
 
 # Wrong skips planted into each step of the planner, in a copy of the tree; takes half an hour. STEP=bitmap plants those
 # of the steps that have this text.

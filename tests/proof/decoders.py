@@ -1,0 +1,128 @@
+"""``python -m tests.proof.decoders NAME``: a decoder meets bytes that atheris makes by the code they reach.
+
+A decoder gives something or raises an error of the project, whatever the bytes are: ``make decoders``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import atheris
+import orjson
+from pyroaring import BitMap
+
+with atheris.instrument_imports(include=["app"]):
+    import numpy as np
+
+    from app.bucket_index import hash_index
+    from app.deletion_vectors import EncodedVector, read_file, write_file
+    from app.errors import PaimonIndexError
+    from app.file_index import container
+    from app.file_index.container import FileIndex
+    from app.file_index.evaluation import evaluate
+    from app.file_index.index_kinds import KINDS
+    from app.file_index.stacked.evaluation import decide_files
+    from app.file_index.stacked.index import StackedIndex
+    from app.predicates.json_reader import read_json_filter
+    from app.predicates.model import BoundAnd, BoundLeaf, Operator
+    from app.predicates.sql.reader import read_sql
+    from app.table.manifests.index_manifest import IndexManifest
+    from app.table.manifests.manifest import Manifest
+    from app.table.schema.schema import TableSchema
+    from app.table.snapshot import Snapshot
+    from app.types import DataField, parse_type
+    from app.types.bytes_column import BytesColumn
+
+from tests.planning.made_tables import payload
+from tests.table.entries import avro, entry, record
+
+FIELDS: Final = [DataField(at, name, parse_type(name)) for at, name in enumerate(("INT", "STRING", "DOUBLE"))]
+ROWS: Final[list[list[Any]]] = [[1, 2, None, 2], [b"a", b"bc", None, b""], [1.5, None, -0.0, 2.0]]
+ASKED: Final = BoundAnd(
+    (
+        BoundLeaf(Operator.EQUAL, FIELDS[0], (2,)),
+        BoundLeaf(Operator.IN, FIELDS[1], (b"a", b"x")),
+        BoundLeaf(Operator.LESS_THAN, FIELDS[2], (2.0,)),
+    )
+)
+
+
+def _file_index(content: bytes) -> None:
+    evaluate(ASKED, FileIndex.read(content), row_count=4)
+
+
+def _stack(content: bytes) -> None:
+    stacked = StackedIndex.read(BytesColumn.of([content, content[1:]]))
+    decide_files(ASKED, stacked, np.arange(2), np.array([4, 4]))
+
+
+def _json_filter(content: bytes) -> None:
+    try:
+        written = orjson.loads(content)
+    except ValueError:
+        return
+    read_json_filter(written)
+
+
+def _indexes() -> bytes:
+    return container.write(
+        {
+            field.name: [
+                (kind, payload(kind, rows, field)) for kind in KINDS.values() if kind.takes(field.type)
+            ]
+            for field, rows in zip(FIELDS, ROWS, strict=True)
+        }
+    )
+
+
+DECODERS: Final[Mapping[str, tuple[Callable[[bytes], object], Callable[[], bytes]]]] = {
+    "file-index": (_file_index, _indexes),
+    "stacked-index": (_stack, _indexes),
+    "deletion-vectors": (
+        read_file,
+        lambda: write_file([EncodedVector.encode("a", BitMap([1, 2, 70_000]), is64=False)], "x").content,
+    ),
+    "hash-index": (hash_index.read, lambda: hash_index.write([1, -2])),
+    "manifest": (Manifest.read, lambda: avro([record(entry())])),
+    "index-manifest": (IndexManifest.read, IndexManifest(()).write),
+    "schema": (TableSchema.read, lambda: b'{"id": 0, "fields": [{"id": 0, "name": "a", "type": "INT"}]}'),
+    "snapshot": (
+        Snapshot.read,
+        lambda: b'{"id": 1, "schemaId": 0, "baseManifestList": "a", "deltaManifestList": "b"}',
+    ),
+    "sql-filter": (
+        lambda content: read_sql(content.decode(errors="replace")),
+        lambda: b"a = 1 AND NOT (b IN ('x', NULL) OR c BETWEEN 1.5 AND 2e3) AND `d` LIKE 'a%'",
+    ),
+    "json-filter": (
+        _json_filter,
+        lambda: (
+            b'{"kind": "LEAF", "transform": {"name": "FIELD_REF", "fieldRef": {"name": "a"}}, '
+            b'"function": "EQUAL", "literals": [1]}'
+        ),
+    ),
+}
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Looks for bytes that break one decoder; further arguments are libFuzzer's."""
+    name, *others = arguments
+    decode, example = DECODERS[name]
+
+    def test(content: bytes) -> None:
+        with suppress(PaimonIndexError):
+            decode(content)
+
+    with TemporaryDirectory(prefix="paimon-index-decoders-") as directory:
+        (Path(directory) / "example").write_bytes(example())
+        atheris.Setup([sys.argv[0], directory, *others], test)
+        atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
