@@ -47,7 +47,9 @@ _MISSING: Final = (
 
 def iceberg_error(problem: Problem, path: str) -> tuple[int, Json]:
     """Status and body of a problem with the request of ``path``."""
-    status, name = _KINDS.get(problem.slug, (problem.status, "ServerError"))
+    is_theirs = problem.status < 500  # noqa: PLR2004 - HTTP's own bound
+    other = (problem.status, (_BAD_REQUEST if is_theirs else _BROKEN)[1])
+    status, name = _KINDS.get(problem.slug, other)
     if problem.slug in ("not-found", "snapshot-expired"):
         status, name = 404, next((kind for part, kind in _MISSING if part in path), "NotFoundException")
     return status, {"error": {"message": problem.detail, "type": name, "code": status}}

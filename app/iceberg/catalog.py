@@ -61,7 +61,7 @@ class Catalog:
         table, branch = split_branch(named)
         version = self.service.resolve(table, SnapshotSelector(branch=branch))
         check_table(version.schema, millis=self.millis)
-        schemas = list(_schemas(version))
+        schemas = [schema for schema in _schemas(version) if schema.id <= version.schema_id]
         mapping = orjson.dumps(NameMapping.of(reversed(schemas)).json()).decode()
         state = TableState(version, schemas, self._snapshots(table, version), self._tags(table, branch))
         return state.json(mapping, referenced_only=referenced_only, millis=self.millis)
@@ -132,11 +132,12 @@ class Catalog:
             residual=b"true" if question.filter is None else orjson.dumps(question.filter),
             proven=expression is None or expression.exact,
             schemas=_read_in(version, question),
-            mapping=NameMapping.of(reversed(list(_schemas(version)))),
+            newest_schema=version.schema_id if question.snapshot_id is None else None,
+            # Whatever version is read, clients have the mapping of the latest one.
+            mapping=lambda: NameMapping.of(reversed(list(_schemas(version)))),
             statistics=statistics,
         )
-        if is_first:
-            writer.check()
+        writer.check()
         start, stop = _part(plan, token)
         written = writer.write(start, stop, _TASK_BYTES)
         answer: dict[str, Json] = {
@@ -211,10 +212,8 @@ def split_branch(named: TableRef) -> tuple[TableRef, str | None]:
 
 
 def _schemas(version: Version) -> Iterator[TableSchema]:
-    """The schemas up to that of a version, ascending."""
-    for number in version.table.schema_ids(version.resolved.branch):
-        if number <= version.schema_id:
-            yield version.file_schema(number)
+    """The schemas of a version's branch, ascending."""
+    return map(version.file_schema, version.table.schema_ids(version.resolved.branch))
 
 
 def _read_in(version: Version, question: PlanQuestion) -> list[TableSchema]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import UnauthorizedError
 from pyiceberg.expressions import (
     AlwaysTrue,
     And,
@@ -27,6 +29,7 @@ from pyiceberg.expressions import (
 )
 from pyiceberg.table import DataScan, Table
 
+from tests import tokens
 from tests.golden_tables import GoldenWarehouse, expected
 from tests.iceberg.conftest import ServeIceberg
 from tests.iceberg.rows import Rows, expected_rows, live_rows, rows_of
@@ -192,6 +195,18 @@ def test_rows_are_counted_as_they_are_read(pyiceberg: RestCatalog) -> None:
 
     for wanted in (AlwaysTrue(), NotNull("grade"), NotEqualTo("grade", 5), LessThan("grade", 1_000_000)):
         assert table.scan(wanted).count() == len(table.scan(wanted).to_arrow())
+
+
+def test_a_token_of_the_service_lets_pyiceberg_in(serve_iceberg: ServeIceberg, tmp_path: Path) -> None:
+    file = tokens.write(tmp_path / "tokens", tokens.entry("reader", "pix_reader"))
+    with serve_iceberg(tokens_file=str(file)) as client:
+        uri = f"{client.base_url}/iceberg"
+        catalog = RestCatalog("x", uri=uri, token="pix_reader")  # noqa: S106 - of this test
+        rows = catalog.load_table("golden.manifest_merge").scan().count()
+        with pytest.raises(UnauthorizedError):
+            RestCatalog("x", uri=uri, token="pix_other")  # noqa: S106 - likewise
+
+    assert rows == 358
 
 
 def test_an_object_store_is_found_where_the_settings_say(
