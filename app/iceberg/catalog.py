@@ -10,11 +10,12 @@ import numpy as np
 import orjson
 
 from app.errors import NotFoundError, SnapshotExpiredError
+from app.iceberg.changes import appended_files
 from app.iceberg.expressions import read_expression
 from app.iceberg.metadata import TableState
 from app.iceberg.name_mapping import NameMapping
 from app.iceberg.plan_tokens import LONGEST_ID, PlanQuestion, PlanToken
-from app.iceberg.refusals import changes, check_table
+from app.iceberg.refusals import check_table, compacted
 from app.iceberg.tasks import TaskWriter, statistics_fields
 from app.planning.plan.answers import Plan
 from app.planning.request.limits import Limits
@@ -83,8 +84,6 @@ class Catalog:
             FilterError: the filter does not fit the table.
             UnsupportedFormatError: clients would not read the table, or a file of the plan, right.
         """
-        if question.start_snapshot_id is not None:
-            raise changes()
         return self._answer(named, PlanToken.of(question, self._version(named, question)), is_first=True)
 
     def fetch_plan(self, named: TableRef, plan_id: str) -> dict[str, Json]:
@@ -118,14 +117,20 @@ class Catalog:
         statistics = statistics_fields(
             question.statistics, version.schema, case_sensitive=question.case_sensitive
         )
+        appended = None
+        if question.start_snapshot_id is not None:
+            appended = appended_files(self.service, table, version, question.start_snapshot_id)
         request = PlanRequest(
             filter=predicate,
+            files=appended,
             limit=question.min_rows if predicate is None else None,
             selection=SelectionForm.NONE,
             uris=True,
             totals=bool(statistics),
         )
         plan = self.service.plan(version, request, self.budget_ms)
+        if plan.unknown_files:
+            raise compacted(len(plan.unknown_files))
         writer = TaskWriter(
             version=version,
             plan=plan,
