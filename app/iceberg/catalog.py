@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -84,7 +85,8 @@ class Catalog:
             FilterError: the filter does not fit the table.
             UnsupportedFormatError: clients would not read the table, or a file of the plan, right.
         """
-        return self._answer(named, PlanToken.of(question, self._version(named, question)), is_first=True)
+        version = self._version(named, question)
+        return self._answer(named, version, PlanToken.of(question, version), is_first=True)
 
     def fetch_plan(self, named: TableRef, plan_id: str) -> dict[str, Json]:
         """The same once more.
@@ -92,7 +94,8 @@ class Catalog:
         Raises:
             NotFoundError: no such plan was made here, or its snapshot is gone.
         """
-        return self._answer(named, PlanToken.read(plan_id, named), is_first=True)
+        token = PlanToken.read(plan_id, named)
+        return self._answer(named, self._version_of(named, token), token, is_first=True)
 
     def fetch_tasks(self, named: TableRef, plan_task: str) -> dict[str, Json]:
         """The tasks of a part of a plan.
@@ -100,18 +103,19 @@ class Catalog:
         Raises:
             NotFoundError: no such plan was made here, or its snapshot is gone.
         """
-        return self._answer(named, PlanToken.read(plan_task, named), is_first=False)
+        token = PlanToken.read(plan_task, named)
+        return self._answer(named, self._version_of(named, token), token, is_first=False)
 
-    def _answer(self, named: TableRef, token: PlanToken, *, is_first: bool) -> dict[str, Json]:
-        table, branch = split_branch(named)
-        version = self._version_of(table, branch, token)
+    def _answer(
+        self, named: TableRef, version: Version, token: PlanToken, *, is_first: bool
+    ) -> dict[str, Json]:
         check_table(version.schema, millis=self.millis)
         question = token.question
         expression = None
         if question.filter is not None:
             limits = FilterLimits(self.limits.filter_depth, self.limits.filter_literals)
             expression = read_expression(
-                question.filter, version.schema, limits, case_sensitive=question.case_sensitive
+                json.loads(question.filter), version.schema, limits, case_sensitive=question.case_sensitive
             )
         predicate = None if expression is None else expression.predicate
         statistics = statistics_fields(
@@ -119,6 +123,7 @@ class Catalog:
         )
         appended = None
         if question.start_snapshot_id is not None:
+            table, _ = split_branch(named)
             appended = appended_files(self.service, table, version, question.start_snapshot_id)
         request = PlanRequest(
             filter=predicate,
@@ -134,7 +139,7 @@ class Catalog:
         writer = TaskWriter(
             version=version,
             plan=plan,
-            residual=b"true" if question.filter is None else orjson.dumps(question.filter),
+            residual=b"true" if question.filter is None else question.filter.encode(),
             proven=expression is None or expression.exact,
             schemas=_read_in(version, question),
             newest_schema=version.schema_id if question.snapshot_id is None else None,
@@ -175,8 +180,9 @@ class Catalog:
                     return self.service.resolve(table, replace(selector, snapshot_id=None, tag=tag))
             raise
 
-    def _version_of(self, table: TableRef, branch: str | None, token: PlanToken) -> Version:
+    def _version_of(self, named: TableRef, token: PlanToken) -> Version:
         """Exactly the version of a token, whatever has been committed since."""
+        table, branch = split_branch(named)
         by_number = token.tag is None and token.snapshot is not None
         selector = SnapshotSelector(
             snapshot_id=token.snapshot if by_number else None,

@@ -205,6 +205,24 @@ def test_a_request_that_makes_no_sense_is_bad(iceberg: httpx.Client, body: Any, 
     assert part in error["error"]["message"]
 
 
+def test_filters_nest_as_deep_as_clients_chain_them_and_keep_every_digit(iceberg: httpx.Client) -> None:
+    path = f"{GOLDEN}/tables/append_sidecar/plan"
+    test: Any = {"type": "eq", "term": "grade", "value": 0}
+    for number in range(250):
+        test = {"type": "or", "left": test, "right": {"type": "eq", "term": "grade", "value": 2_640 + number}}
+    exact = '{"filter": {"type": "eq", "term": "fee", "value": 58.43000000000000000000000000001}}'
+
+    chained = iceberg.post(path, json={"filter": test})
+    digits = iceberg.post(path, content=exact)
+
+    assert (chained.status_code, digits.status_code) == (200, 200)
+    assert chained.json()["file-scan-tasks"][0]["residual-filter"] == test
+    again = iceberg.get(f"{path}/{chained.json()['plan-id']}")
+    assert again.json()["file-scan-tasks"] == chained.json()["file-scan-tasks"]
+    residual = digits.json()["file-scan-tasks"][0]["residual-filter"]
+    assert residual["value"] == "58.43000000000000000000000000001"
+
+
 def test_names_are_folded_where_a_client_says_so(iceberg: httpx.Client) -> None:
     path, test = f"{GOLDEN}/tables/append_sidecar/plan", {"type": "eq", "term": "GRADE", "value": 1}
 
