@@ -14,6 +14,7 @@
     │   ├── PageTokenError          a page token that is forged or belongs to another request
     │   └── CommitConflictError     changes that do not fit what others have committed meanwhile
     ├── NotFoundError               warehouse, database, table, snapshot, tag, branch or file
+    │   ├── UnknownPlaceError       a warehouse or database; which there are is not for everybody to know
     │   └── SnapshotExpiredError    the snapshot went away while it was read
     ├── PathNotAllowedError         a path leaves its warehouse, or lies outside the external roots
     ├── JobError                    a job cannot be done; its table is as it was
@@ -33,7 +34,10 @@ Decoders know bytes, not paths: they raise with an offset, and whoever read the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Self
+
+from app.suggestions import hint
 
 
 class PaimonIndexError(Exception):
@@ -133,6 +137,31 @@ class CommitConflictError(RequestError):
 
 class NotFoundError(PaimonIndexError):
     """A warehouse, database, table, snapshot, tag, branch or file that does not exist."""
+
+
+class UnknownPlaceError(NotFoundError):
+    """A warehouse or database that does not exist.
+
+    The message names none of those that do: whoever answers adds, by :meth:`naming`, those that the caller
+    may know of.
+
+    Attributes:
+        name: what was asked for.
+        known: the names that there are.
+        warehouse: of a database, where it is not.
+    """
+
+    def __init__(self, name: str, known: Sequence[str], *, warehouse: str | None = None) -> None:
+        self.name = name
+        self.known = known
+        self.warehouse = warehouse
+        super().__init__(f"there is no {'warehouse' if warehouse is None else 'database'} {name!r:.200}")
+
+    def naming(self, names: Sequence[str]) -> str:
+        """The message with some of the names that there are."""
+        what = "warehouses" if self.warehouse is None else "databases"
+        # That none is known to the caller does not tell that there is none.
+        return f"{self}{hint(self.name, names, what=what)}" if names else str(self)
 
 
 class SnapshotExpiredError(NotFoundError):

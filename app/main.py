@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fastapi import Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from app.access import TokenFile
+from app.access import Caller, TokenFile
 from app.api import (
     advice,
     aggregates,
@@ -33,13 +34,14 @@ from app.api.access import Authentication, Gate, authorise, everybody, open_path
 from app.api.admission import MOST_REQUESTS, Admission
 from app.api.advice import SharedUsage
 from app.api.answer_headers import RequestIds, SecurityHeaders
-from app.api.bodies import explain_faults
 from app.api.caches import Caches
+from app.api.faults import explain_faults
+from app.api.misdirected import unknown_path, wrong_method
 from app.api.negotiation import Compression
 from app.api.openapi import document
 from app.api.problems import ProblemError, problem_of, problem_of_status
 from app.api.runtime import Runtime
-from app.errors import PaimonIndexError, RequestError
+from app.errors import PaimonIndexError, RequestError, UnknownPlaceError
 from app.opening import create_service
 from app.planning.service import IndexService
 from app.release import __version__
@@ -170,10 +172,25 @@ def _gate(settings: Settings, tokens: TokenFile | None) -> Gate:
     return everybody if settings.auth == "off" else this_machine
 
 
+def _visible(request: Request, error: UnknownPlaceError) -> list[str]:
+    """Those of the names beside one that is not there that the caller may know of."""
+    caller: Caller = request.scope["state"]["caller"]
+    if error.warehouse is None:
+        return [name for name in error.known if caller.may_use(name)]
+    return [name for name in error.known if caller.may_use(error.warehouse, name)]
+
+
 async def _answer_error(request: Request, error: Exception) -> Response:
     match error:
+        case HTTPException(status_code=404):
+            # Nothing but the router raises it.
+            problem = problem_of_status(404, unknown_path(request))
+        case HTTPException(status_code=405, headers=headers):
+            problem = problem_of_status(405, wrong_method(request), headers=headers)
         case HTTPException():
             problem = problem_of_status(error.status_code, error.detail, headers=error.headers)
+        case UnknownPlaceError():
+            problem = replace(problem_of(error), detail=error.naming(_visible(request, error)))
         case RequestValidationError():
             problem = problem_of(RequestError(explain_faults(error.errors())))
         case _:

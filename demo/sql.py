@@ -41,8 +41,13 @@ def main(url: str, warehouse: str, connector: str, catalog_jar: str) -> int:
         "spark.sql.extensions": "org.apache.paimon.spark.extensions.PaimonSparkSessionExtensions",
         "spark.sql.catalog.plain": "org.apache.paimon.spark.SparkCatalog",
         "spark.sql.catalog.plain.warehouse": warehouse,
+        # The engine makes its default database where it is missing, in the warehouse.
+        "spark.sql.catalog.plain.defaultDatabase": "demo",
         "spark.sql.catalog.ours": "org.apache.paimon.spark.SparkCatalog",
         **{f"spark.sql.catalog.ours.{name}": value for name, value in ours.items()},
+        "spark.sql.catalog.ours.defaultDatabase": "demo",
+        # This machine runs all of it: the first question may wait for the service's first answer.
+        "spark.sql.catalog.ours.paimon-index.timeout": "60 s",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }

@@ -1,9 +1,9 @@
 -- SQL as it always was, planned by paimon-index: nothing here is about the service.
 --
 --   make demo PORT=8080                    in one terminal
---   make dist                              in another, once: the jar of the catalog in dist/ (Maven)
+--   make jvm                               in another, once: the jar of the catalog in jvm/target/ (Maven)
 --   spark-sql --properties-file examples/catalog.conf -f examples/catalog.sql \
---     --jars paimon-spark-4.0_2.13-VERSION.jar,dist/paimon-index-catalog-0.1.0.jar
+--     --jars paimon-spark-4.0_2.13-VERSION.jar,jvm/target/paimon-index-catalog-0.1.0.jar
 --
 -- Lines with "-- >" are what the statement above them prints.
 

@@ -34,6 +34,7 @@ from app.api.explorer import PATHS as EXPLORER_PATHS
 from app.api.paths import DATABASES, ICEBERG, ICEBERG_ROUTES, TABLE, TABLES
 from app.api.problems import ProblemError
 from app.settings import Settings
+from app.suggestions import listed
 from app.table.table import DATABASE_SUFFIX
 
 Headers: TypeAlias = "Mapping[bytes, bytes]"
@@ -117,7 +118,13 @@ def tokens_of(file: TokenFile) -> Gate:
         if given is None:
             return _unauthorized("a token is needed: send Authorization: Bearer SECRET", None)
         secret = _BEARER.fullmatch(given)
-        caller = None if secret is None else file.find(secret[1])
+        if secret is None:
+            return _unauthorized(
+                "the header Authorization is not of the form Bearer SECRET: the word Bearer, a blank and the "
+                "secret of one token",
+                "invalid_token",
+            )
+        caller = file.find(secret[1])
         if caller is None:
             return _unauthorized("the token is not known here", "invalid_token")
         if caller.is_expired:
@@ -269,9 +276,14 @@ def check_place(caller: Caller, warehouse: str, database: str | None) -> None:
         ProblemError: 403.
     """
     if not caller.may_use(warehouse):
-        raise _forbidden(f"the token {caller.name!r} may not use warehouse {warehouse!r}")
-    if not caller.may_use(warehouse, database):
-        raise _forbidden(f"the token {caller.name!r} may not use database {database!r} of {warehouse!r}")
+        # What a token may use is its own; whether it is there is not looked at.
+        own = listed(sorted(caller.warehouses or ()))
+        raise _forbidden(f"the token {caller.name!r} may not use warehouse {warehouse!r}; it may use {own}")
+    if database is not None and not caller.may_use(warehouse, database):
+        own = listed(sorted(caller.databases or ()))
+        raise _forbidden(
+            f"the token {caller.name!r} may not use database {database!r} of {warehouse!r}; it may use {own}"
+        )
 
 
 def check_path(caller: Caller, warehouse: str, path: str | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -27,6 +27,11 @@ class IndexBody(Body):
 
 class WhatIfBody(VersionedBody):
     """How many files would these indexes leave out?"""
+
+    example: ClassVar = {
+        "indexes": [{"column": "user_id", "index": "bloom-filter", "options": {"items": "10000"}}],
+        "filters": ["user_id = ?", "dt = '2025-08-01' AND user_id IN (17, 23)"],
+    }
 
     indexes: Annotated[list[IndexBody], Field(min_length=1, max_length=_MOST_INDEXES)]
     filters: Annotated[list[Filter], Field(min_length=1, max_length=_MOST_FILTERS)] | None = Field(

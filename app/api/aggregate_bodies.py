@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -22,6 +22,12 @@ class AggregateFunctionBody(Body):
 
 class AggregateBody(VersionedBody):
     """Which aggregates of which rows?"""
+
+    example: ClassVar = {
+        "filter": "amount > 100",
+        "aggregates": [{"function": "count"}, {"function": "sum", "column": "amount"}],
+        "group_by": ["dt"],
+    }
 
     filter: Filter | None = None
     alias: Alias | None = None

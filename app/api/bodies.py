@@ -10,13 +10,15 @@ Literals, keys and partitions are read by the planner, which knows the types of 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any, Generic, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from starlette.requests import Request
 
+from app.api.faults import explain_faults, refuse_unknown
 from app.api.problems import ProblemError, problem_of, problem_of_status
 from app.api.runtime import Runtime
 from app.api.strict_json import read_json
@@ -30,7 +32,6 @@ from app.planning.request.requests import (
 from app.storage.ledger import LEDGER, Claim
 from app.types.session_zone import session_zone
 
-_MOST_FAULTS = 5
 _INT32 = 1 << 31
 _LONG_MAX = (1 << 63) - 1
 
@@ -79,6 +80,14 @@ class Body(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
+    example: ClassVar[Mapping[str, object]] = {}
+    """What a caller may send."""
+
+    @classmethod
+    def example_text(cls) -> str:
+        """The example as JSON."""
+        return json.dumps(cls.example)
+
     @classmethod
     def read(cls, members: object) -> Self:
         """The body that a JSON value stands for.
@@ -87,17 +96,20 @@ class Body(BaseModel):
             RequestError: it does not; the message names the members at fault.
         """
         if not isinstance(members, dict):
-            raise RequestError("the body is not a JSON object")
+            raise RequestError(f"the body is not a JSON object: send one such as {cls.example_text()}")
         try:
             return cls.model_validate(members)
         except ValidationError as error:
-            raise RequestError(explain_faults(error.errors(include_url=False))) from error
+            faults = error.errors(include_url=False)
+            raise RequestError(explain_faults(faults, cls.model_fields)) from error
 
     @model_validator(mode="before")
     @classmethod
     def _drop_nulls(cls, members: object) -> object:
         if not isinstance(members, dict):
             return members
+        if cls.model_config.get("extra") == "forbid":
+            refuse_unknown(cls, members, "member" if cls.model_config.get("strict") else "parameter")
         return {name: value for name, value in members.items() if value is not None}
 
 
@@ -138,7 +150,9 @@ class VersionedBody(Body):
 
     snapshot_id: Count | None = None
     tag: Name | None = None
-    timestamp_millis: Count | None = None
+    timestamp_millis: Count | None = Field(
+        None, description="Milliseconds since 1970-01-01 UTC.", examples=[1754006400000]
+    )
     branch: Name | None = None
     max_staleness_ms: Count | None = Field(
         None,
@@ -173,7 +187,11 @@ class PagedBody(VersionedBody):
 class DeletionsBody(PagedBody):
     """Which rows of which files are deleted?"""
 
-    partition: TypedValues | None = None
+    example: ClassVar = {"partition": {"dt": "2025-08-01"}, "encoding": "positions"}
+
+    partition: TypedValues | None = Field(
+        None, description="Values by partition column.", examples=[{"dt": "2025-08-01"}]
+    )
     files: FileNames | None = Field(None, description="Data file names; absent: every file with a vector.")
     encoding: Literal["positions", "ranges", "bitmap", "count"] = "positions"
     time_zone: TimeZone | None = None
@@ -189,9 +207,15 @@ class DeletionsBody(PagedBody):
 class LookupBody(VersionedBody):
     """Which buckets do these keys live in?"""
 
-    partition: TypedValues | None = None
+    example: ClassVar = {"partition": {"dt": "2025-08-01"}, "keys": [{"id": 1}, {"id": 2}]}
+
+    partition: TypedValues | None = Field(
+        None, description="Values by partition column.", examples=[{"dt": "2025-08-01"}]
+    )
     keys: Annotated[list[TypedValues], Field(fail_fast=True)] | None = Field(
-        None, description="Objects over the primary key; partition columns may be left out."
+        None,
+        description="Objects over the primary key; partition columns may be left out.",
+        examples=[[{"id": 1}, {"id": 2}]],
     )
     hashes: Annotated[list[Hash], Field(fail_fast=True)] | None = None
     time_zone: TimeZone | None = None
@@ -216,6 +240,13 @@ class LookupBody(VersionedBody):
 class AssignBody(LookupBody):
     """Which buckets would a writer assign?"""
 
+    example: ClassVar = {
+        "partition": {"dt": "2025-08-01"},
+        "keys": [{"id": 1}],
+        "num_assigners": 2,
+        "num_channels": 2,
+    }
+
     assign_id: Annotated[int, Field(ge=0, lt=_INT32)] = 0
     num_assigners: Channels = 1
     num_channels: Channels = 1
@@ -223,16 +254,6 @@ class AssignBody(LookupBody):
     def to_request(self) -> AssignRequest:
         """The planner's form."""
         return AssignRequest(self.to_lookup(), self.assign_id, self.num_assigners, self.num_channels)
-
-
-def explain_faults(faults: Sequence[Mapping[str, Any]]) -> str:
-    """One line that names the members at fault."""
-    return "; ".join(_explain(fault) for fault in faults[:_MOST_FAULTS])
-
-
-def _explain(fault: Mapping[str, Any]) -> str:
-    place = ".".join(str(part) for part in fault["loc"]) or "body"
-    return f"{place}: {fault['msg'].removeprefix('Value error, ')}"
 
 
 BodyType = TypeVar("BodyType", bound=Body)
@@ -275,10 +296,20 @@ class JsonBody(Generic[BodyType]):
                 problem = problem_of(error)
                 raise ProblemError(replace(problem, headers={**problem.headers, **_CLOSE})) from error
             if len(content) <= _SMALL_BYTES:
-                return self._model.read(read_json(content))
+                return self._read(content)
             # Long enough for others to wait for it, and JSON takes several times as much memory as its text.
             LEDGER.require(_MEMORY_PER_BYTE * len(content), "a body")
-            return await runtime.run(lambda: self._model.read(read_json(content)))
+            return await runtime.run(lambda: self._read(content))
+
+    def _read(self, content: bytes) -> BodyType:
+        expected = f"send a JSON object such as {self._model.example_text()}"
+        if not content:
+            raise RequestError(f"the body is empty: {expected}; curl sends one with -d")
+        try:
+            members = read_json(content)
+        except RequestError as error:
+            raise RequestError(f"{error}; {expected}") from error
+        return self._model.read(members)
 
 
 async def _receive(request: Request, limit: int, claim: Claim) -> bytes:

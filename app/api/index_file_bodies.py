@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -61,7 +61,13 @@ class ColumnBody(Body):
 class EvaluateBody(Body):
     """What do these index files say about a filter?"""
 
-    columns: list[ColumnBody] = Field(alias="schema")
+    example: ClassVar = {
+        "schema": [{"name": "score", "type": "INT"}],
+        "files": [{"path": "demo.db/events/bucket-0/data-1.parquet.index"}],
+        "filter": "score > 60",
+    }
+
+    columns: list[ColumnBody] = Field(alias="schema", examples=[[{"name": "score", "type": "INT"}]])
     files: Annotated[list[IndexFileBody], Field(fail_fast=True)]
     row_count: Count | None = None
     filter: Filter | None = None
@@ -93,6 +99,8 @@ class EvaluateBody(Body):
 
 class InspectBody(IndexFileBody):
     """What is in this index file?"""
+
+    example: ClassVar = {"path": "demo.db/events/bucket-0/data-1.parquet.index"}
 
     kind: Literal["file_index", "deletion_vectors", "hash"] | None = None
     offset: Count = Field(0, description="The first vector or hash to list.")

@@ -17,13 +17,10 @@ from app import errors
 from app.api.access import ACCESS, Access
 from app.api.advice_bodies import WhatIfBody
 from app.api.aggregate_bodies import AggregateBody
-from app.api.bodies import (
-    AssignBody,
-    DeletionsBody,
-    LookupBody,
-)
+from app.api.bodies import AssignBody, Body, DeletionsBody, LookupBody
 from app.api.documents import ProblemDetails
 from app.api.index_file_bodies import EvaluateBody, InspectBody
+from app.api.paths import TABLE
 from app.api.plan_bodies import PlanBody, PrunedSnapshotBody
 from app.api.problems import MEDIA_TYPE, problem_of, problem_of_status
 
@@ -33,34 +30,18 @@ if TYPE_CHECKING:
 
 _REFERENCE = "#/components/schemas/{model}"
 
-_BODIES: dict[type[BaseModel], dict[str, Any]] = {
-    PlanBody: {"filter": "dt = '2025-08-01' AND score BETWEEN 60 AND 80", "selection": "ranges"},
-    PrunedSnapshotBody: {"filter": "dt = '2025-08-01' AND score BETWEEN 60 AND 80"},
-    AggregateBody: {
-        "filter": "amount > 100",
-        "aggregates": [{"function": "count"}, {"function": "sum", "column": "amount"}],
-        "group_by": ["dt"],
-    },
-    DeletionsBody: {"partition": {"dt": "2025-08-01"}, "encoding": "positions"},
-    LookupBody: {"partition": {"dt": "2025-08-01"}, "keys": [{"id": 1}, {"id": 2}]},
-    AssignBody: {
-        "partition": {"dt": "2025-08-01"},
-        "keys": [{"id": 1}],
-        "num_assigners": 2,
-        "num_channels": 2,
-    },
-    EvaluateBody: {
-        "schema": [{"name": "score", "type": "INT"}],
-        "files": [{"path": "demo.db/events/bucket-0/data-1.parquet.index"}],
-        "filter": "score > 60",
-    },
-    InspectBody: {"path": "demo.db/events/bucket-0/data-1.parquet.index"},
-    WhatIfBody: {
-        "indexes": [{"column": "user_id", "index": "bloom-filter", "options": {"items": "10000"}}],
-        "filters": ["user_id = ?", "dt = '2025-08-01' AND user_id IN (17, 23)"],
-    },
+BODIES: dict[str, type[Body]] = {
+    f"{TABLE}/plan": PlanBody,
+    f"{TABLE}/pruned-snapshot": PrunedSnapshotBody,
+    f"{TABLE}/aggregate": AggregateBody,
+    f"{TABLE}/deletions": DeletionsBody,
+    f"{TABLE}/buckets/lookup": LookupBody,
+    f"{TABLE}/buckets/assign": AssignBody,
+    "/v1/{warehouse}/index-files/evaluate": EvaluateBody,
+    "/v1/{warehouse}/index-files/inspect": InspectBody,
+    f"{TABLE}/what-if": WhatIfBody,
 }
-"""Every kind of body, with an example."""
+"""Every kind of body, by the path that takes it."""
 
 _DESCRIPTION = """\
 Answers from Apache Paimon index files: which files of a table a query reads and which of their rows, which
@@ -106,14 +87,20 @@ _SECURITY = {
 _EXAMPLES = {
     problem.status: problem
     for problem in (
-        problem_of(errors.RequestError("page_size: Input should be greater than or equal to 1")),
+        problem_of(errors.RequestError("page_size: must be at least 1, found 0")),
         problem_of_status(401, "the token is not known here"),
         problem_of_status(403, "the token 'reports' may not use warehouse 'main'"),
-        problem_of(errors.NotFoundError("warehouse 'main' has no table demo.event")),
+        problem_of(errors.NotFoundError("there is no table demo.event: did you mean 'events'?")),
         problem_of_status(408, "the body did not arrive within 30 s"),
         problem_of(errors.SnapshotExpiredError("snapshot 12 went away while it was read")),
         problem_of_status(413, "the body is over the limit of 33554432 bytes", limit=33_554_432),
-        problem_of(errors.FilterError("the table has no column 'scor'", column="scor", position=0)),
+        problem_of(
+            errors.FilterError(
+                "there is no column 'scor': did you mean 'score'?",
+                column="scor",
+                position=0,
+            )
+        ),
         problem_of(
             errors.CorruptIndexError("magic 1, expected 1581511376", offset=1, path="t/index/index-7-0")
         ),
@@ -127,7 +114,7 @@ _EXAMPLES = {
 
 def operation(
     answer: type | None,
-    body: type[BaseModel] | None = None,
+    body: type[Body] | None = None,
     *,
     storage: bool = True,
     streams: Mapping[str, str] | None = None,
@@ -155,8 +142,8 @@ def operation(
     if body is None:
         return described
     schema = {"$ref": _REFERENCE.format(model=body.__name__)}
-    content = {"application/json": {"schema": schema, "example": _BODIES[body]}}
-    return described | {"openapi_extra": {"requestBody": {"required": True, "content": content}}}
+    json_content = {"application/json": {"schema": schema, "example": body.example}}
+    return described | {"openapi_extra": {"requestBody": {"required": True, "content": json_content}}}
 
 
 def text_operation(description: str) -> dict[str, Any]:
@@ -175,7 +162,7 @@ def document(app: FastAPI) -> dict[str, Any]:
         made = get_openapi(
             title=app.title, version=app.version, description=_DESCRIPTION, routes=app.routes, tags=_TAGS
         )
-        added_models: tuple[type[BaseModel], ...] = (*_BODIES, ProblemDetails)
+        added_models: tuple[type[BaseModel], ...] = (*BODIES.values(), ProblemDetails)
         _, added = models_json_schema(
             [(model, "validation") for model in added_models], ref_template=_REFERENCE
         )

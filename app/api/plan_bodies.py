@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -53,6 +53,8 @@ class TopNBody(Body):
 
 class PlanBody(PagedBody):
     """Which files does a query read?"""
+
+    example: ClassVar = {"filter": "dt = '2025-08-01' AND score BETWEEN 60 AND 80", "selection": "ranges"}
 
     filter: Filter | None = None
     in_lists: InLists | None = None
@@ -111,6 +113,8 @@ class PlanBody(PagedBody):
 
 class PrunedSnapshotBody(VersionedBody):
     """Which snapshot has only the files that a query reads?"""
+
+    example: ClassVar = {"filter": "dt = '2025-08-01' AND score BETWEEN 60 AND 80"}
 
     filter: Filter | None = None
     in_lists: InLists | None = None

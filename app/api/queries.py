@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
-from app.api.bodies import Name, PagedBody, TimeZone, VersionedBody
+from app.api.bodies import Body, Name, PagedBody, TimeZone, VersionedBody
 from app.api.strict_json import read_json
 from app.errors import RequestError
 from app.planning.request.requests import BucketsRequest
@@ -18,7 +18,7 @@ from app.planning.request.requests import BucketsRequest
 _LENIENT = ConfigDict(strict=False, extra="forbid", frozen=True)
 
 
-class BranchQuery(BaseModel):
+class BranchQuery(Body):
     """Which branch of a table."""
 
     model_config = _LENIENT
@@ -81,7 +81,7 @@ class BucketsQuery(VersionedBody):
         return BucketsRequest(self.selector(), partition, self.time_zone)
 
 
-class InspectQuery(BaseModel):
+class InspectQuery(Body):
     """Which types the columns of an index file have."""
 
     model_config = _LENIENT

@@ -20,6 +20,18 @@ JsonMembers: TypeAlias = dict[str, Any]
 """A JSON object, with whatever :func:`write_json` takes in it."""
 
 _LONGEST_NUMBER = 4_300
+_EXPECTATIONS = {
+    "Expecting value": "a value is missing: a text in double quotes, a number, a list or an object",
+    "Expecting property name": "a name in double quotes is missing",
+    "Expecting ':'": "a colon behind the name is missing",
+    "Expecting ','": "a comma or the closing bracket is missing",
+    "Extra data": "the value is over, and more follows",
+    "Illegal trailing comma": "no comma may stand before the closing bracket",
+    "Unterminated string": "a text begins that does not end",
+    "Invalid control character": "a text has a line break or another control character: write \\n and such",
+    "Invalid \\": "a backslash stands before what is no escape",
+}
+"""What is wrong, by the beginning of the decoder's own message."""
 _OPTIONS = orjson.OPT_SERIALIZE_NUMPY
 
 
@@ -45,6 +57,9 @@ def read_json(content: bytes, what: str = "the body") -> object:
         raise RequestError(f"{what} nests too deeply") from error
     except ArithmeticError as error:
         raise RequestError(f"{what} has a number whose exponent cannot be held") from error
+    except json.JSONDecodeError as error:
+        place = f"at line {error.lineno}, column {error.colno}"
+        raise RequestError(f"{what} is not JSON: {place} {_in_our_words(error)}") from error
     except ValueError as error:
         raise RequestError(f"{what} is not JSON: {error}") from error
     # Only an escape can bring in half a surrogate pair, and no answer that repeats it could be written.
@@ -68,6 +83,14 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
         raise ValueError(f"{twice!r:.100} stands twice in one object")
     return members
+
+
+def _in_our_words(error: json.JSONDecodeError) -> str:
+    """What the decoder expects where it stands."""
+    if error.doc[error.pos : error.pos + 1] == "'":
+        return "names and texts stand in double quotes"
+    beginning = next((each for each in _EXPECTATIONS if error.msg.startswith(each)), None)
+    return error.msg.lower() if beginning is None else _EXPECTATIONS[beginning]
 
 
 def _exact(text: str) -> float | Decimal:

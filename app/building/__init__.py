@@ -4,7 +4,7 @@ A :class:`DataFile` is read by column (:func:`read_columns`), with the types tha
 :func:`build` and :func:`verify` take columns and bytes; neither knows where they come from.
 """
 
-from app.building.advice import ColumnAdvice, advise, table_options
+from app.building.advice import ColumnAdvice, advise, size_warning, table_options
 from app.building.builder import BuiltEntry, BuiltIndex, build, write_file
 from app.building.columns import ColumnTypes, read_columns
 from app.building.data_files import DataFile, DataFormat
@@ -25,6 +25,7 @@ __all__ = [
     "advise",
     "build",
     "read_columns",
+    "size_warning",
     "table_options",
     "verify",
     "write_file",

@@ -35,6 +35,8 @@ from app.options.map_keys import split_map_key
 from app.types import DataType, TypeRoot
 
 _LARGE_PART: Final = 0.2
+_LARGEST_PART: Final = 1 / 3
+"""No index of a larger part of the data file is proposed without saying so."""
 _KILOBYTE: Final = 1000
 _ENGINE_COLUMNS: Final = frozenset({"_SEQUENCE_NUMBER", "_VALUE_KIND"})
 _ENGINE_PREFIX: Final = "_KEY_"
@@ -152,7 +154,29 @@ def _proposals(profile: ColumnProfile) -> list[tuple[IndexKind, Proposal[Any]]]:
     return sorted(found, key=lambda each: each[1].rank, reverse=True)
 
 
+def size_warning(file: DataFile, advice: tuple[ColumnAdvice, ...]) -> str | None:
+    """What to know of the proposed indexes together; None if they are small beside their data file."""
+    size_bytes = sum(each.size_bytes for each in advice)
+    if size_bytes <= file.size_bytes * _LARGEST_PART:
+        return None
+    return (
+        f"together the proposed indexes take {size_bytes / file.size_bytes:.0%} of the data file's size: "
+        "list only columns that filters name"
+    )
+
+
 def _warning(file: DataFile, column: str, kind: IndexKind, size_bytes: int, distinct: int) -> str | None:
+    """What to know of one index: what it would take without its options, and whether it is large."""
+    warning = _warning_of_kind(file, column, kind, size_bytes, distinct)
+    if size_bytes <= file.size_bytes * _LARGEST_PART or kind == RANGE_BITMAP:
+        return warning
+    large = f"the {kind} of {column!r} takes {size_bytes / file.size_bytes:.0%} of the data file's size"
+    return large if warning is None else f"{large}; {warning}"
+
+
+def _warning_of_kind(
+    file: DataFile, column: str, kind: IndexKind, size_bytes: int, distinct: int
+) -> str | None:
     if kind == BLOOM_FILTER:
         wasted_bytes = payload_bytes(DEFAULT_ITEMS, DEFAULT_FPP) - size_bytes
         return (

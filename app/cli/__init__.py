@@ -14,7 +14,8 @@ from typing import Annotated, Final, NamedTuple
 import typer
 
 import app
-from app.errors import PaimonIndexError
+from app.cli.command import Command
+from app.errors import PaimonIndexError, UnknownPlaceError
 
 __all__ = ["main", "program"]
 
@@ -87,7 +88,7 @@ def _program(commands: tuple[str, ...]) -> typer.Typer:
         module = import_module(f"app.cli.{command.module}")
         function = name.replace("-", "_")
         if hasattr(module, function):
-            found.command(name)(getattr(module, function))
+            found.command(name, cls=Command)(getattr(module, function))
         else:
             # A command that has commands of its own.
             found.add_typer(module.program, name=name)
@@ -126,5 +127,14 @@ def main() -> None:
     try:
         _program((word,) if word in _COMMANDS else () if is_list else tuple(_COMMANDS))()
     except PaimonIndexError as error:
-        typer.echo(f"error: {error}", err=True)
+        typer.echo(f"error: {_told(error)}", err=True)
         sys.exit(1)
+
+
+def _told(error: PaimonIndexError) -> str:
+    """The message of an error, with the names that there are: who runs a command may know all."""
+    if not isinstance(error, UnknownPlaceError):
+        return str(error)
+    if error.known:
+        return error.naming(error.known)
+    return f"{error}: the warehouse has none. Its URL is that of the directory in which DATABASE.db is"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +10,7 @@ import typer
 
 from app.advice.table_advice import MOST_FILES, TableAdvice, advise_table
 from app.api.queries import VersionQuery
-from app.building import ColumnAdvice, DataFile, table_options
+from app.building import ColumnAdvice, DataFile, size_warning, table_options
 from app.building import advise as advise_columns
 from app.cli.data_files import SchemaOption, TypesOption, column_types, progress, read_schema
 from app.cli.options import VersionOptions, grouped
@@ -108,7 +108,7 @@ def _advise_file(data: Path, schema: Path | None, columns: list[str] | None, *, 
         _print(file, advice, options)
 
 
-def _document(file: DataFile, advice: Sequence[ColumnAdvice], options: Mapping[str, str]) -> dict[str, Any]:
+def _document(file: DataFile, advice: tuple[ColumnAdvice, ...], options: Mapping[str, str]) -> dict[str, Any]:
     return {
         "data": str(file.path),
         "rows": file.row_count,
@@ -127,11 +127,12 @@ def _document(file: DataFile, advice: Sequence[ColumnAdvice], options: Mapping[s
             for each in advice
         ],
         "index_bytes": sum(each.size_bytes for each in advice),
+        "warning": size_warning(file, advice),
         "options": dict(options),
     }
 
 
-def _print(file: DataFile, advice: Sequence[ColumnAdvice], options: Mapping[str, str]) -> None:
+def _print(file: DataFile, advice: tuple[ColumnAdvice, ...], options: Mapping[str, str]) -> None:
     print_table(
         ("column", "type", "values", "nulls", "index", "bytes", "why"),
         (
@@ -152,9 +153,9 @@ def _print(file: DataFile, advice: Sequence[ColumnAdvice], options: Mapping[str,
         f"indexes: {size_bytes:,} bytes beside the {file.size_bytes:,} bytes of the file "
         f"({size_bytes / file.size_bytes:.1%})"
     )
-    for each in advice:
-        if each.warning:
-            print_line(f"warning: {each.warning}")
+    for warning in (size_warning(file, advice), *(each.warning for each in advice)):
+        if warning:
+            print_line(f"warning: {warning}")
     if options:
         print_line("table options:")
     for name, value in options.items():

@@ -16,6 +16,7 @@ from app.building import ColumnTypes, DataFile
 from app.building.columns import Advance
 from app.cli.options import parse_columns
 from app.errors import FileMissingError, RequestError, StorageError
+from app.suggestions import hint
 from app.table.schema.schema import TableSchema
 from app.types import parse_type
 
@@ -77,7 +78,8 @@ def column_types(file: DataFile, schema: TableSchema | None, columns: Sequence[s
     declared = {} if schema is None else {name: field.type for name, field in schema.by_name.items()}
     for name, text in parse_columns(columns).items():
         if name not in file.schema.names:
-            raise RequestError(f"--column {name}: {file.path} has no such column")
+            suggestion = hint(name, file.schema.names, what="columns")
+            raise RequestError(f"--column {name}: {file.path} has no such column{suggestion}")
         try:
             declared[name] = parse_type(text)
         except RequestError as error:

@@ -60,7 +60,7 @@ def schemas(
     *,
     warehouse: WarehouseOption = None,
     schema_id: Annotated[
-        int | None, typer.Option("--schema-id", min=0, help="Check only this warehouse.")
+        int | None, typer.Option("--schema-id", min=0, help="Show only the schema of this number.")
     ] = None,
     branch: BranchOption = None,
     as_json: JsonOption = False,

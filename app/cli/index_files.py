@@ -11,6 +11,7 @@ import typer
 from app.api.encoding import encode_evaluation
 from app.api.index_file_bodies import EvaluateBody, InspectBody
 from app.api.selections import SelectionEncoding
+from app.cli.explanation import ExplainedFile, print_explanation
 from app.cli.options import (
     AliasOption,
     ColumnsOption,
@@ -24,10 +25,11 @@ from app.cli.options import (
     parse_columns,
     parse_filter,
 )
-from app.cli.output import plain, print_json, print_table
+from app.cli.output import plain, print_json, print_line, print_table
 from app.planning.request.requests import SelectionForm
 
 _INSTANCE = "command-line"
+_DECISIONS = {"keep": "kept", "skip": "skipped"}
 
 FileArgument = Annotated[
     str, typer.Argument(metavar="FILE", help="A local file; with --warehouse a path in it.")
@@ -98,6 +100,8 @@ def evaluate(  # noqa: PLR0913 - one parameter per option
     if as_json:
         print_json(encoded)
         return
+    answered = plain(encoded)
+    results = answered["results"]
     print_table(
         ("file", "decision", "rows", "selection", "error"),
         (
@@ -108,9 +112,17 @@ def evaluate(  # noqa: PLR0913 - one parameter per option
                 result["selection"],
                 result.get("error", {}).get("detail"),
             )
-            for result in plain(encoded)["results"]
+            for result in results
         ),
     )
+    if explain:
+        decided = (result for result in results if "explain" in result)
+        print_explanation(
+            ExplainedFile(result["name"], _DECISIONS[result["decision"]], result["explain"])
+            for result in decided
+        )
+    for warning in answered["warnings"]:
+        print_line(f"warning: {warning}")
 
 
 def _open(files: Sequence[str], place: WarehouseOptions) -> tuple[Opened, list[str]]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import pyarrow.parquet as pq
 import typer
 
+from app.cli.command import Command
 from app.cli.data_files import progress
 from app.cli.job_reports import print_audit, print_deletion, print_indexes, print_plan, print_upsert
 from app.cli.options import (
@@ -25,8 +26,8 @@ from app.cli.options import (
     TimeZoneOption,
     WarehouseOptions,
     grouped,
-    json_option,
     parse_filter,
+    parse_partition,
 )
 from app.cli.output import print_json
 from app.errors import RequestError, SettingsError
@@ -132,7 +133,7 @@ def _group() -> None:
     """Run a Spark job over a table."""
 
 
-@program.command("build-index")
+@program.command("build-index", cls=Command)
 @grouped
 def build_index_command(  # noqa: PLR0913 - one parameter per option
     table: TableArgument,
@@ -163,7 +164,7 @@ def build_index_command(  # noqa: PLR0913 - one parameter per option
     if advised and options:
         raise RequestError("--advised and --option both say which indexes to build: give one of them")
     opened = job.table(table)
-    chosen = None if not partitions else [json_option("--partition", each) for each in partitions]
+    chosen = None if not partitions else list(map(parse_partition, partitions))
     if drop:
         report = drop_index(opened, partitions=chosen)
     else:
@@ -182,7 +183,7 @@ def build_index_command(  # noqa: PLR0913 - one parameter per option
     job.report(report, print_indexes)
 
 
-@program.command("upsert")
+@program.command("upsert", cls=Command)
 @grouped
 def upsert_command(  # noqa: PLR0913 - one parameter per option
     table: TableArgument,
@@ -245,7 +246,7 @@ def upsert_command(  # noqa: PLR0913 - one parameter per option
     job.report(report, print_upsert)
 
 
-@program.command("delete")
+@program.command("delete", cls=Command)
 @grouped
 def delete_command(
     table: TableArgument,
@@ -264,7 +265,7 @@ def delete_command(
     job.report(report, print_deletion)
 
 
-@program.command("audit")
+@program.command("audit", cls=Command)
 @grouped
 def audit_command(
     table: TableArgument,
@@ -278,7 +279,7 @@ def audit_command(
 ) -> None:
     """Prove that no file index of a table hides a row; the exit status is 1 if one is wrong."""
     opened = job.table(table)
-    chosen = None if not partitions else [json_option("--partition", each) for each in partitions]
+    chosen = None if not partitions else list(map(parse_partition, partitions))
     with job.spark() as spark, progress("proving", len(opened.latest().files())) as advance:
         report = audit(spark, opened, partitions=chosen, sample=sample, advance=advance)
     if job.as_json:
@@ -294,7 +295,7 @@ def audit_command(
         raise typer.Exit(1)
 
 
-@program.command("plan")
+@program.command("plan", cls=Command)
 @grouped
 def plan_command(
     table: TableArgument,

@@ -20,6 +20,7 @@ from app.opening import create_service
 from app.planning.request.requests import TableRef
 from app.planning.service import IndexService
 from app.settings import Settings
+from app.suggestions import listed
 
 DURATION_UNITS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
 """Seconds of the units that durations are given in."""
@@ -171,7 +172,8 @@ class Opened:
         """
         database, dot, table = name.partition(".")
         if not dot:
-            raise RequestError(f"{name!r} is no DATABASE.TABLE")
+            databases = listed(self.service.databases(self.warehouse)) or "none"
+            raise RequestError(f"{name!r} is no DATABASE.TABLE; the databases here: {databases}")
         return TableRef(self.warehouse, database, table)
 
 
@@ -196,7 +198,14 @@ def parse_columns(columns: Sequence[str] | None) -> dict[str, str]:
 
 def parse_filter(text: str | None) -> Any:  # noqa: ANN401 - SQL text or JSON
     """A filter's SQL text as it is, its JSON form read."""
-    return json_option("--filter", text) if text and text.lstrip().startswith("{") else text
+    if text is None or not text.lstrip().startswith("{"):
+        return text
+    return parse_object("--filter", text, '{"kind": "LEAF", ...}')
+
+
+def parse_partition(text: str) -> dict[str, Any]:
+    """The partition of ``--partition``."""
+    return parse_object("--partition", text, '{"dt": "2025-08-01"}')
 
 
 def parse_duration(option: str, text: str) -> dt.timedelta:
@@ -211,13 +220,20 @@ def parse_duration(option: str, text: str) -> dt.timedelta:
     return dt.timedelta(seconds=int(found[1]) * DURATION_UNITS[found[2]])
 
 
-def json_option(name: str, text: str | None) -> Any:  # noqa: ANN401 - JSON
-    """The JSON value of an option; None where it was not given.
+def parse_object(option: str, text: str, example: str) -> dict[str, Any]:
+    """The JSON object of an option.
 
     Raises:
-        RequestError: the text is not JSON.
+        RequestError: the text is none; the message has the example.
     """
-    return None if text is None else read_json(text.encode(errors="surrogateescape"), name)
+    expected = f"a JSON object such as '{example}' is expected"
+    try:
+        value = read_json(text.encode(errors="surrogateescape"), option)
+    except RequestError as error:
+        raise RequestError(f"{error}; {expected}") from error
+    if not isinstance(value, dict):
+        raise RequestError(f"{option}: {expected}, not {text:.100}")
+    return value
 
 
 def local_path(file: Path) -> str:

@@ -12,6 +12,7 @@ from app.api.encoding import encode_deletions, encode_lookup, encode_plan
 from app.api.paging import Window
 from app.api.plan_bodies import PlanBody
 from app.api.selections import SelectionEncoding
+from app.cli.explanation import ExplainedFile, print_explanation
 from app.cli.options import (
     AliasOption,
     FilesOption,
@@ -22,13 +23,15 @@ from app.cli.options import (
     TimeZoneOption,
     VersionOptions,
     grouped,
-    json_option,
     parse_filter,
+    parse_object,
+    parse_partition,
 )
 from app.cli.output import plain, print_json, print_line, print_table
 from app.errors import RequestError
 from app.planning.request.requests import SelectionForm
 
+_KEY = '{"id": 5}'
 _EVERYTHING = Window(0, sys.maxsize, sys.maxsize)
 
 
@@ -109,7 +112,7 @@ def deletions(
     opened = version.open()
     body = DeletionsBody.read(
         {
-            "partition": json_option("--partition", partition),
+            "partition": None if partition is None else parse_partition(partition),
             "files": files,
             "encoding": encoding,
             **version.members,
@@ -158,8 +161,8 @@ def lookup(
     opened = version.open()
     body = LookupBody.read(
         {
-            "partition": json_option("--partition", partition),
-            "keys": [json_option("--key", key) for key in keys] if keys else None,
+            "partition": None if partition is None else parse_partition(partition),
+            "keys": [parse_object("--key", key, _KEY) for key in keys] if keys else None,
             "hashes": hashes or None,
             **version.members,
             "time_zone": opened.time_zone(time_zone),
@@ -211,10 +214,15 @@ def _print_plan(found: dict[str, Any], *, uris: bool) -> None:
         tuple(columns),
         ([{"selected_rows": 0, **file}.get(name) for name in columns.values()] for file in files),
     )
-    for file in files:
-        for step in file.get("explain") or ():
-            known = (step["step"], step["column"], step["index"], step["predicate"], step["outcome"])
-            print_line(f"{file['file_name']}: " + " ".join(part for part in known if part))
+    if "skipped_files" in found:
+        print_explanation(
+            ExplainedFile(
+                file["file_name"],
+                f"{'kept,' if 'selection' in file else 'skipped by'} {file['decision_reason']}",
+                file["explain"],
+            )
+            for file in files
+        )
     for warning in found["warnings"]:
         print_line(f"warning: {warning}")
     _print_unknown(found)

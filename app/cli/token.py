@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from app.access import Role, TokenBook, new_secret, stored_digest
+from app.cli.command import Command
 from app.cli.options import parse_duration
 
 program = typer.Typer(
@@ -21,7 +22,7 @@ def _group() -> None:
     """Make tokens for callers of the service."""
 
 
-@program.command()
+@program.command(cls=Command)
 def new(
     name: Annotated[str, typer.Argument(help="Name of the token, shown in logs.")],
     warehouse: Annotated[

@@ -93,6 +93,9 @@ def encode(text: str) -> bytes:
 
 MAGIC: Final = 1493475289347502
 VERSION: Final = 1
+_MARK_BYTES: Final = 4
+_DATA_FILES: Final = {b"PAR1": "a Parquet file", b"ORC": "an ORC file", b"Obj\x01": "an Avro file"}
+"""What files begin with that are easily taken for an index file."""
 EMPTY_START: Final = -1
 MAX_BYTES: Final = (1 << 31) - 1
 """Of a container, and so of a payload: places are numbers of 4 bytes."""
@@ -161,7 +164,9 @@ class HeadLayout:
         cursor = Cursor(buffer)
         magic = cursor.i64("magic")
         if magic != MAGIC:
-            raise CorruptIndexError(f"expected the magic of a file index, {MAGIC}, found {magic}", offset=0)
+            start = bytes(buffer[:_MARK_BYTES])
+            found = next((name for mark, name in _DATA_FILES.items() if start.startswith(mark)), magic)
+            raise CorruptIndexError(f"expected the magic of a file index, {MAGIC}, found {found}", offset=0)
         version = cursor.i32("version")
         if version != VERSION:
             raise CorruptIndexError(

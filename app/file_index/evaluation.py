@@ -14,14 +14,13 @@ from app.file_index.answers.conditions import Condition
 from app.file_index.answers.result import (
     KEEP,
     SKIP,
+    Outcome,
     Result,
     Rows,
     Step,
-    answered,
     both,
     either,
     rows,
-    unanswered,
 )
 from app.file_index.answers.row_index import all_rows
 from app.file_index.container import Entry, FileIndex, blame
@@ -73,7 +72,7 @@ class _Evaluation:
             case Constant():
                 return SKIP
             case Unknown():
-                self._note_unanswered(None, predicate)
+                self._note(None, predicate, "unknown", "no index can decide it")
                 return KEEP
             case _:
                 assert_never(predicate)
@@ -85,7 +84,10 @@ class _Evaluation:
         for part in parts[1:]:
             if result is SKIP:
                 break
-            result = both(result, self.answer(part))
+            found = self.answer(part)
+            result = both(result, found)
+            if result is SKIP and found is not SKIP:
+                self._note(None, BoundAnd(parts), "skip", "no row satisfies all of it", rows=0)
         return result
 
     def _any_of(self, parts: tuple[BoundPredicate, ...]) -> Result:
@@ -99,20 +101,23 @@ class _Evaluation:
 
     def _leaf(self, leaf: BoundLeaf) -> Result:
         condition = condition_of(leaf)
+        entries = sorted(self.index.entries.get(leaf.field.name, ()), key=lambda entry: cost(entry.kind))
         result: Result = KEEP
         answers = 0
-        for entry in sorted(self.index.entries.get(leaf.field.name, ()), key=lambda entry: cost(entry.kind)):
+        for entry in entries:
             found = self._ask(entry, leaf, condition)
             if found is None:
                 continue
             answers += 1
             if self.trace is not None:
-                self.trace.append(answered(entry.column, entry.kind, str(leaf), found))
+                self.trace.append(self._answered(entry, leaf, found))
             if found is SKIP or (isinstance(found, Rows) and found.exact):
                 return found
             result = both(result, found)
-        if not answers:
-            self._note_unanswered(leaf.field.name, leaf)
+        if not answers and self.trace is not None:
+            kinds = " and ".join(entry.kind for entry in entries)
+            why = f"its {kinds} cannot tell" if entries else "the file has no index of the column"
+            self._note(leaf.field.name, leaf, "unknown", why)
         return result
 
     def _ask(self, entry: Entry, leaf: BoundLeaf, condition: Condition | None) -> Result | None:
@@ -131,6 +136,27 @@ class _Evaluation:
                 )
             return kind.select(opened, condition)
 
-    def _note_unanswered(self, column: str | None, part: BoundPredicate) -> None:
+    def _answered(self, entry: Entry, leaf: BoundLeaf, found: Result) -> Step:
+        """The step of an index that gave an answer."""
+        outcome: Outcome = "rows" if isinstance(found, Rows) else "skip" if found is SKIP else "keep"
+        left = len(found.positions) if isinstance(found, Rows) else 0 if found is SKIP else None
+        evidence = fpp = None
+        if entry.is_empty:
+            evidence = "no row has a value"
+        elif entry.kind in KINDS:
+            kind = KINDS[entry.kind]
+            fpp = kind.false_positive_rate(self.index.open(entry, kind, leaf.field.type))
+        return Step(entry.column, entry.kind, str(leaf), outcome, left, evidence, fpp, entry.length)
+
+    def _note(
+        self,
+        column: str | None,
+        part: BoundPredicate,
+        outcome: Outcome,
+        evidence: str,
+        *,
+        rows: int | None = None,
+    ) -> None:
+        """Adds a step that no index is to be named for."""
         if self.trace is not None:
-            self.trace.append(unanswered(column, str(part)))
+            self.trace.append(Step(column, None, str(part), outcome, rows, evidence))

@@ -132,6 +132,10 @@ class Kind(str, ABC, Generic[Index, Options]):
         """Whether the answer is exact, so that no other index of the column is asked after it."""
         return self.tells_rows and condition.exact
 
+    def false_positive_rate(self, index: Index) -> float | None:  # noqa: ARG002 - others look at it
+        """How likely an index does not rule out a value that the file lacks; None if it knows the values."""
+        return None
+
     @abstractmethod
     def row_count(self, index: Index) -> int | None:
         """Rows of the data file; None if the index does not tell."""

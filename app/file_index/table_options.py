@@ -15,6 +15,7 @@ from app.options.file_indexes import (
     in_manifest_threshold,
 )
 from app.options.map_keys import split_map_key
+from app.suggestions import hint
 from app.types import DataType, TypeRoot
 from app.types.data_types import STRING_ROOTS
 
@@ -96,7 +97,7 @@ def indexed_type(name: str, types: Mapping[str, DataType]) -> DataType:
     column, key = split_map_key(name)
     data_type = types.get(column)
     if data_type is None:
-        raise RequestError(f"there is no column {column!r}")
+        raise RequestError(f"there is no column {column!r}{hint(column, types, what='columns')}")
     if key is None:
         return data_type
     if data_type.root is not TypeRoot.MAP or data_type.children[0].root not in STRING_ROOTS:

@@ -27,6 +27,7 @@ from typing import Final
 from app.errors import RequestError
 from app.options.map_keys import split_map_key
 from app.options.reading import OptionReader
+from app.suggestions import hint
 
 DEFAULT_THRESHOLD_BYTES: Final = 500
 
@@ -115,7 +116,8 @@ def _parameters(kind: str, column: str, options: Mapping[str, str]) -> dict[str,
 
 def _check_kind(option: str, kind: str, known: Mapping[str, Sequence[str]]) -> None:
     if kind not in known:
-        raise RequestError(f"{option}: there is no index type {kind!r:.100}, only {', '.join(known)}")
+        suggestion = hint(kind, list(known), what="index types")
+        raise RequestError(f"{option}: there is no index type {kind!r:.100}{suggestion}")
 
 
 def _refuse_without_effect(
@@ -130,13 +132,14 @@ def _refuse_without_effect(
             continue
         _check_kind(name, kind, known)
         if len(rest) + 1 != _NAME_PARTS:
+            suggestion = hint(name, [f"{PREFIX}{kind}{_COLUMNS}"])
             raise RequestError(
                 f"{name} has no effect: the engine takes {PREFIX}{kind}.<column>.<option> only, so that a "
-                "column or key with a dot has no options"
+                f"column or key with a dot has no options{suggestion}"
             )
         column, parameter = rest
         if (kind, column) not in indexed:
             raise RequestError(f"{name} has no effect: {PREFIX}{kind}.columns does not list {column!r}")
         if parameter not in known[kind]:
-            names = ", ".join(known[kind]) or "none"
-            raise RequestError(f"{name} has no effect: the options of {kind} are: {names}")
+            suggestion = hint(parameter, known[kind], what="options") or ", which has none"
+            raise RequestError(f"{name} has no effect: {parameter!r} is no option of {kind}{suggestion}")

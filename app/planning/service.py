@@ -9,11 +9,19 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, fields, replace
 from typing import Any, TypeVar
 
-from app.errors import LimitExceededError, NotFoundError
+from app.errors import (
+    CorruptMetadataError,
+    LimitExceededError,
+    NotFoundError,
+    PathNotAllowedError,
+    SnapshotExpiredError,
+    StorageError,
+    UnknownPlaceError,
+)
 from app.observation import Phase, during
 from app.planning.deletions import DeletionsAnswer, answer_deletions
 from app.planning.keys.answers import AssignmentAnswer, BucketList, BucketLookup
@@ -112,7 +120,7 @@ class IndexService:
 
     def tables(self, warehouse: str, database: str) -> list[str]:
         """Names of the tables of a database."""
-        with self._telling_missing_warehouses(warehouse):
+        with self._telling_what_is_there(warehouse, database):
             return self._catalog(warehouse).tables(database)
 
     def describe(self, ref: TableRef, selector: SnapshotSelector) -> TableDescription:
@@ -123,7 +131,7 @@ class IndexService:
 
     def schema(self, ref: TableRef, schema_id: int, branch: str | None = None) -> Schema:
         """One schema of a table, with the full types of its columns."""
-        with self._telling_missing_warehouses(ref.warehouse):
+        with self._telling_what_is_there(ref.warehouse, ref.database, ref.table, branch):
             return Schema.of(self._table(ref).schema_of(schema_id, branch))
 
     def schemas(self, version: Version) -> Sequence[Schema]:
@@ -141,7 +149,7 @@ class IndexService:
             after: the number that they follow; None for the first ones.
             count: how many at most; never more than :data:`MOST_READS`.
         """
-        with self._telling_missing_warehouses(ref.warehouse):
+        with self._telling_what_is_there(ref.warehouse, ref.database, ref.table, branch):
             part = self._table(ref).snapshots(branch, after, count)
         return [Snapshot.of(each) for each in part.entries.values()], part.last
 
@@ -149,13 +157,13 @@ class IndexService:
         self, ref: TableRef, branch: str | None = None, after: str | None = None, count: int = MOST_READS
     ) -> tuple[list[Tag], str | None]:
         """Some tags of a table by name, each with its snapshot; as of :meth:`snapshots`."""
-        with self._telling_missing_warehouses(ref.warehouse):
+        with self._telling_what_is_there(ref.warehouse, ref.database, ref.table, branch):
             part = self._table(ref).tags(branch, after, count)
         return [Tag(name, Snapshot.of(each)) for name, each in part.entries.items()], part.last
 
     def branches(self, ref: TableRef) -> list[Branch]:
         """The branches of a table besides the main one."""
-        with self._telling_missing_warehouses(ref.warehouse):
+        with self._telling_what_is_there(ref.warehouse, ref.database, ref.table):
             return list(map(Branch, self._table(ref).branches()))
 
     def resolve(self, ref: TableRef, selector: SnapshotSelector) -> Version:
@@ -166,7 +174,10 @@ class IndexService:
         """
         started = time.perf_counter()
         table, staleness = self._table(ref), selector.max_staleness_ms
-        with during(Phase.RESOLVE), self._telling_missing_warehouses(ref.warehouse):
+        with (
+            during(Phase.RESOLVE),
+            self._telling_what_is_there(ref.warehouse, ref.database, ref.table, selector.branch),
+        ):
             resolved = table.resolve(
                 snapshot_id=selector.snapshot_id,
                 tag=selector.tag,
@@ -345,17 +356,24 @@ class IndexService:
     def _warehouse(self, name: str) -> Warehouse:
         found = self.warehouses.get(name)
         if found is None:
-            # The names of the others are for GET /v1/config to tell, which knows who may see which.
-            raise NotFoundError(f"there is no warehouse {name!r}")
+            raise UnknownPlaceError(name, sorted(self.warehouses))
         return found
 
     @contextmanager
-    def _telling_missing_warehouses(self, name: str) -> Iterator[None]:
-        """Nothing is found in a warehouse that is not there, and that is what has to be told then."""
+    def _telling_what_is_there(
+        self, warehouse: str, database: str, table: str | None = None, branch: str | None = None
+    ) -> Iterator[None]:
+        """Has the caller told which of the names is the one that nothing has, and what there is instead.
+
+        Nothing is found in a warehouse that is not there, and that is what has to be told then.
+        """
         try:
             yield
-        except NotFoundError:
-            check_listable(self._warehouse(name))
+        except NotFoundError as error:
+            check_listable(self._warehouse(warehouse))
+            if not isinstance(error, SnapshotExpiredError):
+                with suppress(StorageError, CorruptMetadataError, PathNotAllowedError):
+                    self._catalog(warehouse).check_there(database, table, branch)
             raise
 
     def _catalog(self, warehouse: str) -> Catalog:

@@ -16,12 +16,14 @@ import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from app.bucket_index import hash_index
 from app.deletion_vectors import read_file, vector32, vector64
 from app.errors import (
     CorruptIndexError,
     DeadlineExceededError,
+    FileMissingError,
     FilterError,
     LimitExceededError,
     PathNotAllowedError,
@@ -41,6 +43,7 @@ from app.planning.request.requests import EvaluateRequest, IndexFileRef, filter_
 from app.predicates.binding.names import Names, Relation
 from app.predicates.model import BoundPredicate
 from app.storage import Warehouse, check_deadline
+from app.suggestions import hint
 from app.types import DataField, Json, parse_type
 from app.types.roaring import Positions
 from app.types.session_zone import SessionZone
@@ -144,6 +147,31 @@ def inspect_file(
         PathNotAllowedError: the path is none of an index file.
         RequestError: a type cannot be read, or the kind cannot be told.
     """
+    try:
+        return _inspect(warehouse, file, kind, types, entries, any_place=any_place)
+    except FileMissingError as error:
+        raise _missing(warehouse, file, error) from error
+
+
+def _missing(warehouse: Warehouse, file: IndexFileRef, error: FileMissingError) -> FileMissingError:
+    """The error with the files beside the missing one whose names are most like its name."""
+    directory, _, name = (file.path or "").rpartition("/")
+    try:
+        suggestion = hint(name, warehouse.list_names(directory))
+    except StorageError:
+        suggestion = ""
+    return FileMissingError(f"there is no file {file.name or file.path}{suggestion}", path=error.path)
+
+
+def _inspect(
+    warehouse: Warehouse,
+    file: IndexFileRef,
+    kind: str | None,
+    types: Mapping[str, str],
+    entries: slice,
+    *,
+    any_place: bool,
+) -> Json:
     if file.path is not None and not any_place:
         check_index_place(file.path)
         size, head = _check_file(warehouse, file.path)
@@ -151,6 +179,7 @@ def inspect_file(
         if kind in (None, "hash") and not file.path.endswith(FILE_INDEX_SUFFIX) and not _is_vectors(head):
             return _some_hashes(warehouse, file.path, size, entries)
     name, content = _content(warehouse, file, any_place=any_place)
+    _refuse_data_file(warehouse, file, name, content)
     _check_kind(kind, content, name)
     try:
         match kind or _kind_of(content, name):
@@ -175,6 +204,19 @@ def inspect_file(
                 }
     except CorruptIndexError as error:
         raise error.at(name) from error
+
+
+def _refuse_data_file(warehouse: Warehouse, file: IndexFileRef, name: str, content: bytes) -> None:
+    """Says of a data file that it is one, and where its index is."""
+    found = _data_file(content)
+    if found is None:
+        return
+    where = ""
+    if found in _DATA_FILES.values():
+        where = f": its index is in {name}{FILE_INDEX_SUFFIX}, or in the table's manifest if it is small"
+        if file.path is not None and not warehouse.exists(file.path + FILE_INDEX_SUFFIX):
+            where += "; beside it there is none"
+    raise RequestError(f"{name} is {found}, and no index file{where}")
 
 
 def _next(entries: slice, count: int) -> int | None:
@@ -320,6 +362,25 @@ def _ask(
     )
 
 
+_DATA_FILES: Final = {
+    "parquet": "a Parquet data file",
+    "orc": "an ORC data file",
+    "avro": "an Avro data file",
+}
+_AVRO_HEAD_BYTES: Final = 4_096
+
+
+def _data_file(content: bytes) -> str | None:
+    """What kind of data file bytes are; None if they are none. Hash indexes begin with any bytes."""
+    if content.startswith(b"PAR1") and content.endswith(b"PAR1"):
+        return _DATA_FILES["parquet"]
+    if content.startswith(b"ORC") and content[-4:-1] == b"ORC":
+        return _DATA_FILES["orc"]
+    if content.startswith(b"Obj\x01") and b"avro.schema" in content[:_AVRO_HEAD_BYTES]:
+        return "a manifest in Avro" if b"_FILE_NAME" in content[:_AVRO_HEAD_BYTES] else _DATA_FILES["avro"]
+    return None
+
+
 _TABLE = r"[^/]+\.db/[^/]+/"
 _BUCKET = r"(?:[^/]+/)*bucket-(?:\d+|postpone)/"
 _FILE_INDEX = re.compile(rf"{_TABLE}{_BUCKET}[^/]+\.index")
@@ -337,6 +398,12 @@ def check_index_place(path: str) -> None:
         PathNotAllowedError: no writer has an index file there.
     """
     if not _FILE_INDEX.fullmatch(path) and not _BUCKET_INDEX.fullmatch(path):
+        by_name = _DATA_FILES.get(path.rpartition(".")[2].lower())
+        if by_name is not None:
+            raise PathNotAllowedError(
+                f"{path!r} is {by_name} by its name, and no index file: ask for {path + FILE_INDEX_SUFFIX!r}",
+                path=path,
+            )
         raise PathNotAllowedError(
             f"{path!r} is no place of an index file: expected DATABASE.db/TABLE/.../bucket-0/DATA_FILE.index "
             f"or DATABASE.db/TABLE/index/index-UUID-0",

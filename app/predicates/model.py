@@ -80,7 +80,7 @@ class BoundLeaf:
 
     def __str__(self) -> str:
         literals = self.literals[:_SHOWN_LITERALS]
-        name, shown = self.field.name, [_show(value, self.field) for value in literals]
+        name, shown = self.field.name, [shown_value(value, self.field) for value in literals]
         match self.operator:
             case Operator.IS_NULL:
                 return f"{name} IS NULL"
@@ -151,7 +151,8 @@ ALWAYS_TRUE = Constant(value=True)
 ALWAYS_FALSE = Constant(value=False)
 
 _SHOWN_LITERALS = 5
-_SHOWN_CHARACTERS = 100
+SHOWN_CHARACTERS: Final = 100
+"""Of a text; longer ones are cut for people."""
 _SYMBOLS = {
     Operator.EQUAL: "=",
     Operator.NOT_EQUAL: "<>",
@@ -179,7 +180,7 @@ def _joined(predicate: BoundAnd | BoundOr) -> str:
     return "".join(written)
 
 
-def _show(value: Value, field: DataField) -> str:
+def shown_value(value: Value, field: DataField) -> str:
     """The value as SQL text, near enough for people."""
     match to_json(value, field.type):
         case bool(truth):
@@ -187,7 +188,7 @@ def _show(value: Value, field: DataField) -> str:
         case {"$hex": digits}:
             return f"X'{digits}'"
         case str(text) if field.type.root not in (TypeRoot.DECIMAL, TypeRoot.FLOAT, TypeRoot.DOUBLE):
-            return f"'{text}'" if len(text) <= _SHOWN_CHARACTERS else f"'{text[:_SHOWN_CHARACTERS]}...'"
+            return f"'{text}'" if len(text) <= SHOWN_CHARACTERS else f"'{text[:SHOWN_CHARACTERS]}...'"
         case other:
             return str(other)
 

@@ -132,7 +132,7 @@ class Verdict(IntEnum):
 Verdicts: TypeAlias = "NDArray[np.int8]"
 """One :class:`Verdict` a file."""
 BoundsOf: TypeAlias = "Callable[[DataField, NDArray[np.int64]], ColumnBounds | None]"
-VerdictTrace: TypeAlias = "Callable[[BoundLeaf, NDArray[np.int64], Verdicts], None]"
+VerdictTrace: TypeAlias = "Callable[[BoundLeaf, NDArray[np.int64], Verdicts, ColumnBounds | None], None]"
 
 # NumPy compares arrays with these much faster than with members of an enum.
 _NONE, _SOME, _ALL = map(np.int8, Verdict)
@@ -154,8 +154,9 @@ def evaluate_bounds(
             asked for keys of maps, too, whose fields have the id of their map. It is asked for ``files``
             itself while many of them are undecided, since judging a few too many costs less than selecting.
         files: numbers by which ``bounds`` knows the files, shape (n,).
-        trace: told every leaf, the undecided files that it was looked at for, and what bounds prove of them.
-            A file is decided once AND met a part that no row of it can match, OR one that all match.
+        trace: told every leaf, the undecided files that it was looked at for, what bounds prove of them, and
+            these bounds, if there are any. A file is decided once AND met a part that no row of it can match,
+            OR one that all match.
 
     Returns:
         int8, shape (n,).
@@ -168,7 +169,8 @@ def evaluate_bounds(
         if len(verdicts) > len(at):
             verdicts = verdicts.take(at)
         if trace is not None:
-            trace(leaf, files[at], verdicts)
+            of_files = known if known is None or len(known) == len(at) else known.take(at)
+            trace(leaf, files[at], verdicts, of_files)
         return verdicts
 
     return _evaluate(predicate, judge, np.arange(len(files)))

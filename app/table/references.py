@@ -26,9 +26,12 @@ from app.errors import (
     SnapshotExpiredError,
 )
 from app.storage import Readers
+from app.suggestions import hint
 from app.table.decoding import HINT_BYTES, SCHEMA_BYTES, SNAPSHOT_BYTES, decode, read_small
 from app.table.snapshot import Snapshot
 from app.table.storage import SmallFiles
+from app.types.civil_time import clock_text, date_text
+from app.types.time_units import NANOS_PER_DAY, NANOS_PER_MILLI
 
 MOST_READS: Final = 256
 """No part has more, whatever is asked for: on an object store these take less than a second."""
@@ -80,6 +83,8 @@ Content = TypeVar("Content")
 _HINT = re.compile(rb"\s*(\d{1,18})\s*")
 _NUMBER = re.compile(r"\d{1,18}")
 _LONG_AGO = -(1 << 63)
+_FEW_MILLIS: Final = 100_000_000_000
+"""As milliseconds a moment of 1973, before any table; as seconds one that is far ahead."""
 
 
 def snapshot_path(directory: str, snapshot_id: int) -> str:
@@ -155,7 +160,9 @@ class References:
         try:
             return read_small(self._storage, self.schema_path(schema_id), SCHEMA_BYTES)
         except FileMissingError as error:
-            raise NotFoundError(f"{self._what} has no schema {schema_id}") from error
+            ids = self._numbered("schema", "schema-")
+            known = f": there are schemas {ids[0]} to {ids[-1]}" if ids else ""
+            raise NotFoundError(f"{self._what} has no schema {schema_id}{known}") from error
 
     def snapshot_ids(self) -> list[int]:
         """Numbers of the snapshots that are there, ascending."""
@@ -246,7 +253,10 @@ class References:
             return found
         if low:
             raise SnapshotExpiredError(f"a snapshot of {self._what} went away while it was read")
-        raise NotFoundError(f"{self._what} has no snapshot as old as {millis} ms: {self._range()}")
+        oldest = self._existing_snapshot(ids[0]) if ids else None
+        raise NotFoundError(
+            f"{self._what} has no snapshot as old as {millis} ms: {self._since(oldest, millis)}"
+        )
 
     def tag(self, name: str) -> Snapshot:
         """The snapshot that a tag holds.
@@ -254,14 +264,14 @@ class References:
         Raises:
             NotFoundError: there is no such tag.
         """
-        missing = NotFoundError(f"{self._what} has no tag {name!r}")
         if any(part in ("", ".", "..") for part in name.split("/")) or not name.isprintable():
-            raise missing
+            raise NotFoundError(f"{self._what} has no tag {name!r}")
         try:
             path = tag_path(self._directory, name)
             return decode(path, read_small(self._storage, path, SNAPSHOT_BYTES), Snapshot.read)
         except FileMissingError as error:
-            raise missing from error
+            known = hint(name, self._names("tag", "tag-"), what="tags")
+            raise NotFoundError(f"{self._what} has no tag {name!r}{known}") from error
 
     def tags(self, readers: Readers, after: str | None, count: int) -> ListingPart[str, Snapshot]:
         """A part of the tags by name, as a listing sees them: those with a slash in their name are not seen.
@@ -340,6 +350,16 @@ class References:
             return self._read_snapshot(snapshot_id)
         except FileMissingError:
             return None
+
+    def _since(self, oldest: Snapshot | None, millis: int) -> str:
+        """From when on there are snapshots, for somebody who asked for one of ``millis`` or before."""
+        if oldest is None:
+            return self._range()
+        days, clock = divmod(oldest.time_millis * NANOS_PER_MILLI, NANOS_PER_DAY)
+        committed = f"{date_text(days)}T{clock_text(clock)}Z"
+        told = f"the oldest, snapshot {oldest.id}, is of {oldest.time_millis} ms, {committed}"
+        is_short = 0 < millis < _FEW_MILLIS
+        return f"{told}; milliseconds are expected, and {millis} may be seconds" if is_short else told
 
     def _range(self) -> str:
         ids = self.snapshot_ids()

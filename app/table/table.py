@@ -11,12 +11,19 @@ A file with an external path lies exactly there, and its extra files beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from app.errors import NotFoundError, PathNotAllowedError, RequestError, SnapshotExpiredError
+from app.errors import (
+    NotFoundError,
+    PathNotAllowedError,
+    RequestError,
+    SnapshotExpiredError,
+    UnknownPlaceError,
+)
 from app.storage import wait_for
+from app.suggestions import alike, hint
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import ManifestEntry
 from app.table.metadata import TableMetadata
@@ -72,6 +79,8 @@ class TablePaths:
 
 
 MAIN_BRANCH = "main"
+_MOST_NAMED = 12
+"""Tables that are named where another one is not there."""
 
 
 class Table:
@@ -295,6 +304,36 @@ class Catalog:
         names = storage.list_names(directory)
         if not names and not storage.exists(directory):
             raise NotFoundError(f"there is no database {database!r}")
+        return self._with_schema(directory, names)
+
+    def check_there(self, database: str, table: str | None = None, branch: str | None = None) -> None:
+        """Looks for what was not found, by its name, to tell which names there are instead.
+
+        Raises:
+            UnknownPlaceError: there is no such database.
+            NotFoundError: there is no such table, or branch of it.
+        """
+        databases = self.databases()
+        if database not in databases:
+            raise UnknownPlaceError(database, databases, warehouse=self._reader.storage.name)
+        if table is None:
+            return
+        directory = self._directory(database)
+        names = self._reader.storage.list_names(directory)
+        if table not in names:
+            # Of many tables those that may be meant, since each takes a look at its directory.
+            some = sorted({*names[:_MOST_NAMED], *alike(table, names)})
+            known = hint(table, self._with_schema(directory, some), what="tables")
+            raise NotFoundError(f"there is no table {database}.{table}{known}")
+        if branch is not None:
+            branches = self.table(database, table).branches()
+            if branch not in (MAIN_BRANCH, *branches):
+                known = hint(branch, branches, what="branches")
+                raise NotFoundError(f"there is no branch {branch!r} of table {database}.{table}{known}")
+
+    def _with_schema(self, directory: str, names: Sequence[str]) -> list[str]:
+        """Those of some directories of a database that are tables."""
+        storage = self._reader.storage
 
         def has_schema(name: str) -> bool:
             try:

@@ -27,6 +27,7 @@ from importlib import resources
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
 
+from app.suggestions import hint
 from app.types.civil_time import TimestampText
 from app.types.time_units import CYCLE_SECONDS, NANOS_PER_DAY, NANOS_PER_SECOND
 
@@ -232,7 +233,8 @@ def session_zone(name: str) -> SessionZone:
     if offset[:1] in ("+", "-"):
         return SessionZone(name, _read_offset(offset))
     if written not in _regions():
-        raise ValueError(f"{name!r:.100} is no time zone: expected one such as America/New_York or +05:30")
+        suggestion = hint(name, sorted(_regions())) or ": expected one such as America/New_York or +05:30"
+        raise ValueError(f"{name!r:.100} is no time zone{suggestion}")
     folder, _, last = f"zoneinfo/{written}".rpartition("/")
     with resources.files("tzdata").joinpath(folder, last).open("rb") as rules:
         return SessionZone(name, None, ZoneInfo.from_file(rules, written))

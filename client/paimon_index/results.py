@@ -14,7 +14,14 @@ from paimon_index.selections import Selection
 
 @dataclass(frozen=True, slots=True)
 class ExplainStep:
-    """One thing that was tried for one file."""
+    """One thing that was tried for one file.
+
+    Attributes:
+        rows: how many were left.
+        evidence: what the file has, such as ``city min 'Bonn' max 'Köln' < 'Wien'``.
+        fpp: of a bloom filter: how likely it does not rule out a value that the file lacks.
+        index_bytes: of the index that was asked.
+    """
 
     step: str
     outcome: Literal["skip", "keep", "rows", "unknown"]
@@ -22,6 +29,9 @@ class ExplainStep:
     index: str | None
     predicate: str | None
     rows: int | None
+    evidence: str | None = None
+    fpp: float | None = None
+    index_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +51,8 @@ class PlannedFile:
     Attributes:
         path: relative to the warehouse; with ``uris`` an absolute URI, taken literally.
         row_count: rows in the file, deleted ones included.
-        partition: values by partition column, in Python's types.
+        partition: values by partition column, in Python's types; dates and times that these do not reach are
+            ``numpy.datetime64``.
         raw_convertible: rows can be read straight from the file, without merging.
         merge_group: files of one number must be read together and merged.
         residual: False only where every selected row is proven to satisfy the filter.

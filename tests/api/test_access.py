@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 TABLE = "/v1/main/databases/golden/tables/dyn_bucket"
 KEYS = {"partition": {"dte": "2024-01-01"}, "keys": [{"uid": 5}]}
 EVALUATE: dict[str, Any] = {"schema": [], "files": []}
+WHAT_IF = {"indexes": [{"column": "uid", "index": "bsi"}], "filters": ["uid = 5"]}
 NAMESPACES = "/iceberg/v1/main/namespaces"
 ICEBERG = f"{NAMESPACES}/golden/tables/dyn_bucket"
-WHAT_IF = {"indexes": [{"column": "uid", "index": "bsi"}], "filters": ["uid = 5"]}
 INSPECT = {"content": base64.b64encode(b"\x01").decode(), "kind": "deletion_vectors"}
 
 SECRETS = {

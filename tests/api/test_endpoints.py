@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import re
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -269,6 +270,37 @@ def test_an_explained_plan_tells_what_decided_for_every_file(client: httpx.Clien
     assert len(answer["files"]) + len(answer["skipped_files"]) == answer["summary"]["files_total"]
     assert all(file["explain"] for file in answer["files"] + answer["skipped_files"])
     assert {step["outcome"] for file in answer["skipped_files"] for step in file["explain"][-1:]} == {"skip"}
+
+
+@pytest.mark.parametrize(
+    ("table", "asked", "step", "evidence"),
+    [
+        ("append_sidecar", {"filter": "rank_no > 99999"}, "statistics", r"rank_no min \d+ max \d+ <= 99999"),
+        ("append_sidecar", {"filter": "plain = 1650"}, "file_index", "the file has no index of the column"),
+        ("pk_dv", {"filter": "part_day = 'p1'"}, "partition", "part_day is 'p2'"),
+        (
+            "pk_dv",
+            {"filter": "part_day = 'p1' AND acct = 7 AND key_b = 'x'"},
+            "bucket",
+            r"bucket \d+ cannot .*",
+        ),
+        ("append_sidecar", {"limit": 1}, "limit", "other files have enough rows"),
+        ("pk_merge", {"filter": "1 = 1"}, "file_index", "merges with other files of its bucket"),
+    ],
+)
+def test_steps_show_what_decided(
+    client: httpx.Client, table: str, asked: dict[str, Any], step: str, evidence: str
+) -> None:
+    path = f"{TABLES}/{table}/plan"
+
+    answer = post(client, path, documents.PlanAnswer, {**asked, "explain": True})
+
+    explained = [file["explain"] for file in answer["files"] + answer["skipped_files"]]
+    found = {each["evidence"] for steps in explained for each in steps if each["step"] == step}
+    assert any(re.fullmatch(evidence, each or "") for each in found), found
+    for steps in explained:
+        told = [(each["predicate"], each["evidence"], each["index"]) for each in steps]
+        assert len(set(told)) == len(told), "each fact is told once"
 
 
 def test_an_explained_plan_that_skips_nothing_says_so(client: httpx.Client) -> None:

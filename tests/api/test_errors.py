@@ -39,7 +39,7 @@ def problem(response: httpx.Response, status: int, slug: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("path", "body", "named"),
     [
-        (PLAN, b"", "not JSON"),
+        (PLAN, b"", "body is empty"),
         (PLAN, b"{", "not JSON"),
         (PLAN, b"[]", "not a JSON object"),
         (PLAN, b'{"limit": NaN}', "NaN"),
@@ -53,7 +53,7 @@ def problem(response: httpx.Response, status: int, slug: str) -> dict[str, Any]:
         (PLAN, b'{"selection": "bits"}', "selection:"),
         (PLAN, b'{"filter": 7}', "filter"),
         (PLAN, b'{"files": ["a", 7]}', "files.1:"),
-        (PLAN, b'{"snapshotid": 7}', "snapshotid:"),
+        (PLAN, b'{"snapshotid": 7}', "did you mean 'snapshot_id'"),
         (PLAN, b'{"snapshot_id": 1, "tag": "a"}', "at most one of"),
         (PLAN, b'{"page_size": 0}', "page_size:"),
         (PLAN, b'{"page_size": 100001}', "page_size"),

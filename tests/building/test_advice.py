@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from app.building.advice import ColumnAdvice, advise, table_options
+from app.building.advice import ColumnAdvice, advise, size_warning, table_options
 from app.building.builder import build
 from app.building.columns import ColumnTypes, read_columns
 from app.building.data_files import DataFile, DataFormat
@@ -105,6 +106,22 @@ def test_bloom_filters_are_made_for_the_values_and_what_that_saves_is_told(
 
 def test_a_large_range_bitmap_is_told(advice: dict[str, ColumnAdvice]) -> None:
     assert "a bloom-filter of 9,000 items takes 5 KB" in str(advice["score"].warning)
+
+
+@pytest.mark.parametrize("size_bytes", [100_000_000, 100_000, 10_000, 1_000])
+def test_no_index_larger_than_a_third_of_its_data_file_is_proposed_without_a_word(
+    file: DataFile, size_bytes: int
+) -> None:
+    of_size = replace(file, size_bytes=size_bytes)
+
+    advice = advise(of_size, ColumnTypes(of_size, {}))
+
+    large = [each for each in advice if each.size_bytes > size_bytes / 3]
+    assert bool(large) == (size_bytes < 100_000_000)
+    for each in large:
+        assert f"{each.size_bytes / size_bytes:.0%} of the" in str(each.warning)
+    together = size_warning(of_size, advice)
+    assert (together is None) == (size_bytes == 100_000_000)
 
 
 def test_the_options_build_indexes_of_the_sizes_that_were_told(

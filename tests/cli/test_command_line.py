@@ -25,6 +25,9 @@ FEE_FILES = [
 ]
 
 
+_OF_SEARCHES = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+
+
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(  # noqa: S603 - our own program
         [PROGRAM, *arguments],
@@ -32,7 +35,7 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
         text=True,
         check=False,
         timeout=60,
-        env={"PATH": os.environ["PATH"], "HOME": "", **environment},
+        env={**_OF_SEARCHES, "HOME": "", **environment},
     )
 
 

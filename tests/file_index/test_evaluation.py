@@ -317,10 +317,29 @@ def test_tells_what_it_asked() -> None:
         trace=trace,
     )
 
+    sizes = {entry.kind: entry.length for entry in index.entries["c"]}
+    fpp = trace[0].fpp
+    assert fpp is not None
+    assert 0 < fpp < 0.01
     assert trace == [
-        Step("c", "bloom-filter", "c = 2", "keep"),
-        Step("c", "bsi", "c = 2", "rows", 1),
-        Step("d", None, "d = 1", "unknown"),
-        Step(None, None, "f(x)", "unknown"),
-        Step("c", "bloom-filter", "c = 77", "skip", 0),
+        Step("c", "bloom-filter", "c = 2", "keep", fpp=fpp, index_bytes=sizes["bloom-filter"]),
+        Step("c", "bsi", "c = 2", "rows", 1, index_bytes=sizes["bsi"]),
+        Step("d", None, "d = 1", "unknown", evidence="its from-the-future cannot tell"),
+        Step(None, None, "f(x)", "unknown", evidence="no index can decide it"),
+        Step("c", "bloom-filter", "c = 77", "skip", 0, fpp=fpp, index_bytes=sizes["bloom-filter"]),
+    ]
+
+
+def test_tells_that_conditions_have_no_row_in_common() -> None:
+    index = FileIndex.read(write({"c": [("bitmap", _payload("bitmap", "INT", [1, 2]))]}))
+    one, two = (BoundLeaf(Operator.EQUAL, _field("INT"), (value,)) for value in (1, 2))
+    trace: list[Step] = []
+
+    answer = evaluate(BoundAnd((one, two)), index, trace=trace)
+
+    assert answer is SKIP
+    assert [(step.predicate, step.outcome, step.rows) for step in trace] == [
+        ("c = 1", "rows", 1),
+        ("c = 2", "rows", 1),
+        ("c = 1 AND c = 2", "skip", 0),
     ]

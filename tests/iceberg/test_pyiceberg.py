@@ -201,7 +201,7 @@ def test_a_token_of_the_service_lets_pyiceberg_in(serve_iceberg: ServeIceberg, t
     file = tokens.write(tmp_path / "tokens", tokens.entry("reader", "pix_reader"))
     with serve_iceberg(tokens_file=str(file)) as client:
         uri = f"{client.base_url}/iceberg"
-        catalog = RestCatalog("x", uri=uri, token="pix_reader")  # noqa: S106 - of this test
+        catalog = RestCatalog("x", uri=uri, token="pix_reader")  # noqa: S106 - made for this test
         rows = catalog.load_table("golden.manifest_merge").scan().count()
         with pytest.raises(UnauthorizedError):
             RestCatalog("x", uri=uri, token="pix_other")  # noqa: S106 - likewise

@@ -31,6 +31,8 @@ def printed_by_shell(options: Sequence[str], *jars: Path) -> str:
         *options,
         f"--jars={','.join(map(str, jars))}",
         "--conf=spark.ui.enabled=false",
+        # A slow machine is no reason for the engine to plan alone.
+        "--conf=spark.sql.catalog.main.paimon-index.timeout=60 s",
         *("-f", str(EXAMPLES / SCRIPT)),
     ]
     return output(command, {**os.environ, "PYSPARK_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1"})
@@ -52,6 +54,7 @@ def test_the_script_prints_what_stands_in_it_and_is_planned_by_the_service() -> 
 
     assert printed == written_output(SCRIPT)
     assert scans >= SCANS
+    assert [each.name for each in SAMPLES.iterdir()] == ["demo.db"], "reading makes no database"
 
 
 def test_the_shell_of_compose_prints_the_same_from_the_object_store(tmp_path: Path) -> None:

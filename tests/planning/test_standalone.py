@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from app.building.data_files import DataFormat
 from app.errors import (
     CorruptIndexError,
     FileMissingError,
@@ -19,6 +22,7 @@ from app.planning.request.requests import EvaluateRequest, IndexFileRef, SortKey
 from app.planning.service import IndexService
 from app.planning.standalone import EvaluatedFile
 from tests import golden_file_index, golden_unit
+from tests.data_files import write_data_file
 from tests.golden_cases import together
 from tests.golden_file_index import GoldenIndex
 from tests.golden_tables import GoldenWarehouse
@@ -223,3 +227,25 @@ def test_inspect_does_not_guess_what_bytes_without_a_sign_are(service: IndexServ
         service.inspect("golden", IndexFileRef(content=b"\x00" * 7), None, {})
     with pytest.raises(RequestError):
         service.inspect("golden", IndexFileRef(), None, {})
+
+
+@pytest.mark.parametrize(
+    ("data_format", "name"),
+    [
+        (DataFormat.PARQUET, "a Parquet data file"),
+        (DataFormat.ORC, "an ORC data file"),
+        (DataFormat.AVRO, "an Avro data file"),
+    ],
+)
+def test_inspect_says_of_a_data_file_what_it_is(
+    service: IndexService, tmp_path: Path, data_format: DataFormat, name: str
+) -> None:
+    table = pa.table({"id": [1, 2, 3]})
+    content = write_data_file(tmp_path / "data", table, data_format).read_bytes()
+
+    for kind in (None, "hash"):
+        with pytest.raises(RequestError, match=f"data-1 is {name}, and no index file"):
+            service.inspect("golden", IndexFileRef(content=content, name="data-1"), kind, {})
+    path = f"golden.db/t/bucket-0/data-1.{data_format}"
+    with pytest.raises(PathNotAllowedError, match=rf"{name} by its name.*ask for '.*\.index'"):
+        service.inspect("golden", IndexFileRef(path=path), None, {})

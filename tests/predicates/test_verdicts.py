@@ -260,7 +260,11 @@ def asked_files(
     looked_at: list[tuple[str, list[int], list[int]]] = []
     bounds = column_bounds(NUMBER.type, files)
 
-    def note(leaf: BoundLeaf, some: NDArray[np.int64], found: NDArray[np.int8]) -> None:
+    def note(
+        leaf: BoundLeaf, some: NDArray[np.int64], found: NDArray[np.int8], known: ColumnBounds | None
+    ) -> None:
+        assert known is not None
+        assert len(known) == len(some)
         looked_at.append((str(leaf), some.tolist(), found.tolist()))
 
     numbers = np.arange(len(files)) + 100

@@ -195,7 +195,7 @@ class TestTimeTravel:
             references(storage).at_time(599, Readers(), 16)
 
     def test_before_the_first_snapshot(self) -> None:
-        with pytest.raises(NotFoundError, match="as old as 499 ms: there are snapshots 5 to 6"):
+        with pytest.raises(NotFoundError, match="as old as 499 ms: the oldest, snapshot 5, is of 500 ms"):
             references(storage_of(5, 6)).at_time(499, Readers(), 16)
 
 

@@ -6,17 +6,16 @@ import { bytes, fill, find, h, muted, number, percent, plural, shortName, swatch
 import { questionOf } from "./plan.js";
 
 const OUTCOMES = { skip: "no row", keep: "may match", unknown: "cannot tell" };
-const SHOWN = new Set(["step", "outcome", "column", "index", "predicate", "rows"]);
 
-/** A step's line. Members that this page does not know are told as they are. */
-function stepEntry(step) {
-  const what = step.index && step.index !== "min_max" ? indexName(step.index) : step.step === "file_index" ? "index" : step.step;
-  const more = Object.entries(step).filter(([name, value]) => !SHOWN.has(name) && value !== null);
-  return h("li", { className: step.outcome },
-    h("span", { className: "what" }, what.replaceAll("_", " ")),
-    h("span", { className: "outcome" }, step.outcome === "rows" ? plural(step.rows, "row") : OUTCOMES[step.outcome] ?? step.outcome),
-    h("code", {}, step.predicate ?? step.column ?? ""),
-    more.map(([name, value]) => h("small", {}, `${name.replaceAll("_", " ")} ${value}`)));
+/** A step's line: what was asked, the outcome, and what the file has. */
+function stepEntry({ step, index, outcome, predicate, rows, evidence, fpp, index_bytes: size }) {
+  const what = index && index !== "min_max" ? indexName(index) : step === "file_index" ? "index" : step.replaceAll("_", " ");
+  const found = [evidence, fpp !== null && `false positives ${percent(fpp, 1)}`, size !== null && `index of ${bytes(size)}`];
+  return h("li", { className: outcome },
+    h("span", { className: "what" }, what),
+    h("span", { className: "outcome" }, outcome === "rows" ? plural(rows, "row") : OUTCOMES[outcome]),
+    h("code", {}, predicate),
+    h("small", {}, found.filter(Boolean).join(", ")));
 }
 
 export class FilePanel {

@@ -79,7 +79,7 @@ def either(left: Result, right: Result) -> Result:
 Outcome: TypeAlias = Literal["skip", "keep", "rows", "unknown"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Step:
     """One question to one index.
 
@@ -89,6 +89,9 @@ class Step:
         predicate: the part of the filter that was asked.
         outcome: ``rows`` where positions came back, ``unknown`` where there was nothing to ask.
         rows: how many positions, where there are any.
+        evidence: why nothing could be asked, or what follows from steps before.
+        fpp: of a bloom filter: the probability that it does not rule out a value that the file lacks.
+        index_bytes: of the index that was asked.
     """
 
     column: str | None
@@ -96,17 +99,6 @@ class Step:
     predicate: str
     outcome: Outcome
     rows: int | None = None
-
-
-def answered(column: str, index: str, predicate: str, result: Result) -> Step:
-    """The step of an index that gave ``result``."""
-    if isinstance(result, Rows):
-        return Step(column, index, predicate, "rows", len(result.positions))
-    if result is SKIP:
-        return Step(column, index, predicate, "skip", 0)
-    return Step(column, index, predicate, "keep")
-
-
-def unanswered(column: str | None, predicate: str) -> Step:
-    """The step of a part of the filter that no index can be asked about."""
-    return Step(column, None, predicate, "unknown")
+    evidence: str | None = None
+    fpp: float | None = None
+    index_bytes: int | None = None

@@ -95,6 +95,9 @@ DEFAULT_FPP: Final = 0.1
 MAX_HASH_FUNCTIONS: Final = 1100
 """More than the smallest positive probability of a false positive calls for."""
 
+_COUNTED_BYTES: Final = 1_024
+"""With the bits of so many the estimate is good to about a twentieth."""
+
 _HASH_FUNCTIONS = struct.Struct(">i")
 _MASK = (1 << 32) - 1
 _SIGN_BIT = 31
@@ -139,6 +142,16 @@ class BloomFilter:
                 return SKIP
             case _:
                 return KEEP
+
+    @property
+    def false_positive_rate(self) -> float:
+        """The probability that a key which is not there passes, by the share of bits that are set.
+
+        Of a long bit set the front is counted: hashes spread keys evenly.
+        """
+        front = self.bits[:_COUNTED_BYTES]
+        share = int.from_bytes(front).bit_count() / (8 * len(front))
+        return float(f"{share**self.hash_functions:.2g}")
 
     def may_hold(self, key: Key) -> bool:
         """False only if no row has this key."""

@@ -84,6 +84,10 @@ class BloomFilterKind(Kind[BloomFilter, BloomFilterOptions]):
         """See :meth:`Kind.select`."""
         return index.select(condition)
 
+    def false_positive_rate(self, index: BloomFilter) -> float:
+        """See :meth:`Kind.false_positive_rate`."""
+        return index.false_positive_rate
+
     def row_count(self, index: BloomFilter) -> int | None:  # noqa: ARG002 - none of them does
         """A bloom filter does not tell."""
         return None

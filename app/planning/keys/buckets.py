@@ -43,6 +43,7 @@ from app.planning.request.requests import AssignRequest, BucketsRequest, LookupR
 from app.planning.version.files import Files
 from app.planning.version.version import Version
 from app.storage import check_deadline
+from app.suggestions import hint
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.schema.schema import BucketMode
 from app.types import DataField, DataType, Json, TypeRoot, Value, parse_json
@@ -306,7 +307,8 @@ def _read_keys(
     for key in keys:
         if not allowed.issuperset(key):
             name = next(name for name in key if name not in allowed)
-            raise FilterError(f"{name!r} is no key column of this table", column=name)
+            suggestion = hint(name, sorted(allowed), what="key columns")
+            raise FilterError(f"{name!r:.200} is no key column of this table{suggestion}", column=name)
     for field, value in zip(schema.partition_fields, partition, strict=True):
         if any(field.name in key and not _is(field, _value(key, field, zone), value) for key in keys):
             raise FilterError(f"{field.name!r} of the key is not that of the partition", column=field.name)

@@ -55,6 +55,7 @@ Flag = Annotated[bool, pa.bool_()]
 Int32 = Annotated[int, pa.int32()]
 Int64 = Annotated[int, pa.int64()]
 MaybeInt64 = Annotated[int | None, pa.int64()]
+MaybeDouble = Annotated[float | None, pa.float64()]
 """Members of files with their types in Arrow; one without depends on the table."""
 
 
@@ -70,10 +71,11 @@ class DeletionFile:
     """Deleted rows; null where the manifest does not tell and nobody had to read the vector."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ExplainStep:
     """One thing that was tried for one file."""
 
+    # Shared by files, and never changed; frozen, each of the very many would take five times as long to make.
     __pydantic_config__ = ALWAYS_THERE
 
     step: Annotated[Text, Field(examples=["file_index"])]
@@ -83,11 +85,28 @@ class ExplainStep:
     predicate: Annotated[MaybeText, Field(examples=["score > 60"])] = None
     rows: MaybeInt64 = None
     """How many rows were left, where that is known."""
+    evidence: Annotated[MaybeText, Field(examples=["score min 3 max 57 <= 60"])] = None
+    """What the file has: bounds, a value, a bucket; or why nothing could be asked. A bound that decided
+    stands last, beside the literal."""
+    fpp: MaybeDouble = None
+    """Of a bloom filter: how likely it does not rule out a value that the file lacks, by its bits."""
+    index_bytes: MaybeInt64 = None
+    """Bytes of the index that was asked."""
 
     @classmethod
     def of(cls, traced: Step) -> ExplainStep:
         """A step of the file index evaluation."""
-        return cls("file_index", traced.outcome, traced.column, traced.index, traced.predicate, traced.rows)
+        return cls(
+            "file_index",
+            traced.outcome,
+            traced.column,
+            traced.index,
+            traced.predicate,
+            traced.rows,
+            traced.evidence,
+            traced.fpp,
+            traced.index_bytes,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Self
 
@@ -137,6 +137,7 @@ class PlanState:
         *,
         kind: str | None = None,
         predicate: BoundPredicate | None = None,
+        evidence: str | None = None,
     ) -> None:
         """Leaves files out.
 
@@ -145,12 +146,18 @@ class PlanState:
             step: what leaves them out.
             kind: of the index that did, if one did.
             predicate: what no row of them satisfies.
+            evidence: what the explanation tells of it.
         """
         # A kind that nobody knows can still have an entry without any value.
         self.skips[files] = _SKIP_CODES.get((step, kind), _SKIP_CODES[step, None])
         if self.steps is not None:
             written = None if predicate is None else str(predicate)
-            self.note(files, ExplainStep(step, "skip", predicate=written))
+            conclusion = ExplainStep(step, "skip", predicate=written, evidence=evidence)
+            for file in files.tolist():
+                steps = self.steps[file]
+                # The part of the filter that decided has mostly been noted.
+                if not steps or (steps[-1].step, steps[-1].outcome) != (step, "skip"):
+                    steps.append(conclusion)
 
     def keep(self, files: NDArray[np.int64], reason: KeepReason) -> None:
         """Keeps files, even those that an earlier step has left out."""
@@ -162,6 +169,23 @@ class PlanState:
         if self.steps is not None:
             for file in files.tolist():
                 self.steps[file].append(step)
+
+    def note_each(
+        self, files: NDArray[np.int64], steps: Iterable[ExplainStep], *, may_be_known: bool = False
+    ) -> None:
+        """Adds to the explanation of each of some files a step of its own.
+
+        Args:
+            files: which.
+            steps: as many, or more.
+            may_be_known: a step is not added to a file with one of the same evidence.
+        """
+        if self.steps is None:
+            return
+        for file, step in zip(files.tolist(), steps, strict=False):
+            noted = self.steps[file]
+            if not may_be_known or all(each.evidence != step.evidence for each in noted):
+                noted.append(step)
 
     def decisions(self, files: NDArray[np.int64]) -> NDArray[np.int8]:
         """For each file the code that :func:`decision` reads."""

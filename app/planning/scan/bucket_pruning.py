@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from app.bucket_index import BucketFunction, buckets_of, key_hashes
 from app.errors import FilterError, SnapshotExpiredError
 from app.planning.keys.directory import read_usable
-from app.planning.plan.file_plan import SkipStep
+from app.planning.plan.file_plan import ExplainStep, SkipStep
 from app.planning.plan.state import PlanState
 from app.planning.version.version import Version
 from app.predicates.model import BoundAnd, BoundLeaf, BoundOr, BoundPredicate, Constant, Operator, Unknown
@@ -63,8 +63,23 @@ class BucketPruning:
         types = [each.type for each in key]
         for predicate, files in state.by_predicate(waiting):
             keys = pinned_keys(predicate, key)
-            if keys is not None:
-                state.skip(files[decide(files, keys, types)], SkipStep.BUCKET, predicate=predicate)
+            if keys is None:
+                continue
+            outside = files[decide(files, keys, types)]
+            if state.steps is not None:
+                state.note_each(outside, self._steps(outside, predicate, len(keys)))
+            state.skip(outside, SkipStep.BUCKET, predicate=predicate)
+
+    def _steps(self, files: NDArray[np.int64], predicate: BoundPredicate, keys: int) -> Iterator[ExplainStep]:
+        """What explains that each of some files is skipped, equal for all files of a bucket."""
+        columns, written = self.version.contents().columns, str(predicate)
+        what = "the key" if keys == 1 else f"any of the {keys:,} keys"
+        steps: dict[int, ExplainStep] = {}
+        for bucket in columns.buckets[files].tolist():
+            if bucket not in steps:
+                evidence = f"bucket {bucket} cannot have {what} that the filter allows"
+                steps[bucket] = ExplainStep(SkipStep.BUCKET, "skip", predicate=written, evidence=evidence)
+            yield steps[bucket]
 
     def _outside_fixed(
         self, files: NDArray[np.int64], keys: Sequence[tuple[Value, ...]], types: Sequence[DataType]

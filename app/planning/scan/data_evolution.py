@@ -77,7 +77,7 @@ def judge_groups(
         _skip(state, groups, judged_groups[none], SkipStep.FILE_INDEX, predicate)
     kept = joined[state.is_left(joined) & ~indexes.is_unreadable(joined)]
     state.keep(kept, KeepReason.MERGE_REQUIRED)
-    step = ExplainStep(SkipStep.FILE_INDEX, "keep", predicate="is read together with other files of its rows")
+    step = ExplainStep(SkipStep.FILE_INDEX, "keep", evidence="is read together with other files of its rows")
     state.note(joined[state.is_left(joined)], step)
     return groups
 

@@ -231,7 +231,7 @@ def keep_first_rows(
             _narrow(state, file, index, column, wanted, indexes)
     # Which files are beyond depends on what could be read, and pages may come from several plans.
     if indexes.are_all_asked:
-        state.skip(beyond, SkipStep.TOP_N)
+        state.skip(beyond, SkipStep.TOP_N, evidence="other files have the first rows")
 
 
 def enough_for_limit(state: PlanState, limit: int) -> None:
@@ -242,7 +242,7 @@ def enough_for_limit(state: PlanState, limit: int) -> None:
     if limit and (not len(files) or found[-1] < limit):
         return
     chosen = (sure > 0) & (found - sure < limit)
-    state.skip(files[~chosen], SkipStep.LIMIT)
+    state.skip(files[~chosen], SkipStep.LIMIT, evidence="other files have enough rows")
 
 
 def _narrow(

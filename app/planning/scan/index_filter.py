@@ -93,8 +93,11 @@ class IndexFilter:
             reason = KeepReason.NO_INDEX if wanted_indexes(predicate) else KeepReason.NOT_DECIDABLE
             state.keep(members, reason)
         if not self.version.schema.options.file_index_read:
+            state.note(files, _unasked("the table's option file-index.read.enabled is false"))
             return
-        indexed = files[self.indexes.has_index(files)]
+        has_index = self.indexes.has_index(files)
+        state.note(files[~has_index], _unasked("the file has no index"))
+        indexed = files[has_index]
         for predicate, members in state.by_predicate(indexed):
             self._test(state, members, predicate)
 
@@ -164,7 +167,7 @@ class IndexFilter:
             observer().undecodable(FileFormat.FILE_INDEX)
         shown = error.at(self.indexes.path(file)) if isinstance(error, CorruptIndexError) else error
         self.warnings.append(f"the index of {state.files.name(file)} is not used: {shown}")
-        state.note(at, ExplainStep(SkipStep.FILE_INDEX, "unknown", predicate=str(error)))
+        state.note(at, ExplainStep(SkipStep.FILE_INDEX, "unknown", evidence=str(error)))
 
     def _test(self, state: PlanState, files: NDArray[np.int64], predicate: BoundPredicate) -> None:
         """Skips files, all of which have an index, without a row that satisfies the predicate."""
@@ -192,7 +195,7 @@ class IndexFilter:
                 predicate, stacked.manifest, len(of_stack), with_bloom_filters=probed
             )
             if state.steps is not None:
-                self._explain(state, of_stack, stacked, affordable)
+                self._explain(state, state.steps, of_stack, stacked, affordable)
             found = decide_files(
                 affordable, stacked.index, stacked.places, row_counts[of_stack], allowance=self.effort
             )
@@ -241,7 +244,12 @@ class IndexFilter:
             state.skip(at, SkipStep.FILE_INDEX, kind=kinds[-1] if kinds else None, predicate=predicate)
 
     def _explain(
-        self, state: PlanState, files: NDArray[np.int64], stacked: Stacked, predicate: BoundPredicate
+        self,
+        state: PlanState,
+        steps: dict[int, list[ExplainStep]],
+        files: NDArray[np.int64],
+        stacked: Stacked,
+        predicate: BoundPredicate,
     ) -> None:
         """Notes what each index of files says, which decides nothing."""
         for file, place in zip(files.tolist(), stacked.places.tolist(), strict=True):
@@ -258,8 +266,7 @@ class IndexFilter:
             except _UNUSABLE:
                 # The decision meets it as well, and tells of it.
                 continue
-            for step in trace:
-                state.note(np.array([file]), ExplainStep.of(step))
+            steps[file] += map(ExplainStep.of, trace)
 
     def _report_failures(self, state: PlanState, files: NDArray[np.int64]) -> None:
         state.keep(self.indexes.not_loaded(files), KeepReason.NOT_LOADED)
@@ -267,6 +274,11 @@ class IndexFilter:
             if not isinstance(error, _UNUSABLE):
                 raise error
             self.unreadable(state, file, error)
+
+
+def _unasked(why: str) -> ExplainStep:
+    """The step of a file whose indexes are not asked."""
+    return ExplainStep(SkipStep.FILE_INDEX, "unknown", evidence=why)
 
 
 _NUMERIC: Final = frozenset({TypeRoot.DECIMAL, *INTEGER_BITS, *FLOATING_ROOTS})

@@ -61,7 +61,8 @@ class LiveRows:
         for start in range(0, int(needed.sum()), _VECTORS_AT_ONCE):
             portion = slice(start, start + _VECTORS_AT_ONCE)
             self._subtract(state, files[needed][portion], numbers[needed][portion])
-        state.skip(files[state.rows_left[files] == 0], SkipStep.DELETION_VECTOR)
+        gone = files[state.rows_left[files] == 0]
+        state.skip(gone, SkipStep.DELETION_VECTOR, evidence="every row that can match is deleted")
 
     def _subtract(self, state: PlanState, files: NDArray[np.int64], numbers: NDArray[np.int32]) -> None:
         check_deadline()
@@ -82,8 +83,8 @@ class LiveRows:
         live = _difference(every_position(row_count) if positions is None else positions, vector.positions)
         state.positions[file] = live
         state.narrow(file, len(live))
-        step = ExplainStep(SkipStep.DELETION_VECTOR, "rows", rows=len(live))
-        state.note(np.array([file]), step)
+        if live:
+            state.note(np.array([file]), ExplainStep(SkipStep.DELETION_VECTOR, "rows", rows=len(live)))
 
 
 def every_position(row_count: int) -> Positions:

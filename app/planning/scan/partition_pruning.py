@@ -18,7 +18,7 @@ Filters nest deeply; ``map`` walks them with one Python frame a level, where a c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import assert_never
 
@@ -26,10 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.errors import CorruptMetadataError
-from app.planning.plan.file_plan import SkipStep
+from app.planning.plan.file_plan import ExplainStep, SkipStep
 from app.planning.plan.state import PlanState
 from app.planning.version.manifests import NeededManifests
 from app.planning.version.version import Version
+from app.predicates.bound_texts import point_texts
 from app.predicates.column_bounds import ColumnBounds
 from app.predicates.model import (
     ALWAYS_FALSE,
@@ -124,7 +125,34 @@ def prune_partitions(state: PlanState, version: Version) -> None:
     nowhere = np.array([each == ALWAYS_FALSE for each in state.predicates], np.bool_)
     state.partitions_left_out = nowhere[numbers]
     left = state.left()
-    state.skip(left[nowhere[state.predicate_codes[left]]], SkipStep.PARTITION, predicate=predicate)
+    gone = left[nowhere[state.predicate_codes[left]]]
+    if state.steps is not None:
+        for leaf, held in zip(tests, holds.T, strict=True):
+            _note_false(state, gone, leaf, point_texts(leaf.field, columns[leaf.field.id]), ~held)
+    state.skip(gone, SkipStep.PARTITION, predicate=predicate)
+
+
+def _note_false(
+    state: PlanState,
+    files: NDArray[np.int64],
+    leaf: BoundLeaf,
+    values: Sequence[str],
+    is_false: NDArray[np.bool_],
+) -> None:
+    """Notes a test of a partition column where it is false, with the value of the partition.
+
+    Args:
+        state: the plan.
+        files: which are left out.
+        leaf: the test.
+        values: what each partition has.
+        is_false: for each partition.
+    """
+    name, written = leaf.field.name, str(leaf)
+    steps = [ExplainStep(SkipStep.PARTITION, "skip", name, None, written, None, value) for value in values]
+    codes = state.files.columns.partition_codes[files]
+    some = is_false[codes]
+    state.note_each(files[some], map(steps.__getitem__, codes[some].tolist()))
 
 
 def _bits(holds: NDArray[np.bool_]) -> NDArray[np.generic]:

@@ -180,7 +180,7 @@ class Planner:
         state.keep(units.files[merging], KeepReason.MERGE_REQUIRED)
         state.note(
             units.files[merging],
-            ExplainStep(SkipStep.FILE_INDEX, "keep", predicate="merges with other files of its bucket"),
+            ExplainStep(SkipStep.FILE_INDEX, "keep", evidence="merges with other files of its bucket"),
         )
         merged = ~units.raw_convertible
         grouped = state.is_left(units.files) & merged[units.numbers]

@@ -6,19 +6,20 @@ on to their indexes (:mod:`app.planning.scan.index_filter`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import repeat
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.file_index.answers.result import Outcome
 from app.planning.plan.file_plan import ExplainStep, KeepReason, SkipStep
 from app.planning.plan.state import PlanState
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
+from app.predicates.bound_texts import bound_texts
 from app.predicates.column_bounds import ColumnBounds
 from app.predicates.model import ALWAYS_TRUE, BoundLeaf, BoundPredicate, leaves
 from app.predicates.verdicts import Verdict, evaluate_bounds
@@ -30,11 +31,8 @@ Bounds = Callable[[DataField, NDArray[np.int64]], ColumnBounds | None]
 
 _FILES_AT_ONCE: Final = 1 << 16
 """The bounds of so many files fit into the caches of a processor."""
-_OUTCOMES: Final[Mapping[Verdict, Outcome]] = {
-    Verdict.NONE: "skip",
-    Verdict.SOME: "unknown",
-    Verdict.ALL: "keep",
-}
+_OUTCOMES: Final = np.array(["skip", "unknown", "keep"], object)
+"""By verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +120,21 @@ class ValueFilter:
         files: NDArray[np.int64],
         step: SkipStep,
     ) -> NDArray[np.int8]:
-        def note(leaf: BoundLeaf, decided: NDArray[np.int64], verdicts: NDArray[np.int8]) -> None:
-            for verdict, outcome in _OUTCOMES.items():
-                explained = ExplainStep(step, outcome, leaf.field.name, "min_max", str(leaf))
-                state.note(decided[verdicts == verdict], explained)
+        def note(
+            leaf: BoundLeaf,
+            decided: NDArray[np.int64],
+            verdicts: NDArray[np.int8],
+            known: ColumnBounds | None,
+        ) -> None:
+            name = leaf.field.name
+            texts = repeat(f"{name} has no bounds") if known is None else bound_texts(leaf, known, verdicts)
+            alike = repeat(step), _OUTCOMES[verdicts], repeat(name), repeat("min_max"), repeat(str(leaf))
+            # In one go, since there may be very many.
+            steps = map(ExplainStep, *alike, repeat(None), texts)
+            state.note_each(decided, steps, may_be_known=leaf.field.id in keys)
 
+        # Statistics of keys have mostly said the same.
+        keys = {each.id for each in self.bounds.version.schema.trimmed_primary_keys}
         trace = None if state.steps is None else note
         verdicts = np.empty(len(files), np.int8)
         for start in range(0, len(files), _FILES_AT_ONCE):

@@ -87,8 +87,8 @@ def _bind(predicate: unbound.Predicate, scope: _Scope, *, negated: bool) -> Boun
             # NULL is as good as false on either side of NOT.
             return ALWAYS_FALSE if value is None or value is negated else ALWAYS_TRUE
         case unbound.Unknown(text, columns, position):
-            for column in columns:
-                scope.names.tested(column)
+            for number, column in enumerate(columns):
+                scope.names.tested(column, may_be_text=number > 0)
             return Unknown(f"NOT ({text})" if negated else text, position)
         case _:
             assert_never(predicate)

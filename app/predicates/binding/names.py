@@ -24,6 +24,7 @@ from app.errors import FilterError
 from app.options.map_keys import map_key_name
 from app.predicates.sql.operands import read_names
 from app.predicates.unbound import Column
+from app.suggestions import hint
 from app.types import DataField, TypeRoot
 from app.types.data_types import NESTED_ROOTS, STRING_ROOTS
 
@@ -123,16 +124,20 @@ class Names:
         parts = () if self._readings(whole) else read_names(text)
         return self.column(Column(parts, position=0) if parts else whole)
 
-    def tested(self, column: Column) -> DataField | None:
+    def tested(self, column: Column, *, may_be_text: bool = False) -> DataField | None:
         """What is tested: a column, or a key of a map; None where nothing is known of it.
 
         That is a field of a struct, a key of what is not a map from strings, a function without parentheses,
         and what can be read in two ways.
 
+        Args:
+            column: the column.
+            may_be_text: it stands where a literal would, so that quotes may have been forgotten.
+
         Raises:
             FilterError: there is no such column, or there are several that differ in case only.
         """
-        readings = self._known_readings(column)
+        readings = self._known_readings(column, may_be_text=may_be_text)
         if len(readings) != 1:
             return None
         field, nested = readings[0]
@@ -145,10 +150,12 @@ class Names:
             case _:
                 return None
 
-    def _known_readings(self, column: Column) -> list[tuple[DataField, tuple[str, ...]]]:
+    def _known_readings(
+        self, column: Column, *, may_be_text: bool
+    ) -> list[tuple[DataField, tuple[str, ...]]]:
         readings = self._readings(column)
         if not readings and column.name.upper() not in FUNCTIONS_WITHOUT_PARENTHESES:
-            self._refuse(column)
+            self._refuse(column, may_be_text=may_be_text)
         for field, nested in readings:
             if nested and field.type.root not in NESTED_ROOTS and len(readings) == 1:
                 raise FilterError(
@@ -201,7 +208,7 @@ class Names:
         exact = [field for field in alike if name.startswith(field.name)]
         return next((_map_key(field, name[len(field.name) + 1 : -1]) for field in exact or alike), None)
 
-    def _refuse(self, column: Column) -> NoReturn:
+    def _refuse(self, column: Column, *, may_be_text: bool = False) -> NoReturn:
         lengths = [length for length, _ in self._relation.lengths(column.parts)]
         alike = self._folded.get(column.parts[lengths[0] if lengths else 0].lower(), [])
         names, named = " or ".join(repr(field.name) for field in alike), column.name
@@ -213,7 +220,12 @@ class Names:
             named = column.parts[0]
             reason = f"there is neither a column nor a table {named!r:.200} here; {self._known()}"
         else:
+            word = column.parts[lengths[0] if lengths else 0]
             reason = f"there is no column {column.name!r:.200}"
+            if may_be_text:
+                quoted = column.name.replace("\\", "\\\\").replace("'", "\\'")
+                reason += f"; text stands in quotes: '{quoted:.200}'"
+            reason += hint(word, self._exact, what="columns")
         raise FilterError(reason, column=named, position=column.position)
 
     def _known(self) -> str:

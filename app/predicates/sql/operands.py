@@ -50,6 +50,15 @@ OPERATORS: Final = frozenset(
 """Words that go on with an expression."""
 _BEHIND_NAMES: Final = frozenset({*OPERATORS, "AND", "OR", "THEN", "ELSE", "END"}) - {"NOT"}
 """Words that never begin an expression, unless they are names."""
+_NOT_FILTERED: Final = "; a filter is the condition alone: "
+_ADVICE: Final = {
+    "ORDER": f"{_NOT_FILTERED}an order is the request's top_n",
+    "LIMIT": f"{_NOT_FILTERED}how many rows are wanted is the request's limit",
+    "GROUP": f"{_NOT_FILTERED}leave GROUP BY away",
+    "HAVING": f"{_NOT_FILTERED}leave HAVING away",
+    "WHERE": f"{_NOT_FILTERED}what stands behind WHERE",
+}
+"""What to do, by the word that is out of place."""
 _NUMERIC: Final = frozenset({LiteralKind.NUMBER, LiteralKind.FLOAT, LiteralKind.DOUBLE, LiteralKind.NULL})
 _REPETITIONS: Final = re.compile(r"[0-9]{1,9}")
 _MAX_REPEATED_CHARACTERS: Final = 1 << 20
@@ -117,7 +126,8 @@ class OperandReader:
             FilterError: always.
         """
         found = repr(self.next.text[:50]) if self.next.text else "the end"
-        raise FilterError(f"expected {expected}, found {found}", position=self.next.start)
+        advice = _ADVICE.get(self.next.word, "")
+        raise FilterError(f"expected {expected}, found {found}{advice}", position=self.next.start)
 
     def ends_test(self) -> bool:
         """Whether a test ends here: in front of AND, OR, a comma, a parenthesis or the end."""

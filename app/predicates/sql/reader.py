@@ -47,6 +47,10 @@ _CLOSING: Final = {"(": ")", "[": "]", "CASE": "END"}
 _STRUCTURE: Final = frozenset({*_CLOSING, *_CLOSING.values(), ";"})
 _QUERIES: Final = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE"})
 """Words that a query starts with."""
+_CLAUSES: Final = {"WHERE": "WHERE itself", "SELECT": "SELECT and all else of the query"}
+"""Words that begin more than a condition, with what to leave away."""
+_BEHIND_OPERANDS: Final = frozenset({*OPERATORS, "AND", "OR"}) - {"NOT"}
+"""Words that go on with a test or a condition."""
 _BEFORE_VALUES: Final = frozenset({*OPERATORS, "AND", "OR", "FROM"})
 """Words behind which a value is wanted."""
 _OF_CASE: Final = frozenset({"CASE", "WHEN", "THEN", "ELSE"})
@@ -110,6 +114,7 @@ class _Reader:
 
     def condition(self) -> Predicate:
         """The whole text as one condition."""
+        self._refuse_query()
         groups = [_Group()]
         while True:
             self._open(groups)
@@ -123,6 +128,22 @@ class _Reader:
                 return groups[0].result()
             elif not self._operands.take("AND"):
                 self._operands.refuse("AND, OR or the end")
+
+    def _refuse_query(self) -> None:
+        """Refuses a query, or a clause of one, in place of its condition.
+
+        WHERE and SELECT can be names of columns: then an operator follows, or the end.
+        """
+        first, second, third = (*self._tokens, *self._tokens[-1:] * 2)[:3]
+        behind = third if second.word == "NOT" else second
+        is_operator = behind.kind is TokenKind.SYMBOL and behind.word not in ("(", "*")
+        is_name = is_operator or behind.kind is TokenKind.END or behind.word in _BEHIND_OPERANDS
+        if first.word in _CLAUSES and not is_name:
+            raise FilterError(
+                f"a filter is the condition alone, what stands behind WHERE: leave {_CLAUSES[first.word]} "
+                f"away (a column called {first.text} stands in backquotes)",
+                position=first.start,
+            )
 
     def _open(self, groups: list[_Group]) -> None:
         """Steps over NOTs and over parentheses in which a whole condition stands."""
@@ -157,7 +178,7 @@ class _Reader:
                 if word != "END" or not (self._wants_value(at) or self._tokens[at - 1].word in _OF_CASE):
                     partner[opened.pop()] = at
             elif word == ";":
-                raise FilterError("a filter is a single condition, without ';'", position=token.start)
+                raise FilterError("a filter is a single condition: leave the ';' away", position=token.start)
             elif word in (")", "]"):
                 if closing == "END":
                     break

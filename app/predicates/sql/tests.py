@@ -195,20 +195,27 @@ class _TestReader:
             return None
         if self._operands.take(")"):
             raise FilterError("IN takes one or more values", position=left.position)
-        parts: list[Sequence[Literal]] = []
-        while True:
-            if (several := self._operands.listed()) is not None:
-                parts.append(several)
-            else:
-                literal = self._operands.operand()
-                if not isinstance(literal, Literal):
-                    return None
-                parts.append((literal,))
-            if not self._operands.take(","):
-                break
-        if not self._operands.take(")"):
+        parts = self._list_parts()
+        if parts is None or not self._operands.take(")"):
             return None
-        return Leaf(Operator.IN, left, joined_literals(parts), self._written())
+        columns = [part for part in parts if isinstance(part, Column)]
+        if columns:
+            return self._undecided(left, *columns)
+        literals = [part for part in parts if not isinstance(part, Column)]
+        return Leaf(Operator.IN, left, joined_literals(literals), self._written())
+
+    def _list_parts(self) -> list[Sequence[Literal] | Column] | None:
+        """What stands between commas; None where something is neither literal nor column."""
+        parts: list[Sequence[Literal] | Column] = []
+        while True:
+            part: Sequence[Literal] | Operand | None = self._operands.listed()
+            if part is None:
+                part = self._operands.operand()
+            if part is None:
+                return None
+            parts.append((part,) if isinstance(part, Literal) else part)
+            if not self._operands.take(","):
+                return parts
 
     def _range(self, tested: Operand) -> Predicate | None:
         low = self._operands.operand()

@@ -1,0 +1,172 @@
+"""Bounds in words, for people who ask why a file was kept or left out.
+
+====================================================  =================================================
+``city min 'Bonn' max 'Köln' < 'Wien'``               the upper bound decided
+``city max 'Köln' min 'Bonn' > 'Aachen'``             the lower bound decided
+``city min 'Bonn' max 'Köln'``                        they decided together, or did not decide
+``city is NULL in 3 of 90 rows``                      the test is one of NULL, or every row is NULL
+``city has no bounds``                                the writer left none
+====================================================  =================================================
+
+A plan may have bounds of very many files, so that whole columns are written at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from app.predicates.column_bounds import UNKNOWN_COUNT, ColumnBounds
+from app.predicates.like import literal_prefix
+from app.predicates.model import SHOWN_CHARACTERS, BoundLeaf, Operator, shown_value
+from app.predicates.verdicts import Verdict, Verdicts
+from app.types import DataField, TypeRoot, Value
+from app.types.data_types import STRING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS
+from app.types.value_arrays import Values, less, starts_with
+
+_ClockUnit: TypeAlias = Literal["s", "ms", "us", "ns"]
+
+_NULL_TESTS: Final = (Operator.IS_NULL, Operator.IS_NOT_NULL)
+_BY_BOTH: Final = frozenset({Operator.NOT_EQUAL, Operator.NOT_IN, Operator.ENDS_WITH, Operator.CONTAINS})
+"""Only bounds that meet prove anything of these."""
+_BELOW_ONLY: Final = frozenset({Operator.GREATER_THAN, Operator.GREATER_OR_EQUAL})
+_ABOVE_ONLY: Final = frozenset({Operator.LESS_THAN, Operator.LESS_OR_EQUAL})
+_PREFIX_TESTS: Final = frozenset({Operator.STARTS_WITH, Operator.LIKE})
+_BELOW: Final = {Operator.GREATER_THAN: "<="}
+"""How an upper bound compares with the literal where it leaves no row; else as less."""
+_ABOVE: Final = {Operator.LESS_THAN: ">="}
+_CLOCK_UNITS: Final[Mapping[_ClockUnit, int]] = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+"""Nanoseconds of each, the coarsest first."""
+
+
+def bound_texts(leaf: BoundLeaf, bounds: ColumnBounds, verdicts: Verdicts) -> list[str]:
+    """What the bounds of a test's column are, and which of them proved that no row matches.
+
+    Args:
+        leaf: the test.
+        bounds: of its column in n files.
+        verdicts: what they prove of the test, shape (n,).
+
+    Returns:
+        A text for each file.
+    """
+    name, count = leaf.field.name, len(bounds)
+    texts = np.full(count, f"{name} has no bounds", object)
+    all_null = (bounds.null_count == bounds.row_count) & (bounds.row_count > 0)
+    by_nulls = all_null | ((leaf.operator in _NULL_TESTS) & (bounds.null_count != UNKNOWN_COUNT))
+    at = np.flatnonzero(by_nulls)
+    texts[at] = [
+        f"{name} is NULL in {nulls:,} of {rows:,} rows"
+        for nulls, rows in zip(bounds.null_count[at].tolist(), bounds.row_count[at].tolist(), strict=True)
+    ]
+    at = np.flatnonzero(~by_nulls & (bounds.has_low | bounds.has_high))
+    if len(at):
+        some = bounds if len(at) == count else bounds.take(at)
+        texts[at] = _ends(leaf, some, verdicts if len(at) == count else verdicts[at])
+    found: list[str] = texts.tolist()
+    return found
+
+
+def point_texts(field: DataField, bounds: ColumnBounds) -> list[str]:
+    """The value that each file, or partition, has in all of its rows; both ends of the bounds are it."""
+    known = np.flatnonzero(bounds.has_low)
+    texts = np.full(len(bounds), f"{field.name} is NULL", object)
+    texts[known] = [f"{field.name} is {value}" for value in _shown(bounds.low.take(known), field)]
+    found: list[str] = texts.tolist()
+    return found
+
+
+def _ends(leaf: BoundLeaf, bounds: ColumnBounds, verdicts: Verdicts) -> list[str]:
+    """The bounds of files at least one of whose ends is known."""
+    name, none = leaf.field.name, verdicts == Verdict.NONE
+    lows = _labelled("min", bounds.low, bounds.has_low, leaf.field)
+    highs = _labelled("max", bounds.high, bounds.has_high, leaf.field)
+    texts = [f"{name}{low}{high}" for low, high in zip(lows, highs, strict=True)]
+    if not leaf.literals or not none.any():
+        return texts
+    first, last = leaf.literals[0], leaf.literals[-1]
+    below = none & bounds.has_high & _is_below(leaf.operator, bounds.high, first)
+    above = none & bounds.has_low & ~below & _is_above(leaf.operator, bounds.low, last)
+    end = f" {_BELOW.get(leaf.operator, '<')} {shown_value(first, leaf.field)}"
+    for at in np.flatnonzero(below).tolist():
+        texts[at] += end
+    end = f" {_ABOVE.get(leaf.operator, '>')} {shown_value(last, leaf.field)}"
+    for at in np.flatnonzero(above).tolist():
+        texts[at] = f"{name}{highs[at]}{lows[at]}{end}"
+    return texts
+
+
+def _is_below(operator: Operator, highs: Values, literal: Value) -> NDArray[np.bool_]:
+    """Whether an upper bound alone leaves no row that passes a test by this literal."""
+    if operator in _BY_BOTH or operator in _ABOVE_ONLY:
+        return np.zeros(len(highs), np.bool_)
+    if operator is Operator.GREATER_THAN:
+        return ~less(literal, highs)
+    return less(highs, _prefix(operator, literal))
+
+
+def _is_above(operator: Operator, lows: Values, literal: Value) -> NDArray[np.bool_]:
+    """Whether a lower bound alone leaves no row that passes a test by this literal."""
+    if operator in _BY_BOTH or operator in _BELOW_ONLY:
+        return np.zeros(len(lows), np.bool_)
+    if operator is Operator.LESS_THAN:
+        return ~less(lows, literal)
+    prefix = _prefix(operator, literal)
+    if isinstance(prefix, bytes) and isinstance(lows, pa.LargeBinaryArray) and operator in _PREFIX_TESTS:
+        return less(prefix, lows) & ~starts_with(lows, prefix)
+    return less(prefix, lows)
+
+
+def _prefix(operator: Operator, literal: Value) -> Value:
+    """What a value that passes begins with, or the literal itself."""
+    is_pattern = operator is Operator.LIKE and isinstance(literal, bytes)
+    return literal_prefix(literal) if is_pattern else literal  # type: ignore[arg-type] # narrowed by a name
+
+
+def _labelled(label: str, values: Values, known: NDArray[np.bool_], field: DataField) -> list[str]:
+    """A blank, the label and the value of each file; nothing where it is not known."""
+    if known.all():
+        return [f" {label} {text}" for text in _shown(values, field)]
+    texts = np.full(len(known), "", object)
+    at = np.flatnonzero(known)
+    texts[at] = [f" {label} {text}" for text in _shown(values.take(at), field)]
+    found: list[str] = texts.tolist()
+    return found
+
+
+def _shown(values: Values, field: DataField) -> Sequence[str]:
+    """Values as :func:`~app.predicates.model.shown_value` writes them; what most columns hold in one go."""
+    root = field.type.root
+    if isinstance(values, pa.LargeBinaryArray):
+        if root in STRING_ROOTS:
+            return [_quoted(text) for text in values.to_pylist()]
+    elif values.dtype == np.int64 and root in WHOLE_ROOTS - {TypeRoot.DATE, TypeRoot.TIME}:
+        return list(map(str, values.tolist()))
+    elif values.dtype == np.int64 and root in TIMESTAMP_ROOTS:
+        zone = "Z" if root is TypeRoot.TIMESTAMP_LTZ else ""
+        unit = next(unit for unit, nanos in _CLOCK_UNITS.items() if not (values % nanos).any())
+        texts: list[str] = np.datetime_as_string(values.view("M8[ns]"), unit).tolist()
+        if unit != "s":
+            texts = [text.rstrip("0").removesuffix(".") for text in texts]
+        return [f"'{text}{zone}'" for text in texts]
+    distinct, places = _distinct(values)
+    shown = np.array([shown_value(value, field) for value in distinct], object)
+    found: list[str] = shown[places].tolist()
+    return found
+
+
+def _distinct(values: Values) -> tuple[Sequence[Value], NDArray[np.int64]]:
+    if isinstance(values, pa.LargeBinaryArray):
+        encoded = values.dictionary_encode()
+        return encoded.dictionary.to_pylist(), np.asarray(encoded.indices)
+    distinct, places = np.unique(values, return_inverse=True)
+    return distinct.tolist(), places
+
+
+def _quoted(text: bytes) -> str:
+    shown = text.decode(errors="replace")
+    return f"'{shown}'" if len(shown) <= SHOWN_CHARACTERS else f"'{shown[:SHOWN_CHARACTERS]}...'"

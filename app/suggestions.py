@@ -1,0 +1,66 @@
+"""What somebody may have meant whose word names nothing, for the ends of messages."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Final
+
+_MOST_NAMES: Final = 1_000
+_MOST_COMPARED: Final = 20_000
+"""Comparing a word with names of so many characters takes less than a tenth of a second."""
+_MOST_CHARACTERS: Final = 64
+"""Of a name or word; names of data files have some 60."""
+_MOST_ALIKE: Final = 3
+_MOST_LISTED: Final = 12
+_ALIKE: Final = 0.6
+
+
+def hint(word: str, known: Iterable[str], *, what: str | None = None, also: Mapping[str, str] = {}) -> str:
+    """What follows a message that a word names nothing: the names that are alike, and those that there are.
+
+    Args:
+        word: what was written.
+        known: the names that there are.
+        what: what these are, in the plural; None lists none of them.
+        also: names that are meant by other words, by these.
+
+    Returns:
+        ``: did you mean 'fee'? Columns: day, fee``, or less.
+    """
+    names = list(islice(known, _MOST_NAMES + 1))
+    found = alike(word, names, also)
+    meant = " or ".join(f"{name!r:.{_MOST_CHARACTERS}}" for name in found)
+    text = f": did you mean {meant}?" if found else ""
+    if what is None:
+        return text
+    if not names:
+        return f"; there are no {what}"
+    return f"{text} {what.capitalize()}: {listed(names)}" if text else f"; {what}: {listed(names)}"
+
+
+def alike(word: str, known: Sequence[str], also: Mapping[str, str] = {}) -> list[str]:
+    """The names that are most like a word, the best one first."""
+    meant = also.get(word.lower())
+    if meant is not None and meant in known:
+        return [meant]
+    folded: dict[str, str] = {}
+    compared = 0
+    for name in known:
+        short = name.lower()[:_MOST_CHARACTERS]
+        folded[short] = name
+        compared += len(short)
+        if compared > _MOST_COMPARED:
+            break
+    found = difflib.get_close_matches(word.lower()[:_MOST_CHARACTERS], folded, _MOST_ALIKE, _ALIKE)
+    return [folded[name] for name in found]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names with commas between them; of many the first ones."""
+    shown = [f"{name:.{_MOST_CHARACTERS}}" for name in names[:_MOST_LISTED]]
+    if len(names) > len(shown):
+        more = "many" if len(names) > _MOST_NAMES else len(names) - len(shown)
+        shown.append(f"and {more} more")
+    return ", ".join(shown)
