@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AliasGenerator, BaseModel, ConfigDict, Field, model_validator
 
 from app.api.bodies import Body
+from app.errors import RequestError
 from app.iceberg.plan_tokens import PlanQuestion
 
 Id = Annotated[int, Field(ge=0, lt=1 << 63)]
@@ -14,6 +16,14 @@ Id = Annotated[int, Field(ge=0, lt=1 << 63)]
 
 def _kebab(name: str) -> str:
     return name.replace("_", "-")
+
+
+def _text(expression: bool | dict[str, Any]) -> str:  # noqa: FBT001 - any JSON
+    """JSON text, in which a number with more digits than a double keeps is text, as decimals are."""
+    try:
+        return json.dumps(expression, separators=(",", ":"), default=str)
+    except RecursionError as error:
+        raise RequestError("the filter nests too deeply") from error
 
 
 class IcebergBody(Body):
@@ -51,7 +61,7 @@ class PlanScanBody(IcebergBody):
         return PlanQuestion(
             snapshot_id=self.snapshot_id if self.end_snapshot_id is None else self.end_snapshot_id,
             use_snapshot_schema=self.use_snapshot_schema,
-            filter=self.filter,
+            filter=None if self.filter is None else _text(self.filter),
             case_sensitive=self.case_sensitive,
             min_rows=self.min_rows_requested,
             statistics=tuple(self.stats_fields or ()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -10,11 +11,12 @@ import numpy as np
 import orjson
 
 from app.errors import NotFoundError, SnapshotExpiredError
+from app.iceberg.changes import appended_files
 from app.iceberg.expressions import read_expression
 from app.iceberg.metadata import TableState
 from app.iceberg.name_mapping import NameMapping
 from app.iceberg.plan_tokens import LONGEST_ID, PlanQuestion, PlanToken
-from app.iceberg.refusals import changes, check_table
+from app.iceberg.refusals import check_table, compacted
 from app.iceberg.tasks import TaskWriter, statistics_fields
 from app.planning.plan.answers import Plan
 from app.planning.request.limits import Limits
@@ -61,7 +63,7 @@ class Catalog:
         table, branch = split_branch(named)
         version = self.service.resolve(table, SnapshotSelector(branch=branch))
         check_table(version.schema, millis=self.millis)
-        schemas = list(_schemas(version))
+        schemas = [schema for schema in _schemas(version) if schema.id <= version.schema_id]
         mapping = orjson.dumps(NameMapping.of(reversed(schemas)).json()).decode()
         state = TableState(version, schemas, self._snapshots(table, version), self._tags(table, branch))
         return state.json(mapping, referenced_only=referenced_only, millis=self.millis)
@@ -83,9 +85,8 @@ class Catalog:
             FilterError: the filter does not fit the table.
             UnsupportedFormatError: clients would not read the table, or a file of the plan, right.
         """
-        if question.start_snapshot_id is not None:
-            raise changes()
-        return self._answer(named, PlanToken.of(question, self._version(named, question)), is_first=True)
+        version = self._version(named, question)
+        return self._answer(named, version, PlanToken.of(question, version), is_first=True)
 
     def fetch_plan(self, named: TableRef, plan_id: str) -> dict[str, Json]:
         """The same once more.
@@ -93,7 +94,8 @@ class Catalog:
         Raises:
             NotFoundError: no such plan was made here, or its snapshot is gone.
         """
-        return self._answer(named, PlanToken.read(plan_id, named), is_first=True)
+        token = PlanToken.read(plan_id, named)
+        return self._answer(named, self._version_of(named, token), token, is_first=True)
 
     def fetch_tasks(self, named: TableRef, plan_task: str) -> dict[str, Json]:
         """The tasks of a part of a plan.
@@ -101,37 +103,47 @@ class Catalog:
         Raises:
             NotFoundError: no such plan was made here, or its snapshot is gone.
         """
-        return self._answer(named, PlanToken.read(plan_task, named), is_first=False)
+        token = PlanToken.read(plan_task, named)
+        return self._answer(named, self._version_of(named, token), token, is_first=False)
 
-    def _answer(self, named: TableRef, token: PlanToken, *, is_first: bool) -> dict[str, Json]:
-        table, branch = split_branch(named)
-        version = self._version_of(table, branch, token)
+    def _answer(
+        self, named: TableRef, version: Version, token: PlanToken, *, is_first: bool
+    ) -> dict[str, Json]:
         check_table(version.schema, millis=self.millis)
         question = token.question
         expression = None
         if question.filter is not None:
             limits = FilterLimits(self.limits.filter_depth, self.limits.filter_literals)
             expression = read_expression(
-                question.filter, version.schema, limits, case_sensitive=question.case_sensitive
+                json.loads(question.filter), version.schema, limits, case_sensitive=question.case_sensitive
             )
         predicate = None if expression is None else expression.predicate
         statistics = statistics_fields(
             question.statistics, version.schema, case_sensitive=question.case_sensitive
         )
+        appended = None
+        if question.start_snapshot_id is not None:
+            table, _ = split_branch(named)
+            appended = appended_files(self.service, table, version, question.start_snapshot_id)
         request = PlanRequest(
             filter=predicate,
+            files=appended,
             limit=question.min_rows if predicate is None else None,
             selection=SelectionForm.NONE,
             uris=True,
             totals=bool(statistics),
         )
         plan = self.service.plan(version, request, self.budget_ms)
+        if plan.unknown_files:
+            raise compacted(len(plan.unknown_files))
         writer = TaskWriter(
             version=version,
             plan=plan,
-            residual=b"true" if question.filter is None else orjson.dumps(question.filter),
+            residual=b"true" if question.filter is None else question.filter.encode(),
             proven=expression is None or expression.exact,
             schemas=_read_in(version, question),
+            newest_schema=version.schema_id if question.snapshot_id is None else None,
+            # Whatever version is read, clients have the mapping of the latest one.
             mapping=lambda: NameMapping.of(reversed(list(_schemas(version)))),
             statistics=statistics,
         )
@@ -168,8 +180,9 @@ class Catalog:
                     return self.service.resolve(table, replace(selector, snapshot_id=None, tag=tag))
             raise
 
-    def _version_of(self, table: TableRef, branch: str | None, token: PlanToken) -> Version:
+    def _version_of(self, named: TableRef, token: PlanToken) -> Version:
         """Exactly the version of a token, whatever has been committed since."""
+        table, branch = split_branch(named)
         by_number = token.tag is None and token.snapshot is not None
         selector = SnapshotSelector(
             snapshot_id=token.snapshot if by_number else None,
@@ -210,10 +223,8 @@ def split_branch(named: TableRef) -> tuple[TableRef, str | None]:
 
 
 def _schemas(version: Version) -> Iterator[TableSchema]:
-    """The schemas up to that of a version, ascending."""
-    for number in version.table.schema_ids(version.resolved.branch):
-        if number <= version.schema_id:
-            yield version.file_schema(number)
+    """The schemas of a version's branch, ascending."""
+    return map(version.file_schema, version.table.schema_ids(version.resolved.branch))
 
 
 def _read_in(version: Version, question: PlanQuestion) -> list[TableSchema]:

@@ -25,16 +25,18 @@ import binascii
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Context
 from typing import Final
 
 from app.errors import FilterError
 from app.types import DataField, DataType, Json, TypeRoot
 from app.types.civil_time import read_date, read_timestamp
-from app.types.json_values import any_decimal, is_integer
+from app.types.json_values import MAX_NUMBER_TEXT, any_decimal, is_integer
 from app.types.time_units import NANOS_PER_MICRO
 from app.types.values import integer_range, to_float32
 
 _MICROS_PER_MILLI: Final = 1_000
+_EXACT: Final = Context(prec=2 * MAX_NUMBER_TEXT + 100)
 _INT64: Final = 1 << 63
 
 
@@ -99,7 +101,7 @@ def _floating(value: object, data_type: DataType) -> Fitted | None:
 
 def _decimal(value: object, data_type: DataType) -> Fitted | None:
     number = any_decimal(value)
-    scaled = number.scaleb(data_type.scale)
+    scaled = number.scaleb(data_type.scale, _EXACT)
     if scaled != scaled.to_integral_value() or abs(scaled) >= 10**data_type.precision:
         return None
     return Fitted(format(number, "f"))

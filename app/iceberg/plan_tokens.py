@@ -22,7 +22,7 @@ from __future__ import annotations
 import base64
 import zlib
 from dataclasses import asdict, dataclass, fields
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Final, Self
 
 import orjson
 from pydantic import Field, TypeAdapter, ValidationError
@@ -51,7 +51,7 @@ class PlanQuestion:
     Attributes:
         snapshot_id: None for the latest one.
         use_snapshot_schema: whether columns are those of the snapshot's schema.
-        filter: an expression in parsed JSON; None for every row.
+        filter: an expression as JSON text, since it may nest deeper than tokens; None for every row.
         case_sensitive: whether names have to be written as they are.
         min_rows: so many rows are enough, if nothing is filtered.
         statistics: names of columns to tell counts and bounds of.
@@ -60,7 +60,7 @@ class PlanQuestion:
 
     snapshot_id: Number | None = None
     use_snapshot_schema: bool = False
-    filter: Any = None
+    filter: str | None = None
     case_sensitive: bool = True
     min_rows: Number | None = None
     statistics: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ files that merge                              clients would read every version o
 files of ORC and Avro                         the engine writes no field ids of Iceberg's into them
 files of another type than a column has now   the engine casts, or cuts, what clients do not
 files without ids whose names are ambiguous   their columns are told by their names
-changes between two snapshots                 no client asks for them yet
+changes that are more than appended files     :mod:`app.iceberg.changes`
 ============================================  ===================================================
 """
 
@@ -105,9 +105,12 @@ def without_ids(name: str) -> UnsupportedFormatError:
     )
 
 
-def changes() -> UnsupportedFormatError:
-    """A plan of what was appended between two snapshots."""
-    return refusal("what was appended between two snapshots is not planned", "ask for one snapshot")
+def compacted(count: int) -> UnsupportedFormatError:
+    """Some files that were appended have been compacted."""
+    return refusal(
+        f"{count} of the files that were appended between the two snapshots have been compacted since",
+        "ask for an earlier end, or for a whole snapshot",
+    )
 
 
 def check_file_schema(file: TableSchema, schema: TableSchema) -> None:

@@ -58,6 +58,7 @@ class TaskWriter:
         residual: the filter that clients have to apply, in JSON.
         proven: whether a file whose rows all meet the plan's filter needs it no more.
         schemas: those that clients read the files in.
+        newest_schema: its number, where that is known: names in its files are those of the mapping.
         mapping: gives the names of the table's columns, for files of older schemas that have no ids.
         statistics: columns to tell bounds and counts of.
     """
@@ -67,6 +68,7 @@ class TaskWriter:
     residual: bytes
     proven: bool
     schemas: Sequence[TableSchema]
+    newest_schema: int | None
     mapping: Callable[[], NameMapping]
     statistics: Sequence[DataField] = ()
     _partitions: dict[int, tuple[int, Sequence[Json]]] = field(default_factory=dict)
@@ -138,11 +140,11 @@ class TaskWriter:
     def _check_ids(self, files: PlannedFiles, start: int, stop: int) -> None:
         """Refuses files that need field ids, since a name is another column's by now, and have none."""
         numbers = files.integers["schema_id"][start:stop]
-        older = [each for each in np.unique(numbers).tolist() if each != self.version.schema_id]
-        mapping = self.mapping() if older else None
-        unfit = [
-            each for each in older if mapping and not mapping.fits(self.version.file_schema(each).fields)
-        ]
+        older = [each for each in np.unique(numbers).tolist() if each != self.newest_schema]
+        if not older:
+            return
+        mapping, schema_of = self.mapping(), self.version.file_schema
+        unfit = [each for each in older if not mapping.fits(schema_of(each).fields)]
         suspects = [start + at for at in np.flatnonzero(np.isin(numbers, unfit)).tolist()]
         for at, found in zip(suspects, have_field_ids(self.version, files, suspects), strict=True):
             if not found:

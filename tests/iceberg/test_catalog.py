@@ -126,6 +126,21 @@ def test_every_table_is_loaded_and_planned_or_refused_with_its_reason(
     assert "To read it, " in error["message"]
 
 
+def test_a_description_says_beforehand_whether_clients_can_read_a_table(iceberg: httpx.Client) -> None:
+    found = {}
+    for table in tables():
+        url = str(iceberg.base_url).replace("/iceberg/v1/", f"/v1/main/databases/golden/tables/{table}")
+        found[table] = iceberg.get(url).json()["iceberg_refusal"]
+        planned = iceberg.post(f"{GOLDEN}/tables/{table}/plan", json={}, headers={"X-Paimon-Accept": ""})
+        assert found[table] or planned.status_code == 200 or "in schema" in planned.text, table
+
+    assert {name for name, reason in found.items() if reason is None} >= {
+        "append_bucketed",
+        "append_partitioned",
+    }
+    assert "merged" in found["pk_merge"] or "milliseconds" in found["pk_merge"]
+
+
 def test_milliseconds_are_for_clients_that_say_that_they_read_them(iceberg: httpx.Client) -> None:
     path = f"{GOLDEN}/tables/append_sidecar"
     for headers in ({"X-Paimon-Accept": ""}, {"X-Paimon-Accept": "x"}):
@@ -190,17 +205,67 @@ def test_a_request_that_makes_no_sense_is_bad(iceberg: httpx.Client, body: Any, 
     assert part in error["error"]["message"]
 
 
+def test_filters_nest_as_deep_as_clients_chain_them_and_keep_every_digit(iceberg: httpx.Client) -> None:
+    path = f"{GOLDEN}/tables/append_sidecar/plan"
+    test: Any = {"type": "eq", "term": "grade", "value": 0}
+    for number in range(250):
+        test = {"type": "or", "left": test, "right": {"type": "eq", "term": "grade", "value": 2_640 + number}}
+    exact = '{"filter": {"type": "eq", "term": "fee", "value": 58.43000000000000000000000000001}}'
+
+    chained = iceberg.post(path, json={"filter": test})
+    digits = iceberg.post(path, content=exact)
+
+    assert (chained.status_code, digits.status_code) == (200, 200)
+    assert chained.json()["file-scan-tasks"][0]["residual-filter"] == test
+    again = iceberg.get(f"{path}/{chained.json()['plan-id']}")
+    assert again.json()["file-scan-tasks"] == chained.json()["file-scan-tasks"]
+    residual = digits.json()["file-scan-tasks"][0]["residual-filter"]
+    assert residual["value"] == "58.43000000000000000000000000001"
+
+
 def test_names_are_folded_where_a_client_says_so(iceberg: httpx.Client) -> None:
     path, test = f"{GOLDEN}/tables/append_sidecar/plan", {"type": "eq", "term": "GRADE", "value": 1}
 
     assert iceberg.post(path, json={"filter": test, "case-sensitive": False}).status_code == 200
 
 
-def test_changes_between_snapshots_are_refused(iceberg: httpx.Client) -> None:
-    body = {"start-snapshot-id": 1, "end-snapshot-id": 2}
-    status, error = ask(iceberg, "POST", f"{GOLDEN}/tables/append_sidecar/plan", TABLE + "/plan", body)
+def planned_files(iceberg: httpx.Client, table: str, **body: Any) -> set[str]:
+    answer = ask(iceberg, "POST", f"{GOLDEN}/tables/{table}/plan", TABLE + "/plan", body)
+    assert answer[0] == 200, answer
+    return {each["data-file"]["file-path"] for each in answer[1]["file-scan-tasks"]}
 
-    assert (status, error["error"]["type"]) == (406, "UnsupportedOperationException")
+
+def test_what_was_appended_between_two_snapshots_is_planned(iceberg: httpx.Client) -> None:
+    whole = [planned_files(iceberg, "append_sidecar", **{"snapshot-id": number}) for number in (1, 2, 3)]
+    test = {"type": "gt", "term": "grade", "value": 2_660}
+
+    def appended(start: int, end: int, **more: Any) -> set[str]:
+        between = {"start-snapshot-id": start, "end-snapshot-id": end}
+        return planned_files(iceberg, "append_sidecar", **between, **more)
+
+    assert appended(1, 3) == whole[2] - whole[0]
+    assert appended(2, 3) == whole[2] - whole[1]
+    assert appended(2, 2) == set()
+    assert appended(1, 3, filter=test) == planned_files(iceberg, "append_sidecar", filter=test) - whole[0]
+
+
+@pytest.mark.parametrize(
+    ("table", "start", "end", "status", "part"),
+    [
+        ("append_dv64", 1, 2, 406, "primary key or deletion vectors"),
+        ("pk_first_row", 1, 2, 406, "primary key or deletion vectors"),
+        ("append_sidecar", 3, 1, 400, "end-snapshot-id"),
+        ("append_sidecar", 1, 99, 404, "99"),
+    ],
+)
+def test_other_changes_are_refused(
+    iceberg: httpx.Client, table: str, start: int, end: int, status: int, part: str
+) -> None:
+    body = {"start-snapshot-id": start, "end-snapshot-id": end}
+    found, error = ask(iceberg, "POST", f"{GOLDEN}/tables/{table}/plan", TABLE + "/plan", body)
+
+    assert found == status
+    assert part in error["error"]["message"]
 
 
 def test_tokens_are_those_of_the_service(serve_iceberg: ServeIceberg, tmp_path: Path) -> None:

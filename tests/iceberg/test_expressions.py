@@ -115,7 +115,9 @@ def test_no_file_is_left_out_that_has_a_row_for_some_client(
     }
 
     catalog = Catalog(service, Limits(), budget_ms=60_000, millis=True)
-    tasks = json.loads(write_json(catalog.plan(table.ref, PlanQuestion(filter=question))))["file-scan-tasks"]
+    tasks = json.loads(write_json(catalog.plan(table.ref, PlanQuestion(filter=json.dumps(question)))))[
+        "file-scan-tasks"
+    ]
 
     planned = {task["data-file"]["file-path"].rpartition("/")[2] for task in tasks}
     assert {file for file, _ in matching} <= planned
@@ -186,6 +188,7 @@ def test_literals_are_read_in_the_forms_of_every_client(column: str, written: An
         {"type": "eq", "term": "id", "value": 1.5},
         {"type": "eq", "term": "id", "value": 1 << 70},
         {"type": "eq", "term": "price", "value": "1.005"},
+        {"type": "eq", "term": "price", "value": f"1.5{'0' * 60}1"},
         {"type": "eq", "term": "day", "value": "2024-02-29T01:02:03"},
         {"type": "eq", "term": "at", "value": "2024-02-29T01:02:03Z"},
         {"type": "eq", "term": "seen", "value": "2024-02-29T01:02:03"},

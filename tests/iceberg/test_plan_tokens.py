@@ -71,7 +71,7 @@ def test_a_long_filter_stands_in_one_token_at_a_time(warehouse: Path) -> None:
     test: Any = {"type": "and", "left": {"type": "in", "term": "day", "values": days}, "right": numbers}
 
     with replica(warehouse) as catalog:
-        answer = read(catalog.plan(REF, PlanQuestion(filter=test)))
+        answer = read(catalog.plan(REF, PlanQuestion(filter=json.dumps(test))))
         assert len(answer["plan-id"]) <= LONGEST_ID
         assert len(answer["plan-tasks"]) == 1
         (again,) = read(catalog.fetch_tasks(REF, answer["plan-tasks"][0]))["plan-tasks"]
@@ -81,7 +81,7 @@ def test_a_long_filter_stands_in_one_token_at_a_time(warehouse: Path) -> None:
 def test_a_part_that_is_filtered_has_the_files_that_are_left(warehouse: Path) -> None:
     test: Any = {"type": "lt", "term": "c1", "value": 500_000}
     with replica(warehouse) as catalog:
-        first = read(catalog.plan(REF, PlanQuestion(filter=test)))
+        first = read(catalog.plan(REF, PlanQuestion(filter=json.dumps(test))))
         rest = [path for task in first["plan-tasks"] for path in paths(read(catalog.fetch_tasks(REF, task)))]
 
     assert 0 < len(paths(first) + rest) < FILES
