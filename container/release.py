@@ -128,8 +128,8 @@ class Build:
         self._archive(
             f"paimon-index-docs-{self._version}.tar.gz",
             "paimon-index-docs",
-            # The site in html, and the pages that it was built from in source.
-            (self._tree / "build" / "docs").rglob("*"),
+            # The site, and the pages that it was built from; beside them lies the cache of what built it.
+            [file for name in ("html", "source") for file in (self._tree / "build/docs" / name).rglob("*")],
             below=self._tree / "build" / "docs",
         )
         self._archive(
