@@ -11,7 +11,7 @@ HELM_VERSION := v4.3.1
 HELM := $(CURDIR)/$(TOOLS)/helm-$(HELM_VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help env release release-check test lint openapi check-openapi demo docs bench bench-spark soak fuzz jvm image-check image image-base chart-check clean
+.PHONY: help env release release-check test lint openapi check-openapi demo docs site bench bench-spark soak fuzz contract mutants jvm image-check image image-base chart-check clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,12 +74,16 @@ release-check: $(RELEASE_STAMP) ## builds a release twice, and uses it without t
 	$(if $(wildcard $(HELM)),HELM=$(HELM)) $(BIN)/python container/release_check.py
 
 $(RELEASE_STAMP): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[release]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs,release]'
 	touch $@
 
-# The pages as a site, in build/docs/html: wherever they lie in the tree, so that links are the same in both.
 docs: env ## the documentation as a site in build/docs/html
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@$(MAKE) --no-print-directory site
+
+# The pages as a site, wherever they lie in the tree, so that links are the same in both. A release calls it for its
+# own copy of the tree, with the programs of this one.
+site:
 	rm -rf build/docs
 	mkdir -p build/docs/source
 	tar -cf - *.md LICENSE NOTICE openapi.yaml compose.yaml docs examples benchmarks/*.md client/README.md \
@@ -120,9 +124,26 @@ $(HELM):
 	GOBIN=$(CURDIR)/$(TOOLS) go install helm.sh/helm/v4/cmd/helm@$(HELM_VERSION)
 	mv $(TOOLS)/helm $@
 
-# Property tests with very many examples; takes hours. TESTS=tests/file_index runs those of one part.
-fuzz: env ## property tests at length; takes hours
+# Property tests with very many examples, then plans of random tables held against their rows; takes hours.
+# TESTS=tests/file_index runs the property tests of one part; PAIRS=20000 SEED=7 as many plans, of that seed.
+fuzz: env ## property tests and plans of random tables at length; takes hours
 	$(BIN)/python -m pytest -n auto -m "hypothesis and not shared and not engine" --hypothesis-profile=fuzz $(TESTS)
+	$(BIN)/python -m tests.proof --pairs $(or $(PAIRS),1000000) --seed $(or $(SEED),1) --processes 2
+
+# Requests of every kind that openapi.yaml allows, and others, against a running server; two minutes. EXAMPLES=500 asks
+# more. Schemathesis brings much along, so that it has an environment of its own.
+SCHEMATHESIS := $(TOOLS)/schemathesis
+contract: env $(SCHEMATHESIS) ## asks a server whatever openapi.yaml allows
+	$(BIN)/python -m tests.contract $(SCHEMATHESIS)/bin/st $(if $(EXAMPLES),--examples $(EXAMPLES))
+
+$(SCHEMATHESIS):
+	$(PYTHON) -m venv $@
+	$@/bin/python -m pip install --quiet --disable-pip-version-check 'schemathesis>=4.32,<5'
+
+# Wrong skips planted into each step of the planner, in a copy of the tree; takes half an hour. STEP=bitmap plants those
+# of the steps that have this text.
+mutants: env ## plants wrong skips, and sees whether tests find them
+	$(BIN)/python -m tests.proof.mutants $(if $(STEP),--step '$(STEP)')
 
 # Callers of every kind over storage that fails now and then; about 5 minutes on two cores. SOAK="tables" instead
 # lets 2,000 tables pass through a server under a memory limit.

@@ -7,7 +7,7 @@
     paimon_index_client-VERSION-py3-none-any.whl, .tar.gz   the client
     paimon-index-catalog-VERSION.jar                        the engine's catalog
     paimon-index-VERSION.tgz                                the Helm chart
-    paimon-index-docs-VERSION.tar.gz                        the documentation
+    paimon-index-docs-VERSION.tar.gz                        the documentation: a site, and its pages
     paimon-index-sample-warehouse-VERSION.tar.gz            the tables that its examples ask
     openapi.yaml                                            the API
     constraints.txt                                         versions that all of this was tested with
@@ -54,11 +54,13 @@ def main() -> None:
     options = arguments.parse_args()
     if git("status", "--porcelain"):
         print(f"The working tree has changes; what is built is {options.commit} without them.")
+    # Whoever commits meanwhile changes nothing.
+    commit = git("rev-parse", "--verify", f"{options.commit}^{{commit}}")
     with tempfile.TemporaryDirectory(prefix="paimon-index-release-") as work:
-        first = Build(Path(work) / "first", options.commit, options.home)
+        first = Build(Path(work) / "first", commit, options.home)
         first.make()
         if options.check:
-            second = Build(Path(work) / "another" / "place", options.commit, options.home)
+            second = Build(Path(work) / "another" / "place", commit, options.home)
             second.make(OTHER_PLACE)
             compare(first.dist, second.dist)
             check_licences(first.python)
@@ -119,18 +121,16 @@ class Build:
         for project in (self._tree, self._tree / "client"):
             self._run(sys.executable, "-m", "hatchling", "build", "-d", str(self.dist), cwd=project)
         self._make_jar()
+        programs = str(Path(sys.executable).parent)
+        self._run("make", "--silent", "-C", str(self._tree), "site", f"BIN={programs}")
         chart = self.dist / f"paimon-index-{self._version}.tgz"
         write_archive(chart, "paimon-index", self._chart(), self._epoch)
         self._archive(
             f"paimon-index-docs-{self._version}.tar.gz",
             "paimon-index-docs",
-            # Pages and what they link to. A site that is built of them takes their place here.
-            [
-                *self._tree.rglob("*.md"),
-                *(self._tree / "docs" / "images").iterdir(),
-                *(self._tree / name for name in ("openapi.yaml", "LICENSE", "NOTICE")),
-            ],
-            below=self._tree,
+            # The site in html, and the pages that it was built from in source.
+            (self._tree / "build" / "docs").rglob("*"),
+            below=self._tree / "build" / "docs",
         )
         self._archive(
             f"paimon-index-sample-warehouse-{self._version}.tar.gz",

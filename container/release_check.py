@@ -29,8 +29,8 @@ from pathlib import Path
 from socket import create_server
 
 ROOT = Path(__file__).resolve().parent.parent
-# Where the archive of the documentation is unpacked to.
-DOCS = "paimon-index-docs"
+# Where the archive of the documentation has its pages.
+DOCS = "paimon-index-docs/source"
 TABLE = "demo.sessions"
 FILTER = "fee = 58.43"
 FILES_KEPT = 3

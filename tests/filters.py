@@ -283,7 +283,7 @@ def _sql(value: Value | None, data_type: DataType) -> str:
         case TypeRoot.VARCHAR:
             escaped = str(written).replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
             return f"'{escaped}'"
-        case TypeRoot.VARBINARY:
+        case TypeRoot.BINARY | TypeRoot.VARBINARY:
             return f"X'{bytes(value).hex()}'"  # type: ignore[arg-type] # bytes by its type
         case TypeRoot.DATE:
             return f"DATE '{written}'"

@@ -6,12 +6,9 @@ A status that Iceberg's document does not know becomes the one that it has for t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from app.types import Json
-
-if TYPE_CHECKING:
-    from app.api.problems import Problem
 
 _BAD_REQUEST: Final = (400, "BadRequestException")
 _UNAVAILABLE: Final = (503, "ServiceUnavailableException")
@@ -45,9 +42,10 @@ _MISSING: Final = (
 """What is not there, by what stands in the path."""
 
 
-def iceberg_error(problem: Problem, path: str) -> tuple[int, Json]:
+def iceberg_error(status: int, slug: str, detail: str, path: str) -> tuple[int, Json]:
     """Status and body of a problem with the request of ``path``."""
-    status, name = _KINDS.get(problem.slug, (problem.status, "ServerError"))
-    if problem.slug in ("not-found", "snapshot-expired"):
+    is_theirs = status < 500  # noqa: PLR2004 - HTTP's own bound
+    status, name = _KINDS.get(slug, (status, (_BAD_REQUEST if is_theirs else _BROKEN)[1]))
+    if slug in ("not-found", "snapshot-expired"):
         status, name = 404, next((kind for part, kind in _MISSING if part in path), "NotFoundException")
-    return status, {"error": {"message": problem.detail, "type": name, "code": status}}
+    return status, {"error": {"message": detail, "type": name, "code": status}}

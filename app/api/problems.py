@@ -66,7 +66,7 @@ class Problem:
         request_id: str = scope["state"]["request_id"]
         path = scope["path"].removeprefix(scope.get("root_path", ""))
         if path.startswith(f"{ICEBERG}/"):
-            status, error = iceberg_error(self, path)
+            status, error = iceberg_error(self.status, self.slug, self.detail, path)
             return Response(write_json(error), status, dict(self.headers), media_type="application/json")
         return Response(
             write_json(self.to_json(request_id)), self.status, dict(self.headers), media_type=MEDIA_TYPE

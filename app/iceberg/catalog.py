@@ -132,11 +132,10 @@ class Catalog:
             residual=b"true" if question.filter is None else orjson.dumps(question.filter),
             proven=expression is None or expression.exact,
             schemas=_read_in(version, question),
-            mapping=NameMapping.of(reversed(list(_schemas(version)))),
+            mapping=lambda: NameMapping.of(reversed(list(_schemas(version)))),
             statistics=statistics,
         )
-        if is_first:
-            writer.check()
+        writer.check()
         start, stop = _part(plan, token)
         written = writer.write(start, stop, _TASK_BYTES)
         answer: dict[str, Json] = {

@@ -52,7 +52,7 @@ def have_field_ids(version: Version, files: PlannedFiles, wanted: Sequence[int])
         heads.append(
             (path, start, min(length, _HEAD_BYTES)) if magic == _MAGIC and start > 0 else (path, 0, 0)
         )
-    return [_has_ids(head) for head in _read(version, heads)]
+    return [has_ids(head) for head in _read(version, heads)]
 
 
 def _read(version: Version, ranges: Sequence[tuple[str, int, int]]) -> Iterator[bytes]:
@@ -62,8 +62,8 @@ def _read(version: Version, ranges: Sequence[tuple[str, int, int]]) -> Iterator[
         yield found
 
 
-def _has_ids(metadata: bytes) -> bool:
-    """Whether the first column has an id."""
+def has_ids(metadata: bytes) -> bool:
+    """Whether the first column has an id, told from the beginning of a FileMetaData."""
     try:
         reader = _Compact(metadata)
         for number, kind in reader.fields():
@@ -111,7 +111,8 @@ class _Compact:
         elif kind == _DOUBLE:
             self._at += 8
         elif kind == _BINARY:
-            self._at += self._varint()
+            length = self._varint()
+            self._at += length
         elif kind in (_LIST, _SET):
             count, element = self.list_head()
             for _ in range(count):

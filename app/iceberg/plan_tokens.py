@@ -14,7 +14,7 @@ begin, end the part of the plan, by the numbers of files in their version; null 
 ========== ================================================================================
 
 The digest is no secret, since a token gives no right that its holder does not have. It makes sure that a
-token is of this release and of the table that is asked.
+token is of this release and of the table that is asked. What a token holds is checked as a request is.
 """
 
 from __future__ import annotations
@@ -22,21 +22,25 @@ from __future__ import annotations
 import base64
 import zlib
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Final, Self
+from typing import Annotated, Any, Final, Self
 
 import orjson
+from pydantic import Field, TypeAdapter, ValidationError
 
 from app.errors import NotFoundError
 from app.planning.request.requests import TableRef
 from app.planning.version.version import Version
 from app.release import __version__
-from app.types import Json
+from app.storage.ledger import LEDGER
 from app.types.digest import DIGEST_BYTES, digest, request_digest
+
+Number = Annotated[int, Field(ge=0, lt=1 << 63)]
 
 LONGEST_ID: Final = 4_096
 """Characters of a plan id, which stands in the path of a request."""
 
 _MOST_BYTES: Final = 64 << 20
+_MEMORY_PER_BYTE: Final = 8
 _LEVEL: Final = 6
 
 
@@ -47,20 +51,20 @@ class PlanQuestion:
     Attributes:
         snapshot_id: None for the latest one.
         use_snapshot_schema: whether columns are those of the snapshot's schema.
-        filter: an expression; None for every row.
+        filter: an expression in parsed JSON; None for every row.
         case_sensitive: whether names have to be written as they are.
         min_rows: so many rows are enough, if nothing is filtered.
         statistics: names of columns to tell counts and bounds of.
         start_snapshot_id: what was appended since then; None for all rows.
     """
 
-    snapshot_id: int | None = None
+    snapshot_id: Number | None = None
     use_snapshot_schema: bool = False
-    filter: Json = None
+    filter: Any = None
     case_sensitive: bool = True
-    min_rows: int | None = None
+    min_rows: Number | None = None
     statistics: tuple[str, ...] = ()
-    start_snapshot_id: int | None = None
+    start_snapshot_id: Number | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,24 +72,25 @@ class PlanToken:
     """A part of the plan of a question about one version; the attributes are those of the table above."""
 
     question: PlanQuestion
-    snapshot: int | None
-    schema: int
+    snapshot: Number | None
+    schema: Number
     tag: str | None
     identity: str
-    begin: int = 0
-    end: int | None = None
+    begin: Number = 0
+    end: Number | None = None
 
     @classmethod
     def of(cls, question: PlanQuestion, version: Version) -> Self:
         """The whole plan of a question."""
         return cls(question, version.snapshot_id, version.schema_id, version.resolved.tag, _identity(version))
 
-    @classmethod
-    def read(cls, text: str, table: TableRef) -> Self:
+    @staticmethod
+    def read(text: str, table: TableRef) -> PlanToken:
         """The token in ``text``.
 
         Raises:
             NotFoundError: it is none, or one of another table or release.
+            MemoryShortError: there is no memory for what it holds now.
         """
         try:
             content = base64.urlsafe_b64decode(text.encode("ascii"))
@@ -94,10 +99,11 @@ class PlanToken:
             content = written = b""
         if not written or content[:DIGEST_BYTES] != _digest(written, table):
             raise NotFoundError("this release of the service has made no such plan of this table: plan again")
-        members: dict[str, Any] = orjson.loads(written)
-        question = members.pop("question")
-        question["statistics"] = tuple(question["statistics"])
-        return cls(PlanQuestion(**question), **members)
+        LEDGER.require(_MEMORY_PER_BYTE * len(written), "a token of a plan")
+        try:
+            return _TOKENS.validate_json(written, strict=True)
+        except ValidationError as error:
+            raise NotFoundError("this token of a plan has been made by somebody else") from error
 
     def write(self, table: TableRef) -> str:
         """The token as text."""
@@ -114,6 +120,9 @@ class PlanToken:
             version.schema_id,
             _identity(version),
         )
+
+
+_TOKENS: Final = TypeAdapter(PlanToken)
 
 
 def _digest(written: bytes, table: TableRef) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -58,7 +58,7 @@ class TaskWriter:
         residual: the filter that clients have to apply, in JSON.
         proven: whether a file whose rows all meet the plan's filter needs it no more.
         schemas: those that clients read the files in.
-        mapping: names of the table's columns, for files without ids.
+        mapping: gives the names of the table's columns, for files of older schemas that have no ids.
         statistics: columns to tell bounds and counts of.
     """
 
@@ -67,7 +67,7 @@ class TaskWriter:
     residual: bytes
     proven: bool
     schemas: Sequence[TableSchema]
-    mapping: NameMapping
+    mapping: Callable[[], NameMapping]
     statistics: Sequence[DataField] = ()
     _partitions: dict[int, tuple[int, Sequence[Json]]] = field(default_factory=dict)
 
@@ -138,10 +138,10 @@ class TaskWriter:
     def _check_ids(self, files: PlannedFiles, start: int, stop: int) -> None:
         """Refuses files that need field ids, since a name is another column's by now, and have none."""
         numbers = files.integers["schema_id"][start:stop]
+        older = [each for each in np.unique(numbers).tolist() if each != self.version.schema_id]
+        mapping = self.mapping() if older else None
         unfit = [
-            each
-            for each in np.unique(numbers).tolist()
-            if not self.mapping.fits(self.version.file_schema(each).fields)
+            each for each in older if mapping and not mapping.fits(self.version.file_schema(each).fields)
         ]
         suspects = [start + at for at in np.flatnonzero(np.isin(numbers, unfit)).tolist()]
         for at, found in zip(suspects, have_field_ids(self.version, files, suspects), strict=True):
@@ -202,11 +202,7 @@ class TaskWriter:
 
 
 def statistics_fields(names: Iterable[str], schema: TableSchema, *, case_sensitive: bool) -> list[DataField]:
-    """The columns of these names; what is within a column has no statistics.
-
-    Raises:
-        FilterError: there is no such column.
-    """
+    """The columns of these names; what is within a column, or is none, has no statistics."""
     by_name = {each.name if case_sensitive else each.name.lower(): each for each in schema.fields}
     found = [by_name.get(name if case_sensitive else name.lower()) for name in names]
     return [each for each in found if each is not None]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import MISSING, dataclass, fields
-from typing import TYPE_CHECKING, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -121,9 +122,10 @@ class PlanReader:
 
     def files(self, batch: pa.RecordBatch) -> Iterator[PlannedFile]:
         """The files of a batch, in its order."""
-        for row in batch.to_pylist():
+        partitions = _partitions(batch.column("partition"))
+        for row, partition in zip(batch.drop_columns("partition").to_pylist(), partitions, strict=True):
             members = {name: value for name, value in row.items() if name in _MEMBERS}
-            members["partition"] = row["partition"] or {}
+            members["partition"] = partition
             members["deletion"] = row["deletion"] and DeletionFile(**row["deletion"])
             members["selection"] = _rows(self._form, row["selection"], row["selection_format"])
             if "deleted_rows" in row:
@@ -133,6 +135,24 @@ class PlanReader:
             if row.get("explain") is not None:
                 members["explain"] = tuple(decode(ExplainStep, step) for step in row["explain"])
             yield PlannedFile(**members)
+
+
+def _partitions(column: pa.Array) -> list[dict[str, Any]]:
+    """Partitions in Python's values; dates and times that Python has none for as ``numpy.datetime64``."""
+    try:
+        return [partition or {} for partition in column.to_pylist()]
+    except (OverflowError, ValueError):
+        return [
+            {name: _value(column.field(name)[at]) for name in column.type.names} for at in range(len(column))
+        ]
+
+
+def _value(scalar: pa.Scalar) -> Any:  # noqa: ANN401 - any value
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        unit = "D" if pa.types.is_date(scalar.type) else scalar.type.unit
+        return np.array(scalar.value, f"datetime64[{unit}]")[()]
 
 
 class _Facts:

@@ -51,7 +51,8 @@ class PlannedFile:
     Attributes:
         path: relative to the warehouse; with ``uris`` an absolute URI, taken literally.
         row_count: rows in the file, deleted ones included.
-        partition: values by partition column, in Python's types.
+        partition: values by partition column, in Python's types; dates and times that these do not reach are
+            ``numpy.datetime64``.
         raw_convertible: rows can be read straight from the file, without merging.
         merge_group: files of one number must be read together and merged.
         residual: False only where every selected row is proven to satisfy the filter.

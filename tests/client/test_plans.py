@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import datetime as dt
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,8 +13,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from app.main import create_app
+from app.settings import Settings
+from app.types import DataField, parse_type
+from app.types.binary_row.row import serialize_row
 from paimon_index import AsyncClient, Client, PlannedFile, PlanProgress
 from tests import golden_tables
+from tests.api.conftest import listening
+from tests.planning.made_tables import MadeTable, no_statistics
+from tests.table.entries import entry
 
 QUERIES = [
     (table, query["filter_sql"])
@@ -127,6 +135,32 @@ def test_partitions_have_python_values(client: Client) -> None:
 
     assert frame["partition"][0] == first.partition
     assert {type(value).__name__ for value in first.partition.values()} >= {"date", "bool", "datetime"}
+
+
+@pytest.mark.parametrize(
+    ("written", "stored", "given"),
+    [
+        ("DATE", -719_528, np.datetime64("0000-01-01")),
+        ("DATE", 2_932_897, np.datetime64("10000-01-01")),
+        ("TIMESTAMP(3)", 253_402_300_800_000_000_000, np.datetime64("10000-01-01T00:00:00.000000")),
+        ("DATE", 0, dt.date(1970, 1, 1)),
+    ],
+)
+def test_partitions_that_python_has_no_date_for_are_told(
+    tmp_path: Path, written: str, stored: int, given: object
+) -> None:
+    day = DataField(0, "day", parse_type(written))
+    made = MadeTable.make(tmp_path, [day], [day])
+    row = serialize_row([stored], [day.type])
+    made.commit([entry(file_name="data-0.parquet", partition=row, **no_statistics())])
+    settings = Settings.load(warehouses={"main": str(tmp_path)})
+    with (
+        listening(create_app(settings), lifespan="on") as started,
+        Client(str(started.base_url)) as client,
+    ):
+        (file,) = client.plan(f"main.{golden_tables.DATABASE}.{made.ref.table}")
+
+    assert file.partition == {"day": given}
 
 
 def test_progress_is_told(client: Client) -> None:

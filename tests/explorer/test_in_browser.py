@@ -347,3 +347,21 @@ def test_a_hundred_thousand_files_are_cells(open_page: OpenPage, tmp_path: Path)
         files = page.run("return new Set(explorer.picture.files).size")
         assert files > 90_000
         page.screenshot("100000-files")
+
+
+def test_health_shows_advice_and_the_values_of_a_column(page: Page) -> None:
+    page.open(SESSIONS, tab="health")
+    page.until("return document.querySelector('#health .advice')")
+
+    page.run("document.querySelector('#health .advice').open = true")
+    advice = page.text("#health .advice")
+    buttons = "[...document.querySelectorAll('#health button')]"
+    page.run(buttons + ".find((each) => each.textContent === 'owner').click()")
+    page.until("return document.querySelector('#values table')")
+
+    assert "SET TBLPROPERTIES ('file-index." in advice
+    assert "job build-index demo.sessions" in advice
+    assert "values" in page.text("#values")
+    assert page.run("return document.querySelectorAll('#values tbody tr').length") == 20
+    page.screenshot("health")
+    assert page.faults() == []

@@ -14,13 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.api.strict_json import write_json
+from app.errors import FilterError, LimitExceededError
 from app.iceberg.catalog import Catalog
+from app.iceberg.expressions import read_expression
 from app.iceberg.plan_tokens import PlanQuestion
 from app.opening import create_service
 from app.planning.request.limits import Limits
 from app.planning.request.requests import TableRef
 from app.planning.service import IndexService
+from app.predicates.unbound import FilterLimits
 from app.settings import Settings
+from app.table.schema.schema import TableSchema
+from app.types import DataField, parse_type
 from tests.examples import examples
 from tests.golden_tables import GoldenWarehouse, expected
 from tests.iceberg.meaning import Client, takes
@@ -120,3 +125,159 @@ def test_no_file_is_left_out_that_has_a_row_for_some_client(
             assert all(takes(client, wanted, row) for client in Client for row in rows)
         else:
             assert task["residual-filter"] == question
+
+
+TYPES: dict[str, Any] = {
+    "id": "BIGINT",
+    "Name": "STRING",
+    "price": "DECIMAL(9, 2)",
+    "ratio": "FLOAT",
+    "day": "DATE",
+    "at": "TIMESTAMP(6)",
+    "seen": "TIMESTAMP(6) WITH LOCAL TIME ZONE",
+    "tags": {"type": "ARRAY", "element": "STRING"},
+    "hash": "BYTES",
+}
+COLUMNS = TableSchema(0, tuple(DataField(at, name, parse_type(TYPES[name])) for at, name in enumerate(TYPES)))
+UNKNOWN = {"kind": "LEAF", "function": "UNKNOWN", "transform": {"name": "EXPRESSION"}}
+
+
+def read(written: object, *, case_sensitive: bool = True) -> Any:
+    return read_expression(written, COLUMNS, FilterLimits(), case_sensitive=case_sensitive)
+
+
+def leaf(written: object) -> tuple[str, Any]:
+    """Function and literals of an expression that is one test."""
+    predicate = read(written).predicate
+    return predicate["function"], predicate["literals"]
+
+
+@pytest.mark.parametrize("written", [True, {"type": "true"}, {"type": "literal", "value": True}])
+def test_what_is_always_true_filters_nothing(written: object) -> None:
+    assert read(written).predicate is None
+    assert read({"type": "not", "child": {"type": "not", "child": written}}).predicate is None
+    assert read({"type": "not", "child": written}).predicate["function"] == "FALSE"
+
+
+@pytest.mark.parametrize(
+    ("column", "written", "literal"),
+    [
+        ("id", 5, 5),
+        ("id", "5", 5),
+        ("id", {"type": "literal", "value": 5, "data-type": "long"}, 5),
+        ("price", "1.5", "1.5"),
+        ("price", 2, "2"),
+        ("day", "2024-02-29", {"$days": 19782}),
+        ("day", 19782, {"$days": 19782}),
+        ("at", 1_500, {"$ms": 1, "$nanos": 500_000}),
+        ("at", "2024-02-29T01:02:03.000004", "2024-02-29T01:02:03.000004"),
+        ("seen", -1, {"$ms": -1, "$nanos": 999_000}),
+        ("seen", "2024-02-29T01:02:03+02:00", "2024-02-29T01:02:03+02:00"),
+        ("hash", "00FF", {"$hex": "00ff"}),
+    ],
+)
+def test_literals_are_read_in_the_forms_of_every_client(column: str, written: Any, literal: Any) -> None:
+    assert leaf({"type": "eq", "term": column, "value": written}) == ("EQUAL", [literal])
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        {"type": "eq", "term": "id", "value": 1.5},
+        {"type": "eq", "term": "id", "value": 1 << 70},
+        {"type": "eq", "term": "price", "value": "1.005"},
+        {"type": "eq", "term": "day", "value": "2024-02-29T01:02:03"},
+        {"type": "eq", "term": "at", "value": "2024-02-29T01:02:03Z"},
+        {"type": "eq", "term": "seen", "value": "2024-02-29T01:02:03"},
+        {"type": "eq", "term": "at", "value": "2024-02-29T01:02:03.000000001"},
+        {"type": "eq", "term": {"type": "transform", "transform": "day", "term": "at"}, "value": 5},
+        {"type": "eq", "left": {"type": "apply", "function": "f", "arguments": []}, "right": 5},
+        {"type": "lt", "left": {"type": "reference", "id": 0}, "right": {"type": "reference", "id": 2}},
+        {"type": "eq", "left": 1, "right": 2},
+        {"type": "not-starts-with", "term": "Name", "value": "a"},
+        {"type": "is-null", "term": "tags.element"},
+        {"type": "eq", "term": "_file", "value": "x"},
+    ],
+)
+def test_what_clients_may_read_otherwise_keeps_every_file(test: Any) -> None:
+    found = read(test)
+
+    assert (found.predicate, found.exact) == (UNKNOWN, False)
+
+
+@pytest.mark.parametrize(
+    ("test", "function"),
+    [
+        ({"type": "lt", "term": "ratio", "value": 0.0}, "LESS_OR_EQUAL"),
+        ({"type": "gt", "term": "ratio", "value": 0.1}, "GREATER_OR_EQUAL"),
+        ({"type": "lt", "term": "ratio", "value": 0.5}, "LESS_THAN"),
+        ({"type": "identity", "term": "id"}, None),
+    ],
+)
+def test_tests_of_floats_are_wide_where_clients_round(test: Any, function: str | None) -> None:
+    if function is None:
+        with pytest.raises(FilterError, match="no test"):
+            read(test)
+    else:
+        assert leaf(test)[0] == function
+
+
+def test_a_transform_that_changes_nothing_is_its_column() -> None:
+    term = {"type": "transform", "transform": "identity", "term": "id"}
+
+    assert leaf({"type": "gt", "term": term, "value": 5}) == ("GREATER_THAN", [5])
+
+
+@pytest.mark.parametrize(
+    ("written", "exact"),
+    [
+        ({"type": "eq", "term": "id", "value": 5}, True),
+        ({"type": "in", "term": "id", "values": [5, 6]}, True),
+        ({"type": "is-null", "term": "tags"}, True),
+        ({"type": "not-eq", "term": "id", "value": 5}, False),
+        ({"type": "gt", "term": "ratio", "value": 0.5}, False),
+        ({"type": "not", "child": {"type": "in", "term": "id", "values": [5, 6]}}, False),
+    ],
+)
+def test_only_what_all_clients_read_alike_is_exact(written: Any, exact: bool) -> None:  # noqa: FBT001 - a case
+    assert read(written).exact is exact
+
+
+@pytest.mark.parametrize(
+    ("written", "part"),
+    [
+        ("id = 5", "expected an expression"),
+        ({"type": "eq", "term": "ID", "value": 5}, "'ID'"),
+        ({"type": "eq", "left": {"type": "reference", "id": 99}, "right": 5}, "99"),
+        ({"type": "eq", "term": "id", "value": True}, "id"),
+        ({"type": "eq", "term": "id", "value": None}, "literal"),
+        ({"type": "eq", "term": "hash", "value": "xyz"}, "hash"),
+        ({"type": "eq", "term": "day", "value": "29 Feb"}, "day"),
+        ({"type": "eq", "term": "tags", "value": "x"}, "tags"),
+        ({"type": "starts-with", "term": "id", "value": "x"}, "id"),
+        ({"type": "in", "term": "id", "values": 5}, "list of literals"),
+        ({"type": "and", "left": True}, "left and right"),
+        ({"type": "eq", "child": {"type": "reference", "id": 0}}, "left with right"),
+    ],
+)
+def test_what_is_no_expression_of_the_table_is_told(written: Any, part: str) -> None:
+    with pytest.raises(FilterError, match=part):
+        read(written)
+
+
+def test_names_are_folded_where_case_does_not_matter() -> None:
+    found = read({"type": "eq", "term": "NAME", "value": "x"}, case_sensitive=False).predicate
+
+    assert found["transform"]["fieldRef"] == {"name": "Name"}
+
+
+def test_chains_are_as_long_as_lists_and_nesting_is_bounded() -> None:
+    test: Any = {"type": "eq", "term": "id", "value": 0}
+    chain, nested = test, test
+    for number in range(400):
+        chain = {"type": "or", "left": chain, "right": {"type": "eq", "term": "id", "value": number}}
+        nested = {"type": "not", "child": nested}
+
+    assert len(read(chain).predicate["children"]) == 401
+    with pytest.raises(LimitExceededError, match="nested deeper"):
+        read(nested)

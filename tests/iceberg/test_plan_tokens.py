@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ import pytest
 from app.api.strict_json import write_json
 from app.errors import NotFoundError, SnapshotExpiredError
 from app.iceberg.catalog import Catalog
-from app.iceberg.plan_tokens import LONGEST_ID, PlanQuestion, PlanToken
+from app.iceberg.plan_tokens import LONGEST_ID, PlanQuestion, PlanToken, _digest
 from app.planning.request.limits import Limits
 from app.planning.request.requests import TableRef
 from benchmarks.events import DATABASE, FIRST_DAY, TABLE
@@ -93,6 +96,21 @@ def test_a_token_is_of_its_table_alone(warehouse: Path) -> None:
         damaged = ("A" if plan_id[0] != "A" else "B") + plan_id[1:]
         with pytest.raises(NotFoundError, match="plan again"):
             PlanToken.read(damaged, REF)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [{"snapshot": "1/../../x"}, {"snapshot": -1}, {"schema": None}, {"begin": 1.5}, {"question": 5}],
+)
+def test_a_token_that_is_forged_with_its_digest_is_still_a_request(members: Any) -> None:
+    honest = PlanToken(PlanQuestion(), 1, 0, None, "x")
+    forged = {**asdict(honest), **members}
+    content = json.dumps(forged).encode()
+    text = base64.urlsafe_b64encode(_digest(content, REF) + zlib.compress(content)).decode()
+
+    with pytest.raises(NotFoundError, match="somebody else"):
+        PlanToken.read(text, REF)
+    assert PlanToken.read(honest.write(REF), REF) == honest
 
 
 def test_a_plan_goes_on_with_its_snapshot(tmp_path: Path) -> None:

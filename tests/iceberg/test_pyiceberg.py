@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import UnauthorizedError
 from pyiceberg.expressions import (
     AlwaysTrue,
     And,
@@ -27,8 +29,11 @@ from pyiceberg.expressions import (
 )
 from pyiceberg.table import DataScan, Table
 
+from tests import tokens
 from tests.golden_tables import GoldenWarehouse, expected
+from tests.iceberg.conftest import ServeIceberg
 from tests.iceberg.rows import Rows, expected_rows, live_rows, rows_of
+from tests.s3_server import serve
 
 SERVED = (
     *("append_bucketed", "append_embedded", "append_part_types", "append_partitioned", "append_sidecar"),
@@ -190,3 +195,42 @@ def test_rows_are_counted_as_they_are_read(pyiceberg: RestCatalog) -> None:
 
     for wanted in (AlwaysTrue(), NotNull("grade"), NotEqualTo("grade", 5), LessThan("grade", 1_000_000)):
         assert table.scan(wanted).count() == len(table.scan(wanted).to_arrow())
+
+
+def test_a_token_of_the_service_lets_pyiceberg_in(serve_iceberg: ServeIceberg, tmp_path: Path) -> None:
+    file = tokens.write(tmp_path / "tokens", tokens.entry("reader", "pix_reader"))
+    with serve_iceberg(tokens_file=str(file)) as client:
+        uri = f"{client.base_url}/iceberg"
+        catalog = RestCatalog("x", uri=uri, token="pix_reader")  # noqa: S106 - made for this test
+        rows = catalog.load_table("golden.manifest_merge").scan().count()
+        with pytest.raises(UnauthorizedError):
+            RestCatalog("x", uri=uri, token="pix_other")  # noqa: S106 - likewise
+
+    assert rows == 358
+
+
+def test_an_object_store_is_found_where_the_settings_say(
+    golden: GoldenWarehouse, serve_iceberg: ServeIceberg, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {
+        str(path.relative_to(golden.root)): path.read_bytes()
+        for path in golden.table("manifest_merge").rglob("*")
+        if path.is_file()
+    }
+    with serve("iceberg-clients", files) as options:
+        for name, value in {
+            "AWS_ACCESS_KEY_ID": options["access_key_id"],
+            "AWS_SECRET_ACCESS_KEY": options["secret_access_key"],
+            "AWS_ENDPOINT_URL": options["endpoint"],
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }.items():
+            monkeypatch.setenv(name, value)
+        told = {"s3.endpoint": options["endpoint"], "s3.region": "us-east-1"}
+        with serve_iceberg(warehouses={"main": "s3://iceberg-clients"}, iceberg_s3=told) as client:
+            table = RestCatalog("s3", uri=f"{client.base_url}/iceberg").load_table("golden.manifest_merge")
+            (task, *_) = table.scan().plan_files()
+            rows = read(table.scan())
+
+    latest = next(each for each in expected("manifest_merge")["versions"] if not any(each["at"].values()))
+    assert task.file.file_path.startswith("s3://iceberg-clients/golden.db/manifest_merge/")
+    assert rows == expected_rows(golden, latest, live_rows(latest), ids(table))

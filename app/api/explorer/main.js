@@ -136,7 +136,7 @@ function showTab(signal) {
     find(`tab-${name}`).ariaSelected = `${name === state.tab}`;
   }
   if (state.tab === "plan" || find("health").hasChildNodes()) return;
-  showHealth(description, state, panel.types, signal).then((sizes) => showSchema(description, sizes)).catch((problem) => {
+  showHealth(description, state, signal).then((sizes) => showSchema(description, sizes)).catch((problem) => {
     if (problem.name !== "AbortError") fill(find("health"), muted(problem.message));
   });
 }

@@ -1,0 +1,45 @@
+"""``python -m tests.contract``: schemathesis asks a server whatever ``openapi.yaml`` allows, and much else.
+
+No answer is a 5xx, and each has a status, media type, headers and body as described. That a request which the
+description allows is refused is no fault: it cannot say that at most one of three members names a version.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from tests import golden_tables
+from tests.served import serving
+
+_CHECKS: Final = (
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_headers_conformance",
+    "response_schema_conformance",
+)
+
+
+def main() -> int:
+    """Runs schemathesis; returns its code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.contract", description=__doc__)
+    parser.add_argument("tool", help="the program: .tools/schemathesis/bin/st")
+    parser.add_argument("--examples", default="60", help="of each endpoint, in each phase")
+    parser.add_argument("--seed", default="1")
+    asked = parser.parse_args()
+    with TemporaryDirectory(prefix="paimon-index-contract-") as directory:
+        golden = golden_tables.unpack(Path(directory))
+        with serving(golden.root, time_zone="UTC") as served:
+            command = [asked.tool, "--config-file", str(Path(__file__).with_suffix(".toml")), "run"]
+            command += [f"http://127.0.0.1:{served.port}/openapi.json", "--checks", ",".join(_CHECKS)]
+            command += ["--max-examples", asked.examples, "--seed", asked.seed]
+            return subprocess.run(command, cwd=directory, check=False).returncode  # noqa: S603 - ours
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""``python -m tests.proof``: plans of random tables by random conditions; ends with 1 if one is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import itertools
+import sys
+import time
+import traceback
+from multiprocessing import Process, Queue
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from tests.proof.pairs import Run, check_table
+from tests.proof.replicas import Replicas
+
+_SECONDS_BETWEEN_LINES: Final = 30
+_CONDITIONS: Final = 200
+_MOST_ERRORS: Final = 20
+
+
+def main() -> int:
+    """Runs what the command line asks for; returns 1 where a plan is wrong."""
+    asked = _arguments()
+    if asked.table is not None:
+        with TemporaryDirectory(prefix="paimon-index-proof-") as directory:
+            root = Path(directory)
+            with Replicas.serving(root) as replicas:
+                _, errors = check_table(asked.table, root, "t", _CONDITIONS, replicas, asked.only)
+        for error in errors:
+            traceback.print_exception(error)
+        return 1 if errors else 0
+    return _run(asked.pairs, asked.seed, asked.processes)
+
+
+def _run(pairs: int, seed: str, processes: int) -> int:
+    """Tables of a seed until there are enough pairs."""
+    total, errors, started, shown = Run(), 0, time.monotonic(), 0.0
+    counts: Queue[tuple[Run, list[str]] | None] = Queue()
+    share = -(-pairs // processes)
+    workers = [
+        Process(target=check_share, args=(seed, at, processes, share, counts)) for at in range(processes)
+    ]
+    for worker in workers:
+        worker.start()
+    running = processes
+    while running:
+        found = counts.get()
+        if found is None:
+            running -= 1
+            continue
+        run, traces = found
+        total.add(run)
+        errors += len(traces)
+        for trace in traces:
+            print(trace, flush=True)
+        if time.monotonic() > shown:
+            shown = time.monotonic() + _SECONDS_BETWEEN_LINES
+            _show(total, errors, started)
+    for worker in workers:
+        worker.join()
+    _show(total, errors, started)
+    print("variations:", dict(sorted(total.variations.items())))
+    print("files left out, by step:", dict(sorted(total.skips.items())))
+    return 1 if errors else 0
+
+
+def _show(total: Run, errors: int, started: float) -> None:
+    seconds = time.monotonic() - started
+    print(
+        f"{total.pairs} pairs of {total.tables} tables, {errors} wrong, {seconds:.0f} s, "
+        f"{total.pairs / seconds:.0f} pairs a second",
+        flush=True,
+    )
+
+
+def check_share(
+    seed: str, first: int, step: int, pairs: int, counts: Queue[tuple[Run, list[str]] | None]
+) -> None:
+    """Every ``step``-th table of a seed, from the ``first`` on, until there are enough pairs.
+
+    Args:
+        counts: what each table counted, and the traces of what went wrong; None behind the last one.
+    """
+    done, errors = 0, 0
+    # Planning makes few cycles, and is much of the work.
+    gc.disable()
+    with TemporaryDirectory(prefix="paimon-index-proof-") as directory:
+        root = Path(directory)
+        with Replicas.serving(root) as replicas:
+            for at in itertools.count(first, step):
+                run, wrong = check_table(f"{seed} {at}", root, f"t{at}", _CONDITIONS, replicas)
+                gc.collect()
+                counts.put((run, ["".join(traceback.format_exception(error)) for error in wrong]))
+                done, errors = done + run.pairs, errors + len(wrong)
+                if done >= pairs or errors >= _MOST_ERRORS:
+                    break
+    counts.put(None)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.proof", description=__doc__)
+    parser.add_argument("--pairs", type=int, default=20_000)
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--table", help="the seed of one table, as an error names it")
+    parser.add_argument("--only", type=int, help="the number of one condition of it")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
