@@ -162,6 +162,23 @@ def test_a_table_that_is_known_is_not_sent_again(iceberg: httpx.Client) -> None:
     assert other.status_code == 200
 
 
+def test_snapshots_without_a_tag_are_left_out_where_a_client_says_so(iceberg: httpx.Client) -> None:
+    path = f"{GOLDEN}/tables/append_embedded"
+    whole = ask(iceberg, "GET", path, TABLE)[1]["metadata"]
+    some = ask(iceberg, "GET", path, TABLE, params={"snapshots": "refs"})[1]["metadata"]
+
+    assert {each["snapshot-id"] for each in some["snapshots"]} == {
+        each["snapshot-id"] for each in some["refs"].values()
+    }
+    assert some["refs"] == whole["refs"]
+    assert (
+        whole["current-snapshot-id"]
+        == some["current-snapshot-id"]
+        == max(each["snapshot-id"] for each in whole["snapshots"])
+    )
+    assert all(each["manifest-list"].startswith("paimon-index-plans-scans:") for each in whole["snapshots"])
+
+
 def test_a_table_that_is_not_there_is_no_such_table(iceberg: httpx.Client) -> None:
     for method, path, spec, body in (
         ("GET", "", TABLE, None),
