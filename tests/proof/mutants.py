@@ -23,7 +23,7 @@ _MARKS: Final = "not shared and not engine and not jvm and not helm and not long
 _ROUNDS: Final = (
     ("tests/proof/test_pairs.py",),
     ("tests/planning",),
-    ("tests/file_index", "tests/predicates", "tests/api"),
+    ("tests/table/statistics", "tests/file_index", "tests/predicates", "tests/api"),
 )
 
 
@@ -187,9 +187,9 @@ MUTANTS: Final = (
     ),
     Mutant(
         "file indexes: damaged ones hold nothing",
-        "file_index/stacked/evaluation.py",
-        "decided[failed] = Answer.KEEP",
-        "decided[failed] = Answer.SKIP",
+        f"{_SCAN}/index_filter.py",
+        "state.keep(at, KeepReason.INDEX_UNREADABLE)",
+        "state.skip(at, SkipStep.FILE_INDEX)",
     ),
     Mutant(
         "file indexes: an empty one has no NULL",
@@ -255,9 +255,9 @@ MUTANTS: Final = (
     ),
     Mutant(
         "merging: partial updates are judged like replaced rows",
-        f"{_SCAN}/planner.py",
-        "        else:\n            stays[:] = True",
-        "        else:\n            stays[units.numbers[left]] = True",
+        "table/schema/schema.py",
+        "return self.options.merge_engine if self.primary_keys else None",
+        "return MergeEngine.DEDUPLICATE if self.primary_keys else None",
     ),
     Mutant(
         "merging: key ranges that reach over the next one",
