@@ -204,7 +204,8 @@ def test_rows_that_only_may_match_take_nobodys_place(warehouse: Warehouse) -> No
 
 
 def test_a_file_of_leading_nulls_stays_whatever_its_values(warehouse: Warehouse) -> None:
-    files = [File(rows, set(), indexed=False, counted=False) for rows in ([1, 2, 3], [None, 9])]
+    rows: list[list[int | None]] = [[1, 2, 3], [None, 9]]
+    files = [File(each, set(), indexed=False, counted=False) for each in rows]
     made = warehouse.table(files)
 
     plan = made.plan(warehouse.service, top_n=TopN((SortKey("number", nulls_first=True),), 2))
