@@ -21,7 +21,7 @@ from app.planning.request.requests import SelectionForm, SortKey, TopN
 from app.planning.service import IndexService
 from app.table.manifests.index_manifest import IndexEntry
 from app.table.manifests.manifest_entry import FileKind, ManifestEntry
-from app.types import DataField, parse_type
+from app.types import DataField, Value, parse_type
 from tests.examples import examples
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, payload, statistics
@@ -181,3 +181,33 @@ def test_the_first_rows_in_order_are_left(
     left = sorted(order(files[at].rows[row]) for at, rows in found.items() for row in rows)
     assert left[:limit] == every[:limit]
     assert all(rows <= files[at].live(None) for at, rows in found.items())
+
+
+def test_rows_that_only_may_match_take_nobodys_place(warehouse: Warehouse) -> None:
+    """The statistics of a text leave open whether the smaller number is one of the answer; it is not."""
+    name = DataField(1, "name", parse_type("STRING"))
+    rows: dict[str, tuple[list[Value | None], list[Value | None]]] = {
+        "small": ([1, 2], [b"a", b"c"]),
+        "large": ([5], [b"b"]),
+    }
+    made = MadeTable.make(warehouse.root, [NUMBER, name], name="may_match")
+    made.commit(
+        [
+            entry(file_name=file, row_count=len(numbers), **statistics({NUMBER: numbers, name: names}))
+            for file, (numbers, names) in rows.items()
+        ]
+    )
+
+    plan = made.plan(warehouse.service, "name = 'b'", top_n=TopN((SortKey("number"),), 1))
+
+    assert "large" in [file.file_name for file in plan.files]
+
+
+def test_a_file_of_leading_nulls_stays_whatever_its_values(warehouse: Warehouse) -> None:
+    rows: list[list[int | None]] = [[1, 2, 3], [None, 9]]
+    files = [File(each, set(), indexed=False, counted=False) for each in rows]
+    made = warehouse.table(files)
+
+    plan = made.plan(warehouse.service, top_n=TopN((SortKey("number", nulls_first=True),), 2))
+
+    assert rows_of(plan).keys() == {0, 1}
