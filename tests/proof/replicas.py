@@ -58,7 +58,7 @@ class Replicas:
         }
         with ExitStack() as stack:
             http, clients = [], []
-            for own in ({}, {"memory_bytes": 512 << 20, "disk_cache": str(root / "disk of a replica")}):
+            for own in ({}, {"memory_bytes": 4 << 30, "disk_cache": str(root / "disk of a replica")}):
                 application = create_app(Settings.load(**settings, **own))
                 started = stack.enter_context(listening(application, lifespan="on"))
                 http.append(started)
