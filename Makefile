@@ -152,9 +152,17 @@ $(ATHERIS):
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > "$$($@/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/tests.pth"
 
 # Wrong skips planted into each step of the planner, in a copy of the tree; takes half an hour. STEP=bitmap plants those
-# of the steps that have this text.
-mutants: env ## plants wrong skips, and sees whether tests find them
-	$(BIN)/python -m tests.proof.mutants $(if $(STEP),--step '$(STEP)')
+# of the steps that have this text. RANDOM=400 SEED=7 plants as many changes of formats and predicates instead, drawn by
+# that seed; ROOM=predicates/sql of that directory alone. mutmut, which makes them, has an environment of its own.
+MUTMUT := $(TOOLS)/mutmut
+mutants: env $(if $(RANDOM),$(MUTMUT)) ## plants wrong skips, and sees whether tests find them
+	$(if $(RANDOM),$(MUTMUT)/bin/python -m tests.proof.random_mutants --count $(RANDOM) --seed $(or $(SEED),1) --room '$(ROOM)',\
+	  $(BIN)/python -m tests.proof.mutants $(if $(STEP),--step '$(STEP)'))
+
+$(MUTMUT):
+	$(PYTHON) -m venv $@
+	$@/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt 'mutmut>=3.8,<3.9'
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > "$$($@/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/tests.pth"
 
 # Callers of every kind over storage that fails now and then; about 5 minutes on two cores. SOAK="tables" instead
 # lets 2,000 tables pass through a server under a memory limit.

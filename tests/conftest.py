@@ -4,7 +4,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from tests import golden_tables, golden_versions
@@ -15,11 +15,19 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
 
 
-# How long an example takes says more of the machine than of the code. `.ci/run` and `make fuzz` name a
-# profile, which takes the place of the one that is loaded here.
+# How long an example takes says more of the machine than of the code. `.ci/run`, `make fuzz` and
+# `make mutants` name a profile, which takes the place of the one that is loaded here.
 settings.register_profile("quick", deadline=None, max_examples=25)
 settings.register_profile("thorough", deadline=None)
 settings.register_profile("fuzz", deadline=None, max_examples=2_000)
+settings.register_profile(
+    "mutants",
+    deadline=None,
+    max_examples=25,
+    phases=(Phase.explicit, Phase.generate),
+    derandomize=True,
+    database=None,
+)
 settings.load_profile("quick")
 
 

@@ -141,6 +141,14 @@ def test_every_key_comes_once_and_slots_ascend(keys: list[int], looked_up_last: 
     assert not sixteen_slots or low_bits == sorted(low_bits)
 
 
+def test_crowded_slots_beside_each_other_stay_apart() -> None:
+    # 120 keys have 256 slots in the end, of which eight are crowded: 0 and 1, 64 and 65, and so on.
+    ordered = _ordered([n << 6 | slot for n in range(60) for slot in (0, 1)])
+
+    slots = [key % 256 for key in ordered]
+    assert slots == sorted(slots)
+
+
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
@@ -198,6 +206,12 @@ def test_the_order_is_that_of_the_engine(expected: int, keys: list[int], digest:
     one_by_one.add(array(keys[300:]))
     for filled in (at_once, one_by_one):
         assert hashlib.sha256(hash_index.write(filled.to_array())).hexdigest() == digest
+
+
+@pytest.mark.parametrize(("expected", "slots"), [(0, 2), (1, 2), (2, 4), (3, 4), (4, 8), (12, 16), (13, 32)])
+def test_the_first_slots_are_those_of_fastutil(expected: int, slots: int) -> None:
+    # The least power of two that keys fill to 3/4, and no less than 2.
+    assert IntHashSet(expected).nbytes == 4 * slots
 
 
 @given(BATCHES, st.integers(0, 40))

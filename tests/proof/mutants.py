@@ -17,9 +17,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-_TREE: Final = Path(__file__).parent.parent.parent
+TREE: Final = Path(__file__).parent.parent.parent
 _COPIED: Final = ("app", "benchmarks", "client", "demo", "tests", "pyproject.toml", "openapi.yaml")
-_MARKS: Final = "not shared and not engine and not jvm and not helm and not long"
+MARKS: Final = "not shared and not engine and not jvm and not helm and not long"
 _ROUNDS: Final = (
     ("tests/proof/test_pairs.py",),
     ("tests/planning",),
@@ -316,6 +316,15 @@ MUTANTS: Final = (
 )
 
 
+def copy_tree(tree: Path) -> None:
+    """Copies what tests need into an empty directory, in which mutants are planted."""
+    for name in _COPIED:
+        if (TREE / name).is_dir():
+            shutil.copytree(TREE / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(TREE / name, tree / name)
+
+
 def main() -> int:
     """Runs the mutants; returns 1 where one is not found."""
     parser = argparse.ArgumentParser(prog="python -m tests.proof.mutants", description=__doc__)
@@ -325,11 +334,7 @@ def main() -> int:
     missed = 0
     with TemporaryDirectory(prefix="paimon-index-mutants-") as directory:
         tree = Path(directory)
-        for name in _COPIED:
-            if (_TREE / name).is_dir():
-                shutil.copytree(_TREE / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                shutil.copy(_TREE / name, tree / name)
+        copy_tree(tree)
         for mutant in chosen:
             started = time.monotonic()
             source = mutant.plant(tree)
@@ -346,7 +351,7 @@ def _finder(tree: Path) -> str | None:
     """The first test that fails; None if none does."""
     environment = {**os.environ, "PYTHONPATH": f"{tree}:{tree / 'client'}", "PYTHONDONTWRITEBYTECODE": "1"}
     for part in _ROUNDS:
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", _MARKS, *part]
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", MARKS, *part]
         ran = subprocess.run(  # noqa: S603 - ours
             command, cwd=tree, env=environment, capture_output=True, text=True, check=False
         )
