@@ -8,7 +8,7 @@ refused                                       why
 types without a counterpart                   :mod:`app.iceberg.schema`
 timestamps in milliseconds                    likewise
 ``data-evolution.enabled``                    rows lie in several files each
-files that merge                              clients would read every version of a row
+files that merge                              clients would read every version of a row; ``table$ro`` has none
 32-bit deletion vectors                       Iceberg's blobs are the engine's 64-bit ones
 files of ORC and Avro                         the engine writes no field ids of Iceberg's into them
 files of another type than a column has now   the engine casts, or cuts, what clients do not
@@ -67,17 +67,19 @@ def reason_against(schema: TableSchema, name: str) -> str | None:
     if options.values.get("file.format", FORMAT) != FORMAT:
         return str(other_format("a data file"))
     if schema.primary_keys and not schema.keeps_one_version:
-        return f"{merging(1)}. Until then, only plans of files that need no merging are answered"
+        return f"{merging(1, None)}. Until then, only plans of files that need no merging are answered"
     if options.deletion_vectors and options.values.get("deletion-vectors.bitmap64", "false") != "true":
         return f"{narrow_vectors(1)}. Until then, only plans of files without deletion vectors are answered"
     return None
 
 
-def merging(count: int) -> UnsupportedFormatError:
-    """Some files of a plan merge."""
+def merging(count: int, level: int | None) -> UnsupportedFormatError:
+    """Some files of a plan merge, though it may have those of one level alone."""
+    older = "add $ro to its name, which gives what its last full compaction made of it, or "
     return refusal(
         f"{count} of its files hold versions of rows that have to be merged",
-        "compact the table in full, or set deletion-vectors.enabled and deletion-vectors.bitmap64",
+        f"{older if level is None else ''}compact the table in full, or set deletion-vectors.enabled and "
+        f"deletion-vectors.bitmap64",
     )
 
 

@@ -81,7 +81,7 @@ class TaskWriter:
         """
         files = self.plan.files
         if merged := int(np.count_nonzero(~files.raw_convertible)):
-            raise merging(merged)
+            raise merging(merged, self.version.resolved.level)
         for schema_id in np.unique(files.integers["schema_id"]).tolist():
             file = self.version.file_schema(schema_id)
             for schema in self.schemas:
