@@ -63,7 +63,7 @@ class Catalog:
             NotFoundError: there is no such table.
             UnsupportedFormatError: no client could read it right.
         """
-        name, version = Name.of(named), self._resolve(named)
+        name, version = TableName.of(named), self._resolve(named)
         check_table(version.schema, millis=self.millis)
         schemas = [schema for schema in _schemas(version) if schema.id <= version.schema_id]
         properties = {
@@ -128,7 +128,7 @@ class Catalog:
         )
         appended = None
         if question.start_snapshot_id is not None:
-            table = Name.of(named).table
+            table = TableName.of(named).table
             appended = appended_files(self.service, table, version, question.start_snapshot_id)
         request = PlanRequest(
             filter=predicate,
@@ -178,7 +178,7 @@ class Catalog:
             return self._resolve(named, selector)
         except NotFoundError:
             # A tag keeps its snapshot where no snapshot of that number is left.
-            for tag, snapshot in self._tags(Name.of(named)).items():
+            for tag, snapshot in self._tags(TableName.of(named)).items():
                 if snapshot.id == question.snapshot_id:
                     return self._resolve(named, replace(selector, snapshot_id=None, tag=tag))
             raise
@@ -197,14 +197,14 @@ class Catalog:
 
     def _resolve(self, named: TableRef, selector: SnapshotSelector = _LATEST) -> Version:
         """A version of a table or branch; of ``table$ro`` as that has it."""
-        name = Name.of(named)
+        name = TableName.of(named)
         version = self.service.resolve(name.table, replace(selector, branch=name.branch))
         if not name.read_optimized:
             return version
         newest = self.service.resolve(name.table, SnapshotSelector(branch=name.branch))
         return read_optimized(version, newest.schema)
 
-    def _snapshots(self, name: Name, version: Version) -> list[Snapshot]:
+    def _snapshots(self, name: TableName, version: Version) -> list[Snapshot]:
         """The newest snapshots, ascending."""
         if version.snapshot_id is None:
             return []
@@ -212,7 +212,7 @@ class Catalog:
         found, _ = self.service.snapshots(name.table, name.branch, after)
         return [each for each in found if each.id <= version.snapshot_id]
 
-    def _tags(self, name: Name) -> Mapping[str, Snapshot]:
+    def _tags(self, name: TableName) -> Mapping[str, Snapshot]:
         tags: dict[str, Snapshot] = {}
         after: str | None = None
         while True:
@@ -223,7 +223,7 @@ class Catalog:
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class TableName:
     """A name of a table as the engine writes it, such as ``table$branch_b1$ro``.
 
     Attributes:

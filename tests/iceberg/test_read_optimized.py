@@ -167,6 +167,17 @@ def test_the_properties_say_how_old_it_is(
     } == age
 
 
+def test_the_newest_options_tell_the_top_level_of_older_snapshots_too(tmp_path: Path) -> None:
+    table = MadeTable.make(tmp_path, [ID, SCORE], primary_key=[ID], options=OPTIONS)
+    table.commit([written_file("high", [(1, 1)], TOP), written_file("low", [(2, 2)], 1)])
+    schema = json.loads((table.directory / "schema" / "schema-0").read_text())
+    schema |= {"id": 1, "options": {"bucket": "2", "num-levels": "2"}}
+    (table.directory / "schema" / "schema-1").write_text(json.dumps(schema))
+
+    for question in (PlanQuestion(), PlanQuestion(1), PlanQuestion(1, use_snapshot_schema=True)):
+        assert plan_of_made(tmp_path, question) == {"low.parquet"}
+
+
 VALUES: Final = {"id": [0, 1, 5, 9, 20, 31], "score": [-1, 0, 1, 2, 3]}
 
 
@@ -203,7 +214,10 @@ def test_plans_keep_what_the_top_level_has_and_nothing_else(
         if any(takes(client, wanted, row) for client in Client for row in rows)
     }
 
-    planned = plan_of([entry for entry, _ in table], question)
+    with tempfile.TemporaryDirectory(prefix="paimon-index-ro-") as directory:
+        made = MadeTable.make(Path(directory), [ID, SCORE], primary_key=[ID], options=OPTIONS)
+        made.commit([entry for entry, _ in table])
+        planned = plan_of_made(Path(directory), PlanQuestion(filter=question))
 
     has_deletes = {name for name, (entry, _) in top.items() if entry.file.delete_row_count}
     if planned is None:
@@ -212,19 +226,16 @@ def test_plans_keep_what_the_top_level_has_and_nothing_else(
         assert needed <= planned <= top.keys() - has_deletes
 
 
-def plan_of(files: Sequence[ManifestEntry], question: str) -> set[str] | None:
+def plan_of_made(root: Path, question: PlanQuestion) -> set[str] | None:
     """The files that a plan of ``made$ro`` keeps; None if it is refused since some of them merge."""
-    with tempfile.TemporaryDirectory(prefix="paimon-index-ro-") as directory:
-        MadeTable.make(Path(directory), [ID, SCORE], primary_key=[ID], options=OPTIONS).commit(files)
-        service = open_service(Path(directory))
-        catalog = Catalog(service, Limits(), 60_000)
-        try:
-            answer = catalog.plan(golden_ref("made$ro"), PlanQuestion(filter=question))
-        except UnsupportedFormatError as refusal:
-            if "rows have to be merged" not in str(refusal):
-                raise
-            return None
-        finally:
-            service.close()
+    service = open_service(root)
+    try:
+        answer = Catalog(service, Limits(), 60_000).plan(golden_ref("made$ro"), question)
+    except UnsupportedFormatError as refusal:
+        if "rows have to be merged" not in str(refusal):
+            raise
+        return None
+    finally:
+        service.close()
     tasks = json.loads(write_json(answer))["file-scan-tasks"]
     return {each["data-file"]["file-path"].rpartition("/")[2] for each in tasks}
