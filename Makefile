@@ -153,10 +153,10 @@ $(ATHERIS):
 
 # Wrong skips planted into each step of the planner, in a copy of the tree; takes half an hour. STEP=bitmap plants those
 # of the steps that have this text. RANDOM=400 SEED=7 plants as many changes of formats and predicates instead, drawn by
-# that seed; ROOM=predicates/sql of that directory alone. mutmut, which makes them, has an environment of its own.
+# that seed; MODULES=predicates/sql of that directory alone. mutmut, which makes them, has an environment of its own.
 MUTMUT := $(TOOLS)/mutmut
 mutants: env $(if $(RANDOM),$(MUTMUT)) ## plants wrong skips, and sees whether tests find them
-	$(if $(RANDOM),$(MUTMUT)/bin/python -m tests.proof.random_mutants --count $(RANDOM) --seed $(or $(SEED),1) --room '$(ROOM)',\
+	$(if $(RANDOM),$(MUTMUT)/bin/python -m tests.proof.random_mutants --count $(RANDOM) --seed $(or $(SEED),1) --modules '$(MODULES)',\
 	  $(BIN)/python -m tests.proof.mutants $(if $(STEP),--step '$(STEP)'))
 
 $(MUTMUT):

@@ -13,13 +13,14 @@ import difflib
 import os
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -27,6 +28,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 import libcst as cst
+from libcst import matchers
 from mutmut.mutation.mutators import (
     mutation_operators,
     operator_assignment,
@@ -34,9 +36,9 @@ from mutmut.mutation.mutators import (
     operator_string,
 )
 
-from tests.proof.mutants import MARKS, TREE, copy_tree
+from tests.proof.mutants import MARKS, copy_tree
 
-ROOMS: Final = (
+PACKAGES: Final = (
     "bucket_index",
     "deletion_vectors",
     "file_index",
@@ -45,6 +47,7 @@ ROOMS: Final = (
     "table/statistics",
 )
 _UNTOUCHED: Final = (cst.Annotation, cst.Decorator, cst.Raise, cst.ImportFrom)
+_STRICT: Final = matchers.Arg(keyword=matchers.Name("strict"))
 _TRIVIAL: Final = {operator_assignment, operator_lambda, operator_string}
 _PROCESSOR_SECONDS: Final = 90
 _MEMORY_BYTES: Final = 8 << 30
@@ -64,17 +67,20 @@ class RandomMutant:
     number: int
     source: str
 
-    def judges(self, tree: Path) -> list[str]:
+    def tests(self, tree: Path) -> list[str]:
         """Files and directories of tests that mirror the module, the nearest first."""
         module = Path("tests", self.path)
-        room = next(Path("tests", room) for room in ROOMS if module.is_relative_to(Path("tests", room)))
+        package = next(each for each in PACKAGES if module.is_relative_to(Path("tests", each)))
         nearest = (module.with_name(f"test_{module.name}"), *module.parents)
-        return [str(at) for at in nearest if at.is_relative_to(room) and (tree / at).exists()]
+        return [
+            str(path)
+            for path in nearest
+            if path.is_relative_to(Path("tests", package)) and (tree / path).exists()
+        ]
 
-    def diff(self) -> str:
-        """The lines taken away and added, in the form of a patch without surroundings."""
-        before = (TREE / "app" / self.path).read_text().splitlines()
-        _, _, *lines = difflib.unified_diff(before, self.source.splitlines(), n=0, lineterm="")
+    def diff(self, before: str) -> str:
+        """The lines taken from and added to the module, in the form of a patch without surroundings."""
+        _, _, *lines = difflib.unified_diff(before.splitlines(), self.source.splitlines(), n=0, lineterm="")
         return "\n".join(lines)
 
 
@@ -86,33 +92,33 @@ class _Changes(cst.CSTVisitor):  # type: ignore[misc] # libcst has an environmen
         self.found: list[tuple[cst.CSTNode, cst.CSTNode]] = []
 
     def on_visit(self, node: cst.CSTNode) -> bool:
-        if isinstance(node, _UNTOUCHED):
+        if isinstance(node, _UNTOUCHED) or matchers.matches(node, _STRICT):
             return False
         for kind, operator in mutation_operators:
             if operator not in _TRIVIAL and isinstance(node, kind):
-                self.found.extend((node, new) for new in operator(node) if not _breaks_call(node, new))
+                self.found.extend((node, new) for new in operator(node) if not _is_trivial(node, new))
         return True
 
 
-def _breaks_call(old: cst.CSTNode, new: cst.CSTNode) -> bool:
-    """Whether an argument of a call has become None, or is missing that has no name."""
+def _is_trivial(old: cst.CSTNode, new: cst.CSTNode) -> bool:
+    """Whether an argument of a call has become None, or is missing that has no name or is ``strict``."""
     if not (isinstance(old, cst.Call) and isinstance(new, cst.Call)) or old.func is not new.func:
         return False
-    named = [sum(argument.keyword is not None for argument in call.args) for call in (old, new)]
-    return named[0] == named[1]
+    names = [[argument.keyword.value for argument in call.args if argument.keyword] for call in (old, new)]
+    return len(names[0]) == len(names[1]) or names[0].count("strict") != names[1].count("strict")
 
 
-def _changes_of(path: str) -> tuple[cst.Module, list[tuple[cst.CSTNode, cst.CSTNode]]]:
-    """A module below ``app``, and its changes in an order that repeats."""
-    module = cst.parse_module((TREE / "app" / path).read_text())
+def _changes_of(source: str) -> tuple[cst.Module, list[tuple[cst.CSTNode, cst.CSTNode]]]:
+    """A module, and its changes in an order that repeats."""
+    module = cst.parse_module(source)
     changes = _Changes()
     module.visit(changes)
     return module, changes.found
 
 
-def mutant_of(path: str, number: int) -> RandomMutant:
+def _mutant_of(app: Path, path: str, number: int) -> RandomMutant:
     """The mutant of one change of a module below ``app``."""
-    module, changes = _changes_of(path)
+    module, changes = _changes_of((app / path).read_text())
     changed = module.deep_replace(*changes[number])
     assert isinstance(changed, cst.Module)
     return RandomMutant(path, number, changed.code)
@@ -123,46 +129,58 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.proof.random_mutants", description=__doc__)
     parser.add_argument("--count", type=int, default=100, help="how many are drawn")
     parser.add_argument("--seed", default="1", help="of the drawing")
-    parser.add_argument("--room", default="", help="only modules whose path below app begins so")
+    parser.add_argument("--modules", default="", help="only modules whose path below app begins so")
     parser.add_argument(
-        "--only", type=int, help="the mutant of this number, of the one module that --room names"
+        "--only", type=int, help="the mutant of this number, of the one module that --modules names"
     )
     parser.add_argument("--processes", type=int, default=2)
-    asked = parser.parse_args()
-    paths = sorted(
-        str(at.relative_to(TREE / "app"))
-        for room in ROOMS
-        for at in (TREE / "app" / room).rglob("*.py")
-        if str(at.relative_to(TREE / "app")).startswith(asked.room)
-    )
-    every = [(path, number) for path in paths for number in range(len(_changes_of(path)[1]))]
-    if asked.only is None:
-        chosen = random.Random(asked.seed).sample(every, min(asked.count, len(every)))
-    else:
-        chosen = [every[asked.only]]
-    print(f"{len(chosen)} of {len(every)} mutants of {len(paths)} modules", flush=True)
-    outcomes: Counter[str] = Counter()
-    trees: SimpleQueue[Path] = SimpleQueue()
-
-    def run(place: tuple[str, int]) -> None:
-        mutant = mutant_of(*place)
-        tree = trees.get()
-        started = time.monotonic()
-        outcome, finder = _outcome(mutant, tree)
+    options = parser.parse_args()
+    with TemporaryDirectory(prefix="paimon-index-mutants-") as directory:
+        tree = Path(directory, "0")
+        tree.mkdir()
+        copy_tree(tree)
+        app = tree / "app"
+        paths = [
+            path
+            for package in PACKAGES
+            for path in sorted(str(module.relative_to(app)) for module in (app / package).rglob("*.py"))
+            if path.startswith(options.modules)
+        ]
+        places = [
+            (path, number)
+            for path in paths
+            for number in range(len(_changes_of((app / path).read_text())[1]))
+        ]
+        if options.only is None:
+            chosen = random.Random(options.seed).sample(places, min(options.count, len(places)))
+        else:
+            chosen = [places[options.only]]
+        print(f"{len(chosen)} of {len(places)} mutants of {len(paths)} modules", flush=True)
+        mutants = [_mutant_of(app, *place) for place in chosen]
+        for package in PACKAGES:
+            if any(mutant.path.startswith(package) for mutant in mutants):
+                outcome, finder = _run_tests(tree, [f"tests/{package}"], bytecode=True)
+                if outcome != "survives":
+                    parser.error(f"tests/{package} fails without a mutant: {finder}")
+        trees: SimpleQueue[Path] = SimpleQueue()
         trees.put(tree)
-        outcomes[outcome] += 1
-        seconds = time.monotonic() - started
-        print(f"{outcome} {mutant.path} --only {mutant.number}: {finder} ({seconds:.0f} s)", flush=True)
-        if outcome == "SURVIVES":
-            print(mutant.diff(), flush=True)
+        for number in range(1, options.processes):
+            trees.put(shutil.copytree(tree, Path(directory, str(number))))
+        outcomes: Counter[str] = Counter()
 
-    with ExitStack() as stack:
-        for _ in range(asked.processes):
-            directory = stack.enter_context(TemporaryDirectory(prefix="paimon-index-mutants-"))
-            copy_tree(Path(directory))
-            trees.put(Path(directory))
-        with ThreadPoolExecutor(asked.processes) as pool:
-            list(pool.map(run, chosen))
+        def run(mutant: RandomMutant) -> None:
+            tree = trees.get()
+            started = time.monotonic()
+            outcome, finder = _outcome(mutant, tree)
+            seconds = time.monotonic() - started
+            outcomes[outcome] += 1
+            print(f"{outcome} {mutant.path} --only {mutant.number}: {finder} ({seconds:.0f} s)", flush=True)
+            if outcome == "survives":
+                print(mutant.diff((tree / "app" / mutant.path).read_text()), flush=True)
+            trees.put(tree)
+
+        with ThreadPoolExecutor(options.processes) as pool:
+            list(pool.map(run, mutants))
     print(", ".join(f"{outcome}: {count}" for outcome, count in sorted(outcomes.items())))
     return 0
 
@@ -178,22 +196,34 @@ def _outcome(mutant: RandomMutant, tree: Path) -> tuple[str, str]:
     module = tree / "app" / mutant.path
     before = module.read_text()
     module.write_text(mutant.source)
-    options = ["-q", "-x", "-p", "no:cacheprovider", "--hypothesis-profile=mutants", "-m", MARKS]
     try:
-        ran = subprocess.run(  # noqa: S603 - ours
-            [sys.executable, "-m", "pytest", *options, *mutant.judges(tree)],
-            cwd=tree,
-            env={**os.environ, "PYTHONPATH": f"{tree}:{tree / 'client'}", "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
-            preexec_fn=_limit,
-        )
+        return _run_tests(tree, mutant.tests(tree))
     finally:
         module.write_text(before)
+
+
+def _run_tests(tree: Path, tests: Iterable[str], *, bytecode: bool = False) -> tuple[str, str]:
+    """Runs tests until one fails: an outcome, and the test.
+
+    Bytecode is written before a mutant is planted, and never of a mutant.
+    """
+    options = ["-q", "-x", "-p", "no:cacheprovider", "--hypothesis-profile=mutants", "-m", MARKS]
+    ran = subprocess.run(  # noqa: S603 - ours
+        [sys.executable, "-m", "pytest", *options, *tests],
+        cwd=tree,
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{tree}:{tree / 'client'}",
+            "PYTHONDONTWRITEBYTECODE": "" if bytecode else "1",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=_limit,
+    )
     failed = [line for line in ran.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     if ran.returncode == 0:
-        return "SURVIVES", "no test"
+        return "survives", "no test"
     if ran.returncode == -signal.SIGXCPU:
         return "endless", f"{_PROCESSOR_SECONDS} s of a processor"
     return "found", failed[0].split(" ")[1] if failed else f"the tests end with {ran.returncode}"
