@@ -108,20 +108,23 @@ def _is_trivial(old: cst.CSTNode, new: cst.CSTNode) -> bool:
     return len(names[0]) == len(names[1]) or names[0].count("strict") != names[1].count("strict")
 
 
-def _changes_of(source: str) -> tuple[cst.Module, list[tuple[cst.CSTNode, cst.CSTNode]]]:
-    """A module, and its changes in an order that repeats."""
-    module = cst.parse_module(source)
-    changes = _Changes()
-    module.visit(changes)
-    return module, changes.found
+class _Module:
+    """A module below ``app``, and its changes in an order that repeats."""
 
+    def __init__(self, app: Path, path: str) -> None:
+        self._path = path
+        self._parsed = cst.parse_module((app / path).read_text())
+        changes = _Changes()
+        self._parsed.visit(changes)
+        self._changes = changes.found
 
-def _mutant_of(app: Path, path: str, number: int) -> RandomMutant:
-    """The mutant of one change of a module below ``app``."""
-    module, changes = _changes_of((app / path).read_text())
-    changed = module.deep_replace(*changes[number])
-    assert isinstance(changed, cst.Module)
-    return RandomMutant(path, number, changed.code)
+    def __len__(self) -> int:
+        return len(self._changes)
+
+    def mutant(self, number: int) -> RandomMutant:
+        changed = self._parsed.deep_replace(*self._changes[number])
+        assert isinstance(changed, cst.Module)
+        return RandomMutant(self._path, number, changed.code)
 
 
 def main() -> int:
@@ -146,17 +149,14 @@ def main() -> int:
             for path in sorted(str(module.relative_to(app)) for module in (app / package).rglob("*.py"))
             if path.startswith(options.modules)
         ]
-        places = [
-            (path, number)
-            for path in paths
-            for number in range(len(_changes_of((app / path).read_text())[1]))
-        ]
+        modules = [_Module(app, path) for path in paths]
+        places = [(module, number) for module in modules for number in range(len(module))]
         if options.only is None:
             chosen = random.Random(options.seed).sample(places, min(options.count, len(places)))
         else:
             chosen = [places[options.only]]
-        print(f"{len(chosen)} of {len(places)} mutants of {len(paths)} modules", flush=True)
-        mutants = [_mutant_of(app, *place) for place in chosen]
+        print(f"{len(chosen)} of {len(places)} mutants of {len(modules)} modules", flush=True)
+        mutants = [module.mutant(number) for module, number in chosen]
         for package in PACKAGES:
             if any(mutant.path.startswith(package) for mutant in mutants):
                 outcome, finder = _run_tests(tree, [f"tests/{package}"], bytecode=True)
