@@ -149,6 +149,14 @@ def test_partitions_are_loaded_when_a_key_of_theirs_comes() -> None:
     assert assigner.nbytes == 6 * 2
 
 
+def test_keys_of_a_partition_keep_their_order() -> None:
+    codes = np.arange(3_000) * 7 // 5 % 3
+    batch = KeyBatch.of(PARTITIONS, codes, np.zeros(3_000, np.int32))
+    assert [(row, positions.tolist()) for row, positions in batch.by_partition()] == [
+        (row, np.flatnonzero(codes == code).tolist()) for code, row in enumerate(PARTITIONS)
+    ]
+
+
 def test_a_key_of_another_assigner_is_refused_before_anything_is_loaded() -> None:
     options = AssignerOptions(channels=2, assigners=2, assign_id=0)
     keys = np.arange(100, dtype=np.int32)

@@ -115,6 +115,21 @@ def test_functions(written: Any, expected: str) -> None:
             },
             "EQUAL of CAST(score)",
         ),
+        (
+            {
+                "kind": "LEAF",
+                "transform": {
+                    "name": "CONCAT",
+                    "inputs": [
+                        {"name": "UPPER", "inputs": [{"index": 1, "name": "name", "type": "STRING"}]},
+                        "x",
+                    ],
+                },
+                "function": "EQUAL",
+                "literals": ["Ax"],
+            },
+            "EQUAL of CONCAT(name)",
+        ),
         (compound("XOR", leaf("EQUAL", 1), leaf("EQUAL", 2, name="ratio")), "XOR of 2 predicates"),
     ],
 )
