@@ -110,7 +110,8 @@ def test_a_slot_of_eight_keys_is_a_tree() -> None:
     assert ordered == [n * 0x10001 for n in recorded]
 
 
-def test_trees_come_apart_as_the_slots_double() -> None:
+@pytest.mark.parametrize("slot", [0, 1, 63])
+def test_trees_come_apart_as_the_slots_double(slot: int) -> None:
     recorded = [
         *(72, 64, 116, 112, 108, 24, 16, 20, 76, 68, 88, 84, 80, 92, 44, 40, 36, 32, 28, 104, 100, 96, 52),
         *(60, 56, 48, 0, 8, 4, 12, 53, 85, 117, 113, 13, 17, 69, 65, 89, 77, 81, 73, 25, 21, 41, 33, 29, 37),
@@ -119,9 +120,9 @@ def test_trees_come_apart_as_the_slots_double() -> None:
         *(11, 19, 15, 71, 67, 91, 83, 87, 79, 23, 39, 43, 35, 27, 31, 103, 99, 95, 51, 55, 63, 59, 7, 3),
     ]
 
-    ordered = _ordered([n * 53 % 120 << 6 for n in range(120)])
+    ordered = _ordered([n * 53 % 120 << 6 | slot for n in range(120)])
 
-    assert ordered == [n << 6 for n in recorded]
+    assert ordered == [n << 6 | slot for n in recorded]
 
 
 @given(

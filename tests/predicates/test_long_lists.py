@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -29,11 +30,11 @@ BLANKS = st.sampled_from(["", " ", "\n ", " -- a, 1\n", "/* 1, */"])
 
 
 @st.composite
-def lists(draw: st.DrawFn) -> str:
+def lists(draw: st.DrawFn) -> list[str]:
     plain = st.lists(draw(st.sampled_from([NUMBERS, TEXTS, st.one_of(NUMBERS, TEXTS)])), max_size=12)
     values = [*draw(plain), *draw(st.lists(OTHERS, max_size=1)), *draw(plain)] or ["1"]
     blank = draw(BLANKS)
-    return ",".join(f"{blank}{value} " for value in values)
+    return [f"{blank}{value} " for value in values]
 
 
 def outcome(condition: str) -> str:
@@ -43,12 +44,17 @@ def outcome(condition: str) -> str:
         return f"{error} at {error.position}"
 
 
-@given(lists(), st.sampled_from(["x IN ({})", "x NOT IN ({}) AND y = 1", "(x + 1) IN ({})", "f(x IN ({}))"]))
-def test_a_list_is_read_as_one_value_after_the_other(values: str, condition: str) -> None:
-    # Behind a comment values are read one by one.
-    one_by_one = outcome(condition.format("/**/" + values))
+def without_comments(text: str) -> str:
+    """Blanks for comments that are empty, and for a part of one where the text is cut."""
+    return re.sub(r"/\*\*/|/\*{0,2}(?=\.\.\.)", lambda comment: " " * len(comment[0]), text)
 
-    assert outcome(condition.format("    " + values)) == one_by_one.replace("/**/", "    ")
+
+@given(lists(), st.sampled_from(["x IN ({})", "x NOT IN ({}) AND y = 1", "(x + 1) IN ({})", "f(x IN ({}))"]))
+def test_a_list_is_read_as_one_value_after_the_other(values: list[str], condition: str) -> None:
+    # Values with comments behind them are read one by one.
+    one_by_one = outcome(condition.format("/**/,".join(values)))
+
+    assert without_comments(outcome(condition.format("    ,".join(values)))) == without_comments(one_by_one)
 
 
 def test_a_list_keeps_values_and_positions() -> None:
@@ -118,6 +124,17 @@ def test_a_list_is_bound_as_its_literals_one_by_one(
         read_json_filter({**leaf, "literals": values}),
     ):
         assert bound(found, field) == bound(one_by_one(found), field)
+
+
+@pytest.mark.parametrize("at", [0, 4, 8])
+@pytest.mark.parametrize("field", COLUMNS, ids=lambda field: field.name)
+def test_a_number_among_strings_is_one_of_the_list(field: DataField, at: int) -> None:
+    values = [f"'{number}'" for number in range(9)]
+    values[at] = "17"
+
+    found = bound(read_sql(f"{field.name} IN ({'    ,'.join(values)})"), field)
+    expected = bound(read_sql(f"{field.name} IN ({'/**/,'.join(values)})"), field)
+    assert without_comments(repr(found)) == without_comments(repr(expected))
 
 
 def one_by_one(predicate: Predicate) -> Predicate:

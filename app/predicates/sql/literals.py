@@ -181,8 +181,8 @@ def read_list(text: str, position: int) -> Sequence[Literal]:
         except ValueError:  # numbers with a point
             return tuple(one_by_one())
     # What stands between the quotes, in turn with what stands between the strings.
-    before, *parts = text.split("'")
-    if not before and {each.strip() for each in parts[1:-1:2]} == {","}:
+    before, *parts, behind = text.split("'")
+    if not before and not behind and {each.strip() for each in parts[1::2]} == {","}:
         return LiteralList(ListedKind.TEXT, parts[::2], one_by_one)
     return tuple(one_by_one())
 

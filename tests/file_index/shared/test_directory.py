@@ -66,6 +66,15 @@ def test_literals_beyond_the_width_of_the_keys_lie_beyond_all_of_them() -> None:
     assert found.having_between(None, -128).tolist() == [False, False]
 
 
+@pytest.mark.parametrize("others", [[], range(20)])
+def test_the_ends_of_a_type_are_keys_as_others(others: Sequence[Key]) -> None:
+    # Many keys are searched for together.
+    found, _ = _build([[-128], [-127, 126], [127]], "TINYINT")
+
+    assert found.having([-129, -128, *others]).tolist() == [True, False, False]
+    assert found.having([*others, 127, 128]).tolist() == [False, False, True]
+
+
 @pytest.mark.parametrize("type_text", ["INT", "STRING"])
 def test_tells_dictionaries_that_cannot_be_trusted(type_text: str) -> None:
     keys: list[list[Key]] = [[1, 2], [2, 1], [3, 3], [2, 3, 2], []]
