@@ -138,6 +138,12 @@ def test_each_type_has_the_form_of_answers(values: pa.Array, literals: list[obje
 NUMBERS: Final = pa.array(range(1_000))
 
 
+def texts(content: bytes, *ends: int) -> pa.Array:
+    """Strings that start at 0 and end at ``ends``, whatever these and the bytes are."""
+    offsets = pa.py_buffer(struct.pack(f"<{len(ends) + 1}i", 0, *ends))
+    return pa.StringArray.from_buffers(len(ends), offsets, pa.py_buffer(content))
+
+
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
@@ -148,6 +154,8 @@ NUMBERS: Final = pa.array(range(1_000))
         (stream(pa.array([[1]])), "type list"),
         (stream(pa.array([1.5], pa.float16())), "halffloat"),
         (stream(NUMBERS)[:-700], "no Arrow IPC stream"),
+        (stream(texts(b"abc", 3, 1)), "no Arrow IPC stream"),
+        (stream(texts(b"a\xff", 1, 2)), "no Arrow IPC stream"),
         (b"", "no Arrow IPC stream"),
         (b"\xff\xff\xff\xff\xf0\xff\xff\x7f", "no Arrow IPC stream"),
     ],

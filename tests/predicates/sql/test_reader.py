@@ -376,6 +376,18 @@ def test_text_that_is_no_condition_is_refused_with_its_place(condition: str, pos
 
 
 @pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("score =", "expected a value, found the end"),
+        ("score = 1 b", "expected AND, OR or the end, found 'b'"),
+    ],
+)
+def test_a_refusal_tells_what_is_found_in_its_place(condition: str, message: str) -> None:
+    with pytest.raises(FilterError, match=message):
+        read_sql(condition)
+
+
+@pytest.mark.parametrize(
     ("condition", "column", "position"),
     [
         ("flag AND nowhere = 5", "nowhere", 9),
