@@ -173,6 +173,18 @@ def test_a_comparison_is_exact_where_the_zone_is_known(
     assert in_doubt <= differ
 
 
+def test_a_text_that_clocks_show_twice_is_either_instant_to_the_microsecond() -> None:
+    # Some of Spark's modes compare a list as text, in which an instant has six digits.
+    column = DataField(0, "c", parse_type("TIMESTAMP(9) WITH LOCAL TIME ZONE"))
+    zone = "America/New_York"
+    bound = bind_sql("c IN ('2025-11-02 01:30:00.0000019')", [column], session_zone(zone))
+
+    earlier = to_instant(dt.datetime(2025, 11, 2, 1, 30), ZoneInfo(zone))  # noqa: DTZ001 - a wall clock
+    for instant in (earlier, earlier + 3_600_000_000 * MICROS):
+        answers = [ask(bound, instant + digits) for digits in (999, 1_000, 1_999, 2_000)]
+        assert answers == [False, None, None, False]
+
+
 @examples(150)
 @given(st.sampled_from(COLUMNS), CASES, st.sampled_from(["BETWEEN", "IN", "NOT IN"]))
 def test_ranges_and_lists_are_exact_where_the_zone_is_known(column: Any, case: Any, test: str) -> None:
