@@ -105,22 +105,25 @@ def _measured(
     read: Callable[[], int],
 ) -> Iterator[Figure]:
     """Plans of new conditions, each with loading the table where that is a request."""
-    took, kept = [], []
+    took, worked, kept = [], [], []
     for _ in range(_RUNS):
-        started = time.perf_counter()
+        started, before = time.perf_counter(), time.process_time()
         planned = list(scan(wanted()).plan_files())
         took.append(time.perf_counter() - started)
+        worked.append(time.process_time() - before)
         kept.append(len(planned))
     name = f"PyIceberg plans {how}"
-    yield Figure(
-        name,
-        files,
-        Unit.MILLISECONDS,
-        percentile(sorted(took), 0.5) * 1e3,
-        percentile(sorted(took), 0.99) * 1e3,
-        runs=_RUNS,
-        kept=sorted(kept)[_RUNS // 2],
-    )
+    # What the client works itself is the same on a machine that others use, too.
+    for what, seconds in ((name, took), (f"{name}: processor time of the client", worked)):
+        yield Figure(
+            what,
+            files,
+            Unit.MILLISECONDS,
+            percentile(sorted(seconds), 0.5) * 1e3,
+            percentile(sorted(seconds), 0.99) * 1e3,
+            runs=_RUNS,
+            kept=sorted(kept)[_RUNS // 2],
+        )
     yield Figure(f"{name}: bytes read by the client", files, Unit.BYTES_EACH, read() / files)
 
 
