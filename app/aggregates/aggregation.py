@@ -42,7 +42,7 @@ from app.aggregates.answers import (
 from app.aggregates.asked import Asked, type_of
 from app.aggregates.file_values import COUNTED, FileValues, NotKnownError
 from app.aggregates.open_ranges import UNKNOWN, Ends
-from app.errors import CorruptIndexError, UnsupportedFormatError
+from app.errors import CorruptIndexError, RequestError, UnsupportedFormatError
 from app.file_index.container import FileIndex
 from app.file_index.index_kinds import KINDS
 from app.planning.plan.state import PlanState
@@ -82,7 +82,7 @@ def aggregate(
 
     Raises:
         FilterError: the filter cannot be read, or a column is not there.
-        RequestError: a function or a group is not defined for its column.
+        RequestError: a function or a group is not defined for its column, or a sum is beyond its type.
         UnsupportedFormatError: files of the table hold parts of the same rows.
     """
     if version.schema.options.data_evolution:
@@ -452,14 +452,20 @@ class _Run:
         self, asked: Aggregate, column: DataField | None, tally: _Tally, found: _Open | None
     ) -> AggregateValue:
         settled, data_type = tally.value(asked.function), type_of(asked, column)
+        if not _holds(data_type, settled):
+            raise RequestError(
+                f"{asked.function} of {asked.column!r} is beyond {data_type}, where SQL overflows, too: "
+                "group it, or filter more"
+            )
         value, low, high = settled, settled, settled
         if found is not None:
             value = None
             if asked.function in (Function.COUNT, Function.COUNT_DISTINCT):
                 high = int(settled or 0) + found.rows
             else:
-                low, high = self._ends(found, column).around(asked.function, settled)
-        written = [to_json(each, data_type) for each in (value, low, high)]
+                ends = self._ends(found, column).around(asked.function, settled)
+                low, high = (each if _holds(data_type, each) else None for each in ends)
+        written = [to_json(each, data_type) for each in (value, low, high, settled)]
         return AggregateValue(asked.function, asked.column, found is None, *written)
 
     def _ends(self, found: _Open, column: DataField | None) -> Ends:
@@ -518,6 +524,15 @@ def _counts_of_bounds(bounds: ColumnBounds, function: Function) -> Counts:
         return ((0, count),)
     having = valued > 0
     return ((int(bounds.low[having].min()), count), (int(bounds.high[having].max()), 0))
+
+
+def _holds(data_type: DataType, value: Value | None) -> bool:
+    """Whether a type has a value; sums can grow beyond theirs."""
+    if not isinstance(value, int):
+        return True
+    if data_type.root is TypeRoot.DECIMAL:
+        return abs(value) < 10**data_type.precision
+    return data_type.root is not TypeRoot.BIGINT or -(2**63) <= value < 2**63
 
 
 def _bounds_are_values(data_type: DataType) -> bool:
