@@ -8,7 +8,7 @@ aggregate           what settles a file whose matching rows are known
 ==================  ==========================================================================================
 COUNT of rows       nothing else
 COUNT of a column   the number of nulls in its statistics, if every row matches and lives; else an index
-MIN, MAX            bounds in its statistics, likewise, of types whose bounds are values; else an index
+MIN, MAX            bounds in its statistics, likewise, where these are values; else an index
 COUNT DISTINCT,     an index that knows the rows of each value: bitmap, range bitmap or BSI
 SUM, groups
 ==================  ==========================================================================================
@@ -24,8 +24,8 @@ digits share keys: these are open where that matters.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,8 +53,8 @@ from app.planning.side_files.file_indexes import FileIndexes
 from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
 from app.predicates.column_bounds import ColumnBounds
+from app.table.statistics.statistics import bounds_are_values
 from app.types import DataField, DataType, TypeRoot, Value, to_json
-from app.types.data_types import INTEGER_BITS, TIMESTAMP_ROOTS
 from app.types.session_zone import SessionZone
 from app.types.value_arrays import group_rows
 from app.types.values import sql_key
@@ -64,9 +64,6 @@ Group: TypeAlias = tuple[Any, ...]
 
 Counts: TypeAlias = Sequence[tuple[Value, int]]
 """Values of a column in some rows, and how many rows have each."""
-
-_FINEST_DIGITS: Final = 6
-_BOUNDS_ARE_VALUES: Final = frozenset({*INTEGER_BITS, TypeRoot.DATE, TypeRoot.TIME, TypeRoot.DECIMAL})
 
 
 def aggregate(
@@ -210,13 +207,22 @@ class _Run:
         self._at = {file: at for at, file in enumerate(whole.tolist())}
         bounds = FileBounds(self.version)
         for column in self.asked.columns.values():
-            self._bounds[column.id] = bounds.values(column, whole) if len(whole) else None
+            found = bounds.values(column, whole) if len(whole) else None
+            self._bounds[column.id] = None if found is None else self._value_ends(column, whole, found)
         at_once = np.isin(exact, whole[self._settled_by_statistics(whole)])
         self._take_by_statistics(exact[at_once])
         rest = exact[~at_once].tolist()
         unsettled = np.array([file for file in rest if not self._take_file(file, None)], np.int64)
         for file in self._take_indexed(unsettled):
             self._leave_open(file)
+
+    def _value_ends(self, column: DataField, files: NDArray[np.int64], bounds: ColumnBounds) -> ColumnBounds:
+        """Bounds of files, without those that are perhaps no values of the column."""
+        are_values = np.zeros(len(files), np.bool_)
+        for number, part, rows in self.state.files.by_manifest(files):
+            names = self.state.files.manifests[number].file_names.take(rows)
+            are_values[part] = bounds_are_values(column.type, names)
+        return replace(bounds, has_low=bounds.has_low & are_values, has_high=bounds.has_high & are_values)
 
     def _settled_by_statistics(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which files are settled for all aggregates by statistics, all of whose rows match; shape (k,)."""
@@ -230,7 +236,7 @@ class _Run:
             settled &= self._are_written_alike(files, column) & (bounds.null_count >= 0)
             if each.function is not Function.COUNT:
                 no_values = bounds.null_count == bounds.row_count
-                tells_ends = each.function in (Function.MIN, Function.MAX) and _bounds_are_values(column.type)
+                tells_ends = each.function in (Function.MIN, Function.MAX)
                 settled &= no_values | (bounds.has_low & bounds.has_high if tells_ends else False)
         return settled
 
@@ -408,7 +414,7 @@ class _Run:
             return ()
         if function is Function.COUNT:
             return ((0, valued),)
-        has_ends = bounds.has_low[at] and bounds.has_high[at] and _bounds_are_values(column.type)
+        has_ends = bounds.has_low[at] and bounds.has_high[at]
         if function in (Function.MIN, Function.MAX) and has_ends:
             return ((int(bounds.low[at]), valued), (int(bounds.high[at]), 0))
         return None
@@ -533,10 +539,3 @@ def _holds(data_type: DataType, value: Value | None) -> bool:
     if data_type.root is TypeRoot.DECIMAL:
         return abs(value) < 10**data_type.precision
     return data_type.root is not TypeRoot.BIGINT or -(2**63) <= value < 2**63
-
-
-def _bounds_are_values(data_type: DataType) -> bool:
-    """Whether the bounds in statistics are values of the file, and not cut or rounded."""
-    if data_type.root in TIMESTAMP_ROOTS:
-        return data_type.precision <= _FINEST_DIGITS
-    return data_type.root in _BOUNDS_ARE_VALUES

@@ -25,6 +25,11 @@ _PATHS: Final = {re.compile(re.sub(r"\{\w+\}", "[^/]+", path)): path for path in
 def unknown_path(request: Request) -> str:
     """What to say where there is nothing at the path of a request."""
     path = request.url.path
+    if path.startswith(f"{ICEBERG}/"):
+        return (
+            f"there is nothing at {path:.200}: with PAIMON_INDEX_ICEBERG=true, GET {ICEBERG}/v1/config lists "
+            f"what Iceberg's catalog has"
+        )
     segments = path.strip("/").split("/")[:_MOST_SEGMENTS]
     meant = alike(path, sorted({filled for template in _METHODS for filled in _filled(template, segments)}))
     found = f"did you mean {meant[0]}? " if meant else ""

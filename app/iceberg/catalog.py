@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 import orjson
@@ -16,6 +17,7 @@ from app.iceberg.expressions import read_expression
 from app.iceberg.metadata import TableState
 from app.iceberg.name_mapping import NameMapping
 from app.iceberg.plan_tokens import LONGEST_ID, PlanQuestion, PlanToken
+from app.iceberg.read_optimized import age, read_optimized
 from app.iceberg.refusals import check_table, compacted
 from app.iceberg.tasks import TaskWriter, statistics_fields
 from app.planning.plan.answers import Plan
@@ -29,7 +31,8 @@ from app.table.references import MOST_READS
 from app.table.schema.schema import TableSchema
 from app.types import Json
 
-_BRANCH: Final = "$branch_"
+_NAME: Final = re.compile(r"([^$]+)(?:\$branch_([^$]+))?(\$ro)?")
+_LATEST: Final = SnapshotSelector()
 _TASK_BYTES: Final = 1 << 20
 _SPARE: Final = 8
 """One part in so many is left of a part of a plan, since its files may have longer names."""
@@ -60,13 +63,16 @@ class Catalog:
             NotFoundError: there is no such table.
             UnsupportedFormatError: no client could read it right.
         """
-        table, branch = split_branch(named)
-        version = self.service.resolve(table, SnapshotSelector(branch=branch))
+        name, version = TableName.of(named), self._resolve(named)
         check_table(version.schema, millis=self.millis)
         schemas = [schema for schema in _schemas(version) if schema.id <= version.schema_id]
-        mapping = orjson.dumps(NameMapping.of(reversed(schemas)).json()).decode()
-        state = TableState(version, schemas, self._snapshots(table, version), self._tags(table, branch))
-        return state.json(mapping, referenced_only=referenced_only, millis=self.millis)
+        properties = {
+            "schema.name-mapping.default": orjson.dumps(NameMapping.of(reversed(schemas)).json()).decode(),
+            **({} if version.schema.comment is None else {"comment": version.schema.comment}),
+            **(self.service.ask(version, age) if name.read_optimized else {}),
+        }
+        state = TableState(version, schemas, self._snapshots(name, version), self._tags(name))
+        return state.json(properties, referenced_only=referenced_only, millis=self.millis)
 
     def check_table(self, named: TableRef) -> None:
         """Looks whether a table is there.
@@ -74,8 +80,7 @@ class Catalog:
         Raises:
             NotFoundError: it is not.
         """
-        table, branch = split_branch(named)
-        self.service.resolve(table, SnapshotSelector(branch=branch))
+        self._resolve(named)
 
     def plan(self, named: TableRef, question: PlanQuestion) -> dict[str, Json]:
         """The first tasks of a plan, and tokens for the others.
@@ -123,7 +128,7 @@ class Catalog:
         )
         appended = None
         if question.start_snapshot_id is not None:
-            table, _ = split_branch(named)
+            table = TableName.of(named).table
             appended = appended_files(self.service, table, version, question.start_snapshot_id)
         request = PlanRequest(
             filter=predicate,
@@ -164,62 +169,79 @@ class Catalog:
 
     def _version(self, named: TableRef, question: PlanQuestion) -> Version:
         """The version that a question is about."""
-        table, branch = split_branch(named)
-        newest = SnapshotSelector(branch=branch)
         if question.snapshot_id is None:
-            return self.service.resolve(table, newest)
-        selector = replace(newest, snapshot_id=question.snapshot_id)
+            return self._resolve(named)
+        selector = SnapshotSelector(question.snapshot_id)
         if not question.use_snapshot_schema:
-            selector = replace(selector, schema_id=self.service.resolve(table, newest).schema_id)
+            selector = replace(selector, schema_id=self._resolve(named).schema_id)
         try:
-            return self.service.resolve(table, selector)
+            return self._resolve(named, selector)
         except NotFoundError:
             # A tag keeps its snapshot where no snapshot of that number is left.
-            for tag, snapshot in self._tags(table, branch).items():
+            for tag, snapshot in self._tags(TableName.of(named)).items():
                 if snapshot.id == question.snapshot_id:
-                    return self.service.resolve(table, replace(selector, snapshot_id=None, tag=tag))
+                    return self._resolve(named, replace(selector, snapshot_id=None, tag=tag))
             raise
 
     def _version_of(self, named: TableRef, token: PlanToken) -> Version:
         """Exactly the version of a token, whatever has been committed since."""
-        table, branch = split_branch(named)
-        by_number = token.tag is None and token.snapshot is not None
-        selector = SnapshotSelector(
-            snapshot_id=token.snapshot if by_number else None,
-            tag=token.tag,
-            branch=branch,
-            schema_id=token.schema,
-        )
+        number = token.snapshot if token.tag is None else None
+        selector = SnapshotSelector(number, token.tag, schema_id=token.schema)
         try:
-            found = self.service.resolve(table, selector)
+            found = self._resolve(named, selector)
         except NotFoundError:
             found = None
         if found is None or not token.is_of(found):
             raise SnapshotExpiredError(f"snapshot {token.snapshot}, which was planned, is gone: plan again")
         return found
 
-    def _snapshots(self, table: TableRef, version: Version) -> list[Snapshot]:
+    def _resolve(self, named: TableRef, selector: SnapshotSelector = _LATEST) -> Version:
+        """A version of a table or branch; of ``table$ro`` as that has it."""
+        name = TableName.of(named)
+        version = self.service.resolve(name.table, replace(selector, branch=name.branch))
+        if not name.read_optimized:
+            return version
+        newest = self.service.resolve(name.table, SnapshotSelector(branch=name.branch))
+        return read_optimized(version, newest.schema)
+
+    def _snapshots(self, name: TableName, version: Version) -> list[Snapshot]:
         """The newest snapshots, ascending."""
         if version.snapshot_id is None:
             return []
         after = version.snapshot_id - MOST_READS
-        found, _ = self.service.snapshots(table, version.resolved.branch, after)
+        found, _ = self.service.snapshots(name.table, name.branch, after)
         return [each for each in found if each.id <= version.snapshot_id]
 
-    def _tags(self, table: TableRef, branch: str | None) -> Mapping[str, Snapshot]:
+    def _tags(self, name: TableName) -> Mapping[str, Snapshot]:
         tags: dict[str, Snapshot] = {}
         after: str | None = None
         while True:
-            found, after = self.service.tags(table, branch, after)
+            found, after = self.service.tags(name.table, name.branch, after)
             tags |= {each.name: each.snapshot for each in found}
             if after is None:
                 return tags
 
 
-def split_branch(named: TableRef) -> tuple[TableRef, str | None]:
-    """The table and branch of a name such as ``table$branch_b1``."""
-    table, separator, branch = named.table.partition(_BRANCH)
-    return (replace(named, table=table), branch) if separator else (named, None)
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """A name of a table as the engine writes it, such as ``table$branch_b1$ro``.
+
+    Attributes:
+        table: the table alone.
+        branch: None for the main one.
+        read_optimized: whether only what full compactions made of it is wanted.
+    """
+
+    table: TableRef
+    branch: str | None
+    read_optimized: bool
+
+    @classmethod
+    def of(cls, named: TableRef) -> Self:
+        """The parts of a name; what has not its form is a table alone."""
+        match = _NAME.fullmatch(named.table)
+        table, branch, suffix = match.groups() if match else (named.table, None, None)
+        return cls(replace(named, table=table), branch, suffix is not None)
 
 
 def _schemas(version: Version) -> Iterator[TableSchema]:

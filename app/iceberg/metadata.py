@@ -51,11 +51,11 @@ class TableState:
     snapshots: Sequence[Snapshot]
     tags: Mapping[str, Snapshot]
 
-    def json(self, name_mapping: str, *, referenced_only: bool, millis: bool) -> dict[str, Json]:
+    def json(self, properties: Mapping[str, str], *, referenced_only: bool, millis: bool) -> dict[str, Json]:
         """The metadata.
 
         Args:
-            name_mapping: JSON text of :class:`app.iceberg.name_mapping.NameMapping`.
+            properties: of the table.
             referenced_only: tell only the snapshots that have a tag or are the latest.
             millis: whether the client reads timestamps in milliseconds right.
 
@@ -76,7 +76,7 @@ class TableState:
         written: dict[str, Json] = {
             # Deletion vectors are of version 3.
             "format-version": 3 if schema.options.deletion_vectors else 2,
-            "table-uuid": _uuid(location, self.schemas[0]),
+            "table-uuid": _uuid(version, self.schemas[0]),
             "location": location,
             "last-sequence-number": snapshots[-1].id if snapshots else 0,
             "last-updated-ms": times[-1] if times else schema.time_millis,
@@ -88,10 +88,7 @@ class TableState:
             "last-partition-id": last_partition_id(schema),
             "default-sort-order-id": _UNSORTED,
             "sort-orders": [{"order-id": _UNSORTED, "fields": []}],
-            "properties": {
-                "schema.name-mapping.default": name_mapping,
-                **({} if schema.comment is None else {"comment": schema.comment}),
-            },
+            "properties": dict(properties),
             "snapshots": [_snapshot(each, known) for each in snapshots],
             "snapshot-log": [
                 {"snapshot-id": each.id, "timestamp-ms": time}
@@ -142,6 +139,7 @@ def _snapshot(snapshot: Snapshot, known: Mapping[int, Snapshot]) -> Json:
     return written
 
 
-def _uuid(location: str, first: TableSchema) -> str:
+def _uuid(version: Version, first: TableSchema) -> str:
     """A UUID that stays the table's, and is another one's of a table that is made anew at its place."""
-    return str(uuid.UUID(bytes=digest(location.encode(), first.digest.encode()), version=4))
+    place = version.source.warehouse.public_url, version.resolved.directory, str(version.resolved.level)
+    return str(uuid.UUID(bytes=digest(*map(str.encode, place), first.digest.encode()), version=4))

@@ -8,7 +8,7 @@ refused                                       why
 types without a counterpart                   :mod:`app.iceberg.schema`
 timestamps in milliseconds                    likewise
 ``data-evolution.enabled``                    rows lie in several files each
-files that merge                              clients would read every version of a row
+files that merge                              clients would read every version of a row; ``table$ro`` has none
 32-bit deletion vectors                       Iceberg's blobs are the engine's 64-bit ones
 files of ORC and Avro                         the engine writes no field ids of Iceberg's into them
 files of another type than a column has now   the engine casts, or cuts, what clients do not
@@ -34,6 +34,7 @@ FORMAT: Final = "parquet"
 
 _REWRITE: Final = "compact the table in full"
 _ELSEWHERE: Final = "use the engine, or plans of this service"
+_SOME: Final = "files that it may have"
 
 
 def refusal(reason: str, remedy: str = "") -> UnsupportedFormatError:
@@ -67,24 +68,28 @@ def reason_against(schema: TableSchema, name: str) -> str | None:
     if options.values.get("file.format", FORMAT) != FORMAT:
         return str(other_format("a data file"))
     if schema.primary_keys and not schema.keeps_one_version:
-        return f"{merging(1)}. Until then, only plans of files that need no merging are answered"
+        return f"{merging(_SOME, None)}. Until then, only plans of files that need no merging are answered"
     if options.deletion_vectors and options.values.get("deletion-vectors.bitmap64", "false") != "true":
-        return f"{narrow_vectors(1)}. Until then, only plans of files without deletion vectors are answered"
+        return (
+            f"{narrow_vectors(_SOME)}. Until then, only plans of files without deletion vectors are answered"
+        )
     return None
 
 
-def merging(count: int) -> UnsupportedFormatError:
-    """Some files of a plan merge."""
+def merging(files: str, level: int | None) -> UnsupportedFormatError:
+    """Some files of a plan merge, though it may have those of one level alone."""
+    older = "add $ro to its name, which gives what its last full compaction made of it, or "
     return refusal(
-        f"{count} of its files hold versions of rows that have to be merged",
-        "compact the table in full, or set deletion-vectors.enabled and deletion-vectors.bitmap64",
+        f"versions of rows have to be merged in {files}",
+        f"{older if level is None else ''}compact the table in full, or set deletion-vectors.enabled and "
+        f"deletion-vectors.bitmap64",
     )
 
 
-def narrow_vectors(count: int) -> UnsupportedFormatError:
+def narrow_vectors(files: str) -> UnsupportedFormatError:
     """Some files of a plan have deletion vectors of 32 bits."""
     return refusal(
-        f"{count} of its files have deletion vectors of 32 bits",
+        f"there are deletion vectors of 32 bits for {files}",
         "set deletion-vectors.bitmap64=true and compact the table in full",
     )
 

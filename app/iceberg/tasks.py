@@ -81,7 +81,7 @@ class TaskWriter:
         """
         files = self.plan.files
         if merged := int(np.count_nonzero(~files.raw_convertible)):
-            raise merging(merged)
+            raise merging(f"{merged} of its files", self.version.resolved.level)
         for schema_id in np.unique(files.integers["schema_id"]).tolist():
             file = self.version.file_schema(schema_id)
             for schema in self.schemas:
@@ -185,7 +185,7 @@ class TaskWriter:
             places.append((entry, place, int(files.integers["row_count"][at])))
         vectors = load_vectors(self.version.source, places)
         if narrow := sum(not vector.is64 for vector in vectors):
-            raise narrow_vectors(narrow)
+            raise narrow_vectors(f"{narrow} of its files")
         found: dict[int, Mapping[str, Json]] = {}
         for at, (entry, place, _), vector in zip(wanted, places, vectors, strict=True):
             spec, partition = self._partition(int(files.partition_codes[at]))

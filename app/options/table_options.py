@@ -10,6 +10,8 @@ bucket-function.type                  default                   ``default``, ``m
 merge-engine                          deduplicate               how versions of one key become one row
 deletion-vectors.enabled              false                     deleted positions are listed, not merged
 deletion-vectors.merge-on-read        false                     level 0 is read in spite of that, and merged
+num-levels                            one more than the next    levels that files of a key are merged into
+num-sorted-run.compaction-trigger     5                         files of a bucket that start a compaction
 file-index.read.enabled               true                      whether file indexes may be used
 partition.default-name                __DEFAULT_PARTITION__     directory of null and blank values
 partition.legacy-name                 true                      text of values in partition directories
@@ -38,6 +40,8 @@ from app.options.reading import INT32_MAX, OptionReader
 
 UNBOUNDED_BUCKETS = -1
 POSTPONED_BUCKETS = -2
+
+_COMPACTION_TRIGGER: Final = 5
 
 
 class MergeEngine(StrEnum):
@@ -100,6 +104,15 @@ class TableOptions:
     def merge_on_read(self) -> bool:
         """Whether files that no compaction has given deletion vectors yet are read and merged."""
         return self._reader.boolean("deletion-vectors.merge-on-read", default=False)
+
+    @property
+    def top_level(self) -> int:
+        """The level that a full compaction of a primary key table writes."""
+        levels = self._reader.integer("num-levels", most=INT32_MAX)
+        if levels is not None:
+            return levels - 1
+        trigger = self._reader.integer("num-sorted-run.compaction-trigger", most=INT32_MAX)
+        return _COMPACTION_TRIGGER if trigger is None else trigger
 
     @property
     def file_index_read(self) -> bool:

@@ -164,6 +164,7 @@ class ResolvedSnapshot:
         identity: changes with anything that could change an answer: a snapshot number means something else
             after a rollback, or when the table was dropped and made anew; so does a schema number.
         seen_at: when storage was asked for it, on the monotonic clock; versions are equal without it.
+        level: of the data files, only those of this level are read; None for all.
     """
 
     snapshot: Snapshot | None
@@ -173,6 +174,12 @@ class ResolvedSnapshot:
     directory: str
     identity: str
     seen_at: float = field(compare=False)
+    level: int | None = None
+
+    def on_level(self, level: int) -> Self:
+        """The same version, as far as the data files of one level tell."""
+        identity = content_digest(self.identity.encode(), str(level).encode())
+        return replace(self, level=level, identity=identity)
 
     @property
     def age_ms(self) -> float:

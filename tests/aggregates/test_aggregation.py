@@ -295,6 +295,25 @@ def test_a_sum_beyond_its_type_is_refused_and_a_bound_not_known(tmp_path: Path) 
     service.close()
 
 
+def test_ends_of_timestamps_that_a_writer_of_orc_may_have_cut_are_open(tmp_path: Path) -> None:
+    column = DataField(0, "t", parse_type("TIMESTAMP(6)"))
+    table = MadeTable.make(tmp_path, [column])
+    first, last = 5 * NANOS_PER_MILLI, 7 * NANOS_PER_MILLI
+    stated = statistics({column: [first, last]})
+    ends = [Aggregate(Function.MIN, "t"), Aggregate(Function.MAX, "t")]
+    lowest, highest, beyond = (to_json(each, column.type) for each in (first, last, last + 999_999))
+
+    for name, is_exact, upper in (("data-0.orc", False, beyond), ("data-1.parquet", True, highest)):
+        table.commit([entry(file_name=name, row_count=2, **stated)])
+        version = table.version(open_service(tmp_path))
+
+        [group] = aggregate(version, AggregateRequest(aggregates=ends), Limits(), None).groups
+
+        least, greatest = group.values
+        assert least.exact is greatest.exact is is_exact
+        assert (least.lower, greatest.upper) == (lowest, upper)
+
+
 def key_of(name: str, value: Any) -> Any:
     return None if value is None else written(Aggregate(Function.MIN, name), value)
 

@@ -79,7 +79,10 @@ def test_clients_are_told_where_the_object_store_is(serve_iceberg: ServeIceberg)
 
 def test_without_the_setting_there_is_no_catalog(serve_iceberg: ServeIceberg) -> None:
     with serve_iceberg(iceberg=False) as client:
-        assert client.get("/iceberg/v1/config").status_code == 404
+        answer = client.get("/iceberg/v1/config")
+
+    assert answer.status_code == 404
+    assert "PAIMON_INDEX_ICEBERG=true" in answer.text
 
 
 def test_databases_are_namespaces_of_one_level(iceberg: httpx.Client) -> None:

@@ -164,6 +164,49 @@ def test_every_type_is_read_as_the_engine_writes_it(iceberg_spark: Spark) -> Non
     assert sorted(iceberg) == sorted(engine)
 
 
+def test_what_full_compactions_made_of_a_table_is_what_the_engine_reads(iceberg_spark: Spark) -> None:
+    session = iceberg_spark.session()
+    session.sql("CREATE DATABASE compacted")
+    session.sql(
+        "CREATE TABLE paimon.compacted.t (id INT, part STRING, score INT) PARTITIONED BY (part) "
+        "TBLPROPERTIES ('primary-key' = 'id,part', 'bucket' = '2', 'write-only' = 'true', "
+        "'num-sorted-run.compaction-trigger' = '3')"
+    )
+    rows = "SELECT CAST(id AS INT), IF(id % 3 = 0, 'a', 'b'), CAST(id % {} AS INT) FROM range({}, {})"
+    compact = "CALL paimon.sys.compact(table => 'compacted.t', compact_strategy => 'full')"
+    statements = [
+        "INSERT INTO paimon.compacted.t " + rows.format(7, 0, 40),
+        compact,
+        "INSERT INTO paimon.compacted.t " + rows.format(5, 20, 60),
+        "DELETE FROM paimon.compacted.t WHERE id = 3",
+        compact.replace(")", ", partitions => \"part='a'\")"),
+        "INSERT INTO paimon.compacted.t " + rows.format(3, 50, 60),
+    ]
+    counts = []
+    with serving(iceberg_spark.warehouse) as url:
+        asked = iceberg_spark.session("UTC", catalogs(iceberg_spark.warehouse, url))
+        for statement in statements:
+            session.sql(statement)
+            for condition in ("true", "score = 1", "id < 25 AND part = 'a'", "id = 3"):
+                engine, iceberg = asked.exactly(
+                    *(
+                        f"SELECT * FROM {catalog}.compacted.`t$ro` WHERE {condition}"
+                        for catalog in ("engine", "ice")
+                    )
+                )
+                assert sorted(iceberg) == sorted(engine), (statement, condition)
+                counts.append(len(engine))
+
+    assert counts[::4] == [0, 40, 40, 40, 45, 45]
+
+
+def test_deletion_vectors_of_the_top_level_are_those_of_the_engine(both: Both) -> None:
+    for version in ("", "VERSION AS OF 4", "VERSION AS OF 8"):
+        engine, iceberg = both.rows(f"SELECT {columns('pk_dv')} FROM {{t}}.`pk_dv$ro` {version}")
+        whole, _ = both.rows(f"SELECT {columns('pk_dv')} FROM {{t}}.pk_dv {version}")
+        assert iceberg == engine != whole
+
+
 @pytest.mark.parametrize(
     ("table", "reason"),
     [

@@ -98,7 +98,7 @@ class VersionContents:
         columns: data files that a batch read sees, in manifest order.
         partitions: their partition rows, those of ``columns.partitions``.
         hidden: data files that it never sees (level 0 of tables with deletion vectors or first-row, postponed
-            buckets), in manifest order; None where it sees all.
+            buckets, other levels than the one that is read), in manifest order; None where it sees all.
         vectors: where the deletion vectors of these files lie.
         hash_indexes: hash index files by partition.
         decoded_bytes: memory that the manifests take at least, if they are kept.
@@ -118,6 +118,7 @@ class VersionContents:
         manifests: Manifests,
         index_entries: Sequence[IndexEntry],
         schema: TableSchema,
+        level: int | None = None,
     ) -> VersionContents:
         """The contents of a version.
 
@@ -126,8 +127,9 @@ class VersionContents:
             manifests: all of the version's.
             index_entries: those of its index manifest.
             schema: the schema that filters refer to.
+            level: the only one that is read; None for all.
         """
-        visible = _is_visible(live, schema)
+        visible = _is_visible(live, schema, level)
         sees_all = bool(visible.all())
         columns = live if sees_all else live.select(visible)
         hash_indexes = defaultdict(list)
@@ -156,8 +158,10 @@ class VersionContents:
         )
 
 
-def _is_visible(files: FileColumns, schema: TableSchema) -> NDArray[np.bool_]:
+def _is_visible(files: FileColumns, schema: TableSchema, level: int | None) -> NDArray[np.bool_]:
     visible: NDArray[np.bool_] = files.buckets != POSTPONED_BUCKET
+    if level is not None:
+        visible &= files.levels == level
     if schema.hides_level_zero:
         visible &= files.levels != 0
     return visible
@@ -237,7 +241,11 @@ class ContentsCache:
             else:
                 columns = FileColumns.of(manifests, live_rows(manifests))
             return VersionContents.read(
-                columns, manifests, table.metadata.index_entries(resolved), resolved.schema
+                columns,
+                manifests,
+                table.metadata.index_entries(resolved),
+                resolved.schema,
+                resolved.level,
             )
 
         contents: VersionContents = self.cache.get_or_load(_key("contents", resolved, needed), read)

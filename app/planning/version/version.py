@@ -115,6 +115,10 @@ class Version:
         """The version as far as some of its manifests tell."""
         return replace(self, needed=needed, loaded=None)
 
+    def on_level(self, level: int) -> Version:
+        """The version as far as the data files of one level tell."""
+        return replace(self, resolved=self.resolved.on_level(level), loaded=None)
+
     def load(self) -> Loaded:
         """The version's manifests and files, read at the first call; they stay for the request.
 

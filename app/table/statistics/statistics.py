@@ -37,13 +37,14 @@ from app.table.schema.schema import TableSchema
 from app.table.statistics.bounds_cast import bounds_cast
 from app.types.binary_row.rows import RowColumns
 from app.types.bytes_column import BytesColumn
-from app.types.data_types import FLOATING_ROOTS, TIMESTAMP_ROOTS, DataField, DataType, TypeRoot
+from app.types.data_types import FLOATING_ROOTS, TIMESTAMP_ROOTS, WHOLE_ROOTS, DataField, DataType, TypeRoot
 from app.types.time_units import NANOS_PER_MICRO, NANOS_PER_MILLI
 from app.types.value_arrays import INT64, Values, group_rows, placeholders
 
 _COUNTS_NAN: Final = b".parquet"
 _MAY_CUT_TIMES: Final = b".orc"
 _MICRO_DIGITS: Final = 6
+_BOUNDS_ARE_VALUES: Final = frozenset({TypeRoot.DECIMAL, *WHOLE_ROOTS, *TIMESTAMP_ROOTS})
 
 
 def trusted_bounds(stated: ColumnBounds, data_type: DataType, file_names: BytesColumn) -> ColumnBounds:
@@ -67,6 +68,21 @@ def trusted_bounds(stated: ColumnBounds, data_type: DataType, file_names: BytesC
         has_high=stated.has_high & ~poisoned,
         may_hold_nan=~file_names.ends_with(_COUNTS_NAN),
     )
+
+
+def bounds_are_values(data_type: DataType, file_names: BytesColumn) -> NDArray[np.bool_]:
+    """Of which files the bounds of a column are values, and not cut, rounded or widened, shape (n,).
+
+    Args:
+        data_type: of the column, in the files as now.
+        file_names: names of the data files, whose endings tell their formats, shape (n,).
+    """
+    is_timestamp = data_type.root in TIMESTAMP_ROOTS
+    if data_type.root not in _BOUNDS_ARE_VALUES or (is_timestamp and data_type.precision > _MICRO_DIGITS):
+        return np.zeros(len(file_names), np.bool_)
+    if is_timestamp and not data_type.is_compact_timestamp:
+        return ~file_names.ends_with(_MAY_CUT_TIMES)
+    return np.ones(len(file_names), np.bool_)
 
 
 def with_cut_micros(stated: ColumnBounds, data_type: DataType) -> ColumnBounds:
