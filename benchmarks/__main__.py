@@ -36,6 +36,7 @@ from benchmarks import (
     peers,
     plans,
     restarts,
+    scale,
     stores,
 )
 from benchmarks.events import FILES_PER_DAY
@@ -169,6 +170,9 @@ def _suites(arguments: argparse.Namespace, engine_directory: Path | None) -> Ite
     yield from iceberg_clients.suites(max(sizes))
     if engine_directory is not None:
         yield engine.plan_suite(engine_directory, max(sizes))
+    if arguments.only != "*":
+        for files in arguments.files or (scale.FILES,):
+            yield from scale.suites(files)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ id          BIGINT   KEYS      bloom filter   10,000 numbers below ``IDS``
 cat         INT      VALUES    bitmap, V2     ``distinct - 1`` common ones, and one of its index alone
 note        STRING             none           anything
 score       INT      VALUES    range bitmap   ``distinct`` numbers below ``SCORES``
-day         DATE               none           the partition: one day for each ``FILES_PER_DAY`` files
-c0          INT                none           one thousandth of the day's range, in the order of files
-c1, c2 ...  INT                none           one thousandth of ``NUMBERS``, anywhere
+day         DATE               none           the partition: one day for each ``files_per_day`` files
+c0          INT                none           ``number_span`` numbers, in the order of the day's files
+c1, c2 ...  INT                none           ``number_span`` numbers of ``NUMBERS``, anywhere
 ==========  =======  ========  =============  ============================================================
 
 Statistics of indexed columns cover every literal that is asked for, so that only indexes can skip a file by
@@ -68,6 +68,9 @@ class Layout:
         numbers: how many columns ``c0``, ``c1`` and so on there are.
         distinct: values of ``cat`` and of ``score`` in one file.
         bodies: how many different indexes there are.
+        files_per_day: files of one partition.
+        number_span: how many values lie between the bounds of ``c0``, ``c1`` and so on in one file.
+        has_narrow_cat: those of ``cat`` are as narrow, anywhere below ``NUMBERS``.
     """
 
     indexed: Indexed
@@ -75,6 +78,9 @@ class Layout:
     numbers: int = 10
     distinct: int = 20
     bodies: int = 250
+    files_per_day: int = FILES_PER_DAY
+    number_span: int = NUMBER_SPAN
+    has_narrow_cat: bool = False
 
     @property
     def columns(self) -> tuple[DataField, ...]:

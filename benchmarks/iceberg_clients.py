@@ -145,7 +145,7 @@ def _write_metadata(directory: Path, files: int) -> None:
 def _entries(directory: Path, start: int, stop: int) -> Iterator[ManifestEntry]:
     numbers = np.arange(start, stop)
     columns = KEYS.columns[_NUMBERS]
-    lowest = [lowest_number(number, numbers).tolist() for number in range(len(columns))]
+    lowest = [lowest_number(KEYS, number, numbers).tolist() for number in range(len(columns))]
     wide = {ID: IDS, CAT: 1_000_000_000, SCORE: SCORES}
     same_low = {each.id: to_bytes(_TYPES[each.type.root], 0) for each in wide}
     same_high = {each.id: to_bytes(_TYPES[each.type.root], bound) for each, bound in wide.items()}

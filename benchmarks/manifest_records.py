@@ -32,7 +32,6 @@ from benchmarks.events import (
     ID,
     IDS,
     NOTE,
-    NUMBER_SPAN,
     NUMBERS,
     SCORE,
     SCORES,
@@ -70,9 +69,9 @@ def file_name(number: int) -> str:
     return f"data-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}-0.parquet"
 
 
-def day_of(number: int) -> int:
+def day_of(number: int, files_per_day: int = FILES_PER_DAY) -> int:
     """The partition of a data file, in days since 1970-01-01."""
-    return FIRST_DAY.toordinal() - _EPOCH_ORDINAL + number // FILES_PER_DAY
+    return FIRST_DAY.toordinal() - _EPOCH_ORDINAL + number // files_per_day
 
 
 def partition_row(day: int) -> bytes:
@@ -80,21 +79,21 @@ def partition_row(day: int) -> bytes:
     return serialize_row((day,), (DAY.type,))
 
 
-def lowest_number(column: int, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+def lowest_number(layout: Layout, column: int, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     """The smallest value of column ``c<column>`` in each of these files; int64, as many as files."""
     if column == 0:
-        return numbers % FILES_PER_DAY * NUMBER_SPAN
+        return numbers % layout.files_per_day * layout.number_span
     # The finaliser of splitmix64, so that columns and files have nothing to do with each other.
     mixed = numbers.astype(np.uint64) * np.uint64(_GOLDEN) + np.uint64(column)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ mixed >> np.uint64(shift)) * np.uint64(factor)
-    return ((mixed >> np.uint64(32)) % np.uint64(NUMBERS - NUMBER_SPAN)).astype(np.int64)
+    return ((mixed >> np.uint64(32)) % np.uint64(NUMBERS - layout.number_span)).astype(np.int64)
 
 
 def heads(layout: Layout, start: int, stop: int) -> list[bytes]:
     """What stands before the embedded index of the files ``start`` to ``stop``."""
     numbers = np.arange(start, stop)
-    days = day_of(start) + (numbers // FILES_PER_DAY - start // FILES_PER_DAY)
+    days = day_of(0) + numbers // layout.files_per_day
     parts: list[bytes | Bytes] = [
         long(VERSION) + long(0),
         _rows(partition_row(0), {0: days}, len(numbers)),
@@ -124,14 +123,16 @@ def _statistics(layout: Layout, numbers: NDArray[np.int64], days: NDArray[np.int
     columns = layout.columns
     types = [column.type for column in columns]
     narrow = {
-        columns.index(column): lowest_number(number, numbers)
+        columns.index(column): lowest_number(layout, number, numbers)
         for number, column in enumerate(columns[DAY.id + 1 :])
     }
+    if layout.has_narrow_cat:
+        narrow[CAT.id] = lowest_number(layout, len(columns), numbers)
     wide: dict[DataField, Value] = {ID: IDS, CAT: _CATEGORIES, NOTE: b"z", SCORE: SCORES}
     least: dict[DataField, Value] = {NOTE: b"a"}
     lowest = serialize_row([least.get(column, 0) for column in columns], types)
     highest = serialize_row([wide.get(column, 0) for column in columns], types)
-    spans = {column: low + NUMBER_SPAN - 1 for column, low in narrow.items()}
+    spans = {column: low + layout.number_span - 1 for column, low in narrow.items()}
     counts = long(len(columns)) + len(columns) * (_PRESENT + long(0)) + long(0)
     return [
         _rows(lowest, {DAY.id: days, **narrow}, len(numbers)),

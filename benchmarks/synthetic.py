@@ -91,7 +91,7 @@ def write_manifest(warehouse: Path, layout: Layout, start: int, stop: int) -> Ma
         tails = [index_and_tail(body.read_bytes()) for body in bodies]
     else:
         tails = [index_and_tail(None)]
-        _link_side_files(table, bodies, start, stop)
+        _link_side_files(table, layout, bodies, start, stop)
     records = (
         (head, tails[number % len(tails)]) for number, head in enumerate(heads(layout, start, stop), start)
     )
@@ -103,8 +103,8 @@ def write_manifest(warehouse: Path, layout: Layout, start: int, stop: int) -> Ma
         "_NUM_ADDED_FILES": stop - start,
         "_NUM_DELETED_FILES": 0,
         "_PARTITION_STATS": {
-            "_MIN_VALUES": partition_row(day_of(start)),
-            "_MAX_VALUES": partition_row(day_of(stop - 1)),
+            "_MIN_VALUES": partition_row(day_of(start, layout.files_per_day)),
+            "_MAX_VALUES": partition_row(day_of(stop - 1, layout.files_per_day)),
             "_NULL_COUNTS": [0],
         },
         "_SCHEMA_ID": 0,
@@ -169,11 +169,11 @@ def _index_options(layout: Layout) -> dict[str, str]:
             }
 
 
-def _link_side_files(table: Path, bodies: Sequence[Path], start: int, stop: int) -> None:
+def _link_side_files(table: Path, layout: Layout, bodies: Sequence[Path], start: int, stop: int) -> None:
     """Puts an index beside each data file; files of equal content share it on the disk."""
     if not bodies:
         return
     for number in range(start, stop):
-        bucket = table / f"day={day_of(number)}" / "bucket-0"
+        bucket = table / f"day={day_of(number, layout.files_per_day)}" / "bucket-0"
         bucket.mkdir(parents=True, exist_ok=True)
         (bucket / f"{file_name(number)}.index").hardlink_to(bodies[number % len(bodies)])

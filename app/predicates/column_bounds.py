@@ -6,7 +6,7 @@ Bounds *enclose* the values of a file; they need not be values themselves (write
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final, Self
 
 import numpy as np
@@ -46,10 +46,8 @@ class ColumnBounds:
 
     @property
     def nbytes(self) -> int:
-        """About how much memory the arrays take."""
-        masks = self.has_low.nbytes + self.has_high.nbytes + self.may_hold_nan.nbytes
-        counts = self.null_count.nbytes + self.row_count.nbytes
-        return value_arrays.memory_bytes(self.low) + value_arrays.memory_bytes(self.high) + masks + counts
+        """About how much memory the arrays take; none of it that is mapped counts."""
+        return sum(value_arrays.memory_bytes(getattr(self, each.name)) for each in fields(self))
 
     def take(self, files: NDArray[np.int64]) -> Self:
         """The bounds of the files at some positions, in that order."""

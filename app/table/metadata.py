@@ -211,15 +211,29 @@ class TableMetadata:
     def _path(self, name: str) -> str:
         return f"{self._directory}/manifest/{name}"
 
-    def _get(self, cache: ByteCache[Any] | None, file: MetadataFile, decoding: _Decoding[Parsed]) -> Parsed:
-        """A file that is written once under a name of its own, decoded; ``cache`` is None for no cache."""
+    def _get(
+        self,
+        cache: ByteCache[Any] | None,
+        file: MetadataFile,
+        decoding: _Decoding[Parsed],
+        place: KeptArrays | None = None,
+    ) -> Parsed:
+        """A file that is written once under a name of its own, decoded.
+
+        Args:
+            cache: None for no cache.
+            file: which.
+            decoding: what is made of it.
+            place: where the disk keeps that, if it was found out before.
+        """
         if cache is None:
-            return self._load(file, decoding)
-        parsed: Parsed = cache.get_or_load(self._key(file, decoding), lambda: self._load(file, decoding))
+            return self._load(file, decoding, place)
+        key = self._key(file, decoding)
+        parsed: Parsed = cache.get_or_load(key, lambda: self._load(file, decoding, place))
         return parsed
 
-    def _load(self, file: MetadataFile, decoding: _Decoding[Parsed]) -> Parsed:
-        form, place = decoding.disk_form, self._place(file, decoding)
+    def _load(self, file: MetadataFile, decoding: _Decoding[Parsed], place: KeptArrays | None) -> Parsed:
+        form, place = decoding.disk_form, place or self._place(file, decoding)
         if form is None or place is None:
             return self._read(file, decoding.parse, is_kept=True)
 
@@ -268,7 +282,7 @@ class TableMetadata:
             place = None if key in found else self._place(file, decoding)
             if place is not None and place.is_kept:
                 # What is mapped is there before threads have handed over to each other.
-                found[key] = self._get(cache, file, decoding)
+                found[key] = self._get(cache, file, decoding, place)
         missing = [file for file, key in zip(files, keys, strict=True) if key not in found]
         total = sum(size or 0 for _, size in missing)
         is_quick = self._storage.is_local and total <= _SMALL_BYTES

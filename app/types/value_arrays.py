@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from app.types.bytes_column import own_bytes
 from app.types.data_types import BINARY_ROOTS, FLOATING_ROOTS, STRING_ROOTS, DataType, TypeRoot
 from app.types.values import Value
 
@@ -54,9 +55,10 @@ def concat(parts: Sequence[Values]) -> Values:
 
 
 def memory_bytes(values: Values) -> int:
-    """About how much memory an array takes."""
-    boxed = isinstance(values, np.ndarray) and values.dtype == object
-    return int(values.nbytes) + (_MEMORY_PER_OBJECT * len(values) if boxed else 0)
+    """About how much memory an array takes; none of it that is mapped counts."""
+    if not isinstance(values, np.ndarray):
+        return int(values.nbytes)
+    return own_bytes(values) + (_MEMORY_PER_OBJECT * len(values) if values.dtype == object else 0)
 
 
 def less(left: Values | Value, right: Values | Value) -> NDArray[np.bool_]:

@@ -88,7 +88,7 @@ def test_an_id_keeps_the_files_of_its_index(layout: Layout, tmp_path: Path) -> N
 
 def test_days_and_numbers_are_those_of_the_statistics(tmp_path: Path) -> None:
     write_table(tmp_path / "warehouse", NO_INDEX, FILES)
-    numbers = lowest_number(3, np.arange(FILES))
+    numbers = lowest_number(NO_INDEX, 3, np.arange(FILES))
 
     found = kept(tmp_path / "warehouse", "day = DATE '2020-01-02' AND c3 < 500000")
 

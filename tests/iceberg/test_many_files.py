@@ -65,7 +65,7 @@ def test_pyiceberg_plans_all_of_it_or_what_a_filter_leaves(replicas: list[httpx.
         tasks = table.scan(**wanted).plan_files()
         return {task.file.file_path.rpartition("/")[2] for task in tasks}
 
-    expected = np.flatnonzero(lowest_number(1, np.arange(FILES)) < BOUND).tolist()
+    expected = np.flatnonzero(lowest_number(NO_INDEX, 1, np.arange(FILES)) < BOUND).tolist()
     assert planned() == set(map(file_name, range(FILES)))
     assert planned(row_filter=f"c1 < {BOUND}") == set(map(file_name, expected))
     assert 0 < len(expected) < FILES

@@ -59,7 +59,10 @@ def answer_plan(
     hidden = _invisible(version, state) if request.files is None else None
     invisible = 0 if hidden is None else len(hidden)
     left_out_by = _skipped(version, request, state, invisible)
-    skipped = state.considered[~state.is_left(state.considered)] if request.explain else kept[:0]
+    skipped = kept[:0]
+    if request.explain:
+        decided = state.files.all() if state.considered is None else state.considered
+        skipped = decided[~state.is_left(decided)]
     with_selections = request.selection not in (SelectionForm.NONE, SelectionForm.COUNT)
     planned = PlannedFiles.of(
         version,
@@ -145,7 +148,7 @@ def _schemas(version: Version, planned: PlannedFiles) -> tuple[Schema, ...]:
 
 
 def _unknown_files(request: PlanRequest, state: PlanState) -> tuple[str, ...]:
-    if not request.files:
+    if not request.files or state.considered is None:
         return ()
     named = {name.decode() for name in state.files.names(state.considered).to_pylist()}
     return tuple(name for name in dict.fromkeys(request.files) if name not in named)
@@ -157,11 +160,6 @@ def _shortened(warnings: Sequence[str]) -> tuple[str, ...]:
     if left_out <= 0:
         return tuple(warnings)
     return (*warnings[:_MOST_WARNINGS], f"and {left_out} more")
-
-
-def _considered(state: PlanState) -> slice | NDArray[np.int64]:
-    """The files that were asked about; mostly these are all, and no column needs to be copied."""
-    return slice(None) if len(state.considered) == len(state.files.columns) else state.considered
 
 
 def _invisible(version: Version, state: PlanState) -> FileColumns | None:
@@ -176,13 +174,10 @@ def _skipped(
     version: Version, request: PlanRequest, state: PlanState, invisible: int
 ) -> Mapping[tuple[SkipStep, str | None], int]:
     """How many files were left out by each step and kind of index."""
-    codes = state.skips[_considered(state)]
-    # Each code is looked for by itself: there are few, and counting all at once takes wider numbers.
-    counts = [int(np.count_nonzero(codes == np.int8(code))) for code in range(len(SKIPS) + 1)]
-    by_skip = dict(zip(SKIPS, counts[1:], strict=True))
+    by_skip = {skip: state.skipped(skip) for skip in SKIPS}
     if request.files is None:
         # Of other partitions some files may not have been read, and removals of others.
-        allowed = sum(counts) - by_skip[SkipStep.PARTITION, None]
+        allowed = len(state.skips[state.scope]) - by_skip[SkipStep.PARTITION, None]
         hidden = version.contents().hidden
         read = len(state.files) + (0 if hidden is None else len(hidden))
         listed = read if version.needed is None else version.needed.files
@@ -191,15 +186,15 @@ def _skipped(
 
 
 def _bytes_skipped_by_index(state: PlanState) -> int:
-    skipped = state.is_skipped_by(state.considered, SkipStep.FILE_INDEX)
-    return int(state.files.columns.file_sizes[state.considered[skipped]].sum())
+    skipped = state.is_skipped_by(state.scope, SkipStep.FILE_INDEX)
+    return int(state.files.columns.file_sizes[state.scope][skipped].sum())
 
 
 def _rows_total(version: Version, state: PlanState, request: PlanRequest) -> int:
     """How many rows the files have that were asked about, those of manifests that were not read included."""
     if version.needed is not None:
         return version.needed.rows
-    rows = int(state.files.columns.row_counts[_considered(state)].sum())
+    rows = int(state.files.columns.row_counts[state.scope].sum())
     hidden = version.contents().hidden
     return rows if hidden is None or request.files is not None else rows + int(hidden.row_counts.sum())
 
@@ -207,7 +202,7 @@ def _rows_total(version: Version, state: PlanState, request: PlanRequest) -> int
 def _bytes_total(version: Version, state: PlanState, request: PlanRequest) -> int:
     """Of the files that were asked about; unless all are read, of partitions that the filter allows."""
     hidden = version.contents().hidden
-    asked = [(state.files.columns, _considered(state))]
+    asked = [(state.files.columns, state.scope)]
     if hidden is not None and request.files is None:
         asked.append((hidden, slice(None)))
     total = 0

@@ -20,6 +20,8 @@ from app.types.value_arrays import group_rows
 SKIPS: Final = (*((step, None) for step in SkipStep), *((SkipStep.FILE_INDEX, kind) for kind in KINDS))
 """What codes from 1 on stand for: the step that left a file out, and the kind of index where one did."""
 
+_FILES_OF_A_PART: Final = 1 << 20
+
 _KEPT: Final = 0
 _SKIP_CODES: Final[dict[tuple[SkipStep, str | None], int]] = {
     skip: code for code, skip in enumerate(SKIPS, start=1)
@@ -34,7 +36,8 @@ class PlanState:
 
     Attributes:
         files: all files of the version.
-        considered: int64, the files that are decided, ascending.
+        considered: int64, the files that are decided, ascending; None for all, whose numbers would be a
+            large array.
         skips: int8, 0 while a file is kept, else the code of the step that left it out.
         reasons: int8, code of why a file is kept, if it is.
         predicates: the distinct filters inside of partitions.
@@ -52,7 +55,7 @@ class PlanState:
     """
 
     files: Files
-    considered: NDArray[np.int64]
+    considered: NDArray[np.int64] | None
     skips: NDArray[np.int8]
     reasons: NDArray[np.int8]
     predicates: list[BoundPredicate]
@@ -68,10 +71,12 @@ class PlanState:
     fits_caches: bool = True
     partitions_left_out: NDArray[np.bool_] | None = None
     _narrowed: NDArray[np.int64] | None = None
+    _used: set[int] = field(default_factory=set)
+    """Codes of steps that left files out, some of which may have been taken back."""
 
     @classmethod
     def start(
-        cls, files: Files, considered: NDArray[np.int64], predicate: BoundPredicate, *, explain: bool
+        cls, files: Files, considered: NDArray[np.int64] | None, predicate: BoundPredicate, *, explain: bool
     ) -> Self:
         """Nothing is decided yet."""
         count = len(files)
@@ -87,15 +92,30 @@ class PlanState:
             raw_convertible=np.ones(count, np.bool_),
             merge_groups=np.full(count, -1, np.int32),
             may_hold_nan=np.zeros(count, np.bool_),
-            steps={file: [] for file in considered.tolist()} if explain else None,
+            steps={file: [] for file in (range(count) if considered is None else considered.tolist())}
+            if explain
+            else None,
         )
+
+    @property
+    def scope(self) -> slice | NDArray[np.int64]:
+        """The files that are decided, as an index of arrays."""
+        return slice(None) if self.considered is None else self.considered
 
     def left(self) -> NDArray[np.int64]:
         """The files that no step has left out, ascending."""
-        if len(self.considered) == len(self.files):
+        if self.considered is None:
             return np.flatnonzero(self.skips == _KEPT)
         left: NDArray[np.int64] = self.considered[self.is_left(self.considered)]
         return left
+
+    def left_in_parts(self) -> Iterator[NDArray[np.int64]]:
+        """The same cut up: of a table of many million files, all numbers at once would be a large array."""
+        if self.considered is not None:
+            yield self.left()
+            return
+        for start in range(0, len(self.files), _FILES_OF_A_PART):
+            yield start + np.flatnonzero(self.skips[start : start + _FILES_OF_A_PART] == _KEPT)
 
     @property
     def rows_left(self) -> NDArray[np.int64]:
@@ -108,12 +128,12 @@ class PlanState:
             self._narrowed = self.files.columns.row_counts.copy()
         self._narrowed[files] = rows
 
-    def is_left(self, files: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def is_left(self, files: NDArray[np.int64] | slice) -> NDArray[np.bool_]:
         """Which of some files no step has left out."""
         kept: NDArray[np.bool_] = self.skips[files] == _KEPT
         return kept
 
-    def is_skipped_by(self, files: NDArray[np.int64], step: SkipStep) -> NDArray[np.bool_]:
+    def is_skipped_by(self, files: NDArray[np.int64] | slice, step: SkipStep) -> NDArray[np.bool_]:
         """Which of some files a step has left out."""
         codes = [code for (left_out_by, _), code in _SKIP_CODES.items() if left_out_by is step]
         return np.isin(self.skips[files], codes)
@@ -129,6 +149,11 @@ class PlanState:
     def take_back(self, files: NDArray[np.int64]) -> None:
         """Has files left that a step has left out; why they are kept is as it was before."""
         self.skips[files] = _KEPT
+
+    def skipped(self, skip: tuple[SkipStep, str | None]) -> int:
+        """How many of the files that are decided were left out by a step, and a kind of index if one did."""
+        code = _SKIP_CODES[skip]
+        return int(np.count_nonzero(self.skips[self.scope] == code)) if code in self._used else 0
 
     def skip(
         self,
@@ -149,7 +174,9 @@ class PlanState:
             evidence: what the explanation tells of it.
         """
         # A kind that nobody knows can still have an entry without any value.
-        self.skips[files] = _SKIP_CODES.get((step, kind), _SKIP_CODES[step, None])
+        code = _SKIP_CODES.get((step, kind), _SKIP_CODES[step, None])
+        self.skips[files] = code
+        self._used.add(code)
         if self.steps is not None:
             written = None if predicate is None else str(predicate)
             conclusion = ExplainStep(step, "skip", predicate=written, evidence=evidence)

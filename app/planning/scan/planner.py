@@ -13,8 +13,10 @@ Every step decides about all files that are left at once. Steps 1 to 3 are alway
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,7 +85,7 @@ class Planner:
         elif version.schema.primary_keys:
             self._judge_units(state, values, indexes)
         else:
-            self._test_values(state, values, indexes, state.left())
+            self._test_values(state, values, indexes, state.left_in_parts())
         if named is not None:
             state.considered = named
         if self._wants_rows:
@@ -117,11 +119,11 @@ class Planner:
         return state
 
     def _test_values(
-        self, state: PlanState, values: ValueFilter, indexes: IndexFilter, files: NDArray[np.int64]
+        self, state: PlanState, values: ValueFilter, indexes: IndexFilter, parts: Iterable[NDArray[np.int64]]
     ) -> None:
-        """Skips those of ascending ``files`` of which statistics or indexes say that no row matches."""
+        """Skips those of ascending files, part by part, that hold no match by their statistics or indexes."""
         # What is read of a manifest serves both.
-        for some in state.files.portions(files):
+        for some in chain.from_iterable(map(state.files.portions, parts)):
             indexes.test(state, values.test_values(state, some))
 
     def _nan_warnings(self, files: int) -> list[str]:
@@ -147,12 +149,11 @@ class Planner:
         first_rows = request.limit is not None or request.top_n is not None
         return first_rows or request.selection is not SelectionForm.NONE
 
-    def _beside(self, named: NDArray[np.int64] | None) -> NDArray[np.int64]:
-        """The files that may merge with those that are named: all of their buckets."""
-        files = self.version.files()
+    def _beside(self, named: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+        """The files that may merge with those that are named: all of their buckets; None where none are."""
         if named is None:
-            return files.all()
-        buckets = files.columns.bucket_keys
+            return None
+        buckets = self.version.files().columns.bucket_keys
         return np.flatnonzero(np.isin(buckets, buckets[named]))
 
     def _judge_units(self, state: PlanState, values: ValueFilter, indexes: IndexFilter) -> None:
@@ -169,7 +170,7 @@ class Planner:
             tested = np.sort(units.files)
         else:
             tested = np.sort(units.files[alone])
-        self._test_values(state, values, indexes, tested)
+        self._test_values(state, values, indexes, (tested,))
         self._keep_together(state, units, alone)
 
     def _keep_together(self, state: PlanState, units: MergeUnits, alone: NDArray[np.bool_]) -> None:

@@ -6,7 +6,7 @@ on to their indexes (:mod:`app.planning.scan.index_filter`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
@@ -63,9 +63,9 @@ class ValueFilter:
             part = key_part(predicate)
             if part == ALWAYS_TRUE:
                 continue
-            verdicts = self._ask(state, part, self.bounds.keys, members, SkipStep.KEY_STATISTICS)
-            self._note_nan(state, part, members[verdicts != Verdict.NONE], FileBounds.keys)
-            state.skip(members[verdicts == Verdict.NONE], SkipStep.KEY_STATISTICS, predicate=part)
+            for some, verdicts in self._ask(state, part, self.bounds.keys, members, SkipStep.KEY_STATISTICS):
+                self._note_nan(state, part, some[verdicts != Verdict.NONE], FileBounds.keys)
+                state.skip(some[verdicts == Verdict.NONE], SkipStep.KEY_STATISTICS, predicate=part)
 
     def test_values(
         self, state: PlanState, files: NDArray[np.int64], bounds: Bounds | None = None
@@ -85,17 +85,16 @@ class ValueFilter:
             if predicate == ALWAYS_TRUE:
                 state.proven[members] = True
                 continue
-            verdicts = self._ask(state, predicate, bounds or self.bounds.values, members, SkipStep.STATISTICS)
-            if bounds is None:
-                self._note_nan(state, predicate, members[verdicts != Verdict.NONE], FileBounds.values)
-            state.skip(members[verdicts == Verdict.NONE], SkipStep.STATISTICS, predicate=predicate)
-            proven = members[verdicts == Verdict.ALL]
-            state.proven[proven] = True
-            state.keep(proven, KeepReason.MATCHED)
-            undecided.append(members[verdicts == Verdict.SOME])
-        if len(undecided) == 1:
-            return undecided[0]
-        return np.sort(np.concatenate([np.zeros(0, np.int64), *undecided]))
+            asked = bounds or self.bounds.values
+            for some, verdicts in self._ask(state, predicate, asked, members, SkipStep.STATISTICS):
+                if bounds is None:
+                    self._note_nan(state, predicate, some[verdicts != Verdict.NONE], FileBounds.values)
+                state.skip(some[verdicts == Verdict.NONE], SkipStep.STATISTICS, predicate=predicate)
+                proven = some[verdicts == Verdict.ALL]
+                state.proven[proven] = True
+                state.keep(proven, KeepReason.MATCHED)
+                undecided.append(some[verdicts == Verdict.SOME])
+        return np.sort(np.concatenate([np.zeros(0, np.int64), *undecided]), kind="stable")
 
     def _note_nan(
         self,
@@ -119,7 +118,9 @@ class ValueFilter:
         bounds: Bounds,
         files: NDArray[np.int64],
         step: SkipStep,
-    ) -> NDArray[np.int8]:
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int8]]]:
+        """Some files after the other, and the verdict of each: columns of all would be large new arrays."""
+
         def note(
             leaf: BoundLeaf,
             decided: NDArray[np.int64],
@@ -136,12 +137,9 @@ class ValueFilter:
         # Statistics of keys have mostly said the same.
         keys = {each.id for each in self.bounds.version.schema.trimmed_primary_keys}
         trace = None if state.steps is None else note
-        verdicts = np.empty(len(files), np.int8)
-        for start in range(0, len(files), _FILES_AT_ONCE):
+        for some in state.files.cut(files, _FILES_AT_ONCE):
             check_deadline()
-            portion = slice(start, start + _FILES_AT_ONCE)
-            verdicts[portion] = evaluate_bounds(predicate, bounds, files[portion], trace)
-        return verdicts
+            yield some, evaluate_bounds(predicate, bounds, some, trace)
 
 
 def _reads_floats(predicate: BoundPredicate) -> bool:

@@ -102,6 +102,7 @@ class VersionContents:
         vectors: where the deletion vectors of these files lie.
         hash_indexes: hash index files by partition.
         decoded_bytes: memory that the manifests take at least, if they are kept.
+        columns_bytes: memory of ``columns`` beside that of an earlier version in the same place.
     """
 
     columns: FileColumns
@@ -110,6 +111,7 @@ class VersionContents:
     vectors: VectorPlaces
     hash_indexes: Mapping[bytes, Sequence[IndexEntry]]
     decoded_bytes: int
+    columns_bytes: int
 
     @classmethod
     def read(
@@ -119,6 +121,7 @@ class VersionContents:
         index_entries: Sequence[IndexEntry],
         schema: TableSchema,
         level: int | None = None,
+        before: FileColumns | None = None,
     ) -> VersionContents:
         """The contents of a version.
 
@@ -128,6 +131,7 @@ class VersionContents:
             index_entries: those of its index manifest.
             schema: the schema that filters refer to.
             level: the only one that is read; None for all.
+            before: of an earlier version, which ``live`` may lie in the same place as.
         """
         visible = _is_visible(live, schema, level)
         sees_all = bool(visible.all())
@@ -143,6 +147,7 @@ class VersionContents:
             VectorPlaces.find(index_entries, Files(columns, manifests)),
             dict(hash_indexes),
             manifests.decoded_bytes,
+            columns.bytes_beside(before),
         )
 
     @property
@@ -150,7 +155,7 @@ class VersionContents:
         """About how much memory the object takes."""
         index_files = sum(map(len, self.hash_indexes.values()))
         return (
-            self.columns.nbytes
+            self.columns_bytes
             + (0 if self.hidden is None else self.hidden.nbytes)
             + self.partitions.nbytes
             + self.vectors.nbytes
@@ -227,10 +232,12 @@ class ContentsCache:
             is_large = not manifests.in_memory or sum(map(len, manifests)) >= LEAST_FILES
             place = table.metadata.place_of_versions(resolved, FORM) if is_large else None
             known: VersionFiles | None = self.cache.get(newest)
+            before: FileColumns | None = None
             if known is None and place is not None:
                 known = open_version_files(place)
             if needed is None:
                 # Mostly the version before is known, and this one has some files more.
+                before = None if known is None else known.columns
                 known = VersionFiles.of(keys, manifests, known)
                 if place is not None:
                     known = store_version_files(place, known)
@@ -246,6 +253,7 @@ class ContentsCache:
                 table.metadata.index_entries(resolved),
                 resolved.schema,
                 resolved.level,
+                before,
             )
 
         contents: VersionContents = self.cache.get_or_load(_key("contents", resolved, needed), read)

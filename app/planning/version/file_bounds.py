@@ -74,17 +74,10 @@ class FileBounds:
         # Of manifests that were asked about before nothing is held beside what they hold themselves.
         for gone in self._stored_rows.keys() - asked:
             del self._stored_rows[gone]
+        key = (read.__name__, column.id, version.schema.digest)
         for number, _, rows in all_files.by_manifest(files):
             manifest = all_files.manifests[number]
-            key = (read.__name__, column.id, version.schema.digest)
-            near = self._stored_rows.setdefault((read.__name__, number), StatisticsRows())
-            read_column = partial(read, column=column, schema_of=version.file_schema, stored_rows=near)
-            make = partial(_of_every_file, manifest, read_column)
-            if len(manifest) >= _WORTH_KEEPING:
-                file = version.manifest_files()[number]
-                make = partial(
-                    version.table.metadata.made_of, file, f"bounds 2 {' '.join(map(str, key))}", make
-                )
+            make = partial(self._read, read, column, number, manifest, key)
             whole = manifest.derived.get_or_make(key, make, lambda bounds: bounds.nbytes)
             pieces.append(whole if len(rows) == len(whole) else whole.take(rows))
         if not pieces:
@@ -94,6 +87,26 @@ class FileBounds:
             return bounds
         return replace(bounds, may_hold_nan=np.ones(len(bounds), np.bool_))
 
-
-def _of_every_file(manifest: Manifest, read: Callable[..., ColumnBounds]) -> ColumnBounds:
-    return read(manifest, np.arange(len(manifest)))
+    def _read(
+        self,
+        read: Callable[..., ColumnBounds],
+        column: DataField,
+        number: int,
+        manifest: Manifest,
+        key: tuple[str, int, str],
+    ) -> ColumnBounds:
+        """Bounds of every file of a manifest."""
+        version = self.version
+        near = self._stored_rows.setdefault((read.__name__, number), StatisticsRows())
+        make = partial(
+            read,
+            manifest,
+            np.arange(len(manifest)),
+            column=column,
+            schema_of=version.file_schema,
+            stored_rows=near,
+        )
+        if len(manifest) < _WORTH_KEEPING:
+            return make()
+        file = version.manifest_files()[number]
+        return version.table.metadata.made_of(file, f"bounds 2 {' '.join(map(str, key))}", make)

@@ -12,9 +12,10 @@ are given room to grow: what follows is written behind the end, where nobody has
 from __future__ import annotations
 
 import threading
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import compress
+from itertools import compress, pairwise
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
@@ -215,6 +216,17 @@ class FileColumns:
         arrays = (self.starts, *self.arrays.values(), *(rows for rows in self.rows if rows is not None))
         return sum(map(own_bytes, arrays)) + sum(map(len, self.partitions))
 
+    def bytes_beside(self, others: Self | None) -> int:
+        """Bytes of memory that is not mapped, nor that of others that lie in the same place.
+
+        All versions of a line share the room of the first: were each weighed with all of it, caches would
+        count the files of a table once for each commit.
+        """
+        if others is None or self.row_counts.ctypes.data != others.row_counts.ctypes.data:
+            return self.nbytes
+        more = max(0, len(self) - len(others))
+        return self.nbytes * more // max(1, len(self))
+
 
 def _starts(counts: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
@@ -268,21 +280,40 @@ class Files:
         Yields:
             The manifest's number, the part of ``files`` that lies in it, and these files' rows in it.
         """
-        cuts = np.searchsorted(files, self.columns.starts)
-        for number in self.manifests.ahead(_filled(cuts)):
-            part = slice(int(cuts[number]), int(cuts[number + 1]))
-            rows, places = self.columns.rows[number], files[part] - self.columns.starts[number]
-            yield number, part, places if rows is None else rows[places]
+        parts = self._parts(files)
+        for number in self.manifests.ahead(parts):
+            rows, places = self.columns.rows[number], files[parts[number]] - self.columns.starts[number]
+            yield number, parts[number], places if rows is None else rows[places]
 
     def manifests_of(self, files: NDArray[np.int64]) -> list[int]:
         """Numbers of the manifests that ascending ``files`` lie in."""
-        return _filled(np.searchsorted(files, self.columns.starts))
+        return [*self._parts(files)]
 
     def portions(self, files: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
         """Ascending ``files`` cut up into those whose manifests can be held at the same time."""
-        cuts = np.searchsorted(files, self.columns.starts)
-        for portion in self.manifests.portions(_filled(cuts)):
-            yield files[cuts[portion[0]] : cuts[portion[-1] + 1]]
+        parts = self._parts(files)
+        for portion in self.manifests.portions(parts):
+            yield files[parts[portion[0]].start : parts[portion[-1]].stop]
+
+    def cut(self, files: NDArray[np.int64], most: int) -> Iterator[NDArray[np.int64]]:
+        """Ascending ``files`` cut up into at most so many, between manifests where that is possible."""
+        ends = [part.stop for part in self._parts(files).values()]
+        start = 0
+        while start < len(files):
+            at = bisect_right(ends, start + most)
+            end = ends[at - 1] if at and ends[at - 1] > start else start + most
+            yield files[start:end]
+            start = end
+
+    def _parts(self, files: NDArray[np.int64]) -> dict[int, slice]:
+        """The manifests that ascending ``files`` lie in, by number, and the part of ``files`` in each."""
+        if not len(files):
+            return {}
+        starts = self.columns.starts
+        first, last = np.searchsorted(starts, files[[0, -1]], side="right").tolist()
+        cuts = np.searchsorted(files, starts[first - 1 : last + 1]).tolist()
+        parts = enumerate(pairwise(cuts), first - 1)
+        return {number: slice(start, end) for number, (start, end) in parts if start < end}
 
     def place(self, file: int) -> tuple[int, int]:
         """The number of a file's manifest, and its row there."""
@@ -332,12 +363,6 @@ class Files:
         """Partition row and bucket of a file."""
         columns = self.columns
         return columns.partitions[columns.partition_codes[file]], int(columns.buckets[file])
-
-
-def _filled(cuts: NDArray[np.int64]) -> list[int]:
-    """Numbers of the parts between cuts that are not empty."""
-    found: list[int] = np.flatnonzero(np.diff(cuts)).tolist()
-    return found
 
 
 def _strings(column: BytesColumn, rows: NDArray[np.int64]) -> pa.LargeBinaryArray:

@@ -43,11 +43,13 @@ def made_once(place: KeptArrays | None, make: Callable[[], Made]) -> Made:
     if place is None:
         return make()
     found = load_value(place)
-    if found is not None:
-        return cast("Made", found)
-    made = make()
-    store_value(place, made)
-    return made
+    if found is None:
+        made = make()
+        store_value(place, made)
+        # What is mapped takes less memory than what was made.
+        found = load_value(place)
+        return made if found is None else cast("Made", found)
+    return cast("Made", found)
 
 
 def load_value(place: KeptArrays) -> Any:  # noqa: ANN401 - any value

@@ -134,9 +134,7 @@ def removes_files(manifest: Manifest) -> bool:
 
 
 def _rows_of_kind(manifest: Manifest, kind: FileKind) -> NDArray[np.int64]:
-    return manifest.derived.get_or_make(
-        kind, lambda: np.flatnonzero(manifest.kinds == kind.value), lambda rows: rows.nbytes
-    )
+    return np.flatnonzero(manifest.kinds == kind.value)
 
 
 def _numbered(entries: Sequence[_Identities]) -> pa.FixedSizeBinaryArray:

@@ -17,6 +17,7 @@ from pyroaring import BitMap
 from app.file_index import container
 from app.file_index.answers.result import Rows
 from app.file_index.index_kinds import BITMAP
+from app.planning.plan import state as state_module
 from app.planning.plan.answers import Plan
 from app.planning.plan.file_plan import ExplainStep, FilePlan, KeepReason, SkipStep
 from app.planning.plan.state import PlanState, decision
@@ -157,8 +158,8 @@ def test_at_first_every_asked_file_is_kept_for_want_of_a_filter() -> None:
 
     assert state.left().tolist() == ASKED
     assert state.rows_left.tolist() == [10, 11, 12, 13, 14]
-    assert {decision(code) for code in state.decisions(state.considered).tolist()} == {KeepReason.NO_FILTER}
-    assert not state.is_exact(state.considered).any()
+    assert {decision(code) for code in state.decisions(numbers(ASKED)).tolist()} == {KeepReason.NO_FILTER}
+    assert not state.is_exact(numbers(ASKED)).any()
 
 
 @given(changes=CHANGES, explain=st.booleans())
@@ -177,10 +178,13 @@ def test_the_last_word_on_each_file_counts(
             state.keep(numbers(files), change)
         decided.update(dict.fromkeys(files, change))
 
-    assert [decision(code) for code in state.decisions(state.considered).tolist()] == list(decided.values())
+    assert [decision(code) for code in state.decisions(numbers(ASKED)).tolist()] == list(decided.values())
     left = [file for file, last in decided.items() if isinstance(last, KeepReason)]
     assert state.left().tolist() == left
-    assert state.is_left(state.considered).tolist() == [file in left for file in ASKED]
+    assert [file for part in state.left_in_parts() for file in part.tolist()] == left
+    for step in SkipStep:
+        assert state.skipped((step, None)) == list(decided.values()).count(step)
+    assert state.is_left(numbers(ASKED)).tolist() == [file in left for file in ASKED]
     if explain:
         assert state.steps == {
             file: [ExplainStep(step, "skip", predicate="why") for step, _ in groupby(steps)]
@@ -188,6 +192,19 @@ def test_the_last_word_on_each_file_counts(
         }
     else:
         assert state.steps is None
+
+
+def test_every_file_is_decided_unless_some_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_module, "_FILES_OF_A_PART", 2)
+    state = PlanState.start(start().files, None, ALWAYS_TRUE, explain=True)
+
+    state.skip(numbers([1, 2, 3]), SkipStep.STATISTICS)
+
+    assert state.left().tolist() == [0, 4]
+    assert [part.tolist() for part in state.left_in_parts()] == [[0], [], [4]]
+    assert state.skipped((SkipStep.STATISTICS, None)) == 3
+    assert state.steps is not None
+    assert [*state.steps] == list(range(COUNT))
 
 
 @pytest.mark.parametrize("what", [*KeepReason, *SkipStep])
@@ -207,10 +224,10 @@ def test_what_is_left_is_exact_by_statistics_or_by_rows_unless_it_merges() -> No
     state = start()
     state.proven[[0, 1]] = True
     state.answers = {3: Rows(BitMap([1]), exact=True), 4: Rows(BitMap([1]), exact=False)}
-    assert state.is_exact(state.considered).tolist() == [True, True, True, False]
+    assert state.is_exact(numbers(ASKED)).tolist() == [True, True, True, False]
 
     state.raw_convertible[[1, 3]] = False
-    assert state.is_exact(state.considered).tolist() == [True, False, False, False]
+    assert state.is_exact(numbers(ASKED)).tolist() == [True, False, False, False]
     assert state.is_exact(numbers([3, 0])).tolist() == [False, True]
 
 

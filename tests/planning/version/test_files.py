@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -138,6 +139,22 @@ def test_some_files_are_cut_up_by_manifest(some: tuple[list[Placed], Files, list
     assert np.concatenate([asked[:0], *files.portions(asked)]).tolist() == at
 
 
+@given(some=chosen(), most=st.integers(1, 8))
+@examples(30)
+def test_some_files_are_cut_up_between_manifests_where_these_are_small_enough(
+    some: tuple[list[Placed], Files, list[int]], most: int
+) -> None:
+    plain, files, at = some
+    pieces = [piece.tolist() for piece in files.cut(np.array(at, np.int64), most)]
+
+    assert [file for piece in pieces for file in piece] == at
+    assert all(1 <= len(piece) <= most for piece in pieces)
+    for piece, following in pairwise(pieces):
+        last, first = plain[piece[-1]].manifest, plain[following[0]].manifest
+        # Within a manifest only if so many of its files follow each other that nothing else is left.
+        assert last != first or (len(piece) == most and plain[piece[0]].manifest == last)
+
+
 @given(some=chosen())
 @examples(30)
 def test_what_manifests_tell_of_some_files(some: tuple[list[Placed], Files, list[int]]) -> None:
@@ -173,3 +190,17 @@ def test_columns_weigh_at_least_what_their_arrays_do() -> None:
     assert one.nbytes > sum(map(len, PARTITIONS[:2]))
     assert two.nbytes - one.nbytes == 8 * 5 + 4 * 4
     assert whole.nbytes == two.nbytes - 8 * 2 + 8 * 4 + 4 * 4
+
+
+def test_columns_that_follow_others_in_one_place_weigh_what_they_add() -> None:
+    manifests = [
+        manifest([entry(file_name=f"{at}") for at in range(start, start + 100)]) for start in (0, 100)
+    ]
+    first, second = (FileColumns.of([each], [np.arange(100)]) for each in manifests)
+    copied = first.followed_by(second)
+    grown = copied.followed_by(FileColumns.of([manifest([entry()] * 10)], [np.arange(10)]))
+
+    assert copied.bytes_beside(first) == copied.nbytes
+    assert grown.bytes_beside(None) == grown.nbytes
+    assert grown.nbytes // 50 < grown.bytes_beside(copied) < grown.nbytes // 10
+    assert grown.first(2).bytes_beside(grown) == 0
