@@ -460,8 +460,8 @@ class _Run:
         settled, data_type = tally.value(asked.function), type_of(asked, column)
         if not _holds(data_type, settled):
             raise RequestError(
-                f"{asked.function} of {asked.column!r} is beyond {data_type}, where SQL overflows, too: "
-                "group it, or filter more"
+                f"{asked.function} of {asked.column!r} does not fit {data_type}, as in SQL: group it, or "
+                "filter more"
             )
         value, low, high = settled, settled, settled
         if found is not None:
@@ -537,5 +537,5 @@ def _holds(data_type: DataType, value: Value | None) -> bool:
     if not isinstance(value, int):
         return True
     if data_type.root is TypeRoot.DECIMAL:
-        return abs(value) < 10**data_type.precision
+        return bool(abs(value) < 10**data_type.precision)
     return data_type.root is not TypeRoot.BIGINT or -(2**63) <= value < 2**63

@@ -290,7 +290,7 @@ def test_a_sum_beyond_its_type_is_refused_and_a_bound_not_known(tmp_path: Path) 
 
     [value] = found.groups[0].values
     assert (value.lower, value.upper, value.settled) == (0, None, None)
-    with pytest.raises(RequestError, match=r"sum of 'big' is beyond BIGINT"):
+    with pytest.raises(RequestError, match=r"sum of 'big' does not fit BIGINT"):
         aggregate(table.version(service), request, Limits(), None)
     service.close()
 

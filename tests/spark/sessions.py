@@ -137,7 +137,7 @@ class SparkSession:
             SparkError: the aggregation or Spark refuses.
         """
         asked = [{"url": url, "table": table, **arguments} for arguments in all_arguments]
-        return _by_position(self.spark.ask({"in": self.number, "aggregate": asked}), len(asked))
+        return _by_position(self.spark.ask({"in": self.number, "typed": asked}), len(asked))
 
     def load(self, table: str, *asked: tuple[dict[str, str], str | None]) -> list[list[str]]:
         """Rows that the data source gives with some options, and that meet a condition of the query.

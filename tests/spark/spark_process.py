@@ -11,8 +11,8 @@ request                                  answer
                                          at that place, with timestamps to the microsecond
 ``{"in": number, "read": [arguments]}``  the same of ``paimon_index.spark.read_table(spark, **arguments)``
                                          where keys of ``in_lists`` are a list, or the SQL text of a DataFrame
-``{"in": number, "typed": [sql]}``        the same, with another row for the columns and their types
-``{"in": number, "aggregate": [{...}]}`` the same of ``paimon_index.spark.aggregate(spark, **arguments)``
+``{"in": number, "typed": [...]}``        the same of SQL, or of ``paimon_index.spark.aggregate`` with
+                                         arguments, with one more row: the names and types of the columns
 ``{"in": number, "load": [{...}]}``      the same of the data source: ``table``, its ``options``, and a
                                          condition ``where`` of the query, or null
 ``{"in": number, "view": arguments}``    ``{"rows": []}``; what ``read_table`` gives is the view ``read``
@@ -105,10 +105,10 @@ def _rows(session: SparkSession, request: dict[str, Any]) -> list[Any]:
             return _exactly([session.sql(statement) for statement in statements])
         case {"read": all_arguments}:
             return _exactly([read_table(session, **_given(session, each)) for each in all_arguments])
-        case {"typed": statements}:
-            return _typed([session.sql(statement) for statement in statements])
-        case {"aggregate": all_arguments}:
-            return _typed([aggregate(session, **each) for each in all_arguments])
+        case {"typed": asked}:
+            return _typed(
+                [session.sql(each) if isinstance(each, str) else aggregate(session, **each) for each in asked]
+            )
         case {"load": asked}:
             return _exactly([_loaded(session, **each) for each in asked])
         case {"view": arguments}:

@@ -1,4 +1,4 @@
-"""Aggregates as ``paimon_index.spark`` computes them: rows, names and types are those of Spark's own query."""
+"""Aggregates of ``paimon_index.spark``: rows, names and types are those of Spark's own query."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_aggregates_are_those_of_the_query(tables: Golden, table: str, zone: str
         if not (query.get("engine_error") or query.get("engine_differs"))
     ][:3]
     comparable = [name for name, written in types.items() if written.startswith((*COMPARED, *COMPARED_TOO))]
-    random = Random(table + zone)
+    random = Random(table + zone)  # noqa: S311 - a test
     asked = [Asked(random.sample(functions, min(12, len(functions))), where=where) for where in wheres]
     few = [("count", None), *random.sample(functions, min(3, len(functions)))]
     asked += [Asked(few, (random.choice(comparable),), where) for where in wheres]
@@ -111,8 +111,8 @@ def test_aggregates_are_those_of_the_query(tables: Golden, table: str, zone: str
 
 
 _COLUMNS: Final = (
-    "id BIGINT, small SMALLINT, n INT, amount DECIMAL(12, 3), wide DECIMAL(38, 2), name STRING, x DOUBLE, f FLOAT, "
-    "flag BOOLEAN, at TIMESTAMP_NTZ, moment TIMESTAMP, d DATE, code CHAR(4), day INT"
+    "id BIGINT, small SMALLINT, n INT, amount DECIMAL(12, 3), wide DECIMAL(38, 2), name STRING, x DOUBLE, "
+    "f FLOAT, flag BOOLEAN, at TIMESTAMP_NTZ, moment TIMESTAMP, d DATE, code CHAR(4), day INT"
 )
 _INDEXED: Final = ("small", "n", "amount", "name", "x", "flag", "at", "d", "code", "f", "moment")
 _KINDS: Final = {
@@ -126,22 +126,36 @@ _VALUES: Final = """
     IF(id % 4 = 0, NULL, concat('name ', id % 9)),
     CASE id % 8 WHEN 0 THEN CAST('NaN' AS DOUBLE) WHEN 1 THEN -0.0D WHEN 2 THEN 0.0D WHEN 3 THEN NULL
       ELSE id % 5 - 2.5D END,
-    CASE id % 6 WHEN 0 THEN CAST('NaN' AS FLOAT) WHEN 1 THEN CAST('-0.0' AS FLOAT) ELSE CAST(id % 4 AS FLOAT) / 3 END,
+    CASE id % 6 WHEN 0 THEN CAST('NaN' AS FLOAT) WHEN 1 THEN CAST('-0.0' AS FLOAT)
+      ELSE CAST(id % 4 AS FLOAT) / 3 END,
     IF(id % 10 = 0, NULL, id % 3 = 0), CAST(timestamp_seconds(1741392000 + id % 97 * 1800) AS TIMESTAMP_NTZ),
     timestamp_seconds(1761955200 + id % 89 * 1800), date_add(DATE '2025-03-01', CAST(id % 31 AS INT)),
     concat('c', id % 3), CAST(IF(id % 3 = 2, NULL, id % 3) AS INT)
 """
-_FILTERS: Final = (None, "n = 1", "n > 0 AND n < 4", "name = 'name 3' OR n IS NULL", "x > 0", "day = 1 AND small < 2")
-_FILTERS_TOO: Final = ("day IS NULL", "at < '2025-03-09'", "moment >= '2025-11-02 01:30:00'", "upper(name) = 'NAME 1'")
+_FILTERS: Final = (
+    None,
+    "n = 1",
+    "n > 0 AND n < 4",
+    "name = 'name 3' OR n IS NULL",
+    "x > 0",
+    "day = 1 AND small < 2",
+)
+_FILTERS_TOO: Final = (
+    "day IS NULL",
+    "at < '2025-03-09'",
+    "moment >= '2025-11-02 01:30:00'",
+    "upper(name) = 'NAME 1'",
+)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_aggregates_of_random_tables_are_those_of_the_query(written: Written, seed: int) -> None:
-    session, random = written.session, Random(seed)
-    has_vectors = seed % 2 == 1
+    session, random = written.session, Random(seed)  # noqa: S311 - a test
+    has_vectors = seed == 1
+    key = "code" if seed else "day"
     session.sql(
-        f"CREATE TABLE reading.random ({_COLUMNS}) PARTITIONED BY (day) TBLPROPERTIES ('file.format'='parquet', "
-        f"'file-index.in-manifest-threshold'='{random.choice(['1 MB', '1 B'])}', "
+        f"CREATE TABLE reading.random ({_COLUMNS}) PARTITIONED BY ({key}) TBLPROPERTIES ("
+        f"'file.format'='parquet', 'file-index.in-manifest-threshold'='{random.choice(['1 MB', '1 B'])}', "
         f"'deletion-vectors.enabled'='{str(has_vectors).lower()}')"
     )
     for batch in range(5):
@@ -149,29 +163,37 @@ def test_aggregates_of_random_tables_are_those_of_the_query(written: Written, se
         columns = random.sample(_KINDS[kind], random.randrange(1, len(_KINDS[kind])))
         others = [each for each in _KINDS if each != kind]
         session.sql(
-            f"ALTER TABLE reading.random SET TBLPROPERTIES ('file-index.{kind}.columns'='{','.join(columns)}')"
+            f"ALTER TABLE reading.random SET TBLPROPERTIES ("
+            f"'file-index.{kind}.columns'='{','.join(columns)}')"
         )
         for other in others:
             session.sql(f"ALTER TABLE reading.random UNSET TBLPROPERTIES ('file-index.{other}.columns')")
         start = batch * 40
-        session.sql(f"INSERT INTO reading.random {_VALUES} FROM range({start}, {start + random.randrange(5, 40)})")  # noqa: S608 - our own
+        end = start + random.randrange(5, 40)
+        session.sql(f"INSERT INTO reading.random {_VALUES} FROM range({start}, {end})")
         if has_vectors and batch in (1, 3):
             session.sql(f"DELETE FROM reading.random WHERE id % 6 = {batch}")  # noqa: S608 - our own
     session.sql("ALTER TABLE reading.random ADD COLUMNS (late INT)")
     session.sql("ALTER TABLE reading.random ALTER COLUMN small TYPE BIGINT")
-    session.sql(f"INSERT INTO reading.random {_VALUES}, 7 FROM range(300, 310)")  # noqa: S608 - our own
+    session.sql(f"INSERT INTO reading.random {_VALUES}, 7 FROM range(300, 310)")
     types = {each.split()[0]: each.split(maxsplit=1)[1] for each in re.split(r", (?=[a-z])", _COLUMNS)}
     functions = everything({**types, "late": "INT"})
-    groups = [(), ("day",), *((name,) for name in (*_INDEXED, "late", "id")), ("name", "day"), ("day", "flag")]
+    groups = [
+        (),
+        ("day",),
+        *((name,) for name in (*_INDEXED, "late", "id")),
+        ("name", "day"),
+        ("day", "flag"),
+    ]
     asked = [
         Asked(
             random.sample(functions, random.randrange(1, 5)),
             random.choice(groups),
             random.choice(_FILTERS + _FILTERS_TOO),
         )
-        for _ in range(24)
+        for _ in range(12)
     ]
-    asked += [Asked([("count", None), ("sum", "n"), ("max", "x")], by) for by in groups]
+    asked += [Asked([("count", None), ("sum", "n"), ("max", "x"), ("min", "code")], by) for by in groups[::2]]
 
     check(session, written.url, "paimon", "reading.random", asked)
 
@@ -185,7 +207,8 @@ def indexed(written: Written) -> Iterator[Written]:
         "('file.format'='parquet', 'file-index.bitmap.columns'='n,name,id', 'file-index.bsi.columns'='fee')"
     )
     for start in (0, 100):
-        session.sql(f"INSERT INTO reading.indexed {_INDEXED_ROWS} FROM range({start}, {start + 50})")  # noqa: S608 - our own
+        end = start + 50
+        session.sql(f"INSERT INTO reading.indexed {_INDEXED_ROWS} FROM range({start}, {end})")
     yield written
     session.sql("DROP TABLE reading.indexed")
 
@@ -215,7 +238,7 @@ def test_only_files_that_are_open_are_read(indexed: Written) -> None:
         "ALTER TABLE reading.indexed UNSET TBLPROPERTIES ('file-index.bitmap.columns', "
         "'file-index.bsi.columns')"
     )
-    session.sql(f"INSERT INTO reading.indexed {_INDEXED_ROWS} FROM range(40, 120)")  # noqa: S608 - our own
+    session.sql(f"INSERT INTO reading.indexed {_INDEXED_ROWS} FROM range(40, 120)")
     sums = Asked([("count", None), ("sum", "fee"), ("min", "name"), ("max", "id")], ("n",))
     distinct = Asked([("count", None), ("count_distinct", "n")])
     expected = session.typed(*(each.query("reading.indexed") for each in (sums, distinct)))
@@ -234,13 +257,15 @@ def test_only_files_that_are_open_are_read(indexed: Written) -> None:
 def test_sums_overflow_as_in_the_query(written: Written, is_ansi: str) -> None:
     session = written.session.spark.session("UTC", {"spark.sql.ansi.enabled": is_ansi})
     session.sql(
-        "CREATE TABLE reading.large (n BIGINT, fee DECIMAL(38, 0), small DECIMAL(18, 0), k INT) TBLPROPERTIES "
-        "('file.format'='parquet', 'file-index.bitmap.columns'='n,k', 'file-index.bsi.columns'='small')"
+        "CREATE TABLE reading.large (n BIGINT, fee DECIMAL(38, 0), small DECIMAL(18, 0), k INT) "
+        "TBLPROPERTIES ('file.format'='parquet', 'file-index.bitmap.columns'='n,k', "
+        "'file-index.bsi.columns'='small')"
     )
     row = f"(9223372036854775807, {'9' * 38}, {'9' * 18}"
     session.sql(f"INSERT INTO reading.large VALUES {row}, 1), {row}, 1)")  # noqa: S608 - our own
     session.sql(
-        "ALTER TABLE reading.large UNSET TBLPROPERTIES ('file-index.bitmap.columns', 'file-index.bsi.columns')"
+        "ALTER TABLE reading.large UNSET TBLPROPERTIES ("
+        "'file-index.bitmap.columns', 'file-index.bsi.columns')"
     )
     session.sql(f"INSERT INTO reading.large VALUES {row}, 2), (1, 1, 1, 3), (5, 5, 5, 1)")  # noqa: S608 - our own
     for column in ("n", "fee", "small"):
@@ -250,7 +275,7 @@ def test_sums_overflow_as_in_the_query(written: Written, is_ansi: str) -> None:
                 expected = session.typed(asked.query("reading.large"))
             except SparkError as error:
                 assert "OVERFLOW" in str(error) or "OUT_OF_RANGE" in str(error)  # noqa: PT017 - either is right
-                with pytest.raises(SparkError, match="OVERFLOW|OUT_OF_RANGE"):
+                with pytest.raises(SparkError, match=r"OVERFLOW|OUT_OF_RANGE"):
                     session.aggregate(written.url, "main.reading.large", asked.arguments)
                 continue
             assert session.aggregate(written.url, "main.reading.large", asked.arguments) == expected, asked

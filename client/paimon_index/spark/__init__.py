@@ -1,4 +1,4 @@
-"""Reads Paimon tables in Spark from the files and rows that paimon-index keeps for a condition, or not at all.
+"""Reads and aggregates Paimon tables in Spark by what paimon-index tells of their files.
 
 ::
 

@@ -1,7 +1,7 @@
-"""``aggregate``: counts, ends and sums as SQL computes them, of which the service tells what indexes know.
+"""``aggregate``: counts, smallest and largest values and sums of a table, of which few files are read.
 
-The service answers what statistics and indexes settle, and names the files that leave the rest open. Only these
-are read; what Spark computes of them and what was settled are then partial results of one aggregation.
+The service answers what statistics and indexes settle, and names the files that leave the rest open. Only
+these are read; what Spark computes of them and what is settled are partial results of one aggregation.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pyspark.sql import types as spark_types
 from paimon_index.client import Client
 from paimon_index.errors import PaimonIndexError
 from paimon_index.requests import TableName
-from paimon_index.spark.column_types import char_length, timestamp_digits
+from paimon_index.spark.column_types import SimpleType, char_length, timestamp_digits
 from paimon_index.spark.frames import quoted
 from paimon_index.spark.questions import PythonShare, ask, needed, other_meaning, resolved
 from paimon_index.spark.reading import matching_rows, read_table
@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from paimon_index.catalog import Schema
+    from paimon_index.catalog import Schema, SchemaColumn
     from paimon_index.options import AggregateFunction, VersionOptions
     from paimon_index.results import AggregateAnswer
+    from paimon_index.spark.questions import Scan
 
 _FUNCTIONS: Final[dict[str, Callable[..., Column]]] = {
     "count": F.count,
@@ -43,6 +44,8 @@ _ROWS: Final[AggregateFunction] = {"function": "count"}
 _MOST_GROUPS: Final = 100_000
 """The service answers no more."""
 _MICROSECONDS: Final = 6
+_DIGITS_THAT_SUMS_HOLD: Final = 28
+"""A sum has ten digits more, and no DECIMAL has more than 38."""
 _UNREADABLE: Final = "\N{REPLACEMENT CHARACTER}"
 """Stands in answers for bytes that are no UTF-8."""
 
@@ -97,7 +100,7 @@ def aggregate(  # noqa: PLR0913 - each is a part of one question
         raise TypeError(f"group_by is a list of names, such as [{group_by!r}], found a text")
     check_session_options(spark, TableName.parse(table))
     version: VersionOptions = {"snapshot_id": snapshot_id, "tag": tag, "branch": branch}
-    if where is None or (isinstance(where, str) and other_meaning(spark, where) is None):
+    if where is None or _is_text_of_service(spark, where):
         access, zone = StoreAccess(spark), spark.conf.get("spark.sql.session.timeZone")
         try:
             with Client(url, token=token, deadline_seconds=deadline_seconds) as client:
@@ -123,14 +126,12 @@ def aggregate(  # noqa: PLR0913 - each is a part of one question
         except PaimonIndexError as error:
             warnings.warn(f"all files that the condition leaves are read: {error}", stacklevel=2)
         else:
-            if scan.facts.snapshot_id == answer.snapshot_id and _adds_up(
-                answer, aggregates, group_by, scan.schema
-            ):
+            if _adds_up(answer, scan, aggregates, group_by):
                 wanted = [resolved(scan.schema, name) for name in _names(aggregates, group_by)]
                 names = needed(scan.schema, where, wanted)
                 rows = matching_rows(spark, scan, access, names, branch, where)
                 opened = _computed(rows, aggregates, group_by)
-                settled = _settled(spark, answer, group_by, scan.schema, opened.schema)
+                settled = _settled(spark, answer, aggregates, group_by, scan.schema, opened.schema)
                 return _added(opened, settled, aggregates, len(group_by)) if answer.open_files else settled
     rows = read_table(
         spark,
@@ -163,32 +164,56 @@ def _names(aggregates: Sequence[AggregateFunction], group_by: Sequence[str]) -> 
     return [*group_by, *(name for each in aggregates if (name := each.get("column")) is not None)]
 
 
+def _is_text_of_service(spark: SparkSession, where: object) -> bool:
+    """Whether the service takes a condition for what the session does."""
+    return isinstance(where, str) and other_meaning(spark, where) is None
+
+
 def _adds_up(
     answer: AggregateAnswer,
+    scan: Scan,
     aggregates: Sequence[AggregateFunction],
     group_by: Sequence[str],
-    schema: Schema,
 ) -> bool:
     """Whether what is settled is all that open files do not give, in values that Spark has, too."""
+    facts = scan.facts
+    if facts.snapshot_id != answer.snapshot_id or facts.summary.files_total != len(answer.open_files):
+        return False  # the table was made anew meanwhile, or files of one name are settled and open
     if len(answer.groups) < answer.groups_total:
         return False
-    if answer.open_files and any(each["function"] == "count_distinct" for each in aggregates):
-        return False  # a value may be in both
+    if answer.open_files and not all(_has_partial_results(each, scan.schema) for each in aggregates):
+        return False
     valued = [each for each in aggregates if each["function"] != "count"]
-    names = [resolved(schema, name) for name in _names(valued, group_by)]
-    if any(timestamp_digits(field.type) > _MICROSECONDS for field in schema.fields if field.name in names):
-        return False  # Spark cuts them
+    for field in _fields(scan.schema, _names(valued, group_by)):
+        if timestamp_digits(field.type) > _MICROSECONDS:
+            return False  # Spark cuts them
     settled = (value for group in answer.groups for value in _values(group))
     return not any(isinstance(value, str) and _UNREADABLE in value for value in settled)
+
+
+def _has_partial_results(asked: AggregateFunction, schema: Schema) -> bool:
+    """Whether the aggregate of all rows follows from those of their parts."""
+    match asked["function"]:
+        case "count_distinct":
+            return False  # a value may be in both
+        case "sum":
+            # A sum that overflows is NULL without spark.sql.ansi.enabled, as that of no values is.
+            [field] = _fields(schema, _names([asked], ()))
+            simple = SimpleType.parse(str(field.type))
+            return simple.root != "DECIMAL" or simple.size <= _DIGITS_THAT_SUMS_HOLD
+    return True
+
+
+def _fields(schema: Schema, names: Sequence[str]) -> list[SchemaColumn]:
+    by_name = {field.name: field for field in schema.fields}
+    return [by_name[resolved(schema, name)] for name in names]
 
 
 def _values(group: Any) -> list[Any]:  # noqa: ANN401 - a group of an answer
     return [*group.key.values(), *(each.settled for each in group.values)]
 
 
-def _computed(
-    rows: DataFrame, aggregates: Sequence[AggregateFunction], group_by: Sequence[str]
-) -> DataFrame:
+def _computed(rows: DataFrame, aggregates: Sequence[AggregateFunction], group_by: Sequence[str]) -> DataFrame:
     """What SQL computes of rows."""
     wanted = []
     for each in aggregates:
@@ -200,27 +225,26 @@ def _computed(
 def _settled(
     spark: SparkSession,
     answer: AggregateAnswer,
+    aggregates: Sequence[AggregateFunction],
     group_by: Sequence[str],
     schema: Schema,
     wanted: spark_types.StructType,
 ) -> DataFrame:
     """What an answer tells of each group, in columns as Spark computes them."""
-    fields = {field.name: field for field in schema.fields}
-    keys = [fields[resolved(schema, name)] for name in group_by]
+    keys = _fields(schema, group_by)
     groups = [group for group in answer.groups if group.rows or not keys]
     columns = [[_text(group.key[key.name], char_length(key.type) or 0) for group in groups] for key in keys]
-    for at in range(len(wanted) - len(keys)):
-        columns.append([_text(group.values[at].settled) for group in groups])
+    for at, each in enumerate(aggregates):
+        is_value = each["function"] in ("min", "max")
+        lengths = [char_length(field.type) or 0 for field in _fields(schema, _names([each], ())) if is_value]
+        columns += [[_text(group.values[at].settled, *lengths) for group in groups]]
     names = [f"_{at}" for at in range(len(wanted))]
     texts = spark.createDataFrame(pa.table([pa.array(each, pa.string()) for each in columns], names))
-    return texts.select(
-        [
-            _of_text(F.col(name), field.dataType, is_key=at < len(keys)).alias(
-                field.name, metadata=field.metadata
-            )
-            for at, (name, field) in enumerate(zip(names, wanted, strict=True))
-        ]
-    )
+    values = [
+        _of_text(F.col(name), field.dataType, is_key=at < len(keys))
+        for at, (name, field) in enumerate(zip(names, wanted, strict=True))
+    ]
+    return texts.select(_titled(values, wanted))
 
 
 def _text(value: Any, length: int = 0) -> str | None:  # noqa: ANN401 - any JSON value
@@ -254,11 +278,18 @@ def _added(
     wanted = opened.schema
     names = [f"_{at}" for at in range(len(wanted))]
     parts = opened.toDF(*names).unionAll(settled.toDF(*names))
-    sums: list[Column] = []
+    added: list[Column] = []
     for name, each, field in zip(names[key_count:], aggregates, wanted[key_count:], strict=True):
-        if each["function"] == "count":
-            sums.append(F.coalesce(F.sum(name), F.lit(0)))
-        else:
-            # The sum of sums of decimals has more digits.
-            sums.append(_FUNCTIONS[each["function"]](name).cast(field.dataType))
-    return parts.groupBy(names[:key_count]).agg(*sums).toDF(*wanted.names)
+        function = "sum" if each["function"] == "count" else each["function"]
+        # The sum of sums of decimals has more digits.
+        added.append(_FUNCTIONS[function](name).cast(field.dataType).alias(name))
+    rows = parts.groupBy(names[:key_count]).agg(*added)
+    return rows.select(_titled([F.col(name) for name in names], wanted))
+
+
+def _titled(columns: Sequence[Column], wanted: spark_types.StructType) -> list[Column]:
+    """Columns under the names that a query gives them; CHAR stays marked, so that conditions on it pad."""
+    return [
+        column.alias(field.name, metadata=field.metadata)
+        for column, field in zip(columns, wanted, strict=True)
+    ]

@@ -247,10 +247,11 @@ def resolved(schema: Schema, name: str) -> str:
     Raises:
         ValueError: there is none of this name.
     """
-    for field in schema.fields:
-        if field.name.lower() == name.lower():
-            return field.name
-    known = ", ".join(field.name for field in schema.fields)
+    names = [field.name for field in schema.fields]
+    for found in (name, *names):
+        if found in names and found.lower() == name.lower():
+            return found
+    known = ", ".join(names)
     raise ValueError(f"there is no column {name}; the table has {known}")
 
 

@@ -110,7 +110,7 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
     return _narrowed(keys.joined(spark, rows), wanted)
 
 
-def matching_rows(  # noqa: PLR0913 - as above
+def matching_rows(
     spark: SparkSession,
     scan: Scan,
     access: StoreAccess,
