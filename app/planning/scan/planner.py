@@ -150,7 +150,7 @@ class Planner:
         return first_rows or request.selection is not SelectionForm.NONE
 
     def _beside(self, named: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
-        """Those that are named, with files that may merge with them: all of their buckets. None: all files."""
+        """Those that are named, with all of their buckets where files may merge; None for all files."""
         schema = self.version.schema
         if named is None or not (schema.primary_keys or schema.options.data_evolution):
             return named
