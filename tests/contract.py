@@ -35,12 +35,8 @@ def main() -> int:
     with TemporaryDirectory(prefix="paimon-index-contract-") as directory:
         golden = golden_tables.unpack(Path(directory))
         with serving(golden.root, time_zone="UTC") as served:
-            command = [
-                str(asked.tool.absolute()),
-                "--config-file",
-                str(Path(__file__).with_suffix(".toml")),
-                "run",
-            ]
+            config = str(Path(__file__).with_suffix(".toml"))
+            command = [str(asked.tool.absolute()), "--config-file", config, "run"]
             command += [f"http://127.0.0.1:{served.port}/openapi.json", "--checks", ",".join(_CHECKS)]
             command += ["--max-examples", asked.examples, "--seed", asked.seed]
             return subprocess.run(command, cwd=directory, check=False).returncode  # noqa: S603 - ours

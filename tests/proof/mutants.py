@@ -128,8 +128,8 @@ MUTANTS: Final = (
     Mutant(
         "key statistics: undecided files go",
         f"{_SCAN}/value_filter.py",
-        "state.skip(members[verdicts == Verdict.NONE], SkipStep.KEY_STATISTICS",
-        "state.skip(members[verdicts != Verdict.ALL], SkipStep.KEY_STATISTICS",
+        "state.skip(some[verdicts == Verdict.NONE], SkipStep.KEY_STATISTICS",
+        "state.skip(some[verdicts != Verdict.ALL], SkipStep.KEY_STATISTICS",
     ),
     Mutant(
         "statistics: a bound is outside",
