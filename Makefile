@@ -140,11 +140,13 @@ $(SCHEMATHESIS):
 	$(PYTHON) -m venv $@
 	$@/bin/python -m pip install --quiet --disable-pip-version-check 'schemathesis>=4.32,<5'
 
-# Bytes that atheris finds by the code they reach, for SECONDS each decoder; on Linux with a Python that it has a wheel for.
+# Bytes that atheris finds by the code they reach, for SECONDS each decoder, or RUNS of them, drawn by one seed and in
+# silence; on Linux with a Python that it has a wheel for.
 ATHERIS := $(TOOLS)/atheris
 DECODERS := file-index stacked-index deletion-vectors hash-index manifest index-manifest schema snapshot sql-filter json-filter
 decoders: env $(ATHERIS) ## bytes of every kind for every decoder
-	for name in $(DECODERS); do PYTHONPATH=. $(ATHERIS)/bin/python -m tests.proof.decoders $$name -max_total_time=$(or $(SECONDS),60) || exit 1; done
+	for name in $(DECODERS); do PYTHONPATH=. $(ATHERIS)/bin/python -m tests.proof.decoders $$name \
+	  $(if $(RUNS),-runs=$(RUNS) -seed=1 -verbosity=0,-max_total_time=$(or $(SECONDS),60)) || exit 1; done
 
 $(ATHERIS):
 	$(PYTHON) -m venv $@

@@ -47,6 +47,7 @@ _SNAPSHOT: Final = 1
 _FILE_BYTES: Final = 1 << 26
 _METADATA: Final = "iceberg-metadata"
 _RUNS: Final = 3
+_DEADLINE_SECONDS: Final = "600"
 _TYPES: Final = {"BIGINT": LongType(), "INT": IntegerType(), "DATE": DateType(), "VARCHAR": StringType()}
 _SPEC: Final = PartitionSpec(PartitionField(DAY.id, 1000, IdentityTransform(), DAY.name), spec_id=1)
 _NUMBERS: Final = slice(DAY.id + 1, None)
@@ -77,7 +78,8 @@ def _figures(directory: Path, files: int) -> Iterator[Figure]:
 
     yield from _measured("`id =`, from Iceberg's metadata", files, one_id, table.scan, lambda: size)
     yield from _measured("every file, from Iceberg's metadata", files, AlwaysTrue, table.scan, lambda: size)
-    with server(warehouse, iceberg="true") as port:
+    # The first plan reads every index file, on a machine that others may use.
+    with server(warehouse, iceberg="true", deadline_seconds=_DEADLINE_SECONDS) as port:
         received = [0]
 
         def count(response: Any, **_: object) -> None:  # noqa: ANN401 - of requests, which has no types
@@ -90,7 +92,6 @@ def _figures(directory: Path, files: int) -> Iterator[Figure]:
             received[0] = 0
             return catalog.load_table(f"{DATABASE}.{TABLE}").scan(wanted)
 
-        # The first plan decodes the manifests.
         list(scan(one_id()).plan_files())
         yield from _measured("`id =`, through the service", files, one_id, scan, lambda: received[0])
         yield from _measured("every file, through the service", files, AlwaysTrue, scan, lambda: received[0])
@@ -104,22 +105,25 @@ def _measured(
     read: Callable[[], int],
 ) -> Iterator[Figure]:
     """Plans of new conditions, each with loading the table where that is a request."""
-    took, kept = [], []
+    took, worked, kept = [], [], []
     for _ in range(_RUNS):
-        started = time.perf_counter()
+        started, before = time.perf_counter(), time.process_time()
         planned = list(scan(wanted()).plan_files())
         took.append(time.perf_counter() - started)
+        worked.append(time.process_time() - before)
         kept.append(len(planned))
     name = f"PyIceberg plans {how}"
-    yield Figure(
-        name,
-        files,
-        Unit.MILLISECONDS,
-        percentile(sorted(took), 0.5) * 1e3,
-        percentile(sorted(took), 0.99) * 1e3,
-        runs=_RUNS,
-        kept=sorted(kept)[_RUNS // 2],
-    )
+    # What the client works itself is the same on a machine that others use, too.
+    for what, seconds in ((name, took), (f"{name}: processor time of the client", worked)):
+        yield Figure(
+            what,
+            files,
+            Unit.MILLISECONDS,
+            percentile(sorted(seconds), 0.5) * 1e3,
+            percentile(sorted(seconds), 0.99) * 1e3,
+            runs=_RUNS,
+            kept=sorted(kept)[_RUNS // 2],
+        )
     yield Figure(f"{name}: bytes read by the client", files, Unit.BYTES_EACH, read() / files)
 
 

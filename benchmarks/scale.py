@@ -60,6 +60,7 @@ _NO_ROWS: Final = SelectionEncoding(SelectionForm.NONE, 0)
 _AFTER_RESTART: Final = Target(2_000)
 _WARM_COLUMN: Final = Target(600)
 _WARM_PARTITION: Final = Target(50)
+_CHANGES: Final = Target(5)
 
 _COLUMN: Final = "one column"
 _PARTITION: Final = "one day and one column"
@@ -113,6 +114,8 @@ def _items(files: int, directory: Path) -> Iterator[Workload | Figure]:
         ):
             run = partial(_next, service, files, question, random, snapshots)
             yield Workload(f"{name}, {question}", files, run, is_cold=True, runs=runs)
+        run = partial(_changed, service)
+        yield Workload("changes of one commit", files, run, target=_CHANGES, runs=_WARM_RUNS)
 
 
 def _first(
@@ -169,6 +172,13 @@ def _many_kept(service: IndexService, files: int) -> Iterator[Workload]:
 
 def _next(service: IndexService, files: int, question: str, random: Random, snapshots: Iterator[int]) -> int:
     return _kept(service, files, question, random, next(snapshots))
+
+
+def _changed(service: IndexService) -> int:
+    """Asks what the last commit has changed; returns how many files came."""
+    earlier, later = _COMMITS[-2:]
+    request = PlanRequest(SnapshotSelector(snapshot_id=later), selection=SelectionForm.NONE)
+    return len(service.changes(EVENTS, earlier, request).added.files)
 
 
 def _kept(service: IndexService, files: int, question: str, random: Random, snapshot: int = 1) -> int:

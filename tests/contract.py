@@ -28,14 +28,15 @@ _CHECKS: Final = (
 def main() -> int:
     """Runs schemathesis; returns its code."""
     parser = argparse.ArgumentParser(prog="python -m tests.contract", description=__doc__)
-    parser.add_argument("tool", help="the program: .tools/schemathesis/bin/st")
+    parser.add_argument("tool", type=Path, help="the program: .tools/schemathesis/bin/st")
     parser.add_argument("--examples", default="60", help="of each endpoint, in each phase")
     parser.add_argument("--seed", default="1")
     asked = parser.parse_args()
     with TemporaryDirectory(prefix="paimon-index-contract-") as directory:
         golden = golden_tables.unpack(Path(directory))
         with serving(golden.root, time_zone="UTC") as served:
-            command = [asked.tool, "--config-file", str(Path(__file__).with_suffix(".toml")), "run"]
+            config = str(Path(__file__).with_suffix(".toml"))
+            command = [str(asked.tool.absolute()), "--config-file", config, "run"]
             command += [f"http://127.0.0.1:{served.port}/openapi.json", "--checks", ",".join(_CHECKS)]
             command += ["--max-examples", asked.examples, "--seed", asked.seed]
             return subprocess.run(command, cwd=directory, check=False).returncode  # noqa: S603 - ours

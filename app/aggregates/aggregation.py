@@ -23,6 +23,7 @@ digits share keys: these are open where that matters.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -40,9 +41,10 @@ from app.aggregates.answers import (
     Function,
 )
 from app.aggregates.asked import Asked, type_of
+from app.aggregates.facets import facets
 from app.aggregates.file_values import COUNTED, FileValues, NotKnownError
 from app.aggregates.open_ranges import UNKNOWN, Ends
-from app.errors import CorruptIndexError, UnsupportedFormatError
+from app.errors import CorruptIndexError, RequestError, UnsupportedFormatError
 from app.file_index.container import FileIndex
 from app.file_index.index_kinds import KINDS
 from app.planning.plan.state import PlanState
@@ -54,7 +56,7 @@ from app.planning.version.file_bounds import FileBounds
 from app.planning.version.version import Version
 from app.predicates.column_bounds import ColumnBounds
 from app.table.statistics.statistics import bounds_are_values
-from app.types import DataField, Value, to_json
+from app.types import DataField, DataType, TypeRoot, Value, to_json
 from app.types.session_zone import SessionZone
 from app.types.value_arrays import group_rows
 from app.types.values import sql_key
@@ -79,7 +81,7 @@ def aggregate(
 
     Raises:
         FilterError: the filter cannot be read, or a column is not there.
-        RequestError: a function or a group is not defined for its column.
+        RequestError: a function or a group is not defined for its column, or a sum is beyond its type.
         UnsupportedFormatError: files of the table hold parts of the same rows.
     """
     if version.schema.options.data_evolution:
@@ -211,7 +213,7 @@ class _Run:
             self._bounds[column.id] = None if found is None else self._value_ends(column, whole, found)
         at_once = np.isin(exact, whole[self._settled_by_statistics(whole)])
         self._take_by_statistics(exact[at_once])
-        rest = exact[~at_once].tolist()
+        rest = self._take_facets(exact[~at_once]).tolist()
         unsettled = np.array([file for file in rest if not self._take_file(file, None)], np.int64)
         for file in self._take_indexed(unsettled):
             self._leave_open(file)
@@ -275,6 +277,24 @@ class _Run:
             if written is not None and written.type.same_kind(column.type):
                 alike |= schema_ids == number
         return alike
+
+    def _take_facets(self, files: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Settles files whose values were counted before; gives the others."""
+        column, is_left = self.asked.indexed, np.ones(len(files), np.bool_)
+        if column is None or self.asked.needs_rows or not self.version.schema.options.file_index_read:
+            return files
+        codes = self.state.files.columns.partition_codes
+        sizes: defaultdict[Group, Counter[Value | None]] = defaultdict(Counter)
+        for at, found in facets(self.version, self.state, column, files):
+            is_left[at] = False
+            sizes[self._prefix(int(codes[files[at[0]]]))].update(found)
+        for prefix, of_prefix in sizes.items():
+            for value, size in of_prefix.items():
+                group = self._group((*prefix, value))
+                group.rows += size
+                for tally in group.tallies:
+                    tally.count += size
+        return files[is_left]
 
     def _take_indexed(self, files: NDArray[np.int64]) -> list[int]:
         """Settles files by their indexes; gives those that stay open."""
@@ -355,26 +375,9 @@ class _Run:
         self, opened: FileValues, rows: BitMap | None, count: int
     ) -> Iterator[tuple[Value | None, BitMap | None, int]]:
         """The rows of a file by group: a value, its rows (None: all of the file) and their number."""
-        column = self.asked.indexed
-        if column is None:
-            yield None, rows, count
-            return
-        if not opened.has_column(column):
-            yield None, rows, count
-            return
-        index, space = opened.row_index(column)
-        left, needs_rows = count, any(each is not None for _, each in self.asked.aggregates)
-        for key, size in index.key_counts(rows):
-            some = index.rows_with([key]) if needs_rows else None
-            if some is not None and rows is not None:
-                some &= rows
-            yield space.value(key), some, size
-            left -= size
-        nulls = index.null_rows() if rows is None else index.null_rows() & rows
-        if nulls:
-            yield None, nulls, len(nulls)
-        if left != len(nulls):
-            raise CorruptIndexError(f"expected {left} rows without a value, found {len(nulls)}")
+        if self.asked.indexed is None:
+            return iter([(None, rows, count)])
+        return opened.parts(self.asked.indexed, rows, count, needs_rows=self.asked.needs_rows)
 
     def _counts(
         self, opened: FileValues, asked: Aggregate, column: DataField | None, rows: BitMap | None, count: int
@@ -458,14 +461,20 @@ class _Run:
         self, asked: Aggregate, column: DataField | None, tally: _Tally, found: _Open | None
     ) -> AggregateValue:
         settled, data_type = tally.value(asked.function), type_of(asked, column)
+        if not _holds(data_type, settled):
+            raise RequestError(
+                f"{asked.function} of {asked.column!r} does not fit {data_type}, as in SQL: group it, or "
+                "filter more"
+            )
         value, low, high = settled, settled, settled
         if found is not None:
             value = None
             if asked.function in (Function.COUNT, Function.COUNT_DISTINCT):
                 high = int(settled or 0) + found.rows
             else:
-                low, high = self._ends(found, column).around(asked.function, settled)
-        written = [to_json(each, data_type) for each in (value, low, high)]
+                ends = self._ends(found, column).around(asked.function, settled)
+                low, high = (each if _holds(data_type, each) else None for each in ends)
+        written = [to_json(each, data_type) for each in (value, low, high, settled)]
         return AggregateValue(asked.function, asked.column, found is None, *written)
 
     def _ends(self, found: _Open, column: DataField | None) -> Ends:
@@ -524,3 +533,12 @@ def _counts_of_bounds(bounds: ColumnBounds, function: Function) -> Counts:
         return ((0, count),)
     having = valued > 0
     return ((int(bounds.low[having].min()), count), (int(bounds.high[having].max()), 0))
+
+
+def _holds(data_type: DataType, value: Value | None) -> bool:
+    """Whether a type has a value; sums can grow beyond theirs."""
+    if not isinstance(value, int):
+        return True
+    if data_type.root is TypeRoot.DECIMAL:
+        return bool(abs(value) < 10**data_type.precision)
+    return data_type.root is not TypeRoot.BIGINT or -(2**63) <= value < 2**63

@@ -69,6 +69,8 @@ class AggregateValue:
     """The value is not below this; null: that is not known."""
     upper: Any
     """The value is not above this; null: that is not known."""
+    settled: Any
+    """What all but the open files give."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,12 @@ class Asked:
     @property
     def needs_values(self) -> bool:
         """Whether more is asked than the number of rows of partitions."""
-        return self.indexed is not None or any(column is not None for _, column in self.aggregates)
+        return self.indexed is not None or self.needs_rows
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether it matters which rows a group has, beside their number."""
+        return any(column is not None for _, column in self.aggregates)
 
     @property
     def needs_partitions(self) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
+
+from pyroaring import BitMap
 
 from app.errors import CorruptIndexError
 from app.file_index.answers.row_index import RowIndex
@@ -75,6 +77,40 @@ class FileValues:
                         )
                 return found, space
         raise NotKnownError
+
+    def parts(
+        self, column: DataField, rows: BitMap | None, count: int, *, needs_rows: bool = False
+    ) -> Iterator[tuple[Value | None, BitMap | None, int]]:
+        """Some rows of the file by their value in a column.
+
+        Args:
+            column: of the version's schema.
+            rows: which; None is all of the file.
+            count: how many these are.
+            needs_rows: whether the rows of each value matter.
+
+        Yields:
+            A value (None: NULL), its rows if they matter, and their number.
+
+        Raises:
+            NotKnownError, CorruptIndexError: as :meth:`row_index`.
+        """
+        if not self.has_column(column):
+            yield None, rows, count
+            return
+        index, space = self.row_index(column)
+        left = count
+        for key, size in index.key_counts(rows):
+            some = index.rows_with([key]) if needs_rows else None
+            if some is not None and rows is not None:
+                some &= rows
+            yield space.value(key), some, size
+            left -= size
+        nulls = index.null_rows() if rows is None else index.null_rows() & rows
+        if nulls:
+            yield None, nulls, len(nulls)
+        if left != len(nulls):
+            raise CorruptIndexError(f"expected {left} rows without a value, found {len(nulls)}")
 
     @property
     def _written(self) -> Mapping[int, DataField]:

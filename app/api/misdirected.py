@@ -39,6 +39,11 @@ def unknown_path(request: Request) -> str:
 def wrong_method(request: Request) -> str:
     """What to say where the path of a request is asked by other methods."""
     path = request.url.path.removeprefix(request.scope.get("root_path", ""))
+    if path.startswith(f"{ICEBERG}/"):
+        return (
+            f"{request.method} is not taken here: Iceberg's catalog is read only, and "
+            f"GET {ICEBERG}/v1/config lists its endpoints"
+        )
     template = next((template for pattern, template in _PATHS.items() if pattern.fullmatch(path)), "")
     told = (
         f"{request.method} is not taken here, {' and '.join(_METHODS.get(template, ['another method']))} is"

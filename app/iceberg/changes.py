@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-import numpy as np
-
-from app.errors import RequestError
+from app.errors import RequestError, UnsupportedFormatError
 from app.iceberg.refusals import refusal
 from app.planning.request.requests import SnapshotSelector, TableRef
 from app.planning.service import IndexService
@@ -47,15 +45,20 @@ def appended_files(service: IndexService, table: TableRef, version: Version, sta
             with second_look(one):
                 names += _added(one)
         elif kind not in _REWRITES:
-            raise refusal(f"snapshot {number} between the two is {kind}, which is more than appending")
+            raise _more_than_appending(number, kind)
     return tuple(names)
 
 
 def _added(version: Version) -> Iterator[str]:
-    """Names of the files that a version's own commit added."""
+    """Names of the files that a version's own commit added; of one that removes some, rows may be old."""
     metadata = version.table.metadata
     *_, delta = metadata.manifest_lists(version.resolved)
     for file in delta.manifests:
         manifest = metadata.manifest(file, whole=False)
-        for row in np.flatnonzero(manifest.kinds == FileKind.ADD).tolist():
-            yield manifest.file_name(row)
+        if (manifest.kinds != FileKind.ADD).any():
+            raise _more_than_appending(version.snapshot_id, "an append that removes files")
+        yield from map(manifest.file_name, range(len(manifest)))
+
+
+def _more_than_appending(snapshot: int | None, kind: str) -> UnsupportedFormatError:
+    return refusal(f"snapshot {snapshot} between the two is {kind}, which is more than appending rows")

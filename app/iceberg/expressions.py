@@ -34,6 +34,7 @@ from app.errors import FilterError
 from app.iceberg.literals import Fitted, fit_literal
 from app.iceberg.schema import names_by_id
 from app.predicates.unbound import FilterLimits
+from app.suggestions import hint
 from app.table.schema.schema import TableSchema
 from app.types import DataField, Json, TypeRoot
 from app.types.data_types import FLOATING_ROOTS, NESTED_ROOTS, STRING_ROOTS
@@ -142,7 +143,8 @@ class _Columns:
             return self.by_name[folded]
         if name in _METADATA_COLUMNS or self._is_within(folded):
             return None
-        raise FilterError(f"there is no column {name!r:.200}", column=name)
+        meant = hint(name, self.by_name, what="columns")
+        raise FilterError(f"there is no column {name!r:.200}{meant}", column=name)
 
     def of_id(self, number: int) -> DataField | None:
         """The column of an id, likewise."""
@@ -210,7 +212,8 @@ class _Reader:
 
     def _test(self, name: str, members: Mapping[Any, object], *, negated: bool) -> Written:
         if name not in _NEGATIONS:
-            raise FilterError(f"{name!r:.100} is no test of an expression")
+            tests = hint(name, sorted(_NEGATIONS), what="tests")
+            raise FilterError(f"{name!r:.100} is no test of an expression{tests}")
         if negated:
             name = _NEGATIONS[name]
         if name in _UNARY_NAMES:

@@ -1,7 +1,8 @@
 """The metadata of a table as Iceberg's clients load it: made of schemas, snapshots and tags.
 
 There are no manifest lists: each snapshot names one under a scheme that no storage has, so that a client
-which does not have its scans planned fails, and nobody takes this for metadata to write on.
+which does not have its scans planned fails, and nobody takes this for metadata to write on. Writers are
+told to put their files there, too: some write files before they ask whether they may commit them.
 
 Iceberg has one list of snapshots, and reads a branch in the schema of the table. The engine counts the
 snapshots of each branch anew and gives it schemas of its own. So a branch is a table of its own here,
@@ -24,8 +25,9 @@ from app.types import Json
 from app.types.digest import digest
 
 NO_MANIFESTS: Final = "paimon-index-plans-scans"
-"""The scheme under which manifest lists are named that nobody can read."""
+"""The scheme of places that nobody can open."""
 
+_WRITTEN_NOWHERE: Final = {f"write.{kind}.path": f"{NO_MANIFESTS}:/{kind}" for kind in ("data", "metadata")}
 _OPERATIONS: Final = {
     "APPEND": "append",
     "COMPACT": "replace",
@@ -88,7 +90,7 @@ class TableState:
             "last-partition-id": last_partition_id(schema),
             "default-sort-order-id": _UNSORTED,
             "sort-orders": [{"order-id": _UNSORTED, "fields": []}],
-            "properties": dict(properties),
+            "properties": {**properties, **_WRITTEN_NOWHERE},
             "snapshots": [_snapshot(each, known) for each in snapshots],
             "snapshot-log": [
                 {"snapshot-id": each.id, "timestamp-ms": time}

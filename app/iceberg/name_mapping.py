@@ -1,8 +1,9 @@
 """Names of columns, for data files without field ids: Iceberg's ``schema.name-mapping.default``.
 
 The engine writes field ids into Parquet files from release 1.0 on, pypaimon does not. Clients look up the
-columns of such files by this mapping. A name belongs to the column that had it last; a file in whose schema
-it was another column's needs ids of its own (:mod:`app.iceberg.field_ids`).
+columns of such files by this mapping, and PyIceberg fails where one of them is missing. A name belongs to the
+column that had it last; a file in whose schema it was another column's needs ids of its own
+(:mod:`app.iceberg.field_ids`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class NameMapping:
         """The mapping of a table with these schemas, the newest first."""
         mapping = cls()
         for schema in schemas:
-            mapping.add(schema.fields)
+            mapping.add((*schema.system_columns, *schema.fields))
         return mapping
 
     def add(self, fields: Iterable[DataField]) -> None:

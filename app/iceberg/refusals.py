@@ -51,29 +51,39 @@ def check_table(schema: TableSchema, *, millis: bool) -> None:
     """
     if schema.options.data_evolution:
         raise refusal("the table has data-evolution.enabled, and its rows lie in several files each")
-    try:
-        schema_json(schema, millis=millis)
-    except ValueError as error:
-        raise refusal(str(error)) from error
+    # What no client reads goes before what a client can say that it reads.
+    for accepted in (True, millis):
+        try:
+            schema_json(schema, millis=accepted)
+        except ValueError as error:
+            raise refusal(str(error)) from error
 
 
 def reason_against(schema: TableSchema, name: str) -> str | None:
     """Why clients cannot read a table, or some file that it may have; None if nothing is against it."""
+    return ". ".join(map(str, _reasons_against(schema, name))) or None
+
+
+def _reasons_against(schema: TableSchema, name: str) -> Iterator[object]:
     try:
         check_options(schema.options.values, name)
-        check_table(schema, millis=False)
+        check_table(schema, millis=True)
     except UnsupportedFormatError as error:
-        return str(error)
+        yield error
+        return
     options = schema.options
     if options.values.get("file.format", FORMAT) != FORMAT:
-        return str(other_format("a data file"))
-    if schema.primary_keys and not schema.keeps_one_version:
-        return f"{merging(_SOME, None)}. Until then, only plans of files that need no merging are answered"
-    if options.deletion_vectors and options.values.get("deletion-vectors.bitmap64", "false") != "true":
-        return (
-            f"{narrow_vectors(_SOME)}. Until then, only plans of files without deletion vectors are answered"
-        )
-    return None
+        yield other_format("a data file")
+    elif schema.primary_keys and not schema.keeps_one_version:
+        yield merging(_SOME, None)
+        yield "Until then, only plans of files that need no merging are answered"
+    elif options.deletion_vectors and options.values.get("deletion-vectors.bitmap64", "false") != "true":
+        yield narrow_vectors(_SOME)
+        yield "Until then, only plans of files without deletion vectors are answered"
+    try:
+        check_table(schema, millis=False)
+    except UnsupportedFormatError as error:
+        yield error
 
 
 def merging(files: str, level: int | None) -> UnsupportedFormatError:

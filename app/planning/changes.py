@@ -108,10 +108,11 @@ def _changed(version: Version, other: Version) -> Iterator[tuple[bytes, int]]:
 
 def _vectors(version: Version) -> dict[bytes, tuple[str, int, int]]:
     """Where the deletion vector of each file lies that has one, by the file's name."""
-    files = version.files()
+    files, places = version.files(), version.contents().vectors.places
+    if not places:
+        return {}
     numbers = version.vector_numbers(files.all())
     having = np.flatnonzero(numbers >= 0)
-    places = version.contents().vectors.places
     found = {}
     for name, number in zip(files.names(having).to_pylist(), numbers[having].tolist(), strict=True):
         entry, place = places[number]

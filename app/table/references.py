@@ -26,6 +26,7 @@ from app.errors import (
     SnapshotExpiredError,
 )
 from app.storage import Readers
+from app.storage.deadline import pause
 from app.suggestions import hint
 from app.table.decoding import HINT_BYTES, SCHEMA_BYTES, SNAPSHOT_BYTES, decode, read_small
 from app.table.snapshot import Snapshot
@@ -35,6 +36,9 @@ from app.types.time_units import NANOS_PER_DAY, NANOS_PER_MILLI
 
 MOST_READS: Final = 256
 """No part has more, whatever is asked for: on an object store these take less than a second."""
+
+_PAUSES_OF_FIRST_COMMIT: Final = (0.2, 0.8)
+"""In seconds: so long a first commit may take from its first manifest list to its snapshot."""
 
 Key = TypeVar("Key", int, str)
 Found = TypeVar("Found")
@@ -298,20 +302,24 @@ class References:
     def _check_never_written(self) -> None:
         """Makes sure that a table without snapshots is one that nobody has committed to.
 
-        A writer that failed in its first commit may leave manifests behind, but deletes manifest lists.
+        A writer that failed in its first commit may leave manifests behind, but deletes manifest lists. One
+        that is about to end it has written them, so that another look is taken.
         """
-        tags, lists = self._names("tag", "tag-"), self._names("manifest", "manifest-list-")
-        if not tags and not lists:
-            return
-        left = f"tag {tags[0]!r}" if tags else f"manifest/manifest-list-{lists[0]}"
-        # A first commit may have come between the two looks.
-        if not self.snapshot_ids():
-            path = f"{self._directory}/snapshot"
-            raise FileMissingError(
-                f"{self._what} has no snapshots in {path}, though it was written to: {left} is there; bring "
-                f"the directory back",
-                path=path,
-            )
+        path, left = f"{self._directory}/snapshot", ""
+        for seconds in (0.0, *_PAUSES_OF_FIRST_COMMIT):
+            pause(seconds)
+            tags, lists = self._names("tag", "tag-"), self._names("manifest", "manifest-list-")
+            # A first commit may have come between the two looks.
+            if not (tags or lists) or self.snapshot_ids():
+                return
+            left = f"tag {tags[0]!r}" if tags else f"manifest/manifest-list-{lists[0]}"
+            if tags:
+                break
+        raise FileMissingError(
+            f"{self._what} has no snapshots in {path}, though it was written to: {left} is there; bring the "
+            f"directory back, or ask again if its first commit is under way",
+            path=path,
+        )
 
     def hint(self) -> int | None:
         """The number in LATEST, which may be stale; None where there is none."""

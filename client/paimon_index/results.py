@@ -422,7 +422,11 @@ class WhatIf:
 
 @dataclass(frozen=True, slots=True)
 class AggregateValue:
-    """What an aggregate is where it is ``exact``, else between what it lies; None is not known."""
+    """What an aggregate is where it is ``exact``, else between what it lies; None is not known.
+
+    Attributes:
+        settled: what all but the open files give.
+    """
 
     function: str
     column: str | None
@@ -430,6 +434,7 @@ class AggregateValue:
     value: Any
     lower: Any
     upper: Any
+    settled: Any
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.aggregates.aggregation import aggregate
 from app.aggregates.answers import Aggregate, AggregateRequest, AggregateValue, Function
+from app.errors import RequestError
 from app.file_index.container import write
 from app.file_index.index_kinds import KINDS
 from app.planning.request.limits import Limits
@@ -202,6 +204,19 @@ def check(asked: Aggregate, found: AggregateValue, truth: Any) -> None:
         assert upper is None or upper >= truth
 
 
+def added(asked: Aggregate, settled: Any, opened: Any) -> Any:
+    """What a caller makes of what is settled and what open files give; values that both have count twice."""
+    if settled is None or opened is None:
+        return opened if settled is None else settled
+    match asked.function:
+        case Function.MIN:
+            return min(settled, opened)
+        case Function.MAX:
+            return max(settled, opened)
+        case _:
+            return settled + opened
+
+
 @given(
     made_files=st.lists(files(), min_size=1, max_size=5),
     condition=st.sampled_from([None, *FILTERS]),
@@ -237,6 +252,10 @@ def test_aggregates_hold_the_truth(
         by_group.setdefault(tuple(same(name, row[name]) for name in groups), []).append(row)
     if not groups:
         by_group.setdefault((), [])
+    opened = {int(name.removeprefix("data-").removesuffix(".parquet")) for name in found.open_files}
+    from_open: dict[Any, list[dict[str, Value | None]]] = {}
+    for row in truth.rows(lambda number: number in opened):
+        from_open.setdefault(tuple(same(name, row[name]) for name in groups), []).append(row)
     told = {tuple(key_of(name, group.key[name]) for name in groups): group for group in found.groups}
     assert len(told) == len(found.groups) == found.groups_total
     for key, group in told.items():
@@ -244,15 +263,36 @@ def test_aggregates_hold_the_truth(
         assert group.rows <= len(of_group)
         for each, value in zip(asked, group.values, strict=True):
             check(each, value, computed(each, of_group))
+            settled = written(each, value.settled)
+            whole = added(each, settled, computed(each, from_open.get(key, [])))
+            is_distinct = each.function is Function.COUNT_DISTINCT
+            assert whole >= computed(each, of_group) if is_distinct else whole == computed(each, of_group)
     if found.exact:
         assert told.keys() == by_group.keys()
     else:
         missing = sum(len(by_group[key]) for key in by_group.keys() - told.keys())
         assert missing <= found.open_rows
     # What is settled, and what open files give, are all rows, each once.
-    opened = {int(name.removeprefix("data-").removesuffix(".parquet")) for name in found.open_files}
-    settled = sum(group.rows for group in found.groups)
-    assert settled + len(truth.rows(lambda number: number in opened)) == len(rows)
+    assert sum(group.rows for group in found.groups) + sum(map(len, from_open.values())) == len(rows)
+
+
+def test_a_sum_beyond_its_type_is_refused_and_a_bound_not_known(tmp_path: Path) -> None:
+    column = DataField(0, "big", parse_type("BIGINT"))
+    table, service = MadeTable.make(tmp_path, [column]), open_service(tmp_path)
+    rows = [2**63 - 1] * 2
+    index = write({"big": [("bitmap", payload(KINDS["bitmap"], rows, column))]})
+    told = statistics({column: rows})
+    request = AggregateRequest(aggregates=[Aggregate(Function.SUM, "big")])
+
+    table.commit([entry(file_name="data-0.parquet", row_count=2, **told)])
+    found = aggregate(table.version(service), request, Limits(), None)
+    table.commit([entry(file_name="data-1.parquet", row_count=2, embedded_index=index, **told)])
+
+    [value] = found.groups[0].values
+    assert (value.lower, value.upper, value.settled) == (0, None, None)
+    with pytest.raises(RequestError, match=r"sum of 'big' does not fit BIGINT"):
+        aggregate(table.version(service), request, Limits(), None)
+    service.close()
 
 
 def test_ends_of_timestamps_that_a_writer_of_orc_may_have_cut_are_open(tmp_path: Path) -> None:

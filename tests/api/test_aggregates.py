@@ -26,9 +26,8 @@ def test_counts_agree_with_plans(serve: Serve) -> None:
     rows = plan["summary"]["rows_selected"]
     [group] = found["groups"]
     assert (found["exact"], found["open_files"], group["key"], group["rows"]) == (True, [], {}, rows)
-    assert group["values"] == [
-        {"function": "count", "column": None, "exact": True, "value": rows, "lower": rows, "upper": rows}
-    ]
+    bounds = {"value": rows, "lower": rows, "upper": rows, "settled": rows}
+    assert group["values"] == [{"function": "count", "column": None, "exact": True, **bounds}]
     assert whole["groups"][0]["rows"] == plan["summary"]["rows_total"]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import UnauthorizedError
@@ -29,11 +30,14 @@ from pyiceberg.expressions import (
 )
 from pyiceberg.table import DataScan, Table
 
+from app.types import DataField, parse_type
 from tests import tokens
 from tests.golden_tables import GoldenWarehouse, expected
 from tests.iceberg.conftest import ServeIceberg
 from tests.iceberg.rows import Rows, expected_rows, live_rows, rows_of
+from tests.planning.made_tables import MadeTable
 from tests.s3_server import serve
+from tests.table.entries import entry
 
 SERVED = (
     *("append_bucketed", "append_embedded", "append_part_types", "append_partitioned", "append_sidecar"),
@@ -188,6 +192,18 @@ def test_files_are_left_out_by_the_indexes_of_the_table(pyiceberg: RestCatalog) 
     for query, wanted in chosen:
         planned = {task.file.file_path.rpartition("/")[2] for task in table.scan(wanted).plan_files()}
         assert query["matching"].keys() <= planned <= {each["file"] for each in query["engine_index_kept"]}
+
+
+def test_writing_fails_and_leaves_no_file(serve_iceberg: ServeIceberg, tmp_path: Path) -> None:
+    made = MadeTable.make(tmp_path, [DataField(0, "id", parse_type("INT"))])
+    made.commit([entry()])
+    before = sorted(tmp_path.rglob("*"))
+    with serve_iceberg(warehouses={"main": str(tmp_path)}) as client:
+        table = RestCatalog("paimon", uri=f"{client.base_url}/iceberg").load_table("golden.made")
+        with pytest.raises(ValueError, match="paimon-index-plans-scans"):
+            table.append(pa.table({"id": pa.array([1], pa.int32())}))
+
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_rows_are_counted_as_they_are_read(pyiceberg: RestCatalog) -> None:

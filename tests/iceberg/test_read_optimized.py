@@ -6,6 +6,7 @@ import itertools
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,11 +17,13 @@ from hypothesis import strategies as st
 from pyiceberg.catalog.rest import RestCatalog
 
 from app.api.strict_json import write_json
-from app.errors import UnsupportedFormatError
+from app.errors import NotFoundError, SnapshotExpiredError, UnsupportedFormatError
 from app.iceberg.catalog import Catalog
-from app.iceberg.plan_tokens import PlanQuestion
+from app.iceberg.plan_tokens import PlanQuestion, PlanToken
 from app.options.table_options import TableOptions
 from app.planning.request.limits import Limits
+from app.planning.version import contents, version_files
+from app.storage import DiskTier
 from app.table.manifests.manifest_entry import ManifestEntry
 from app.table.manifests.row_statistics import RowStatistics
 from app.types import DataField, parse_type
@@ -39,6 +42,11 @@ ID: Final = DataField(0, "id", parse_type("INT NOT NULL"))
 SCORE: Final = DataField(1, "score", parse_type("INT"))
 TOP: Final = 3
 OPTIONS: Final = {"bucket": "2", "num-levels": str(TOP + 1)}
+WITH_VECTORS: Final = {
+    **OPTIONS,
+    "deletion-vectors.enabled": "true",
+    "deletion-vectors.bitmap64": "true",
+}
 
 
 def top_rows(name: str, version: Mapping[str, Any]) -> dict[str, list[int]]:
@@ -98,6 +106,51 @@ def load(client: httpx.Client, name: str) -> Any:
 
 def test_a_table_and_what_was_made_of_it_are_two_tables(iceberg: httpx.Client) -> None:
     assert load(iceberg, "pk_first_row")["table-uuid"] != load(iceberg, "pk_first_row$ro")["table-uuid"]
+
+
+def test_who_knows_one_does_not_know_the_other(iceberg: httpx.Client) -> None:
+    tables = f"{iceberg.base_url}main/namespaces/golden/tables"
+    for mine, other in itertools.permutations(("pk_first_row", "pk_first_row$ro")):
+        etag = iceberg.get(f"{tables}/{mine}").headers["etag"]
+        assert iceberg.get(f"{tables}/{mine}", headers={"If-None-Match": etag}).status_code == 304
+        assert iceberg.get(f"{tables}/{other}", headers={"If-None-Match": etag}).status_code == 200
+
+
+def test_a_plan_of_one_is_none_of_the_other(tmp_path: Path) -> None:
+    table = MadeTable.make(tmp_path, [ID, SCORE], primary_key=[ID], options=WITH_VECTORS)
+    table.commit([written_file("high", [(1, 1)], TOP), written_file("low", [(2, 2)], 1)])
+
+    with closing(open_service(tmp_path)) as service:
+        catalog = Catalog(service, Limits(), 60_000)
+        for mine, other in itertools.permutations((golden_ref("made"), golden_ref("made$ro"))):
+            plan_id: Any = catalog.plan(mine, PlanQuestion())["plan-id"]
+            for fetch in (catalog.fetch_plan, catalog.fetch_tasks):
+                with pytest.raises(NotFoundError, match="no such plan of this table"):
+                    fetch(other, plan_id)
+                with pytest.raises(SnapshotExpiredError, match="plan again"):
+                    fetch(other, PlanToken.read(plan_id, mine).write(other))
+
+
+@pytest.mark.parametrize("order", [("made", "made$ro"), ("made$ro", "made")])
+def test_caches_in_memory_and_on_the_disk_tell_both_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: Sequence[str]
+) -> None:
+    monkeypatch.setattr(contents, "LEAST_FILES", 0)
+    monkeypatch.setattr(version_files, "LEAST_FILES", 0)
+    table = MadeTable.make(tmp_path / "tables", [ID, SCORE], primary_key=[ID], options=WITH_VECTORS)
+    made: list[ManifestEntry] = []
+    for number in range(3):
+        levels = {f"{number}-{level}": level for level in (0, 1, TOP)}
+        made += [written_file(name, [(level, number)], level) for name, level in levels.items()]
+        table.commit(made)
+        above = {each.file.file_name for each in made if each.file.level}
+        top = {each.file.file_name for each in made if each.file.level == TOP}
+
+        with closing(open_service(tmp_path / "tables", disk=DiskTier(tmp_path / "disk", 1 << 30))) as service:
+            catalog = Catalog(service, Limits(), 60_000)
+            for name in (*order, *order):
+                answer = catalog.plan(golden_ref(name), PlanQuestion())
+                assert files_of(answer) == (top if name.endswith("$ro") else above)
 
 
 def test_who_is_refused_is_told_of_it(iceberg: httpx.Client) -> None:
@@ -237,5 +290,10 @@ def plan_of_made(root: Path, question: PlanQuestion) -> set[str] | None:
         return None
     finally:
         service.close()
+    return files_of(answer)
+
+
+def files_of(answer: Mapping[str, Any]) -> set[str]:
+    """The files of a plan."""
     tasks = json.loads(write_json(answer))["file-scan-tasks"]
     return {each["data-file"]["file-path"].rpartition("/")[2] for each in tasks}

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyiceberg.io.pyarrow import pyarrow_to_schema
+from pyiceberg.table.name_mapping import parse_mapping_from_json
 
 from app.errors import UnsupportedFormatError
 from app.iceberg.name_mapping import NameMapping
 from app.iceberg.refusals import check_file_schema, reason_against
 from app.iceberg.schema import last_column_id, names_by_id, partition_specs, schema_json
+from app.jobs.rows.data_file import file_schema
 from app.options.table_options import TableOptions
 from app.table.schema.schema import TableSchema
 from app.types import DataField, parse_type
@@ -107,6 +112,17 @@ def test_names_lead_to_the_columns_that_had_them_last() -> None:
     assert [part["names"] for part in by_id[2]["fields"]] == [["key"], ["value"]]
     assert mapping.fits(renamed.fields)
     assert not mapping.fits(old.fields)
+
+
+def test_pyiceberg_finds_an_id_for_every_column_of_a_file_with_keys() -> None:
+    described = schema(("day", "DATE"), ("k", "BIGINT NOT NULL"), ("v", "STRING"), primary_keys=("k",))
+    with_ids = file_schema(described)
+    without_ids = pa.schema([each.remove_metadata() for each in with_ids])
+
+    mapping = parse_mapping_from_json(json.dumps(NameMapping.of([described]).json()))
+
+    assert pyarrow_to_schema(without_ids, mapping) == pyarrow_to_schema(with_ids)
+    assert [each.name for each in with_ids][:3] == ["_KEY_k", "_SEQUENCE_NUMBER", "_VALUE_KIND"]
 
 
 @pytest.mark.parametrize(

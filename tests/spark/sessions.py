@@ -122,6 +122,23 @@ class SparkSession:
         asked = [{"url": url, "table": table, **arguments} for arguments in all_arguments]
         return _by_position(self.spark.ask({"in": self.number, "read": asked}), len(asked))
 
+    def typed(self, *statements: str) -> list[list[str]]:
+        """As :meth:`exactly`, with the columns and their types.
+
+        Raises:
+            SparkError: Spark refuses a statement.
+        """
+        return _by_position(self.spark.ask({"in": self.number, "typed": statements}), len(statements))
+
+    def aggregate(self, url: str, table: str, *all_arguments: dict[str, Any]) -> list[list[str]]:
+        """What our aggregation gives with each of some arguments, in the form of :meth:`typed`.
+
+        Raises:
+            SparkError: the aggregation or Spark refuses.
+        """
+        asked = [{"url": url, "table": table, **arguments} for arguments in all_arguments]
+        return _by_position(self.spark.ask({"in": self.number, "typed": asked}), len(asked))
+
     def load(self, table: str, *asked: tuple[dict[str, str], str | None]) -> list[list[str]]:
         """Rows that the data source gives with some options, and that meet a condition of the query.
 

@@ -11,6 +11,8 @@ request                                  answer
                                          at that place, with timestamps to the microsecond
 ``{"in": number, "read": [arguments]}``  the same of ``paimon_index.spark.read_table(spark, **arguments)``
                                          where keys of ``in_lists`` are a list, or the SQL text of a DataFrame
+``{"in": number, "typed": [...]}``        the same of SQL, or of ``paimon_index.spark.aggregate`` with
+                                         arguments, with one more row: the names and types of the columns
 ``{"in": number, "load": [{...}]}``      the same of the data source: ``table``, its ``options``, and a
                                          condition ``where`` of the query, or null
 ``{"in": number, "view": arguments}``    ``{"rows": []}``; what ``read_table`` gives is the view ``read``
@@ -35,7 +37,7 @@ from typing import Any, TextIO
 
 from pyspark.sql import DataFrame, SparkSession, functions
 
-from paimon_index.spark import explain, read_table, register
+from paimon_index.spark import aggregate, explain, read_table, register
 
 
 def main() -> None:
@@ -103,6 +105,10 @@ def _rows(session: SparkSession, request: dict[str, Any]) -> list[Any]:
             return _exactly([session.sql(statement) for statement in statements])
         case {"read": all_arguments}:
             return _exactly([read_table(session, **_given(session, each)) for each in all_arguments])
+        case {"typed": asked}:
+            return _typed(
+                [session.sql(each) if isinstance(each, str) else aggregate(session, **each) for each in asked]
+            )
         case {"load": asked}:
             return _exactly([_loaded(session, **each) for each in asked])
         case {"view": arguments}:
@@ -149,6 +155,12 @@ def _planned_files(rows: DataFrame) -> int:
 def _loaded(session: SparkSession, table: str, options: dict[str, str], where: str | None) -> DataFrame:
     rows = session.read.format("paimon_index").options(**options).load(table)
     return rows if where is None else rows.where(where)
+
+
+def _typed(frames: list[DataFrame]) -> list[list[Any]]:
+    """Rows as JSON, and the columns of each frame."""
+    columns = [[position, rows.schema.simpleString()] for position, rows in enumerate(frames)]
+    return _exactly(frames) + columns
 
 
 def _exactly(frames: list[DataFrame]) -> list[list[Any]]:

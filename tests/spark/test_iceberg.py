@@ -221,8 +221,14 @@ def test_what_cannot_be_read_right_is_refused_with_the_reason(both: Both, table:
         both.session.sql(f"SELECT * FROM ice.golden.{table}")
 
 
-def test_nobody_writes(both: Both) -> None:
-    with pytest.raises(SparkError):
-        both.session.sql("DELETE FROM ice.golden.append_embedded WHERE lane = 1")
-    with pytest.raises(SparkError):
-        both.session.sql("DROP TABLE ice.golden.append_embedded")
+def test_nobody_writes(both: Both, golden: GoldenWarehouse) -> None:
+    directory = golden.table("append_embedded")
+    before = sorted(directory.rglob("*"))
+    for statement in (
+        "DELETE FROM {t} WHERE lane = 1",
+        "INSERT INTO {t} SELECT * FROM {t} LIMIT 1",
+        "DROP TABLE {t}",
+    ):
+        with pytest.raises(SparkError):
+            both.session.sql(statement.replace("{t}", "ice.golden.append_embedded"))
+    assert sorted(directory.rglob("*")) == before

@@ -139,6 +139,26 @@ class TestLatest:
         with pytest.raises(FileMissingError, match=r"no snapshots in t/snapshot.*(manifest-list-a-0|'v1')"):
             references(storage).latest()
 
+    @pytest.mark.parametrize("outcome", ["made", "given up"])
+    def test_a_first_commit_that_is_under_way_is_no_loss(self, outcome: str) -> None:
+        class Writing(MemoryStorage):
+            looks = 0
+
+            def list_names(self, directory: str) -> list[str]:
+                found = super().list_names(directory)
+                self.looks += directory == "t/manifest"
+                if self.looks == 2:
+                    if outcome == "made":
+                        self.files["t/snapshot/snapshot-1"] = snapshot_file(1)
+                    else:
+                        self.files.clear()
+                return found
+
+        storage = Writing()
+        storage.files["t/manifest/manifest-list-a-0"] = b""
+
+        assert references(storage).latest() is None
+
     @pytest.mark.parametrize("left", ["manifest/manifest-a-0", "bucket-0/data-a-0.parquet"])
     def test_what_a_writer_leaves_before_its_first_commit_is_no_sign_of_one(self, left: str) -> None:
         storage = storage_of()

@@ -5,17 +5,13 @@ Its Arrow schema is that of the engine's Parquet files:
 =========================================  ===============================================================
 column                                     field id
 =========================================  ===============================================================
-``_KEY_<column>`` of the trimmed key       1073741823 + the column's
-``_SEQUENCE_NUMBER`` BIGINT                2147483646
-``_VALUE_KIND`` TINYINT                    2147483645; 0 ``+I``, 1 ``-U``, 2 ``+U``, 3 ``-D``
+system columns                             :attr:`app.table.schema.schema.TableSchema.system_columns`
 every column of the table                  the column's
 element of an array at depth d             536870911 + 1024 * the column's + d
 key of a map at depth d                    536870911 - 1024 * the column's - d
 value of a map at depth d                  536870911 + 1024 * the column's + d
 field of a row                             its own
 =========================================  ===============================================================
-
-The first three only in files of tables with a primary key.
 """
 
 from __future__ import annotations
@@ -47,9 +43,6 @@ from app.types.binary_row.row import serialize_row
 from app.types.data_types import BINARY_ROOTS, STRING_ROOTS, TIMESTAMP_ROOTS, TypeRoot
 
 _FIELD_ID: Final = b"PARQUET:field_id"
-_KEY_ID: Final = 0x3FFFFFFF
-_SEQUENCE_ID: Final = 0x7FFFFFFE
-_KIND_ID: Final = 0x7FFFFFFD
 _NESTED_ID: Final = 0x1FFFFFFF
 _DEPTHS: Final = 1024
 _SIMPLE: Final = {
@@ -72,18 +65,8 @@ def file_schema(schema: TableSchema) -> pa.Schema:
     Args:
         schema: of the table; its columns have types that can be written.
     """
-    fields = [_field(column.name, column.type, column.id) for column in schema.fields]
-    if not schema.primary_keys:
-        return pa.schema(fields)
-    keys = [
-        _with_id(f"_KEY_{column.name}", arrow_type(column.type, column.id), _KEY_ID + column.id)
-        for column in schema.trimmed_primary_keys
-    ]
-    system = [
-        _with_id("_SEQUENCE_NUMBER", pa.int64(), _SEQUENCE_ID),
-        _with_id("_VALUE_KIND", pa.int8(), _KIND_ID),
-    ]
-    return pa.schema([*keys, *system, *fields])
+    columns = (*schema.system_columns, *schema.fields)
+    return pa.schema([_field(column.name, column.type, column.id) for column in columns])
 
 
 def arrow_type(data_type: DataType, field_id: int, depth: int = 1) -> pa.DataType:

@@ -150,9 +150,10 @@ class Planner:
         return first_rows or request.selection is not SelectionForm.NONE
 
     def _beside(self, named: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
-        """The files that may merge with those that are named: all of their buckets; None where none are."""
-        if named is None:
-            return None
+        """Those that are named, with all of their buckets where files may merge; None for all files."""
+        schema = self.version.schema
+        if named is None or not (schema.primary_keys or schema.options.data_evolution):
+            return named
         buckets = self.version.files().columns.bucket_keys
         return np.flatnonzero(np.isin(buckets, buckets[named]))
 

@@ -20,7 +20,7 @@ Before version 2 a table had one bucket unless it said otherwise, before version
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Self
@@ -33,6 +33,10 @@ from app.types.digest import content_digest
 
 _VERSION_07 = 1
 _VERSION_08 = 2
+
+_KEY_ID = 0x3FFFFFFF
+_SEQUENCE_NUMBER = DataField(0x7FFFFFFE, "_SEQUENCE_NUMBER", parse_type("BIGINT NOT NULL"))
+_VALUE_KIND = DataField(0x7FFFFFFD, "_VALUE_KIND", parse_type("TINYINT NOT NULL"))
 
 
 class BucketMode(StrEnum):
@@ -122,6 +126,20 @@ class TableSchema:
     def trimmed_primary_keys(self) -> tuple[DataField, ...]:
         """The primary key without partition columns: what keys of files and of dynamic buckets consist of."""
         return self._named(name for name in self.primary_keys if name not in self.partition_keys)
+
+    @property
+    def system_columns(self) -> tuple[DataField, ...]:
+        """What Parquet files of a table with a primary key have before its columns, with the engine's ids.
+
+        ``_VALUE_KIND`` is 0 for ``+I``, 1 ``-U``, 2 ``+U``, 3 ``-D``.
+        """
+        if not self.primary_keys:
+            return ()
+        keys = (
+            DataField(_KEY_ID + column.id, f"_KEY_{column.name}", replace(column.type, nullable=False))
+            for column in self.trimmed_primary_keys
+        )
+        return (*keys, _SEQUENCE_NUMBER, _VALUE_KIND)
 
     @property
     def bucket_key(self) -> tuple[DataField, ...]:

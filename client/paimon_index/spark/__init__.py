@@ -1,11 +1,19 @@
-"""Reads Paimon tables in Spark from the files and rows that paimon-index keeps for a condition.
+"""Reads and aggregates Paimon tables in Spark by what paimon-index tells of their files.
 
 ::
 
-    from paimon_index.spark import explain, read_table, register
+    from paimon_index.spark import aggregate, explain, read_table, register
 
     day = read_table(spark, "http://localhost:8080", "main.demo.sessions", where="fee = 58.43")
     explain(spark, "http://localhost:8080", "main.demo.sessions", where="fee = 58.43")
+
+    fees = aggregate(
+        spark,
+        "http://localhost:8080",
+        "main.demo.sessions",
+        aggregates=[{"function": "sum", "column": "fee"}],
+        group_by=["grade"],
+    )
 
     register(spark)
     source = spark.read.format("paimon_index").option("url", "http://localhost:8080")
@@ -14,8 +22,9 @@
 Needs the extra ``spark``: pyspark 4, and pyarrow in the workers.
 """
 
+from paimon_index.spark.aggregating import aggregate
 from paimon_index.spark.explaining import explain
 from paimon_index.spark.reading import read_table
 from paimon_index.spark.source import register
 
-__all__ = ["explain", "read_table", "register"]
+__all__ = ["aggregate", "explain", "read_table", "register"]

@@ -151,7 +151,7 @@ class Frames:
         if old is None:
             return F.lit(None).cast(wanted).alias(field.name)
         check_change(self._scan.table, old, field)
-        return _converted(F.col(_quoted(old.name)), self._type(old), wanted).alias(field.name)
+        return _converted(F.col(quoted(old.name)), self._type(old), wanted).alias(field.name)
 
     def _type(self, field: SchemaColumn) -> DataType:
         return type_of(self._scan.table, field)
@@ -160,16 +160,16 @@ class Frames:
         """The newest version of each key, or with first-row the oldest, unless it is a deletion."""
         is_first = self._scan.schema.options.get("merge-engine") == "first-row"
         others = [field.name for field in self._fields if field.name not in self._keys]
-        values = F.struct(*(F.col(_quoted(name)) for name in (*others, KIND)))
+        values = F.struct(*(F.col(quoted(name)) for name in (*others, KIND)))
         choose = F.min_by if is_first else F.max_by
-        grouped = versions.groupBy([F.col(_quoted(name)) for name in self._keys])
+        grouped = versions.groupBy([F.col(quoted(name)) for name in self._keys])
         chosen = grouped.agg(choose(values, F.col(SEQUENCE)).alias(_CHOSEN))
         there = chosen.where(F.col(f"{_CHOSEN}.{KIND}").isin(*_ADDED))
         return there.select(
             [
-                F.col(_quoted(field.name))
+                F.col(quoted(field.name))
                 if field.name in self._keys
-                else F.col(f"{_CHOSEN}.{_quoted(field.name)}").alias(field.name)
+                else F.col(f"{_CHOSEN}.{quoted(field.name)}").alias(field.name)
                 for field in self._fields
             ]
         )
@@ -196,7 +196,7 @@ _DECIDING: Final = ("file_name", "path", "schema_id", "format")
 
 def _padded(field: SchemaColumn) -> Column:
     """A CHAR column as Spark reads it, and so that conditions on it pad their literals."""
-    column, length = F.col(_quoted(field.name)), char_length(field.type)
+    column, length = F.col(quoted(field.name)), char_length(field.type)
     if length is None:
         return column
     padded = F.when(F.length(column) < length, F.rpad(column, length, " ")).otherwise(column)
@@ -211,7 +211,8 @@ def _each(files: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
     return zip(*(files.column(name).to_pylist() for name in names), strict=True)
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as Spark reads it literally, dots included."""
     return "`" + name.replace("`", "``") + "`"
 
 

@@ -91,24 +91,29 @@ def condition_of(spark: SparkSession, where: str | None) -> str | None:
             f"where is a condition as text, as after WHERE, found {type(where).__name__}: paimon-index "
             f"reads no expressions of Spark"
         )
+    reason = other_meaning(spark, where)
+    if reason is not None:
+        warnings.warn(f"{reason} to skip files", stacklevel=4)
+        return None
+    return where
+
+
+def other_meaning(spark: SparkSession, where: str) -> str | None:
+    """Why the session may mean something else by a condition than the service does, and what to do."""
     for name, meant in OTHER_MEANINGS.items():
         value = spark.conf.get(name)
         if value is None or value.lower() != meant.lower():
-            warnings.warn(
+            return (
                 f"{name} is {value}, under which paimon-index cannot tell what the condition means: all "
-                f"files are read. Set it to {meant} for this session to skip files",
-                stacklevel=4,
+                f"files are read. Set it to {meant} for this session"
             )
-            return None
     hidden = sorted(name for name in _calls(where) if _is_hidden(spark, name))
     if hidden:
-        warnings.warn(
+        return (
             f"{', '.join(hidden)} of the condition is a function of this session that hides one of Spark"
-            f", and paimon-index takes it for that one: all files are read. Rename it to skip files",
-            stacklevel=4,
+            f", and paimon-index takes it for that one: all files are read. Rename it"
         )
-        return None
-    return where
+    return None
 
 
 def _calls(condition: str) -> set[str]:
@@ -132,6 +137,7 @@ def ask(  # noqa: PLR0913 - each is a part of one question
     condition: str | None,
     *,
     in_lists: InLists | None = None,
+    files: Sequence[str] | None = None,
     time_zone: str | None,
     version: VersionOptions,
     reader: Literal["auto", "rows"],
@@ -144,6 +150,7 @@ def ask(  # noqa: PLR0913 - each is a part of one question
         name: of the table, ``warehouse.database.table``.
         condition: see :func:`condition_of`.
         in_lists: keys by column, of which a row has to have one.
+        files: names of those that are decided; all by default.
         time_zone: in which the condition is meant.
         version: which is read; the latest by default.
         reader: with ``rows`` the service is asked for rows, else for deleted rows only.
@@ -160,6 +167,7 @@ def ask(  # noqa: PLR0913 - each is a part of one question
             name,
             filter=condition,
             in_lists=in_lists,
+            files=files,
             **version,
             time_zone=time_zone,
             selection=selection,
@@ -239,10 +247,11 @@ def resolved(schema: Schema, name: str) -> str:
     Raises:
         ValueError: there is none of this name.
     """
-    for field in schema.fields:
-        if field.name.lower() == name.lower():
-            return field.name
-    known = ", ".join(field.name for field in schema.fields)
+    names = [field.name for field in schema.fields]
+    for found in (name, *names):
+        if found in names and found.lower() == name.lower():
+            return found
+    known = ", ".join(names)
     raise ValueError(f"there is no column {name}; the table has {known}")
 
 

@@ -11,19 +11,20 @@ from pyspark.sql import DataFrame
 from paimon_index.client import Client
 from paimon_index.errors import UnavailableError
 from paimon_index.requests import TableName
-from paimon_index.spark.frames import Frames
+from paimon_index.spark.frames import Frames, quoted
 from paimon_index.spark.key_lists import KeyLists
 from paimon_index.spark.questions import PythonShare, ask, condition_of, needed, resolved
 from paimon_index.spark.refusals import READERS, check_session, check_session_options, check_word
 from paimon_index.spark.store_access import StoreAccess
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
     from paimon_index.options import VersionOptions
     from paimon_index.spark.key_lists import Keys
+    from paimon_index.spark.questions import Scan
 
 
 def read_table(  # noqa: PLR0913 - each is a part of one question
@@ -103,10 +104,35 @@ def read_table(  # noqa: PLR0913 - each is a part of one question
     keys.check(scan.schema)
     wanted = None if columns is None else [resolved(scan.schema, name) for name in columns]
     read = needed(scan.schema, where, wanted, keys.columns)
-    rows = _named(spark, Frames(spark, scan, read, access).rows(), scan.table, branch, where or "")
+    rows = matching_rows(spark, scan, access, read, branch, where)
     if wanted == [field.name for field in scan.schema.fields if field.name in read]:
         wanted = None  # Spark takes milliseconds for each operation on a DataFrame
-    return _narrowed(keys.joined(spark, _matching(rows, where)), wanted)
+    return _narrowed(keys.joined(spark, rows), wanted)
+
+
+def matching_rows(
+    spark: SparkSession,
+    scan: Scan,
+    access: StoreAccess,
+    names: Collection[str],
+    branch: str | None,
+    where: str | None,
+) -> DataFrame:
+    """The rows of a scan that meet a condition.
+
+    Args:
+        spark: the session.
+        scan: what is read.
+        access: to stores.
+        names: of the columns that are read, with those of the condition.
+        branch: by which the condition may qualify columns.
+        where: the condition.
+
+    Raises:
+        UnsupportedTableError: a file, column or merge would not be read exactly.
+    """
+    rows = Frames(spark, scan, names, access).rows()
+    return _matching(_named(spark, rows, scan.table, branch, where or ""), where)
 
 
 def _named(
@@ -139,7 +165,7 @@ def _by_connector(spark: SparkSession, table: TableName, version: VersionOptions
     branch = version["branch"]
     name = table.table if branch is None else f"{table.table}$branch_{branch}"
     parts = (table.warehouse, table.database, name)
-    return spark.read.options(**given).table(".".join(map(_quoted, parts)))
+    return spark.read.options(**given).table(".".join(map(quoted, parts)))
 
 
 def _matching(rows: DataFrame, where: str | None) -> DataFrame:
@@ -149,8 +175,4 @@ def _matching(rows: DataFrame, where: str | None) -> DataFrame:
 def _narrowed(rows: DataFrame, columns: Sequence[str] | None) -> DataFrame:
     if columns is None:
         return rows
-    return rows.select([_quoted(name) for name in columns])
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    return rows.select([quoted(name) for name in columns])
