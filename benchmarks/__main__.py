@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks import (
+    aggregates,
     answers,
     callers,
     commits,
@@ -161,6 +162,7 @@ def _suites(arguments: argparse.Namespace, engine_directory: Path | None) -> Ite
     if not arguments.quick:
         yield from plans.growth_suites()
         yield from explorer.suites()
+        yield from aggregates.suites(max(sizes))
     yield from memory.suites(sizes[0] if arguments.quick else _MEMORY_FILES)
     for files in sizes:
         yield from plans.suites(files)
