@@ -27,17 +27,32 @@ MANY_REASONS: Final = (
     "day BETWEEN DATE '2020-01-04' AND DATE '2020-01-26' AND c1 < 700000 AND cat >= 1100 AND score > 980000"
 )
 
-# The decision of each file as the page has it, and the colour of its cell's corner beside the stylesheet's.
-CELLS: Final = """
-const {plan, picture} = explorer;
+# Left edge, upper edge, width and height of a file's cell, in pixels of the canvas.
+CELL_OF: Final = """
+const cellOf = (file) => {
+  const at = 4 * explorer.picture.at[file];
+  return explorer.picture.places.cells.subarray(at, at + 4);
+};
+"""
+# The decision of each file as the page has it, and the colour of its cell's lower left corner beside the
+# stylesheet's.
+CELLS: Final = (
+    CELL_OF
+    + """
+const {plan, picture, DECISIONS} = explorer;
 const styles = getComputedStyle(document.documentElement);
+const context = picture.cells.getContext("2d");
 return Array.from({length: plan.count}, (_, file) => {
-  const {decision, colour} = picture.cellOf(file);
+  const [x, y, , high] = cellOf(file);
+  const corner = Math.max(Math.round(y), Math.round(y + high) - 2);
+  const colour = [...context.getImageData(Math.round(x), corner, 1, 1).data].slice(0, 3);
+  const decision = DECISIONS[plan.decision[file]].name;
   const digits = styles.getPropertyValue(`--${decision}`).match(/[0-9a-f]{2}/g);
   const wanted = digits.map((each) => parseInt(each, 16));
   return {name: plan.name[file], decision, colour, wanted};
 });
 """
+)
 
 
 def decisions_of(page: Page, place: str, filter_: str) -> dict[str, str]:
@@ -128,8 +143,8 @@ def test_a_file_tells_its_steps_its_rows_and_its_index(page: Page) -> None:
 def test_pointing_at_a_cell_shows_its_file(page: Page) -> None:
     page.open(SESSIONS, filter=FEE)
     place = page.run(
-        """const file = explorer.plan.name.indexOf(arguments[0]);
-        const {x, y, wide, high} = explorer.picture.cellOf(file);
+        CELL_OF
+        + """const [x, y, wide, high] = cellOf(explorer.plan.name.indexOf(arguments[0]));
         const frame = document.getElementById("frame").getBoundingClientRect();
         return [frame.left + x + wide / 2, frame.top + y + high / 2]""",
         KEPT,
@@ -253,6 +268,27 @@ def test_versions_are_a_line_with_tags_and_branches(page: Page) -> None:
     branches = page.driver.find_elements(By.CSS_SELECTOR, "#versions option")
     assert branches[0].text == "main branch"
     assert len(branches) > 1
+
+
+def test_changes_are_those_since_the_snapshot_before(page: Page) -> None:
+    url = f"{page.address}/v1/golden/databases/golden/tables/versions"
+    first, *_, before, newest = (each["id"] for each in httpx.get(f"{url}/snapshots").json()["snapshots"])
+    body = {"snapshot_id": newest, "from_snapshot_id": before}
+    answer = httpx.post(f"{url}/changes", json=body, timeout=60).raise_for_status().json()
+    changed = len(answer["added"]) + len(answer["removed"])
+    page.open("golden/golden/versions")
+
+    page.driver.find_element(By.XPATH, "//button[text()='Changes']").click()
+    page.until("return document.querySelector('#changes table')")
+
+    assert page.text("#changes p").startswith(f"Since snapshot {before}, {len(answer['added'])} file")
+    assert page.run("return document.querySelectorAll('#changes tbody tr').length") == changed > 0
+    page.screenshot("changes")
+    assert page.faults() == []
+    page.driver.find_element(By.XPATH, f"//button[starts-with(@title, 'snapshot {first},')]").click()
+    page.until("return explorer.plan?.snapshot === arguments[0]", first)
+    assert page.text("#changes") == ""
+    assert page.driver.find_elements(By.XPATH, "//button[text()='Changes']") == []
 
 
 def test_a_token_stays_in_its_tab(open_page: OpenPage, tmp_path: Path) -> None:

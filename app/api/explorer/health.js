@@ -5,14 +5,6 @@ import { indexName } from "./decisions.js";
 import { bytes, fill, find, h, muted, number, percent, plural, table } from "./dom.js";
 import { askPlan, versionOf } from "./plan.js";
 
-const SMALL = 0.7;
-const UNITS = { "": 0, b: 0, k: 1, m: 2, g: 3, t: 4 };
-
-function targetSize({ options, primary_keys: keys }) {
-  const [, amount, unit] = /^\s*(\d+)\s*([bkmgt]?)/i.exec(options["target-file-size"] ?? "") ?? ["", keys.length ? 128 : 256, "m"];
-  return amount * 1024 ** UNITS[unit.toLowerCase()];
-}
-
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 
 /** Reads and shows the health of a version; gives the mean bytes of an index by column and kind. */
@@ -26,15 +18,12 @@ export async function showHealth(description, state, signal) {
     ask(`${base}/advice?${query}`, { signal }),
   ]);
   const [size, rows, deleted] = [sum(plan.size), sum(plan.rows), sum(plan.deleted)];
-  const target = targetSize(description);
-  const small = plan.size.filter((each) => each < target * SMALL).length;
   const { files_total: total, files_invisible: unseen, manifests_total: manifests } = plan.summary;
   const { savings, files_without_index: without } = advice;
   const isIndexed = without < advice.files;
   fill(find("health"),
     h("div", { className: "cards" },
       card("Files", number(plan.count), `${bytes(size)} in ${plural(plan.groups.length, "bucket")}`, unseen > 0 && `${number(unseen)} more that readers do not see yet`),
-      card("Small files", number(small), `below 70 % of the target-file-size, ${number(target / 1024 ** 2)} MiB`),
       card("Deleted rows", number(deleted), `${percent(deleted, rows)} of ${plural(rows, "row")}`),
       card("Manifests", number(manifests), manifests > 0 && `${number(Math.round(total / manifests))} files each`),
       card("Indexes", isIndexed ? percent(advice.index_bytes, advice.data_bytes) : "none", isIndexed && `of the size of their data, ${bytes(advice.index_bytes)}`, without > 0 && `${plural(without, "file")} without one`),
@@ -78,23 +67,17 @@ function adviceCard({ subject, detail, bytes_saved: saved, options, command }) {
     h("pre", {}, [...settings, command ?? ""].join("\n").trim()));
 }
 
-/** A table of entries by a key of each: how many, and sums of the members that are named. */
-function grouped(names, entries, key, members, write) {
-  const found = new Map();
-  for (const entry of entries) {
-    const sums = found.get(entry[key]) ?? [0, ...members.map(() => 0)];
-    found.set(entry[key], sums.map((value, at) => value + (at === 0 ? 1 : entry[members[at - 1]])));
-  }
-  return table(names, [...found].sort(([one], [other]) => (one < other ? -1 : 1)).map(([name, sums]) => write(name, ...sums)));
-}
+/** A table of entries by a key of each; `write` gets the key, its entries, and how to add up a member of these. */
+const grouped = (names, entries, key, write) => table(names, Object.entries(Object.groupBy(entries, (each) => each[key])).map(([name, some]) =>
+  write(name, number(some.length), (member) => sum(some.map((each) => each[member])))));
 
 function levels({ count, level, size, rows, deleted }) {
   const files = Array.from({ length: count }, (_, at) => ({ level: level[at], size: size[at], rows: rows[at], deleted: deleted[at] }));
-  return grouped(["level", "files", "size", "rows", "deleted"], files, "level", ["size", "rows", "deleted"],
-    (name, some, all, live, gone) => [name, number(some), bytes(all), number(live), number(gone)]);
+  return grouped(["level", "files", "size", "rows", "deleted"], files, "level",
+    (name, some, total) => [name, some, bytes(total("size")), number(total("rows")), number(total("deleted"))]);
 }
 
 function manifestFiles(entries, data) {
-  return grouped(["type", "files", "size", "of the data", "entries"], entries, "index_type", ["file_size", "row_count"],
-    (type, some, size, rows) => [type.toLowerCase().replaceAll("_", " "), number(some), bytes(size), percent(size, data), number(rows)]);
+  return grouped(["type", "files", "size", "of the data", "entries"], entries, "index_type",
+    (type, some, total) => [type.toLowerCase().replaceAll("_", " "), some, bytes(total("file_size")), percent(total("file_size"), data), number(total("row_count"))]);
 }

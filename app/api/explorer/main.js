@@ -3,6 +3,7 @@
 import { ask, segment, tablePath, token } from "./api.js";
 import { Catalog } from "./catalog.js";
 import { asCurl, asSql, copy } from "./copy.js";
+import { DECISIONS } from "./decisions.js";
 import { fill, find, h, muted, number } from "./dom.js";
 import { FilePanel } from "./file.js";
 import { Filter } from "./filter.js";
@@ -242,7 +243,7 @@ function listen() {
 }
 
 /** For tests and measurements. */
-globalThis.explorer = { picture, shown: 0, get plan() { return plan; } };
+globalThis.explorer = { picture, DECISIONS, shown: 0, get plan() { return plan; } };
 
 listen();
 again();

@@ -29,8 +29,6 @@ export class Picture {
   highlighted = null;
   pointed = null;
   picked = null;
-  /** How long the last drawing took, for measurements. */
-  milliseconds = 0;
 
   /** `frame` lies above `cells` and takes keyboard and pointer. The callbacks get the file or group, or null. */
   constructor(cells, frame, { onPoint, onPick, onGroup }) {
@@ -51,7 +49,6 @@ export class Picture {
   }
 
   draw() {
-    const started = performance.now();
     const width = Math.floor(this.frame.clientWidth * ratio());
     const height = Math.floor(this.frame.clientHeight * ratio());
     if (width === 0 || height === 0) return;
@@ -67,7 +64,6 @@ export class Picture {
     context.putImageData(image, 0, 0);
     this.#label(context, styles);
     this.#mark();
-    this.milliseconds = performance.now() - started;
   }
 
   #paint(pixels, width, height, styles) {
@@ -209,12 +205,5 @@ export class Picture {
       if (file !== null && file !== this.pointed) return this.#point(file);
     }
     return undefined;
-  }
-
-  /** For tests: where the cell of a file is, and the colour of its left lower corner. */
-  cellOf(file) {
-    const [x, y, wide, high] = this.#cell(this.at[file]);
-    const colour = this.cells.getContext("2d").getImageData(Math.round(x), Math.max(Math.round(y), Math.round(y + high) - 2), 1, 1).data;
-    return { decision: DECISIONS[this.plan.decision[file]].name, colour: [...colour].slice(0, 3), x, y, wide, high };
   }
 }
