@@ -179,16 +179,16 @@ def ask(  # noqa: PLR0913 - each is a part of one question
             return made.facts, made.to_arrow()
 
     are_rows = reader == "rows"
-    facts, files = plan(version, "bitmap" if are_rows else "none")
+    facts, found = plan(version, "bitmap" if are_rows else "none")
     is_asked = condition is not None or in_lists is not None
-    share = python_share.of_files(files) if python_share is not None and is_asked and not are_rows else 0
-    if share and not _merges_deleted(files):
+    share = python_share.of_files(found) if python_share is not None and is_asked and not are_rows else 0
+    if share and not _merges_deleted(found):
         of_rows, selected = plan(pinned(version, facts), "bitmap")
         if of_rows.summary.rows_selected <= share * pc.sum(selected.column("row_count")).as_py():
-            facts, files, are_rows = of_rows, selected, True
+            facts, found, are_rows = of_rows, selected, True
     schemas = {schema.id: schema for schema in facts.schemas}
-    rows = _rows(files, "selection", "selection") if are_rows else _deleted(files)
-    return Scan(table, schemas[facts.schema_id], schemas, facts, files, rows, not are_rows)
+    rows = _rows(found, "selection", "selection") if are_rows else _deleted(found)
+    return Scan(table, schemas[facts.schema_id], schemas, facts, found, rows, not are_rows)
 
 
 def pinned(version: VersionOptions, facts: PlanFacts) -> VersionOptions:
