@@ -1,4 +1,4 @@
-"""The Python client: plans as objects, NumPy and Arrow, keys of a join, errors.
+"""The Python client: plans as objects, NumPy and Arrow, keys of a join, counts, changes, errors.
 
 make demo PORT=8080                      in one terminal
 pip install ./client                     in another, in an environment of its own
@@ -44,6 +44,16 @@ print(sum(file.cardinality for file in deleted.deletions), "deleted rows")
 print(deleted.deletions[0].rows.bitmap[:4])
 # > 224 deleted rows
 # > BitMap([2, 3, 14, 25])
+
+# %% The three most frequent grades, counted by their bitmap: no data file is read.
+answer = client.aggregate("main.demo.sessions", group_by=["grade"], top=3)
+print({group.key["grade"]: group.values[0].value for group in answer.groups}, len(answer.open_files), "open")
+# > {2645: 187, 2667: 176, 2665: 81} 0 open
+
+# %% What came and went since an earlier snapshot, after a filter.
+changes = client.changes("main.demo.sessions", 2, filter="rank_no > 3400")
+print(len(changes.added), "files came,", len(changes.removed), "went")
+# > 3 files came, 0 went
 
 # %% A question that the service refuses names the place.
 try:

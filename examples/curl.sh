@@ -55,6 +55,17 @@ curl -s "$demo/tables/users/buckets/lookup" \
   jq -c '[.buckets[].bucket]'
 # > [0,null]
 
+# --- Counts without data, and what changed ----------------------------------------------------------------
+
+curl -s "$demo/tables/sessions/aggregate" -d '{"group_by": ["grade"], "filter": "fee > 50", "top": 3}' |
+  jq -c '.groups[] | [.key.grade, .values[0].value]'
+# > [2667,53]
+# > [2645,47]
+# > [2647,29]
+
+curl -s "$demo/tables/sessions/changes" -d '{"from_snapshot_id": 2}' | jq -c '[(.added | length), (.removed | length)]'
+# > [3,0]
+
 # --- Asking again -----------------------------------------------------------------------------------------
 
 # An answer has an entity tag: as long as the table and the question are the same, nothing is sent twice.
