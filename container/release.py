@@ -213,8 +213,10 @@ def write_archive(place: Path, prefix: str, contents: Mapping[str, bytes], epoch
 
 def git(*arguments: str) -> str:
     """What git says."""
-    command = ["git", *arguments]
-    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()  # noqa: S603 - ours
+    done = subprocess.run(["git", *arguments], cwd=ROOT, check=False, capture_output=True, text=True)  # noqa: S603, S607 - ours
+    if done.returncode:
+        raise SystemExit(f"FAILED: a release is made of a commit, and git tells none here: {done.stderr}")
+    return done.stdout.strip()
 
 
 def compare(first: Path, second: Path) -> None:
