@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+import struct
 from typing import Any
 
 import pytest
@@ -99,3 +101,18 @@ def test_the_lowest_hash_has_a_bucket_though_its_magnitude_exceeds_32_bits() -> 
     assert key_hash(key, types) == -(2**31)
     assert bucket_of(BucketFunction.DEFAULT, key, types, 7) == 2**31 % 7
     assert hashed_buckets(key_hashes(fields_of([key], types), 1), 7).tolist() == [2**31 % 7]
+
+
+@pytest.mark.parametrize(
+    ("column", "bits"), [("FLOAT", "7fc00001"), ("FLOAT", "ffc00000"), ("DOUBLE", "fff8000000000001")]
+)
+def test_hive_puts_every_nan_where_it_puts_one(column: str, bits: str) -> None:
+    types, other = (
+        [parse_type(column)],
+        struct.unpack({"FLOAT": ">f", "DOUBLE": ">d"}[column], bytes.fromhex(bits)),
+    )
+
+    assert math.isnan(other[0])
+    assert bucket_of(BucketFunction.HIVE, other, types, 1_009) == bucket_of(
+        BucketFunction.HIVE, (math.nan,), types, 1_009
+    )

@@ -9,7 +9,7 @@ from app.errors import CorruptIndexError
 from app.file_index.answers.conditions import Points
 from app.file_index.answers.file_answers import Answer
 from app.file_index.bloom_filter import bloom_filter
-from app.file_index.bloom_filter.bloom_filter import BloomFilter
+from app.file_index.bloom_filter.bloom_filter import MAX_HASH_FUNCTIONS, BloomFilter
 from app.file_index.bloom_filter.stack import BloomStack
 from app.file_index.keys.keys import ByteKeys, Key, key_space
 from app.planning.request.effort import Effort
@@ -115,3 +115,16 @@ def test_filters_of_one_size_take_no_memory_of_their_own_but_where_they_start() 
     assert 77 in found
     assert len(found) < 50
     assert stack.nbytes < 10_000
+
+
+@pytest.mark.parametrize(
+    ("hash_functions", "is_broken"),
+    [(0, True), (1, False), (MAX_HASH_FUNCTIONS, False), (MAX_HASH_FUNCTIONS + 1, True)],
+)
+def test_a_filter_has_as_many_hash_functions_as_its_reader_takes(
+    hash_functions: int, *, is_broken: bool
+) -> None:
+    payload = hash_functions.to_bytes(4, "big") + bytes(8)
+
+    assert BloomStack.read(BytesColumn.of([payload]), INTEGERS).broken.tolist() == [is_broken]
+    assert (_opened(payload) is None) == is_broken

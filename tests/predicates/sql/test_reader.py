@@ -380,6 +380,8 @@ def test_text_that_is_no_condition_is_refused_with_its_place(condition: str, pos
     [
         ("score =", "expected a value, found the end"),
         ("score = 1 b", "expected AND, OR or the end, found 'b'"),
+        ("score + OR", r"expected a value behind '\+', found 'OR'"),
+        ("score DIV", r"expected a value behind 'DIV' \(as a name in backquotes\), found the end"),
     ],
 )
 def test_a_refusal_tells_what_is_found_in_its_place(condition: str, message: str) -> None:
