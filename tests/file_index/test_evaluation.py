@@ -236,6 +236,21 @@ def test_a_filter_that_is_not_answered_exactly_stops_top_n() -> None:
         assert narrowed == selection
 
 
+def test_top_n_refuses_an_index_of_fewer_rows_than_the_file_has() -> None:
+    index = FileIndex.read(write({"c": [("range-bitmap", _payload("range-bitmap", "INT", [5, 4]))]}))
+
+    with pytest.raises(CorruptIndexError, match="expected more than 2 rows, found 2"):
+        top_n(
+            index,
+            _field("INT"),
+            descending=False,
+            nulls_first=False,
+            limit=1,
+            strict=True,
+            selection=exactly(0, 1, 2),
+        )
+
+
 def test_top_n_with_further_keys_keeps_every_tie() -> None:
     rows = [None, 0.0, None, -0.0, 1.0, None]
     index = FileIndex.read(write({"c": [("range-bitmap", _payload("range-bitmap", "DOUBLE", rows))]}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from app.file_index.bsi import bsi
 from app.file_index.container import FileIndex
 from app.file_index.evaluation import evaluate
 from app.file_index.index_kinds import BITMAP, BLOOM_FILTER, BSI, KINDS, RANGE_BITMAP, IndexKind
+from app.file_index.keys.keys import key_space
 from app.file_index.range_bitmap import range_bitmap
 from app.file_index.top_n import top_n
 from app.predicates.model import ALWAYS_TRUE, BoundAnd, BoundOr, BoundPredicate, Operator
@@ -90,6 +92,24 @@ def test_holds_every_match_and_nothing_else_where_it_is_exact(
             assert ours == truth
         if kind is not BLOOM_FILTER and leaf.operator not in _TEXT_TESTS:
             assert is_exact or data_type.precision == _NANOSECONDS
+
+
+@pytest.mark.parametrize(
+    ("kind", "data_type"), [each for each in INDEXED if each[0] is not BLOOM_FILTER], ids=str
+)
+@given(data=st.data())
+@examples(10)
+def test_counts_the_rows_of_each_key(kind: IndexKind, data_type: DataType, data: st.DataObject) -> None:
+    rows = data.draw(columns(data_type, least_integer=kind is not BSI))
+    asked = data.draw(st.none() | st.sets(st.integers(0, max(0, len(rows) - 1))).map(BitMap))
+    space = key_space(data_type)
+    assert space is not None
+    index = kind.read(data.draw(payloads_of(kind, rows, data_type)), space)
+
+    counted = [
+        value for row, value in enumerate(rows) if value is not None and (asked is None or row in asked)
+    ]
+    assert list(index.key_counts(asked)) == sorted(Counter(map(space.key, counted)).items())
 
 
 @given(data=st.data())

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import FilterError
-from app.predicates.like import like, literal_prefix, read_pattern, write_pattern
+from app.predicates.like import ANY, ONE, like, literal_prefix, read_pattern, write_pattern
 from tests.examples import examples
 from tests.filters import matches_pattern, patterns
 
@@ -33,6 +33,11 @@ def test_what_matches_starts_with_the_literal_prefix(value: str, pattern: str) -
 def test_a_backslash_escapes_wildcards_and_itself_only(pattern: str) -> None:
     with pytest.raises(FilterError, match="escapes neither"):
         read_pattern(pattern)
+
+
+def test_one_behind_any_is_a_character_more() -> None:
+    assert read_pattern("a%_%%") == (b"a", ANY, ONE, ANY)
+    assert not like(b"a", b"a%_")
 
 
 def test_another_escape_character_leaves_backslash_plain() -> None:

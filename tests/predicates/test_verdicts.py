@@ -211,7 +211,15 @@ def test_bounds_of_truths(low: bool | None, high: bool | None, verdict: str) -> 
 
 
 @pytest.mark.parametrize(
-    "condition", ["> 1e300", ">= 30", "= CAST('NaN' AS DOUBLE)", "<> 10", "NOT IN (10, 20)"]
+    "condition",
+    [
+        "> 1e300",
+        ">= 30",
+        "= CAST('NaN' AS DOUBLE)",
+        "BETWEEN 20 AND CAST('NaN' AS DOUBLE)",
+        "<> 10",
+        "NOT IN (10, 20)",
+    ],
 )
 def test_a_maximum_without_nan_proves_nothing_of_what_nan_satisfies(condition: str) -> None:
     file = FileBounds(10.0, 10.0, 0, 5, may_hold_nan=True)
@@ -312,6 +320,7 @@ def test_bounds_of_two_parts_and_of_some_files() -> None:
     joined = ColumnBounds.concat([wide, small])
     some = joined.take(np.array([2, 0]))
 
+    assert ColumnBounds.concat([small]) is small
     assert len(joined) == 3
     assert some.low.tolist() == [1, 2**70]
     assert some.high.tolist() == [2, 2**71]
