@@ -71,9 +71,13 @@ def test_a_list_keeps_values_and_positions() -> None:
     )
 
 
-def test_a_list_counts_its_values() -> None:
+@pytest.mark.parametrize("condition", ["x IN ({})", "f(x IN ({}))"])
+def test_a_list_counts_its_values(condition: str) -> None:
+    values = list(map(str, range(2_001)))
+
+    read_sql(condition.format(", ".join(values[1:])), FilterLimits(literals=2_000))
     with pytest.raises(LimitExceededError, match="more than 2000 literals"):
-        read_sql("x IN (" + ", ".join(map(str, range(2_001))) + ")", FilterLimits(literals=2_000))
+        read_sql(condition.format(", ".join(values)), FilterLimits(literals=2_000))
 
 
 COLUMNS = [
