@@ -150,7 +150,7 @@ def test_columns_are_qualified_by_a_branch(tables: Golden) -> None:
         ({"on_unavailable": "scam"}, "ValueError: on_unavailable is 'error' or 'scan', found 'scam'"),
         ({"columns": "id"}, r"TypeError: columns is a list of names, such as \['id'\]"),
         ({"where": 5}, "TypeError: where is a condition as text, as after WHERE, found int"),
-        ({"deadline_seconds": 0.001}, r"DeadlineError: .* allow more \(deadline_seconds\)"),
+        ({"deadline_seconds": 1e-9}, r"DeadlineError: .* allow more \(deadline_seconds\)"),
     ],
 )
 def test_arguments_are_checked(tables: Golden, arguments: dict[str, object], message: str) -> None:
