@@ -249,14 +249,15 @@ def check_vulnerabilities(site_packages: Path) -> None:
     try:
         packages = json.loads(done.stdout)["dependencies"]
     except ValueError:
-        # Of any kind: without a network, through a proxy that answers itself, by a certificate of one.
-        print(f"pip-audit: {done.stderr.strip().rpartition(chr(10))[2]:.300}")
-        packages = []
+        # Without a network, through a proxy that answers itself, by a certificate of one: each has words of its own.
+        said = done.stderr.strip().splitlines()
+        print(f"NOT CHECKED: pip-audit gave no answer: {said[-1] if said else 'it said nothing':.300}")
+        return
     audited = [
         each for each in packages if "skip_reason" not in each and not each["name"].startswith("paimon")
     ]
     if not audited:
-        print("NOT CHECKED: the service that knows vulnerabilities cannot be reached from here")
+        print("NOT CHECKED: the service that knows vulnerabilities knows none of the packages")
         return
     found = [
         f"{each['name']} {each['version']}: {vulnerability['id']}, fixed in {vulnerability['fix_versions']}"
