@@ -249,7 +249,7 @@ def check_vulnerabilities(site_packages: Path) -> None:
     try:
         packages = json.loads(done.stdout)["dependencies"]
     except ValueError:
-        # Without a network, through a proxy that answers itself, by a certificate of one: each has words of its own.
+        # Without a network, through a proxy that answers itself, by a certificate of one: in any words.
         said = done.stderr.strip().splitlines()
         print(f"NOT CHECKED: pip-audit gave no answer: {said[-1] if said else 'it said nothing':.300}")
         return
