@@ -79,12 +79,16 @@ class SqlSpark:
     def session(
         self, warehouse: Path, uri: str, zone: str = "UTC", conf: Mapping[str, str] | None = None
     ) -> SqlSession:
-        """A session with the catalogs ``plain`` and ``indexed``, which asks the service at ``uri``."""
+        """A session with the catalogs ``plain`` and ``indexed``, which asks the service at ``uri``.
+
+        It waits for the service however busy this machine is, unless ``conf`` has another time-out.
+        """
         catalogs = {
             **_catalog("plain", warehouse),
             **_catalog("indexed", warehouse),
             "spark.sql.catalog.indexed.metastore": "paimon-index",
             "spark.sql.catalog.indexed.paimon-index.uri": uri,
+            "spark.sql.catalog.indexed.paimon-index.timeout": "60 s",
         }
         return SqlSession(self, self.ask({"session": zone, "conf": {**catalogs, **(conf or {})}})["session"])
 

@@ -57,7 +57,9 @@ public final class Compare {
 
     public static void main(String[] arguments) throws Exception {
         Path warehouse = Path.of(arguments[0]);
-        Map<String, String> options = new HashMap<>(Map.of("paimon-index.uri", arguments[1]));
+        // However busy this machine is, the service is waited for.
+        Map<String, String> options =
+                new HashMap<>(Map.of("paimon-index.uri", arguments[1], "paimon-index.timeout", "60 s"));
         for (String option : Arrays.asList(arguments).subList(2, arguments.length)) {
             String[] pair = option.split("=", 2);
             options.put(pair[0], pair[1]);

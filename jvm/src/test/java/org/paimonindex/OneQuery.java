@@ -20,7 +20,11 @@ public final class OneQuery {
         Outcomes outcomes = new Outcomes();
         List<Integer> ids;
         Map<String, String> service =
-                Map.of("paimon-index.uri", arguments[1], "paimon-index.warehouse", "main", "cache-enabled", "true");
+                Map.of(
+                        "paimon-index.uri", arguments[1],
+                        "paimon-index.timeout", "60 s",
+                        "paimon-index.warehouse", "main",
+                        "cache-enabled", "true");
         try (Catalog catalog = WrittenTable.catalog(warehouse, service)) {
             ids = WrittenTable.idsOf(catalog.getTable(WrittenTable.NAME), "Bonn");
             // Partition filters came to be a class of their own in one of the releases.

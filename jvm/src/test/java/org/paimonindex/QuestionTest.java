@@ -44,6 +44,7 @@ class QuestionTest {
                         warehouse,
                         Map.of(
                                 "paimon-index.uri", service.uri(),
+                                "paimon-index.timeout", "60 s",
                                 "paimon-index.warehouse", "a warehouse",
                                 "cache-enabled", "true"));
     }
@@ -83,7 +84,7 @@ class QuestionTest {
 
         Map<?, ?> asked = asked();
         assertEquals(0, asked.get("max_staleness_ms"));
-        assertEquals(1000, asked.get("budget_ms"));
+        assertEquals(30_000, asked.get("budget_ms"));
         assertEquals(json(city(cities(), "Bonn")), asked.get("filter"));
     }
 

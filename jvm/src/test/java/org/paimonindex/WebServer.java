@@ -94,9 +94,9 @@ final class WebServer implements AutoCloseable {
         return "http://127.0.0.1:" + server.getAddress().getPort();
     }
 
-    /** Options of a catalog that asks this server. */
+    /** Options of a catalog that asks this server, and waits for it however busy this machine is. */
     Map<String, String> options() {
-        return Map.of("paimon-index.uri", uri(), "paimon-index.warehouse", "main");
+        return Map.of("paimon-index.uri", uri(), "paimon-index.warehouse", "main", "paimon-index.timeout", "60 s");
     }
 
     @Override
