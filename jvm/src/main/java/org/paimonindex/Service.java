@@ -5,6 +5,7 @@ import java.net.ConnectException;
 import java.net.URI;
 import java.net.URLEncoder;
 import java.net.http.HttpClient;
+import java.net.http.HttpConnectTimeoutException;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.net.http.HttpTimeoutException;
@@ -13,7 +14,6 @@ import java.nio.file.Files;
 import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -22,19 +22,16 @@ import org.apache.paimon.utils.JsonSerdeUtil;
 /**
  * The service over HTTP: one question, at most {@code paimon-index.timeout} in all, its body included.
  *
- * <p>A URL that is not reached, or does not answer in time, is asked by nobody in this JVM for {@link #QUIET}.
+ * <p>What does not answer is left alone for a while, see {@link Silence}.
  */
 final class Service {
 
-    private static final Duration QUIET = Duration.ofSeconds(30);
     private static final int OK = 200;
     private static final int TOO_MANY_REQUESTS = 429;
     private static final int SERVER_ERROR = 500;
 
     private static final HttpClient CLIENT =
             HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
-    /** When a URL may be asked again, in {@link System#nanoTime} of this JVM. */
-    private static final Map<URI, Long> QUIET_UNTIL = new ConcurrentHashMap<>();
 
     private final ServiceOptions options;
     private volatile String warehouse;
@@ -58,8 +55,7 @@ final class Service {
         NotAskedException last = new NotAskedException(Outcome.QUIET, "no URL is asked for a while");
         for (int i = 0; i < options.uris.size(); i++) {
             URI uri = options.uris.get(i);
-            Long quiet = QUIET_UNTIL.get(uri);
-            if (quiet != null && System.nanoTime() - quiet < 0) {
+            if (Silence.isKept(uri, table)) {
                 continue;
             }
             // One that does not answer leaves time for those behind it.
@@ -67,10 +63,10 @@ final class Service {
             if (left <= 0) {
                 break;
             }
-            long until = System.nanoTime() + left / (options.uris.size() - i);
+            Attempt attempt = new Attempt(uri, table, System.nanoTime() + left / (options.uris.size() - i));
             try {
                 if (warehouse == null) {
-                    byte[] configuration = ask(request(uri, "/v1/config").GET(), uri, until, () -> {});
+                    byte[] configuration = attempt.ask(request(uri, "/v1/config").GET(), () -> {});
                     warehouse = Warehouses.find(configuration, options);
                 }
                 String path =
@@ -82,7 +78,7 @@ final class Service {
                                 .header("Accept", PrunedSnapshot.MEDIA_TYPE)
                                 .header("Content-Type", "application/json")
                                 .POST(HttpRequest.BodyPublishers.ofString(question));
-                return PrunedSnapshot.read(ask(request, uri, until, meanwhile));
+                return PrunedSnapshot.read(attempt.ask(request, meanwhile));
             } catch (NotAskedException e) {
                 if (e.outcome != Outcome.UNREACHABLE) {
                     throw e;
@@ -120,60 +116,87 @@ final class Service {
         }
     }
 
-    private static byte[] ask(HttpRequest.Builder request, URI uri, long until, Runnable meanwhile)
-            throws NotAskedException, InterruptedException {
-        HttpResponse<byte[]> answer;
-        long start = System.nanoTime();
-        try {
+    /** One URL and how long it is waited for, its further exchanges included. */
+    private static final class Attempt {
+
+        private final URI uri;
+        private final PlannedTable table;
+        /** In {@link System#nanoTime}. */
+        private final long until;
+
+        Attempt(URI uri, PlannedTable table, long until) {
+            this.uri = uri;
+            this.table = table;
+            this.until = until;
+        }
+
+        byte[] ask(HttpRequest.Builder request, Runnable meanwhile) throws NotAskedException, InterruptedException {
+            HttpResponse<byte[]> answer;
+            long start = System.nanoTime();
             try {
-                answer = send(request, until, meanwhile);
-            } catch (ExecutionException e) {
-                if (!isBroken(e.getCause())) {
-                    throw e;
+                try {
+                    answer = send(request, meanwhile);
+                } catch (ExecutionException e) {
+                    if (!isBroken(e.getCause())) {
+                        throw e;
+                    }
+                    // The service closes connections that nobody used for a while, perhaps in this moment.
+                    answer = send(request, () -> {});
                 }
-                // The service closes connections that nobody used for a while, perhaps in this moment.
-                answer = send(request, until, () -> {});
+            } catch (TimeoutException | ExecutionException e) {
+                throw failed(e instanceof TimeoutException ? e : e.getCause());
+            } finally {
+                Scans.asked(System.nanoTime() - start);
             }
-        } catch (TimeoutException | ExecutionException e) {
-            Throwable cause = e instanceof TimeoutException ? e : e.getCause();
+            Silence.afterAnswer(uri);
+            int status = answer.statusCode();
+            if (status == OK) {
+                return answer.body();
+            }
+            // Another replica may answer; an overloaded one is asked again by the next query.
+            boolean isOverloaded = status >= SERVER_ERROR || status == TOO_MANY_REQUESTS;
+            throw new NotAskedException(
+                    isOverloaded ? Outcome.UNREACHABLE : Outcome.REFUSED,
+                    uri + ": " + status + " " + problem(answer.body()));
+        }
+
+        private NotAskedException failed(Throwable cause) {
             if (cause instanceof IllegalStateException) {
-                throw new NotAskedException(Outcome.REFUSED, uri + ": " + cause.getMessage());
+                return new NotAskedException(Outcome.REFUSED, uri + ": " + cause.getMessage());
             }
-            QUIET_UNTIL.put(uri, System.nanoTime() + QUIET.toNanos());
-            throw new NotAskedException(Outcome.UNREACHABLE, uri + ": " + cause);
-        } finally {
-            Scans.asked(System.nanoTime() - start);
+            if (isLate(cause)) {
+                Silence.afterLateAnswer(uri, table);
+            } else {
+                Silence.afterFailure(uri);
+            }
+            return new NotAskedException(Outcome.UNREACHABLE, uri + ": " + cause);
         }
-        int status = answer.statusCode();
-        if (status == OK) {
-            return answer.body();
+
+        private static boolean isLate(Throwable cause) {
+            return cause instanceof TimeoutException
+                    || cause instanceof HttpTimeoutException && !(cause instanceof HttpConnectTimeoutException);
         }
-        // Another replica may answer; an overloaded one is asked again by the next query.
-        boolean isOverloaded = status >= SERVER_ERROR || status == TOO_MANY_REQUESTS;
-        throw new NotAskedException(
-                isOverloaded ? Outcome.UNREACHABLE : Outcome.REFUSED,
-                uri + ": " + status + " " + problem(answer.body()));
-    }
 
-    private static boolean isBroken(Throwable cause) {
-        return cause instanceof IOException
-                && !(cause instanceof ConnectException)
-                && !(cause instanceof HttpTimeoutException);
-    }
+        private static boolean isBroken(Throwable cause) {
+            return cause instanceof IOException
+                    && !(cause instanceof ConnectException)
+                    && !(cause instanceof HttpTimeoutException);
+        }
 
-    /** One exchange; {@code HttpRequest.timeout} ends with the head of the answer, so its body is bounded here. */
-    private static HttpResponse<byte[]> send(HttpRequest.Builder request, long until, Runnable meanwhile)
-            throws ExecutionException, InterruptedException, TimeoutException {
-        BoundedBody body = new BoundedBody();
-        long left = Math.max(1, until - System.nanoTime());
-        CompletableFuture<HttpResponse<byte[]>> call =
-                CLIENT.sendAsync(request.timeout(Duration.ofNanos(left)).build(), head -> body);
-        try {
-            meanwhile.run();
-            return call.get(Math.max(0, until - System.nanoTime()), TimeUnit.NANOSECONDS);
-        } finally {
-            call.cancel(true);
-            body.cancel();
+        /** {@code HttpRequest.timeout} ends with the head of the answer, so its body is bounded here. */
+        private HttpResponse<byte[]> send(HttpRequest.Builder request, Runnable meanwhile)
+                throws ExecutionException, InterruptedException, TimeoutException {
+            BoundedBody body = new BoundedBody();
+            long left = Math.max(1, until - System.nanoTime());
+            CompletableFuture<HttpResponse<byte[]>> call =
+                    CLIENT.sendAsync(request.timeout(Duration.ofNanos(left)).build(), head -> body);
+            try {
+                meanwhile.run();
+                return call.get(Math.max(0, until - System.nanoTime()), TimeUnit.NANOSECONDS);
+            } finally {
+                call.cancel(true);
+                body.cancel();
+            }
         }
     }
 

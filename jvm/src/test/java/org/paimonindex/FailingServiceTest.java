@@ -24,6 +24,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import org.apache.paimon.catalog.Catalog;
+import org.apache.paimon.catalog.Identifier;
 import org.apache.paimon.options.Options;
 import org.apache.paimon.table.FileStoreTable;
 import org.junit.jupiter.api.BeforeEach;
@@ -49,16 +50,20 @@ class FailingServiceTest {
     }
 
     private List<Integer> ask(Map<String, String> options) throws Exception {
+        return ask(options, WrittenTable.NAME);
+    }
+
+    private List<Integer> ask(Map<String, String> options, Identifier table) throws Exception {
         try (Catalog catalog = WrittenTable.catalog(warehouse, options)) {
-            return WrittenTable.idsOf(catalog.getTable(WrittenTable.NAME), "Bonn");
+            return WrittenTable.idsOf(catalog.getTable(table), "Bonn");
         }
     }
 
-    /** Waits no longer than is sure to be enough for the question to arrive. */
-    private List<Integer> askBriefly(WebServer service) throws Exception {
+    /** Options that wait no longer than is sure to be enough for the question to arrive. */
+    private static Map<String, String> briefly(WebServer service) {
         Map<String, String> options = new HashMap<>(service.options());
         options.put("paimon-index.timeout", "2 s");
-        return ask(options);
+        return options;
     }
 
     private byte[] answer() throws Exception {
@@ -93,13 +98,47 @@ class FailingServiceTest {
         try (WebServer service = WebServer.silent()) {
             long start = System.nanoTime();
 
-            assertEquals(IN_BONN, askBriefly(service));
-            assertEquals(IN_BONN, askBriefly(service));
+            assertEquals(IN_BONN, ask(briefly(service)));
+            assertEquals(IN_BONN, ask(briefly(service)));
 
             assertTrue(Duration.ofNanos(System.nanoTime() - start).compareTo(SOON) < 0);
             assertEquals(1, service.requests.size(), "the second query is told that nobody answers");
         }
         assertEquals(List.of("quiet", "unreachable"), outcomes.since());
+    }
+
+    @Test
+    void aTableIsLateAndAnotherOneIsAskedOn() throws Exception {
+        createSmall("cold", "warm");
+        try (WebServer service = WebServer.silentAbout("/cold/")) {
+            for (String table : List.of("cold", "warm", "cold", "warm")) {
+                assertEquals(List.of(0), ask(briefly(service), Identifier.create("demo", table)));
+            }
+            assertEquals(3, service.requests.size());
+        }
+        assertEquals(List.of("quiet", "refused", "refused", "unreachable"), outcomes.since());
+    }
+
+    @Test
+    void twoTablesInARowAreLateAndNoneIsAsked() throws Exception {
+        createSmall("first", "second", "third");
+        try (WebServer service = WebServer.silent()) {
+            for (String table : List.of("first", "second", "third")) {
+                assertEquals(List.of(0), ask(briefly(service), Identifier.create("demo", table)));
+            }
+            assertEquals(2, service.requests.size());
+        }
+        assertEquals(List.of("quiet", "unreachable", "unreachable"), outcomes.since());
+    }
+
+    private void createSmall(String... tables) throws Exception {
+        try (Catalog catalog = WrittenTable.catalog(warehouse, Map.of())) {
+            for (String name : tables) {
+                Identifier table = Identifier.create("demo", name);
+                catalog.createTable(table, WrittenTable.schema(Map.of()), false);
+                WrittenTable.append(catalog.getTable(table), 0, "Bonn");
+            }
+        }
     }
 
     @Test
@@ -119,7 +158,7 @@ class FailingServiceTest {
                                 closed.countDown();
                             }
                         })) {
-            assertEquals(IN_BONN, askBriefly(service));
+            assertEquals(IN_BONN, ask(briefly(service)));
 
             assertTrue(closed.await(SOON.toSeconds(), TimeUnit.SECONDS), "nobody reads on in the background");
         }

@@ -72,8 +72,21 @@ final class WebServer implements AutoCloseable {
 
     /** One that reads requests and lets them wait until the test is over. */
     static WebServer silent() throws IOException {
+        return silentAbout("/");
+    }
+
+    /** One that is silent about paths with this part, and has nothing else. */
+    static WebServer silentAbout(String part) throws IOException {
         WebServer[] itself = new WebServer[1];
-        itself[0] = new WebServer(exchange -> itself[0].awaitEnd());
+        itself[0] =
+                new WebServer(
+                        exchange -> {
+                            if (exchange.getRequestURI().getRawPath().contains(part)) {
+                                itself[0].awaitEnd();
+                            } else {
+                                send(exchange, 404, new byte[0]);
+                            }
+                        });
         return itself[0];
     }
 
