@@ -290,6 +290,8 @@ class RetryPolicy:
             raise
         except Exception as error:
             if is_missing(error):
+                # Whoever made it may hold it, and its frames hold all that their callers have found.
+                error.__traceback__ = None
                 raise FileMissingError(f"there is no file {path}", path=path) from error
             result = self._call_again(path, operation, kind, error)
             self.budget.succeeded(is_repeated=True)
@@ -365,9 +367,18 @@ def _observed(
         result = operation()
     except BaseException as error:
         seconds = time.perf_counter() - began
-        # Where nobody waits any more, storage did not fail.
-        failed = None if isinstance(error, RequestCancelledError) else error
-        observer().storage_called(StorageCall(kind, path, seconds, 0, failed, is_repeated))
+        # No second name for the error: one in this frame, which its traceback has, would keep both.
+        observer().storage_called(
+            StorageCall(
+                kind,
+                path,
+                seconds,
+                0,
+                # Where nobody waits any more, storage did not fail.
+                None if isinstance(error, RequestCancelledError) else error,
+                is_repeated,
+            )
+        )
         raise
     if result is None:
         # A reader that found out that it is not the one to ask.

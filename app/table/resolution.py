@@ -77,10 +77,10 @@ class ReadAhead:
 
     Args:
         storage: the warehouse.
-        found: contents by path, or why there is none.
+        found: contents by path; None where there is no file, or why it could not be read.
     """
 
-    def __init__(self, storage: Storage, found: dict[str, bytes | PaimonIndexError]) -> None:
+    def __init__(self, storage: Storage, found: dict[str, bytes | PaimonIndexError | None]) -> None:
         self._storage = storage
         self._found = found
 
@@ -98,9 +98,11 @@ class ReadAhead:
         """
         wanted = dict(files)
 
-        def read(path: str) -> bytes | PaimonIndexError:
+        def read(path: str) -> bytes | PaimonIndexError | None:
             try:
                 return storage.read_start(path, wanted[path] + 1)
+            except FileMissingError:
+                return None
             except PaimonIndexError as error:
                 return error
 
@@ -110,10 +112,16 @@ class ReadAhead:
 
     def read_start(self, path: str, count: int) -> bytes:
         """As :meth:`app.table.storage.SmallFiles.read_start`."""
-        found = self._found.pop(path, None)
+        if path not in self._found:
+            return self._storage.read_start(path, count)
+        found = self._found.pop(path)
+        if found is None:
+            # What the next commit would write is missing in every request. An error that was kept would hold
+            # its frames, and they the answer of the request, until garbage is looked for.
+            raise FileMissingError(f"there is no file {path}", path=path)
         if isinstance(found, PaimonIndexError):
             raise found
-        return self._storage.read_start(path, count) if found is None else found[:count]
+        return found[:count]
 
     def list_names(self, directory: str) -> list[str]:
         """As :meth:`app.table.storage.SmallFiles.list_names`."""

@@ -140,6 +140,8 @@ class PlanState:
 
     def files_for_nan(self) -> int:
         """How many files are left for the sake of NaN alone: they, and all that merge with them."""
+        if not self.may_hold_nan.any():
+            return 0
         left = self.left()
         others = self.merge_groups[left[~self.may_hold_nan[left]]]
         groups = self.merge_groups[left]
