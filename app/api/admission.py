@@ -158,7 +158,9 @@ class Bulkhead:
             raise error
         oldest = next(iter(self._waiting))
         del self._waiting[oldest]
-        oldest.set_exception(error)
+        # A caller who has just gone away makes room as well; his answer leaves in the loop's next turn.
+        if not oldest.done():
+            oldest.set_exception(error)
 
     def _begin(self) -> None:
         """Gives threads that are free to those who wait."""

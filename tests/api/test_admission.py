@@ -113,6 +113,22 @@ def test_the_oldest_that_waits_is_refused_for_a_newer_one(begun: list[str]) -> N
     assert begun == ["b", "c"]
 
 
+def test_who_has_just_gone_away_makes_room_for_a_newer_one(begun: list[str]) -> None:
+    async def main() -> None:
+        pool = bulkhead(limit=2)
+        hung, first = await held(pool)
+        pool.submit(partial(begun.append, "gone")).cancel()
+        # The event loop has not had its turn yet.
+        stays = pool.submit(partial(begun.append, "stays"))
+        hung.released.set()
+        await asyncio.gather(first, stays)
+        pool.close()
+
+    asyncio.run(main())
+
+    assert begun == ["stays"]
+
+
 def test_what_is_worked_on_is_never_refused(begun: list[str]) -> None:
     async def main() -> None:
         pool = bulkhead(limit=1)

@@ -176,15 +176,9 @@ class FileIndexes:
     ) -> Iterator[tuple[int, FileIndex | CorruptIndexError]]:
         """The indexes of single files, or why they cannot be decoded; the rest as above."""
         for stacked in self.stacks(files, wanted):
-            for file, place in zip(files[stacked.at].tolist(), stacked.places.tolist(), strict=True):
-                check_deadline()
-                try:
-                    found: FileIndex | CorruptIndexError = stacked.index.file_index(place)
-                except CorruptIndexError as error:
-                    found = error
-                yield file, found
+            yield from _opened(stacked, files)
             # Released before the next stack is loaded.
-            del stacked, found
+            del stacked
 
     @property
     def are_complete(self) -> bool:
@@ -276,6 +270,18 @@ class FileIndexes:
             manifest = partial(version.files().manifests.__getitem__, number)
             self._beside[number] = SideIndexes(version.source, manifest, key, kept)
         return self._beside[number]
+
+
+def _opened(
+    stacked: Stacked, files: NDArray[np.int64]
+) -> Iterator[tuple[int, FileIndex | CorruptIndexError]]:
+    for file, place in zip(files[stacked.at].tolist(), stacked.places.tolist(), strict=True):
+        check_deadline()
+        try:
+            index: FileIndex | CorruptIndexError = stacked.index.file_index(place)
+        except CorruptIndexError as error:
+            index = error
+        yield file, index
 
 
 def open_declared(version: Version) -> None:

@@ -13,7 +13,8 @@ import pytest
 
 from app.errors import CorruptMetadataError
 from app.file_index import container
-from app.file_index.index_kinds import BITMAP
+from app.file_index.index_kinds import BITMAP, BLOOM_FILTER
+from app.planning.request.effort import Budget
 from app.planning.request.requests import PlanRequest, SelectionForm, SnapshotSelector, TableRef
 from app.planning.service import IndexService
 from app.planning.side_files.file_indexes import FileIndexes
@@ -22,6 +23,7 @@ from benchmarks.events import DATABASE, TABLE, Indexed, Layout
 from benchmarks.synthetic import write_table
 from tests.planning.copied_tables import open_service
 from tests.planning.made_tables import MadeTable, payload
+from tests.planning.tables_beside import MakeBeside, large
 from tests.table.entries import entry
 
 NUMBER = DataField(0, "number", parse_type("INT"))
@@ -61,6 +63,20 @@ def test_an_index_is_embedded_or_beside_or_missing(tmp_path: Path) -> None:
     assert paths[2] == f"{tmp_path.as_uri()}/elsewhere/outside.index"
     assert all("embedded in its manifest" in path for path in (paths[0], paths[3]))
     assert not list(indexes.failures(files))
+
+
+def test_files_whose_bodies_cannot_be_read_in_time_have_no_index(make_beside: MakeBeside) -> None:
+    beside = make_beside(large)
+    version = beside.made.version(beside.service)
+    files = version.files().all()
+    asked_of_id, asked_of_cat = (frozenset([each]) for each in (("id", BLOOM_FILTER), ("cat", BITMAP)))
+    # It reads the heads of all index files, and the bodies of one column.
+    assert len(list(FileIndexes(version).open(files, asked_of_id))) == len(files)
+
+    indexes = FileIndexes(version, Budget(0))
+
+    assert list(indexes.open(files, asked_of_cat)) == []
+    assert indexes.not_loaded(files).tolist() == files.tolist()
 
 
 def test_a_file_with_two_indexes_beside_it_is_corrupt(tmp_path: Path) -> None:
