@@ -19,6 +19,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
+from app import regular_files
 from app.access.tokens import Caller, TokenBook
 from app.errors import SettingsError
 
@@ -109,8 +110,7 @@ class TokenFile:
 
     def _read(self) -> bytes:
         try:
-            with self._path.open("rb") as file:
-                content = file.read(_MOST_BYTES + 1)
+            content = regular_files.content(self._path, _MOST_BYTES + 1)
         except OSError as error:
             raise SettingsError(f"tokens file {self._path} cannot be read: {error.strerror}") from None
         if len(content) > _MOST_BYTES:

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+from app import regular_files
 from app.building import ColumnTypes, DataFile
 from app.building.columns import Advance
 from app.cli.options import parse_columns
@@ -57,7 +58,7 @@ def read_file(path: Path) -> bytes:
         StorageError: it cannot be read.
     """
     try:
-        return path.read_bytes()
+        return regular_files.content(path)
     except FileNotFoundError as error:
         raise FileMissingError(f"{path}: there is no such file", path=str(path)) from error
     except OSError as error:

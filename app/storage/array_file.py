@@ -27,7 +27,6 @@ import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
-from stat import S_ISREG
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
@@ -35,6 +34,7 @@ import orjson
 import xxhash
 from numpy.typing import NDArray
 
+from app import regular_files
 from app.mapped_bytes import MappedBytes
 from app.storage.mapped_files import MappedFile, VerifiedBlock
 
@@ -135,21 +135,17 @@ class ArrayFile:
 
 @contextmanager
 def opened(path: str) -> Iterator[tuple[int, os.stat_result]]:
-    """A descriptor of a file of this user, and what the system says of it; nobody waits for what lies there.
+    """A descriptor of a file of this user, and what the system says of it.
 
     Raises:
-        FileNotFoundError: there is none, or it is no plain file, or belongs to somebody else.
-        OSError: it cannot be opened.
+        FileNotFoundError: there is none, or it belongs to somebody else.
+        OSError: it cannot be opened, or is no regular file.
     """
-    # A pipe without a writer would be waited for, and a link may lead anywhere.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        status = os.fstat(descriptor)
-        if not S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+    # A link may lead anywhere.
+    with regular_files.opened(path, os.O_NOFOLLOW) as (descriptor, status):
+        if status.st_uid != os.geteuid():
             raise FileNotFoundError(f"{path} is no file of this user")
         yield descriptor, status
-    finally:
-        os.close(descriptor)
 
 
 def array_file_parts(key: bytes, blocks: Mapping[str, Block]) -> list[bytes | memoryview]:

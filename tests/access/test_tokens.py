@@ -1,5 +1,6 @@
 import hashlib
 import logging
+import os
 import traceback
 from pathlib import Path
 
@@ -191,6 +192,22 @@ def test_a_file_that_was_written_again_is_taken_over(tmp_path: Path) -> None:
     look(file)
 
     assert (before, names(file)) == (["old", None], [None, "new"])
+
+
+def test_a_pipe_in_the_place_of_the_file_holds_nobody(tmp_path: Path) -> None:
+    path = write(tmp_path / "tokens", OLD)
+    file = TokenFile(str(path), ["main"])
+    path.unlink()
+    os.mkfifo(path)
+
+    look(file)
+    with pytest.raises(SettingsError, match="cannot be read: expected a regular file"):
+        TokenFile(str(path))
+    path.unlink()
+    write(path, NEW)
+    look(file)
+
+    assert names(file) == [None, "new"]
 
 
 def test_a_file_that_was_moved_there_is_taken_over(tmp_path: Path) -> None:

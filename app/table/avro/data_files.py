@@ -17,6 +17,7 @@ from typing import Final, Self
 import pyarrow as pa
 
 from app.errors import CorruptMetadataError, UnsupportedFormatError
+from app.regular_files import opened
 from app.table.avro.blocks import Block, decode_blocks
 from app.table.avro.container import MAX_BLOCK_BYTES, SYNC_BYTES, VarintCursor, check_magic, read_header
 from app.table.avro.schema import MAX_DEPTH, PRIMITIVES, read_schema
@@ -68,8 +69,8 @@ class AvroFile:
             UnsupportedFormatError: its schema is one that Paimon does not write.
             OSError: the file cannot be read.
         """
-        with path.open("rb") as file:
-            data = mmap(file.fileno(), 0, access=ACCESS_READ)
+        with opened(path) as (descriptor, _):
+            data = mmap(descriptor, 0, access=ACCESS_READ)
         cursor = VarintCursor(memoryview(data))
         check_magic(cursor)
         header = read_header(cursor)

@@ -1,0 +1,71 @@
+"""What lies in a file's place, and is no regular file, is an error at once and holds nobody."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from app import regular_files
+from app.building.data_files import DataFile
+from app.errors import PaimonIndexError, StorageError
+from app.planning.request.requests import PlanRequest, TableRef
+from app.regular_files import IrregularFileError
+from tests.golden_tables import DATABASE
+from tests.growing_tables import TABLE, GrowingTable
+from tests.planning.copied_tables import open_service
+
+
+@contextmanager
+def lying_at(path: Path, kind: str) -> Iterator[None]:
+    """Puts something that is no file in a place."""
+    path.unlink(missing_ok=True)
+    with closing(socket.socket(socket.AF_UNIX)) as server:
+        match kind:
+            case "pipe":
+                os.mkfifo(path)
+            case "socket":
+                server.bind(str(path))
+            case "device":
+                path.symlink_to("/dev/zero")
+            case _:
+                path.mkdir()
+        yield
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "device", "directory"])
+def test_only_regular_files_are_opened(tmp_path: Path, kind: str) -> None:
+    with lying_at(tmp_path / "file", kind), pytest.raises(OSError) as raised:  # noqa: PT011 - any of them
+        regular_files.content(tmp_path / "file")
+
+    assert isinstance(raised.value, (IrregularFileError, IsADirectoryError)) or (
+        raised.value.errno == errno.ENXIO
+    )
+
+
+@pytest.mark.parametrize("most", [None, 3, 100])
+def test_the_content_of_a_file(tmp_path: Path, most: int | None) -> None:
+    (tmp_path / "file").write_bytes(b"content")
+
+    assert regular_files.content(tmp_path / "file", most) == b"content"[:most]
+
+
+@pytest.mark.parametrize("place", ["snapshot/LATEST", "snapshot/snapshot-3", "schema/schema-0", "manifest"])
+def test_a_pipe_among_the_files_of_a_table_is_an_error(growing: GrowingTable, place: str) -> None:
+    path = growing.directory / place
+    if path.is_dir():
+        path = min(path.iterdir())
+    with closing(open_service(growing.warehouse)) as service, lying_at(path, "pipe"):
+        table = TableRef("golden", DATABASE, TABLE)
+        with pytest.raises(StorageError, match=f"{path.name}.*IrregularFileError"):
+            service.plan(table, PlanRequest())
+
+
+def test_a_pipe_is_no_data_file(tmp_path: Path) -> None:
+    with lying_at(tmp_path / "data.parquet", "pipe"), pytest.raises(PaimonIndexError, match="regular file"):
+        DataFile.open(tmp_path / "data.parquet")
